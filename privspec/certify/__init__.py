@@ -1,0 +1,1 @@
+"""The independent checker. Imports `core`, `language`, `model` and `functions`; never `compile` or `solvers`."""

@@ -1,0 +1,1 @@
+"""What every layer may use: positions, diagnostics, exact numbers. Imports nothing else of privspec."""

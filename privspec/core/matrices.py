@@ -1,0 +1,86 @@
+"""Exact dyadic matrices: integers times a power of two, as they stand in plans and are executed."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LIST_LIMIT = 4096
+"""Matrices of at most this many entries are written as rows of integers, larger ones packed."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DyadicMatrix:
+    """The matrix `integers * 2**-exponent`, exactly.
+
+    Args: integers (rows, columns) int64, below 2^62 in size; exponent any integer.
+    """
+
+    integers: NDArray[np.int64]
+    exponent: int
+
+    def __post_init__(self) -> None:
+        if self.integers.ndim != 2 or self.integers.dtype != np.int64:
+            raise ValueError("a dyadic matrix takes a 2-dimensional int64 array")
+        self.integers.setflags(write=False)
+
+    @classmethod
+    def rounded(cls, values: NDArray[np.float64], bits: int = 40) -> DyadicMatrix:
+        """The nearest dyadic matrix whose largest entry has about `bits` bits."""
+        if not np.all(np.isfinite(values)):
+            raise ValueError("not finite")
+        largest = float(np.max(np.abs(values), initial=0.0))
+        exponent = bits - (int(np.frexp(largest)[1]) if largest > 0 else 0)
+        return cls(np.rint(np.ldexp(values, exponent)).astype(np.int64), exponent)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        rows, columns = self.integers.shape
+        return int(rows), int(columns)
+
+    @property
+    def unit(self) -> Fraction:
+        """The value of one integer step."""
+        return Fraction(1, 2**self.exponent) if self.exponent >= 0 else Fraction(2**-self.exponent)
+
+    def to_float(self) -> NDArray[np.float64]:
+        """The nearest doubles."""
+        return np.ldexp(self.integers.astype(np.float64), -self.exponent)
+
+    def to_json(self) -> dict[str, Any]:
+        """The form that stands in a plan: rows of integers when small, else zlib + base64 of little-endian int64."""
+        head: dict[str, Any] = {"shape": list(self.shape), "unit": f"2^{-self.exponent}"}
+        if self.integers.size <= LIST_LIMIT:
+            return head | {"rows": self.integers.tolist()}
+        raw = self.integers.astype("<i8").tobytes()
+        return head | {"packed": base64.b64encode(zlib.compress(raw, 6)).decode("ascii")}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> DyadicMatrix:
+        """Read what `to_json` wrote.
+
+        Raises: ValueError if it is not of that form.
+        """
+        try:
+            rows, columns = (int(n) for n in data["shape"])
+            if not str(data["unit"]).startswith("2^"):
+                raise ValueError("unit is not a power of two")
+            exponent = -int(str(data["unit"])[2:])
+            if abs(exponent) > 4096 or rows < 0 or columns < 0 or rows * columns > 2**28:
+                raise ValueError("out of range")
+            if "rows" in data:
+                integers = np.array(data["rows"], dtype=np.int64).reshape(rows, columns)
+            else:
+                unpacker = zlib.decompressobj()
+                raw = unpacker.decompress(base64.b64decode(data["packed"], validate=True), 8 * rows * columns + 1)
+                integers = np.frombuffer(raw, dtype="<i8").astype(np.int64).reshape(rows, columns)
+        except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as error:
+            raise ValueError(f"not a dyadic matrix: {error}") from error
+        return cls(integers, exponent)

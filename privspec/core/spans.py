@@ -1,0 +1,57 @@
+"""Positions in a source text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """Half-open range of character offsets `start:end` in a source text."""
+
+    start: int
+    end: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start <= self.end:
+            raise ValueError(f"not a span: {self.start}..{self.end}")
+
+    def to(self, other: Span) -> Span:
+        """The smallest span that covers both."""
+        return Span(min(self.start, other.start), max(self.end, other.end))
+
+
+NOWHERE = Span(0, 0)
+"""The span of a tree that was built from Python and has no text."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A named text with its lines (columns count characters from 1)."""
+
+    name: str
+    text: str
+
+    @cached_property
+    def _starts(self) -> tuple[int, ...]:
+        starts = [0]
+        starts.extend(i + 1 for i, c in enumerate(self.text) if c == "\n")
+        return tuple(starts)
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset, both from 1."""
+        from bisect import bisect_right
+
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        """The text of a line, without its end."""
+        start = self._starts[number - 1]
+        end = self._starts[number] if number < len(self._starts) else len(self.text)
+        return self.text[start:end].rstrip("\r\n")
+
+    def slice(self, span: Span) -> str:
+        """The text under a span."""
+        return self.text[span.start : span.end]

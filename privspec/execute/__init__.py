@@ -1,0 +1,1 @@
+"""Exact samplers, data readers, the budget ledger. Never imports `compile` or `solvers`."""

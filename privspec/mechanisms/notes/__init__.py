@@ -1,0 +1,1 @@
+"""Proof notes (Markdown), shipped with the package and named by plans."""

@@ -1,0 +1,1 @@
+"""The typed graph: domains, neighbour relations, measures. May import `core` and `language`."""

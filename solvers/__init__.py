@@ -1,0 +1,1 @@
+"""Special solvers over plain matrices. They know nothing of the language."""
