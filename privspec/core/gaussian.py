@@ -1,0 +1,188 @@
+"""The Gaussian privacy curve in ball arithmetic, and its inverses with directed rounding.
+
+`delta(eps; mu) = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)` (Balle & Wang 2018, theorem 8) is exact for
+a Gaussian release of sensitivity `mu` in units of its own noise. It falls in eps and rises in mu, so both
+inverses are bisections; every answer is proved by an enclosure and rounded towards privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import isqrt
+from typing import Any
+
+MANTISSA_BITS = 48
+"""Answers are whole numbers of this many bits times a power of two: within 2^-47 of the exact root."""
+
+PRECISIONS = (96, 192, 384, 768, 1536, 3072, 6144)
+RELATIVE_RADIUS = Fraction(1, 2**64)
+
+
+def _ball(value: Fraction) -> Any:
+    """The enclosure of a fraction at the current working precision."""
+    from flint import arb
+
+    return arb(value.numerator) / arb(value.denominator)
+
+
+def _dyadic(ball: Any) -> Fraction:
+    """An exact (radius zero) ball as a fraction."""
+    mantissa, exponent = ball.man_exp()
+    mantissa, exponent = int(mantissa), int(exponent)
+    return Fraction(mantissa * 2**exponent) if exponent >= 0 else Fraction(mantissa, 2**-exponent)
+
+
+def _enclose(epsilon: Fraction, mu: Fraction) -> Any:
+    """Delta as a ball at the current working precision."""
+    eps, m = _ball(epsilon), _ball(mu)
+    half = _ball(Fraction(1, 2))
+    root = (half * 4).sqrt()
+    near, far = eps / m - m / 2, eps / m + m / 2
+    return half * (near / root).erfc() - half * eps.exp() * (far / root).erfc()
+
+
+def delta_bounds(epsilon: Fraction, mu: Fraction) -> tuple[Fraction, Fraction]:
+    """Fractions `lo <= delta(epsilon; mu) <= hi`, relatively 2^-64 apart unless delta is below 2^-6000.
+
+    Args: epsilon >= 0; mu >= 0, the sensitivity in units of the noise.
+    Raises: ValueError outside that range.
+    Source: Balle & Wang 2018, theorem 8.
+    """
+    if epsilon < 0 or mu < 0:
+        raise ValueError("epsilon and mu must not be negative")
+    if mu == 0:
+        return Fraction(0), Fraction(0)
+    from flint import ctx
+
+    low, high = Fraction(0), Fraction(1)
+    before = ctx.prec
+    try:
+        for precision in PRECISIONS:
+            ctx.prec = precision
+            ball = _enclose(epsilon, mu)
+            if not ball.is_finite():
+                continue
+            low = max(low, _dyadic(ball.lower()))
+            high = min(high, _dyadic(ball.upper()))
+            if high - low <= RELATIVE_RADIUS * low:
+                break
+    finally:
+        ctx.prec = before
+    return low, high
+
+
+def _satisfies(epsilon: Fraction, mu: Fraction, delta: Fraction) -> bool:
+    """Whether delta(epsilon; mu) <= delta is proved; precision grows until it is, or is refuted."""
+    from flint import ctx
+
+    if mu == 0:
+        return True
+    before = ctx.prec
+    try:
+        for precision in PRECISIONS:
+            ctx.prec = precision
+            ball, limit = _enclose(epsilon, mu), _ball(delta)
+            if ball <= limit:
+                return True
+            if ball > limit:
+                return False
+    finally:
+        ctx.prec = before
+    return False
+
+
+def _largest(holds: Callable[[Fraction], bool]) -> Fraction:
+    """The largest short dyadic number > 0 for which a property that fails from some point on holds.
+
+    Raises: ValueError if it holds, or fails, over the whole range 2^-4096 .. 2^4096.
+    """
+    exponent = 0
+    step = 1 if holds(Fraction(1)) else -1
+    while holds(_power(exponent)) == (step == 1):
+        exponent += step
+        if abs(exponent) > 4096:
+            raise ValueError("no finite answer")
+    top = exponent if step == 1 else exponent + 1
+    unit = _power(top - MANTISSA_BITS)
+    good, bad = 2 ** (MANTISSA_BITS - 1), 2**MANTISSA_BITS
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if holds(middle * unit):
+            good = middle
+        else:
+            bad = middle
+    return good * unit
+
+
+def _power(exponent: int) -> Fraction:
+    return Fraction(2**exponent) if exponent >= 0 else Fraction(1, 2**-exponent)
+
+
+def mu_down(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """A sensitivity mu with delta(epsilon; mu) <= delta, proved, within 2^-47 of the largest one.
+
+    Args: epsilon >= 0; 0 <= delta < 1 (delta 0 gives 0: no Gaussian release is purely differentially private).
+    Raises: ValueError outside that range.
+    """
+    if epsilon < 0 or not 0 <= delta < 1:
+        raise ValueError("epsilon must not be negative and delta must be in [0, 1)")
+    if delta == 0:
+        return Fraction(0)
+    return _largest(lambda mu: _satisfies(epsilon, mu, delta))
+
+
+def epsilon_up(mu: Fraction, delta: Fraction) -> Fraction:
+    """An epsilon with delta(epsilon; mu) <= delta, proved, within 2^-47 of the least one (0 if that suffices).
+
+    Args: mu >= 0; 0 < delta < 1.
+    Raises: ValueError outside that range.
+    """
+    if mu < 0 or not 0 < delta < 1:
+        raise ValueError("mu must not be negative and delta must be in (0, 1)")
+    if _satisfies(Fraction(0), mu, delta):
+        return Fraction(0)
+    below = _largest(lambda epsilon: not _satisfies(epsilon, mu, delta))
+    # one unit in the last place above the largest epsilon that is not proved
+    bits = below.numerator.bit_length() - below.denominator.bit_length()
+    candidate = below + _power(bits - MANTISSA_BITS)
+    while not _satisfies(candidate, mu, delta):
+        candidate += _power(bits - MANTISSA_BITS)
+    return candidate
+
+
+def sqrt_down(value: Fraction) -> Fraction:
+    """A short dyadic number within 2^-47 below the square root.
+
+    Raises: ValueError if `value` is negative.
+    """
+    if value < 0:
+        raise ValueError("square root of a negative number")
+    if value == 0:
+        return Fraction(0)
+    magnitude = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
+    shift = MANTISSA_BITS - magnitude
+    scaled = value * _power(2 * shift)
+    return isqrt(scaled.numerator // scaled.denominator) * _power(-shift)
+
+
+def sqrt_up(value: Fraction) -> Fraction:
+    """A short dyadic number within 2^-46 above the square root.
+
+    Raises: ValueError if `value` is negative.
+    """
+    low = sqrt_down(value)
+    if low * low == value:
+        return low
+    magnitude = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
+    return low + _power(magnitude - MANTISSA_BITS)
+
+
+def mu_of_zcdp(rho: Fraction) -> Fraction:
+    """The largest mu of a rho-zCDP Gaussian release, rounded down: rho = mu^2 / 2."""
+    return sqrt_down(2 * rho)
+
+
+def mu_of_rdp(order: Fraction, epsilon: Fraction) -> Fraction:
+    """The largest mu of an (order, epsilon)-RDP Gaussian release, rounded down: epsilon = order mu^2 / 2."""
+    return sqrt_down(2 * epsilon / order)

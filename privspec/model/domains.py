@@ -1,0 +1,522 @@
+"""Domains: the sets in which variables live. Frozen; nothing is enumerated until asked for."""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import factorial, floor, prod
+from typing import Any
+
+import numpy as np
+
+from privspec.model.types import Laws, Numbers, Rankings, Symbol, Symbols, Tables, Type
+from privspec.model.values import show
+
+ENUMERATION_LIMIT = 2**22
+"""Largest number of elements or coordinates that is ever laid out in memory."""
+
+Bound = Fraction | None
+"""An exact end of a domain; None where it is unbounded."""
+
+
+class TooLargeError(ValueError):
+    """A domain would have to be laid out in memory but has more elements than `ENUMERATION_LIMIT`."""
+
+    def __init__(self, what: str, size: int) -> None:
+        self.size = size
+        super().__init__(f"{what} has {size:,} elements; at most {ENUMERATION_LIMIT:,} can be listed")
+
+
+class Domain(ABC):
+    """A set of values; every entry of a value lies between the same two `bounds`."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def type(self) -> Type:
+        """Shape and element of a value."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of a value."""
+        return self.type.shape
+
+    @property
+    @abstractmethod
+    def size(self) -> int | None:
+        """Number of values, None if infinite; never enumerates."""
+
+    @property
+    def bounds(self) -> tuple[Bound, Bound]:
+        """Exact ends that every entry respects; (None, None) where there are none or no numbers."""
+        return None, None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether every entry has two ends."""
+        low, high = self.bounds
+        return low is not None and high is not None
+
+    @abstractmethod
+    def contains(self, value: Any) -> bool:
+        """Whether a number, word, tuple or array is a value of this domain."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """As it would be written in a spec."""
+
+    def elements(self) -> Iterator[Any]:
+        """Every value, in order.
+
+        Raises: TooLargeError if there are too many; ValueError if there are infinitely many.
+        """
+        if self.size is None:
+            raise ValueError(f"{self.describe()} has infinitely many values")
+        if self.size > ENUMERATION_LIMIT:
+            raise TooLargeError(self.describe(), self.size)
+        return self._elements()
+
+    def _elements(self) -> Iterator[Any]:
+        raise NotImplementedError
+
+
+def _number(value: Any) -> Fraction | None:
+    """A finite scalar as a fraction."""
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return Fraction(int(value))
+    if isinstance(value, float | np.floating) and np.isfinite(value):
+        return Fraction(float(value))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Real(Domain):
+    """Every real number."""
+
+    @property
+    def type(self) -> Type:
+        """One number."""
+        return Type()
+
+    @property
+    def size(self) -> int | None:
+        """Infinite."""
+        return None
+
+    def contains(self, value: Any) -> bool:
+        """Whether it is a finite number."""
+        return _number(value) is not None
+
+    def describe(self) -> str:
+        """The word."""
+        return "real"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval(Domain):
+    """Numbers between two ends; an end that is None is infinite."""
+
+    low: Bound
+    high: Bound
+    low_open: bool = False
+    high_open: bool = False
+
+    @property
+    def type(self) -> Type:
+        """One number."""
+        return Type()
+
+    @property
+    def size(self) -> int | None:
+        """Infinite, unless it is a single point."""
+        return 1 if self.low is not None and self.low == self.high else None
+
+    @property
+    def bounds(self) -> tuple[Bound, Bound]:
+        """Both ends."""
+        return self.low, self.high
+
+    def contains(self, value: Any) -> bool:
+        """Whether it is a number between the ends."""
+        number = _number(value)
+        if number is None:
+            return False
+        above = self.low is None or (number > self.low if self.low_open else number >= self.low)
+        below = self.high is None or (number < self.high if self.high_open else number <= self.high)
+        return above and below
+
+    def describe(self) -> str:
+        """With its brackets."""
+        left = "(" if self.low_open or self.low is None else "["
+        right = ")" if self.high_open or self.high is None else "]"
+        low = "-inf" if self.low is None else show(self.low)
+        high = "inf" if self.high is None else show(self.high)
+        return f"{left}{low}, {high}{right}"
+
+    def _elements(self) -> Iterator[Any]:
+        return iter((self.low,))
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerRange(Domain):
+    """Whole numbers from `low` to `high`, both included."""
+
+    low: int
+    high: int
+
+    @property
+    def type(self) -> Type:
+        """One number."""
+        return Type()
+
+    @property
+    def size(self) -> int | None:
+        """How many."""
+        return self.high - self.low + 1
+
+    @property
+    def bounds(self) -> tuple[Bound, Bound]:
+        """Both ends."""
+        return Fraction(self.low), Fraction(self.high)
+
+    def contains(self, value: Any) -> bool:
+        """Whether it is a whole number between the ends."""
+        number = _number(value)
+        return number is not None and number.denominator == 1 and self.low <= number <= self.high
+
+    def describe(self) -> str:
+        """As lo..hi."""
+        return f"{self.low}..{self.high}"
+
+    def _elements(self) -> Iterator[Any]:
+        return (Fraction(i) for i in range(self.low, self.high + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class FiniteSet(Domain):
+    """The items written out: words or exact numbers."""
+
+    items: tuple[Symbol, ...]
+
+    @property
+    def numeric(self) -> bool:
+        """Whether all items are numbers."""
+        return all(isinstance(item, Fraction) for item in self.items)
+
+    @property
+    def type(self) -> Type:
+        """One number if all items are numbers, else one word."""
+        return Type() if self.numeric else Type((), Symbols(self.items))
+
+    @property
+    def size(self) -> int | None:
+        """How many."""
+        return len(self.items)
+
+    @property
+    def bounds(self) -> tuple[Bound, Bound]:
+        """Least and largest, if they are numbers."""
+        numbers = [item for item in self.items if isinstance(item, Fraction)]
+        return (min(numbers), max(numbers)) if self.numeric else (None, None)
+
+    def contains(self, value: Any) -> bool:
+        """Whether it is one of the items."""
+        number = _number(value)
+        return (number if number is not None else value) in self.items
+
+    def describe(self) -> str:
+        """With braces."""
+        return "{" + ", ".join(show(item) for item in self.items) + "}"
+
+    def _elements(self) -> Iterator[Any]:
+        return iter(self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid(Domain):
+    """The numbers `low, low + step, ..., high`."""
+
+    low: Fraction
+    high: Fraction
+    step: Fraction
+
+    @property
+    def type(self) -> Type:
+        """One number."""
+        return Type()
+
+    @property
+    def size(self) -> int | None:
+        """How many."""
+        return floor((self.high - self.low) / self.step) + 1
+
+    @property
+    def bounds(self) -> tuple[Bound, Bound]:
+        """Both ends."""
+        return self.low, self.high
+
+    def contains(self, value: Any) -> bool:
+        """Whether it is one of the numbers (exactly)."""
+        number = _number(value)
+        if number is None or not self.low <= number <= self.high:
+            return False
+        return ((number - self.low) / self.step).denominator == 1
+
+    def describe(self) -> str:
+        """As a call."""
+        return f"grid({show(self.low)}, {show(self.high)}, {show(self.step)})"
+
+    def _elements(self) -> Iterator[Any]:
+        return (self.low + i * self.step for i in range(self.size or 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Ball(Domain):
+    """Vectors of a bounded norm."""
+
+    radius: Fraction
+    dimension: int
+
+    @property
+    def type(self) -> Type:
+        """A vector."""
+        return Type((self.dimension,))
+
+    @property
+    def size(self) -> int | None:
+        """Infinite."""
+        return None
+
+    @property
+    def bounds(self) -> tuple[Bound, Bound]:
+        """Each entry is at most the radius in size."""
+        return -self.radius, self.radius
+
+    def _norm(self, entries: Sequence[Fraction]) -> bool:
+        raise NotImplementedError
+
+    def contains(self, value: Any) -> bool:
+        """Whether it is a vector of that dimension and norm, exactly."""
+        array = np.asarray(value, dtype=object)
+        if array.shape != (self.dimension,):
+            return False
+        entries = [_number(entry) for entry in array]
+        exact = [entry for entry in entries if entry is not None]
+        return len(exact) == self.dimension and self._norm(exact)
+
+
+@dataclass(frozen=True, slots=True)
+class L1Ball(Ball):
+    """Vectors whose absolute entries sum to at most the radius."""
+
+    def _norm(self, entries: Sequence[Fraction]) -> bool:
+        return sum(abs(entry) for entry in entries) <= self.radius
+
+    def describe(self) -> str:
+        """As a call."""
+        return f"l1_ball({show(self.radius)}, {self.dimension})"
+
+
+@dataclass(frozen=True, slots=True)
+class L2Ball(Ball):
+    """Vectors of Euclidean length at most the radius."""
+
+    def _norm(self, entries: Sequence[Fraction]) -> bool:
+        return sum(entry * entry for entry in entries) <= self.radius**2
+
+    def describe(self) -> str:
+        """As a call."""
+        return f"l2_ball({show(self.radius)}, {self.dimension})"
+
+
+@dataclass(frozen=True, slots=True)
+class RankingOf(Domain):
+    """Orders of all alternatives, best first; a value is a tuple of alternatives."""
+
+    alternatives: tuple[Symbol, ...]
+
+    @property
+    def type(self) -> Type:
+        """One ranking."""
+        return Type((), Rankings(self))
+
+    @property
+    def size(self) -> int | None:
+        """Factorial of the number of alternatives."""
+        return factorial(len(self.alternatives))
+
+    def contains(self, value: Any) -> bool:
+        """Whether every alternative stands in it exactly once."""
+        if not isinstance(value, tuple | list) or len(value) != len(self.alternatives):
+            return False
+        return set(value) == set(self.alternatives)
+
+    def describe(self) -> str:
+        """In words."""
+        return "ranking of {" + ", ".join(show(item) for item in self.alternatives) + "}"
+
+    def _elements(self) -> Iterator[Any]:
+        return itertools.permutations(self.alternatives)
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Domain):
+    """Any number of records over named attributes, as counts of the cells of their product.
+
+    Cells are numbered row-major in the order of the attributes: the last attribute runs fastest.
+    """
+
+    attributes: tuple[tuple[str, Domain], ...]
+
+    @property
+    def type(self) -> Type:
+        """One table."""
+        return Type((), Tables(self))
+
+    @property
+    def size(self) -> int | None:
+        """Infinite: there is no limit to the number of records."""
+        return None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Attribute names in order."""
+        return tuple(name for name, _ in self.attributes)
+
+    @property
+    def cell_shape(self) -> tuple[int, ...]:
+        """Number of values of each attribute."""
+        return tuple(domain.size or 0 for _, domain in self.attributes)
+
+    @property
+    def cell_count(self) -> int:
+        """Number of cells; never enumerates."""
+        return prod(self.cell_shape)
+
+    @property
+    def bounds(self) -> tuple[Bound, Bound]:
+        """Counts are not negative."""
+        return Fraction(0), None
+
+    def contains(self, value: Any) -> bool:
+        """Whether it is one record: a tuple with a value for each attribute in order."""
+        if not isinstance(value, tuple | list) or len(value) != len(self.attributes):
+            return False
+        return all(domain.contains(item) for item, (_, domain) in zip(value, self.attributes, strict=True))
+
+    def cell(self, record: Sequence[Any]) -> int:
+        """The number of the cell of a record.
+
+        Raises: ValueError if the record lies outside the table.
+        """
+        index = 0
+        for item, (_, domain) in zip(record, self.attributes, strict=True):
+            index = index * (domain.size or 0) + position(domain, item)
+        return index
+
+    def describe(self) -> str:
+        """As a call."""
+        return "table(" + ", ".join(f"{name} in {d.describe()}" for name, d in self.attributes) + ")"
+
+
+@dataclass(frozen=True, slots=True)
+class Law(Domain):
+    """Every probability law over a domain."""
+
+    over: Domain
+
+    @property
+    def type(self) -> Type:
+        """One law."""
+        return Type((), Laws(self.over))
+
+    @property
+    def size(self) -> int | None:
+        """Infinite."""
+        return None
+
+    def contains(self, value: Any) -> bool:
+        """Whether it maps values of the domain to probabilities that sum to one."""
+        if not isinstance(value, dict):
+            return False
+        weights = [_number(weight) for weight in value.values()]
+        exact = [weight for weight in weights if weight is not None and weight >= 0]
+        return len(exact) == len(weights) and sum(exact) == 1 and all(self.over.contains(k) for k in value)
+
+    def describe(self) -> str:
+        """As a call."""
+        return f"law({self.over.describe()})"
+
+
+@dataclass(frozen=True, slots=True)
+class Power(Domain):
+    """Arrays of values of one domain; the outermost `exponents` come first in the shape."""
+
+    base: Domain
+    exponents: tuple[int, ...]
+
+    @property
+    def type(self) -> Type:
+        """The base with more axes in front."""
+        inner = self.base.type
+        return Type(self.exponents + inner.shape, inner.element)
+
+    @property
+    def size(self) -> int | None:
+        """Size of the base to the number of places, None if infinite or beyond 2^4096."""
+        inner, places = self.base.size, prod(self.exponents)
+        if inner is None or places * inner.bit_length() > 4096:
+            return inner if inner == 1 else None
+        return int(inner**places)
+
+    @property
+    def bounds(self) -> tuple[Bound, Bound]:
+        """Those of the base."""
+        return self.base.bounds
+
+    def contains(self, value: Any) -> bool:
+        """Whether every place holds a value of the base."""
+        if not isinstance(value, np.ndarray | list | tuple) or len(value) != self.exponents[0]:
+            return False
+        inner = Power(self.base, self.exponents[1:]) if len(self.exponents) > 1 else self.base
+        return all(inner.contains(item) for item in value)
+
+    def describe(self) -> str:
+        """With its exponent."""
+        inner = self.base.describe()
+        if isinstance(self.base, IntegerRange | RankingOf | Power):
+            inner = f"({inner})"
+        power = str(self.exponents[0]) if len(self.exponents) == 1 else f"({', '.join(map(str, self.exponents))})"
+        return f"{inner}^{power}"
+
+    def _elements(self) -> Iterator[Any]:
+        inner = Power(self.base, self.exponents[1:]) if len(self.exponents) > 1 else self.base
+        return itertools.product(tuple(inner.elements()), repeat=self.exponents[0])
+
+
+def position(domain: Domain, value: Any) -> int:
+    """The place of a value in the order of a finite domain, from 0, without enumerating ranges.
+
+    Raises: ValueError if the domain does not hold it.
+    """
+    if not domain.contains(value):
+        raise ValueError(f"not in {domain.describe()}")
+    number = _number(value)
+    if isinstance(domain, IntegerRange) and number is not None:
+        return int(number) - domain.low
+    if isinstance(domain, Grid) and number is not None:
+        return int((number - domain.low) / domain.step)
+    if isinstance(domain, FiniteSet):
+        return domain.items.index(number if number is not None else value)
+    return next(i for i, item in enumerate(domain.elements()) if item == value)
+
+
+def is_numeric(domain: Domain) -> bool:
+    """Whether its values are numbers or arrays of numbers."""
+    return isinstance(domain.type.element, Numbers)
