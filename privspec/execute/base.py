@@ -1,0 +1,101 @@
+"""Puts values on the grid of their input: the base vector that the mechanism sees, exactly.
+
+Every rule here maps one entry (one record for balls) by itself, whatever the other entries are, so that
+data sets that differ in one
+entry are still neighbours after it.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+from math import isqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.execute.exact import ExactVector, integers
+from privspec.execute.executed import ExecutedInput
+
+
+def place_entries(entry: ExecutedInput, values: NDArray[np.float64]) -> ExactVector:
+    """Values (k,), not a number where missing, clipped to the domain and rounded to its grid.
+
+    A missing value becomes the point of the domain nearest to zero.
+    """
+    if entry.ball is not None:
+        return _place_balls(entry, values)
+    parts: list[ExactVector] = []
+    # coordinates that share their bounds are placed together; most inputs have one pair of bounds
+    pairs = list(zip(entry.lower, entry.upper, strict=True))
+    cuts = [0, *(i for i in range(1, len(pairs)) if pairs[i] != pairs[i - 1]), len(pairs)]
+    for begin, end in pairwise(cuts):
+        if begin < end:
+            parts.append(_place_between(*pairs[begin], entry.grid, values[begin:end]))
+    return ExactVector.joined(parts)
+
+
+def _place_between(
+    lower: Fraction | None, upper: Fraction | None, grid: Fraction, values: NDArray[np.float64]
+) -> ExactVector:
+    finite = np.nan_to_num(values, nan=0.0)
+    low = -np.inf if lower is None else float(lower)
+    high = np.inf if upper is None else float(upper)
+    clipped = np.clip(finite, low, high)
+    if lower is None or upper is None:
+        return _place_unbounded(lower, upper, grid, clipped)
+    count = grid.denominator
+    width = upper - lower
+    if width == 0:
+        steps = integers([0] * len(clipped))
+    else:
+        share = (clipped - low) / float(width)
+        steps = integers(np.clip(np.rint(share * count), 0, count))
+    step = width / count
+    denominator = np.lcm.reduce([lower.denominator, step.denominator], dtype=object)
+    return ExactVector(
+        steps * (step.numerator * (denominator // step.denominator))
+        + lower.numerator * (denominator // lower.denominator),
+        int(denominator),
+    )
+
+
+def _place_unbounded(
+    lower: Fraction | None, upper: Fraction | None, grid: Fraction, clipped: NDArray[np.float64]
+) -> ExactVector:
+    """Multiples of the grid itself: there is no width to take a share of."""
+    count = grid.denominator
+    least = None if lower is None else -((-lower * count) // 1)
+    most = None if upper is None else (upper * count) // 1
+    steps = []
+    for value in clipped:
+        step = round(Fraction(float(value)) * count)
+        step = step if least is None else max(step, int(least))
+        steps.append(step if most is None else min(step, int(most)))
+    return ExactVector(integers(steps), count)
+
+
+def _place_balls(entry: ExecutedInput, values: NDArray[np.float64]) -> ExactVector:
+    """Records scaled into their ball and rounded toward zero, so that they stay inside it, exactly."""
+    assert entry.ball is not None
+    radius, size = entry.ball
+    count = entry.grid.denominator
+    steps: list[int] = []
+    for record in np.where(np.isfinite(values), values, 0.0).reshape(-1, size):
+        steps.extend(_into_ball([Fraction(float(x)) * count / radius for x in record], count))
+    scale = radius / count
+    return ExactVector(integers(steps) * scale.numerator, scale.denominator)
+
+
+def _into_ball(record: list[Fraction], radius: int) -> list[int]:
+    inside = [int(x) for x in record]
+    square = sum(x * x for x in inside)
+    if square <= radius * radius:
+        return inside
+    length = isqrt(square - 1) + 1
+    return [(abs(x) * radius // length) * (1 if x > 0 else -1) for x in inside]
+
+
+def place_counts(counts: NDArray[np.int64]) -> ExactVector:
+    """Counts of cells, exactly as they are."""
+    return ExactVector(integers(counts), 1)

@@ -1,0 +1,159 @@
+"""The noise of a plan, one object a law: exact draws for releases, float draws for simulation only."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.execute.exact import ExactVector, Integers, integers
+from privspec.execute.randomness import Randomness
+from privspec.execute.samplers import (
+    KNORM_LIMIT,
+    Normal,
+    discrete_knorm_l2,
+    discrete_laplace,
+    round_half_up,
+    round_noisy,
+)
+
+
+class NoiseLaw(ABC):
+    """Adds noise to exact strategy answers and puts the sums on a lattice."""
+
+    @abstractmethod
+    def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
+        """Noisy answers in steps of `grid`, drawn exactly."""
+
+    @abstractmethod
+    def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> NDArray[np.float64]:
+        """Floating-point noise (repetitions, size): simulation only, never a release."""
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianNoise(NoiseLaw):
+    """answer + N(0, standard_deviation^2), a real number, rounded to the lattice (rounded-gaussian)."""
+
+    standard_deviation: Fraction
+
+    def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
+        """Noisy answers in steps of `grid`: the nearest lattice points of exact real sums."""
+        scaled = self.in_standard_units(answers)
+        step = grid / self.standard_deviation
+        return integers(
+            round_noisy(n, scaled.denominator, step, Normal(randomness)) for n in scaled.numerators
+        )
+
+    def in_standard_units(self, answers: ExactVector) -> ExactVector:
+        """The answers divided by the standard deviation."""
+        sd = self.standard_deviation
+        return ExactVector(answers.numerators * sd.denominator, answers.denominator * sd.numerator)
+
+    def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> NDArray[np.float64]:
+        """Floating-point normal noise: simulation only."""
+        return float(self.standard_deviation) * generator.standard_normal((repetitions, size))
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceNoise(NoiseLaw):
+    """The answer rounded to the lattice, plus discrete Laplace noise (notes/discrete-laplace.md).
+
+    Args: scales in the units of the answers, one for each or one for all.
+    """
+
+    scales: tuple[Fraction, ...]
+
+    def _scales(self, size: int) -> tuple[Fraction, ...]:
+        return self.scales * size if len(self.scales) == 1 else self.scales
+
+    def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
+        """Noisy answers in steps of `grid`."""
+        return integers(
+            lattice + discrete_laplace(scale / grid, randomness)
+            for lattice, scale in zip(on_lattice(answers, grid), self._scales(len(answers)), strict=True)
+        )
+
+    def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> NDArray[np.float64]:
+        """Floating-point Laplace noise: simulation only."""
+        scales = np.array([float(s) for s in self._scales(size)])
+        noise: NDArray[np.float64] = generator.laplace(size=(repetitions, size)) * scales
+        return noise
+
+
+@dataclass(frozen=True, slots=True)
+class KNormNoise(NoiseLaw):
+    """The answers rounded to the lattice, plus a vector z of the lattice of density ~ exp(-||z||_2 / scale).
+
+    At most KNORM_LIMIT answers; notes/knorm-l2.md.
+    """
+
+    scale: Fraction
+
+    def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
+        """Noisy answers in steps of `grid`."""
+        noise = discrete_knorm_l2(len(answers), self.scale / grid, randomness)
+        return integers(a + z for a, z in zip(on_lattice(answers, grid), noise, strict=True))
+
+    def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> NDArray[np.float64]:
+        """A Gamma radius times a uniform direction, in floating point: simulation only."""
+        directions = generator.standard_normal((repetitions, size))
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        radii = float(self.scale) * generator.gamma(size, size=(repetitions, 1))
+        noise: NDArray[np.float64] = radii * directions
+        return noise
+
+
+def on_lattice(answers: ExactVector, grid: Fraction) -> Integers:
+    """The nearest lattice points of the answers, in steps of `grid`; halves go up."""
+    return integers(
+        round_half_up(n * grid.denominator, answers.denominator * grid.numerator) for n in answers.numerators
+    )
+
+
+def _positive(value: Any) -> Fraction:
+    number = Fraction(str(value))
+    if number <= 0:
+        raise ValueError("noise must have a positive scale")
+    return number
+
+
+def _gaussian(data: Mapping[str, Any], _rows: int) -> NoiseLaw:
+    return GaussianNoise(_positive(data["standard_deviation"]))
+
+
+def _laplace(data: Mapping[str, Any], rows: int) -> NoiseLaw:
+    given = data["scale"]
+    scales = tuple(_positive(s) for s in (given if isinstance(given, list) else [given]))
+    if len(scales) not in (1, rows):
+        raise ValueError(f"{len(scales)} Laplace scales for {rows} strategy rows")
+    return LaplaceNoise(scales)
+
+
+def _knorm(data: Mapping[str, Any], rows: int) -> NoiseLaw:
+    if rows > KNORM_LIMIT:
+        raise ValueError(f"the K-norm sampler takes at most {KNORM_LIMIT} strategy rows, not {rows}")
+    return KNormNoise(_positive(data["scale"]))
+
+
+LAWS: Mapping[str, Callable[[Mapping[str, Any], int], NoiseLaw]] = {
+    "gaussian": _gaussian,
+    "laplace": _laplace,
+    "knorm-l2": _knorm,
+}
+"""Readers of the `noise` entry of a plan, by its `shape`."""
+
+
+def noise_from_json(data: Mapping[str, Any], rows: int) -> NoiseLaw:
+    """The law that a plan names, for `rows` strategy answers.
+
+    Raises: ValueError or KeyError if the entry is not of a known form.
+    """
+    shape = str(data["shape"])
+    if shape not in LAWS:
+        raise ValueError(f"unknown noise shape {shape!r}")
+    return LAWS[shape](data, rows)
