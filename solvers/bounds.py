@@ -1,0 +1,162 @@
+"""Certified lower bounds on the loss: what any dual point proves, rounded down (MATH.md section 2).
+
+For any weights p >= 0, vectors z and admissible differences with effects v:
+    v' S^-1 v >= 2 z'v - z' S z,    so    loss >= (sum p z'v)^2 / (kappa sum p)
+as long as unit noise at every allowed place is charged at most kappa times its cost: sum p (z'm)^2 <= kappa c(m).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from privspec.solvers.differences import seen_rows
+from privspec.solvers.programs import Array, DualPoint, GaussianProgram, WorstLoss
+
+UNIT = float(np.finfo(float).eps)
+
+
+def weighted_error_map(program: GaussianProgram, dual: DualPoint) -> Array:
+    """The error map C (q, m), its rows times the roots of the loss weights of a worst-case loss."""
+    error_map = program.loss.error_map
+    if not isinstance(program.loss, WorstLoss):
+        return error_map
+    if dual.loss_weights is None:
+        raise ValueError("a worst-case loss needs loss weights")
+    weights = np.maximum(dual.loss_weights, 0.0)
+    # the weights are made to sum to at most one, which is all the bound needs
+    weights = weights / (weights.sum() * (1 + 4 * UNIT * len(weights)))
+    if sparse.issparse(error_map):
+        return sparse.csr_array(sparse.diags_array(np.sqrt(weights)) @ error_map)  # type: ignore[return-value]
+    return np.asarray(np.sqrt(weights)[:, None] * error_map)
+
+
+def lower_bound(program: GaussianProgram, dual: DualPoint, root: Array | None = None) -> float:
+    """The lower bound on the optimal loss that a dual point proves, rounded down.
+
+    Args: program; dual; root (m, k) of any covariance root @ root.T, from which z = (P S P')^-1 v is taken (its
+        quality changes the bound, never its truth); not needed for full covariance when views see all rows.
+    Returns: a number that the loss of no feasible covariance is below; 0.0 when the dual point proves nothing.
+    """
+    everything = all(seen_rows(view, len(program.target)) is None for view in program.views)
+    if program.sites is None and everything:
+        return nuclear_bound(program, dual)
+    if root is None:
+        raise ValueError("a covariance root is needed for this program")
+    return _general_bound(program, dual, root)
+
+
+def nuclear_bound(program: GaussianProgram, dual: DualPoint) -> float:
+    """Squared nuclear norm of C F D^(1/2) over the sum of the weights, by singular values, rounded down."""
+    errors = weighted_error_map(program, dual)
+    effects = np.asarray(errors @ program.target)
+    parts = [
+        np.asarray(sparse.csr_array(part.T * np.sqrt(weights)[:, None]) @ effects.T)
+        for part, weights in zip(dual.differences, dual.weights, strict=True)
+    ]
+    matrix = np.vstack(parts).T
+    mass = sum(float(np.sum(weights)) for weights in dual.weights)
+    if mass <= 0 or not matrix.size:
+        return 0.0
+    singular = np.linalg.svd(matrix, compute_uv=False)
+    rank = min(matrix.shape)
+    # round-off of the products, normwise, and backward error of the singular values
+    sizes = np.asarray(abs(errors) @ np.abs(program.target))
+    magnitude = sum(
+        float(np.sum((sparse.csr_array(abs(part).T) @ sizes.T) ** 2 * weights[:, None]))
+        for part, weights in zip(dual.differences, dual.weights, strict=True)
+    )
+    terms = _inner_length(errors) + max(_inner_length(sparse.csr_array(part.T)) for part in dual.differences) + 8
+    backward = 4 * np.sqrt(rank * max(matrix.shape)) * float(np.linalg.norm(singular))
+    slack = np.sqrt(rank) * UNIT * (backward + terms * np.sqrt(magnitude))
+    total = float(np.sum(singular)) - slack
+    return max(total, 0.0) ** 2 / (mass * (1 + UNIT * (len(dual.weights) + 64)))
+
+
+def _inner_length(errors: Array | sparse.csr_array) -> float:
+    """Terms in one inner product with the rows of a matrix."""
+    if sparse.issparse(errors):
+        return float(np.max(np.diff(sparse.csr_array(errors).indptr), initial=0))
+    return float(np.max(np.count_nonzero(errors, axis=1), initial=0))
+
+
+def _general_bound(program: GaussianProgram, dual: DualPoint, root: Array) -> float:
+    """The bound with z from a covariance, for sites or views of different rows."""
+    m, n = program.target.shape
+    errors = weighted_error_map(program, dual)
+    errors = errors.toarray() if sparse.issparse(errors) else errors  # type: ignore[attr-defined]
+    maps, cost = _places(program, errors)
+    free = maps[:, cost <= 0] if program.sites is not None else _null_space(errors)
+    magnitude = np.abs(program.target)
+    charge_root: list[Array] = []
+    gain = mass = 0.0
+    for view, differences, weights in zip(program.views, dual.differences, dual.weights, strict=True):
+        rows = np.arange(m) if (seen := seen_rows(view, m)) is None else seen
+        kept = np.flatnonzero(weights > 0)
+        part, p = differences[:, kept], weights[kept]
+        effects = np.asarray(sparse.csr_array(part.T) @ program.target[rows].T).T
+        z = _apply_inverse(root[rows], effects)
+        if free.shape[1]:
+            z = _orthogonal_to(z, free[rows])
+        inner = np.sum(z * effects, axis=0)
+        doubt = np.sum(np.abs(z) * (np.asarray(sparse.csr_array(abs(part).T) @ magnitude[rows].T).T), axis=0)
+        gain += float(p @ (inner - (m + n + 8) * UNIT * doubt))
+        mass += float(p.sum())
+        lifted = np.zeros((m, len(kept)))
+        lifted[rows] = z * np.sqrt(p)
+        charge_root.append(lifted)
+    if mass <= 0 or gain <= 0:
+        return 0.0
+    kappa = _kappa(program, np.column_stack(charge_root), maps, cost, errors)
+    if not 0 < kappa < np.inf:
+        return 0.0
+    slack = 1 + UNIT * (64 + 2 * sum(len(weights) for weights in dual.weights))
+    return gain**2 / (kappa * mass * slack)
+
+
+def _places(program: GaussianProgram, errors: Array) -> tuple[Array, Array]:
+    """Site maps side by side (m, K) and the cost of unit noise at each column, rounded down; empty for full covariance."""
+    if program.sites is None:
+        return np.zeros((len(program.target), 0)), np.zeros(0)
+    maps = np.column_stack([site.map for site in program.sites])
+    product, doubt = np.abs(errors @ maps), np.abs(errors) @ np.abs(maps)
+    low = np.maximum(product - (len(maps) + 2) * UNIT * doubt, 0.0)
+    return maps, np.sum(low**2, axis=0) * (1 - (len(errors) + 4) * UNIT)
+
+
+def _kappa(program: GaussianProgram, charges: Array, maps: Array, cost: Array, errors: Array) -> float:
+    """Largest ratio of charge to cost of admissible unit noise, rounded up; charges (m, N) with columns sqrt(p) z."""
+    m = len(charges)
+    if program.sites is not None:
+        product = np.abs(charges.T @ maps) + (m + 2) * UNIT * (np.abs(charges).T @ np.abs(maps))
+        charge = np.sum(product**2, axis=0) * (1 + (charges.shape[1] + 4) * UNIT)
+        paid = cost > 0
+        return float(np.max(charge[paid] / cost[paid], initial=0.0))
+    left, singular, right = np.linalg.svd(errors, full_matrices=False)
+    kept = singular > 1e-12 * singular[0]
+    # least t with C't = z: its norm is the cost of z
+    terms = (right[kept] @ charges) / singular[kept, None]
+    norm = float(np.linalg.norm(terms, 2))
+    return (norm * (1 + 8 * m * UNIT * float(singular[0] / singular[kept][-1]))) ** 2
+
+
+def _apply_inverse(root: Array, effects: Array) -> Array:
+    """(root root')^-1 effects on the range of the root."""
+    left, singular, _ = np.linalg.svd(root, full_matrices=False)
+    kept = singular > 1e-11 * max(float(singular[0]), 1e-300)
+    left, singular = left[:, kept], singular[kept]
+    return np.asarray(left @ ((left.T @ effects) / singular[:, None] ** 2))
+
+
+def _null_space(errors: Array) -> Array:
+    """Output directions (m, f) that the loss does not see."""
+    _, singular, right = np.linalg.svd(errors, full_matrices=True)
+    rank = int(np.count_nonzero(singular > 1e-12 * max(float(singular[0]), 1e-300)))
+    return np.asarray(right[rank:].T)
+
+
+def _orthogonal_to(z: Array, free: Array) -> Array:
+    """The part of z that noise of no cost cannot reach (up to round-off)."""
+    basis, singular, _ = np.linalg.svd(free, full_matrices=False)
+    basis = basis[:, singular > 1e-12 * max(float(singular[0]), 1e-300)]
+    return np.asarray(z - basis @ (basis.T @ z))
