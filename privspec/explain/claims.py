@@ -1,0 +1,226 @@
+"""The guarantees of a plan, read into words, parameters and trade-off curves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve
+from privspec.explain.quantities import Quantity, Rounding, exact, parse_exact, rounded
+from privspec.explain.sentences import Note, SpecLine
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Which two data sets must look alike, as the plan words it ("replacing one entry")."""
+
+    text: str
+    adds: bool
+    unit: str | None
+    group: int
+
+    @property
+    def absence(self) -> str:
+        """What "not taking part" means under this relation, as a clause; empty where it means just that."""
+        if self.unit is None:
+            return f"the data differ as the guarantee says ({self.text})"
+        if self.unit == "everything":
+            return "other data stand in the place of all of yours"
+        if self.adds:
+            return ""
+        stand_in = _STAND_INS.get(self.unit, f"another {self.unit} stands in the place of yours")
+        return stand_in
+
+    @property
+    def yours(self) -> str:
+        """The unit as a possession: "your record"."""
+        if self.unit in (None, "everything"):
+            return "your data"
+        return _POSSESSIONS.get(self.unit or "", f"your {self.unit}")
+
+    @property
+    def plural(self) -> str:
+        """The unit in the plural: "records"."""
+        if self.unit in (None, "everything"):
+            return "data sets"
+        return _PLURALS.get(self.unit or "", f"{self.unit}s")
+
+    def to_json(self) -> dict[str, object]:
+        """Text and parts."""
+        return {"text": self.text, "adds": self.adds, "unit": self.unit, "group": self.group}
+
+
+_STAND_INS = {
+    "entry": "another number stands in the place of yours",
+    "record": "another person's record stands in the place of yours",
+    "voter": "another person's answers stand in the place of yours",
+}
+_POSSESSIONS = {"entry": "your number", "record": "your record", "voter": "all your answers"}
+_PLURALS = {"entry": "entries"}
+_RELATION = re.compile(
+    r"(?P<how>replacing|adding or removing) (?:(?P<all>everything)|one (?P<one>\w+)|up to (?P<k>\d+) (?P<many>\w+))"
+)
+_SINGULARS = {"entries": "entry"}
+
+
+def relation(text: str) -> Relation:
+    """The relation behind the words of a plan; unknown words are kept and explained as they stand."""
+    match = _RELATION.fullmatch(text.strip())
+    if match is None:
+        return Relation(text, adds=False, unit=None, group=1)
+    many = match["many"]
+    unit = match["one"] or match["all"] or _SINGULARS.get(many, many.removesuffix("s"))
+    return Relation(text, match["how"] != "replacing", unit, int(match["k"] or 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One guarantee: who is protected from whom, by what statement, and what it lets an observer achieve.
+
+    `promised` follows from the statement alone, `achieved` from the noise as it is executed; either is None
+    where no curve is known.
+    """
+
+    outputs: tuple[str, ...]
+    wrt: tuple[str, ...]
+    relation: Relation
+    observer: str
+    measure: str
+    variant: str
+    statement: str
+    parameters: tuple[tuple[str, Quantity], ...]
+    promised: Curve | None
+    achieved: Curve | None
+    achieved_parameter: tuple[str, Quantity] | None
+    notes: tuple[Note, ...]
+    line: SpecLine
+    epsilon: Fraction | None
+    delta: Fraction | None
+
+    @property
+    def curve(self) -> Curve | None:
+        """The sharper of the two: what the executed noise allows, else what the statement allows."""
+        return self.achieved if self.achieved is not None else self.promised
+
+    @property
+    def sentence(self) -> str:
+        """The guarantee with its numbers: "O is (1, 1e-6)-DP wrt x, replacing one entry"."""
+        names = self.outputs[0] if len(self.outputs) == 1 else f"({', '.join(self.outputs)})"
+        seen = "" if self.observer == "anyone" else f", seen by {self.observer}"
+        return f"{names} is {self.statement} wrt {', '.join(self.wrt)}, {self.relation.text}{seen}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    variant: str
+    statement: str
+    parameters: tuple[tuple[str, Quantity], ...]
+    curve: Curve | None
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+
+
+def _amount(guarantee: Mapping[str, Any], key: str) -> Fraction:
+    """A parameter; where each party has its own, the largest (the weakest protection)."""
+    value = guarantee[key]
+    return max(parse_exact(v) for v in value) if isinstance(value, list) else parse_exact(value)
+
+
+def _shown(guarantee: Mapping[str, Any], key: str) -> Quantity:
+    value = guarantee[key]
+    if not isinstance(value, list):
+        return exact(parse_exact(value))
+    low, high = (exact(bound(parse_exact(v) for v in value)) for bound in (min, max))
+    text = low.text if low.text == high.text else f"{low.text} to {high.text}"
+    return Quantity(high.value, text, Rounding.EXACT)
+
+
+def _plain(suffix: str, pure: str, approximate: str) -> Callable[[Mapping[str, Any]], _Read]:
+    def read(guarantee: Mapping[str, Any]) -> _Read:
+        epsilon, shown = _amount(guarantee, "epsilon"), _shown(guarantee, "epsilon")
+        delta = _amount(guarantee, "delta") if guarantee.get("delta") is not None else Fraction(0)
+        curve = EpsilonDeltaCurve(float(epsilon), float(delta))
+        if delta == 0:
+            return _Read(pure, f"{shown}-{suffix}", (("epsilon", shown),), curve, epsilon, delta)
+        parameters = (("epsilon", shown), ("delta", exact(delta)))
+        return _Read(approximate, f"({shown}, {exact(delta)})-{suffix}", parameters, curve, epsilon, delta)
+
+    return read
+
+
+def _zcdp(guarantee: Mapping[str, Any]) -> _Read:
+    rho = _shown(guarantee, "rho")
+    return _Read("zero-concentrated differential privacy", f"{rho}-zCDP", (("rho", rho),), None)
+
+
+def _gdp(guarantee: Mapping[str, Any]) -> _Read:
+    mu = _shown(guarantee, "mu")
+    return _Read("Gaussian differential privacy", f"{mu}-GDP", (("mu", mu),), GaussianCurve(mu.value))
+
+
+def _rdp(guarantee: Mapping[str, Any]) -> _Read:
+    order, epsilon = _shown(guarantee, "order"), _shown(guarantee, "epsilon")
+    parameters = (("order", order), ("epsilon", epsilon))
+    return _Read("Rényi differential privacy", f"({order}, {epsilon})-RDP", parameters, None)
+
+
+def _metric(guarantee: Mapping[str, Any]) -> _Read:
+    epsilon = _shown(guarantee, "epsilon")
+    return _Read(
+        "metric differential privacy", f"{epsilon}-metric-DP", (("epsilon for each unit", epsilon),), None
+    )
+
+
+_READERS: Mapping[str, Callable[[Mapping[str, Any]], _Read]] = {
+    "DP": _plain("DP", "pure differential privacy", "approximate differential privacy"),
+    "LDP": _plain("LDP", "local differential privacy", "approximate local differential privacy"),
+    "zCDP": _zcdp,
+    "GDP": _gdp,
+    "RDP": _rdp,
+    "metric-DP": _metric,
+}
+_SUFFIX = re.compile(r"(metric-DP|zCDP|GDP|LDP|RDP|DP)$")
+
+
+def claim(guarantee: Mapping[str, Any]) -> Claim:
+    """One guarantee of a plan.
+
+    A measure that is not known here gets no curve; the texts then say that they cannot explain it.
+    Raises: KeyError, ValueError if the plan lacks what the measure needs.
+    """
+    measure = str(guarantee["measure"])
+    match = _SUFFIX.search(measure)
+    reader = _READERS.get(match[1]) if match else None
+    read = reader(guarantee) if reader else _Read(measure, measure, (), None)
+    achieved, parameter = _achieved(guarantee.get("achieved") or {})
+    wrt = guarantee["wrt"]
+    return Claim(
+        outputs=tuple(str(o) for o in guarantee["outputs"]),
+        wrt=(wrt,) if isinstance(wrt, str) else tuple(str(w) for w in wrt),
+        relation=relation(str(guarantee["neighbours"])),
+        observer=str(guarantee.get("observer", "anyone")),
+        measure=measure,
+        variant=read.variant,
+        statement=read.statement,
+        parameters=read.parameters,
+        promised=read.curve,
+        achieved=achieved,
+        achieved_parameter=parameter,
+        notes=tuple(Note(str(n)) for n in guarantee.get("because", ())),
+        line=SpecLine(int(guarantee.get("line") or 0), str(guarantee.get("text", ""))),
+        epsilon=read.epsilon,
+        delta=read.delta,
+    )
+
+
+def _achieved(achieved: Mapping[str, Any]) -> tuple[Curve | None, tuple[str, Quantity] | None]:
+    if "mu" in achieved:
+        mu = parse_exact(achieved["mu"])
+        return GaussianCurve(float(mu)), ("μ", rounded(mu, 4, Rounding.UP))
+    if "epsilon" in achieved:
+        epsilon = _amount(achieved, "epsilon")
+        return EpsilonDeltaCurve(float(epsilon)), ("ε", rounded(epsilon, 6, Rounding.UP))
+    return None, None

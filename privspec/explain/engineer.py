@@ -1,0 +1,227 @@
+"""The page for engineers: sites, variances, solver, gap, alternatives, prices, and how to reproduce all of it."""
+
+from __future__ import annotations
+
+from privspec.explain.document import Block, Document, Listing, Points, Section, Table
+from privspec.explain.facts import Facts
+from privspec.explain.sentences import CertificateEntry, Note, Sentence, SpecLine, assumed, proved, tested
+from privspec.explain.words import noise_words
+
+_RIGHT = frozenset(range(1, 8))
+
+
+def engineer_page(facts: Facts) -> Document:
+    """Everything one needs to judge, change and rebuild the plan."""
+    sections = [
+        Section("Result", _result(facts)),
+        Section("Noise", _noise(facts)),
+        Section("Guarantees", _guarantees(facts)),
+        Section("Alternatives", _alternatives(facts)),
+        Section("What binds", _binding(facts)),
+        Section("Privacy against loss", _frontier(facts)),
+        Section("Execution", _execution(facts)),
+        Section("Assumptions", (Points(facts.assumptions),) if facts.assumptions else ()),
+    ]
+    if facts.graph_words:
+        sections.append(Section("Graph", (Listing("", facts.graph_words),)))
+    sections.append(Section("Reproduce", (_commands(facts),)))
+    return Document(
+        title=f"Engineering report: {facts.name}",
+        subtitle=facts.title,
+        reader="engineer",
+        shows_basis=True,
+        sections=tuple(s for s in sections if s.blocks),
+        footer=f"Plan fingerprint (SHA-256) {facts.digest}; spec fingerprint {facts.spec_sha256}.",
+    )
+
+
+def _result(facts: Facts) -> tuple[Block, ...]:
+    loss, solver = facts.loss, facts.solver
+    rows = [("Status", facts.status), ("Family", facts.family)]
+    if loss is not None:
+        rows += [
+            ("Loss", f"{loss.value} {loss.units}".strip()),
+            ("Loss expression", loss.expression),
+            ("Certified lower bound", loss.lower_bound.text if loss.lower_bound else "none"),
+            ("Relative gap", loss.gap.text if loss.gap else "none"),
+            ("Optimal among", loss.among),
+        ]
+        if loss.standard_error is not None:
+            rows.append(("Standard error of the simulated loss", loss.standard_error.text))
+        if loss.error is not None and loss.variance is not None:
+            rows.append(
+                (
+                    f"Expected error, {loss.error_of}",
+                    f"± {loss.error} (root mean square; variance {loss.variance})",
+                )
+            )
+    rows += [
+        ("Solver", solver.name),
+        ("Iterations", solver.iterations.text if solver.iterations else "not stated"),
+        ("Seconds", solver.seconds.text if solver.seconds else "not stated"),
+        ("Versions", ", ".join(f"{k} {v}" for k, v in solver.versions) or "not stated"),
+        *((f"Parameter {name}", value) for name, value in facts.parameters),
+    ]
+    blocks: list[Block] = [Table("The plan at a glance", ("Item", "Value"), tuple(rows))]
+    if facts.gaps:
+        blocks.append(Points(tuple(assumed(gap, facts.context.trust_line) for gap in facts.gaps)))
+    return tuple(blocks)
+
+
+def _noise(facts: Facts) -> tuple[Block, ...]:
+    rows = tuple(
+        (
+            s.at,
+            f"{s.law}, correlated" if s.correlated else s.law,
+            s.coordinates.text,
+            s.typical.text,
+            s.least.text,
+            s.largest.text,
+        )
+        for s in facts.sites
+    )
+    line = facts.context.sites_line or facts.context.trust_line
+    table = Table(
+        "Standard deviation of the noise by site",
+        ("Site", "Law", "Coordinates", "Root mean square", "Least", "Largest"),
+        rows or (("not stated in the plan", "", "", "", "", ""),),
+        numeric=frozenset({2, 3, 4, 5}),
+    )
+    return (
+        Points((proved(f"Where the noise goes: {noise_words(facts)}.", line, CertificateEntry("loss")),)),
+        table,
+    )
+
+
+def _guarantees(facts: Facts) -> tuple[Block, ...]:
+    rows = []
+    for fact in facts.claims:
+        achieved = fact.claim.achieved_parameter
+        shown = fact.shown
+        rows.append(
+            (
+                fact.claim.sentence,
+                f"{achieved[0]} = {achieved[1]}" if achieved else "as stated",
+                f"{shown.odds.without} / {shown.odds.taking_part} of {shown.odds.of}" if shown else "unknown",
+                shown.advantage.text if shown else "unknown",
+                str(fact.claim.line.number),
+            )
+        )
+    blocks: list[Block] = [
+        Table(
+            "Guarantees as executed",
+            ("Guarantee", "Reached", "Odds", "Advantage at most", "Spec line"),
+            tuple(rows),
+            numeric=frozenset({3, 4}),
+        )
+    ]
+    calibrations = [c for c in facts.claims if c.calibration is not None]
+    if calibrations:
+        blocks.append(
+            Table(
+                "The classic calibration sqrt(2 ln(1.25/δ))/ε beside the exact one (deviations a unit of sensitivity)",
+                ("ε", "δ", "Classic", "Exact", "Variance ratio", "δ of the classic noise", "Enough"),
+                tuple(
+                    (
+                        c.calibration.epsilon.text,
+                        c.calibration.delta.text,
+                        c.calibration.classic.text,
+                        c.calibration.needed.text,
+                        c.calibration.ratio.text,
+                        c.calibration.true_delta.text,
+                        "yes" if c.calibration.enough else "no",
+                    )
+                    for c in calibrations
+                    if c.calibration is not None
+                ),
+                numeric=frozenset(range(6)),
+            )
+        )
+    return tuple(blocks)
+
+
+def _alternatives(facts: Facts) -> tuple[Block, ...]:
+    loss = facts.loss
+    if loss is None or not facts.alternatives:
+        return ()
+    error = loss.error.text if loss.error else ""
+    rows = [("this plan", loss.value.text, "1", error, "yes", "chosen")]
+    rows += [
+        (
+            a.name,
+            a.loss.text,
+            a.times.text,
+            a.error.text if a.error else "",
+            "yes" if a.admissible else "no",
+            a.reason,
+        )
+        for a in facts.alternatives
+    ]
+    return (
+        Table(
+            "Designs considered, at the same guarantee",
+            ("Design", "Loss", "Times this plan", "Error ±", "Admissible", "Reason"),
+            tuple(rows),
+            numeric=frozenset({1, 2, 3}),
+        ),
+    )
+
+
+def _binding(facts: Facts) -> tuple[Block, ...]:
+    found: list[Sentence] = []
+    for item in facts.binding:
+        error = f" (the error by {item.error_change})" if item.error_change else ""
+        found.append(
+            proved(
+                f"Line {item.line.number} holds the loss up: {item.change} changes the loss by {item.loss_change}{error}.",
+                item.line,
+                Note("placement"),
+            )
+        )
+    return (Points(tuple(found)),) if found else ()
+
+
+def _frontier(facts: Facts) -> tuple[Block, ...]:
+    frontier = facts.frontier
+    if frontier is None:
+        return ()
+    table = Table(
+        f"Loss of this plan rescaled to other guarantees ({frontier.law})",
+        (frontier.axis, "Loss", ""),
+        tuple((p.parameter.text, p.loss.text, "this plan" if p.chosen else "") for p in frontier.points),
+        numeric=frozenset({0, 1}),
+    )
+    return (table,)
+
+
+def _execution(facts: Facts) -> tuple[Block, ...]:
+    shape = facts.strategy_shape
+    rows = [
+        ("Noise", facts.noise_shape),
+        ("Strategy", f"{shape[0]} × {shape[1]}" if shape else "not stated"),
+        ("Lattice of the noisy answers", facts.noise_grid or "not stated"),
+        ("Grid of the outputs", facts.output_grid or "not stated"),
+        *(
+            (f"Input {i.name}", f"{i.size} {i.layout}, {i.limits}{', clipped' if i.clipped else ''}")
+            for i in facts.inputs
+        ),
+        ("Certificate entries", ", ".join(facts.certificate_entries) or "none"),
+    ]
+    note = tested("Everything released is computed from the noisy strategy answers.", Note("post-processing"))
+    return (Table("What `privspec run` executes", ("Item", "Value"), tuple(rows)), Points((note,)))
+
+
+def _commands(facts: Facts) -> Listing:
+    sets = "".join(f" --set {k}={v}" for k, v in facts.parameters if " " not in v and "[" not in v)
+    plan = f"{facts.name}.plan.json"
+    data = "".join(f" --input {i.name}={i.name}.csv" for i in facts.inputs)
+    return Listing(
+        "",
+        f"privspec check {facts.spec_path}\n"
+        f"privspec solve {facts.spec_path}{sets} -o {plan}\n"
+        f"privspec verify {plan}\n"
+        f"privspec run {plan}{data}",
+    )
+
+
+__all__ = ["SpecLine", "engineer_page"]

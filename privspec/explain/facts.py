@@ -1,0 +1,478 @@
+"""Every number and every fact that an explanation may use, recomputed from the plan.
+
+`facts` is the only place where numbers are made; the readers' pages put them into sentences and tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from privspec.explain import composed, noise
+from privspec.explain.claims import Claim, claim
+from privspec.explain.context import Context, context
+from privspec.explain.curves import Curve, Odds, odds, posterior
+from privspec.explain.frontier import Calibration, Frontier, calibration, frontier
+from privspec.explain.quantities import Quantity, Rounding, count, exact, parse_exact, percent, rounded
+from privspec.explain.sentences import (
+    Because,
+    CertificateEntry,
+    Note,
+    Sentence,
+    SpecLine,
+    Status,
+)
+
+REPEATS = (1, 2, 5, 10)
+GROUPS = (1, 2, 5, 10)
+FALSE_ALARMS = (Fraction(1, 100), Fraction(5, 100), Fraction(10, 100))
+PRIORS = (Fraction(1, 100), Fraction(10, 100), Fraction(50, 100))
+
+
+@dataclass(frozen=True, slots=True)
+class OddsFact:
+    """The odds of one curve as quantities, and the unrounded pair for auditors."""
+
+    without: Quantity
+    taking_part: Quantity
+    of: Quantity
+    error: Quantity
+    plain: Odds
+
+
+@dataclass(frozen=True, slots=True)
+class Consequences:
+    """What a curve means: odds, the largest advantage, and the least misses at given false alarms."""
+
+    words: str
+    exact: bool
+    odds: OddsFact
+    advantage: Quantity
+    misses: tuple[tuple[Quantity, Quantity], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFact:
+    """One guarantee with all that follows from it; what cannot be said is None or empty."""
+
+    claim: Claim
+    shown: Consequences | None
+    promised: Consequences | None
+    repeats: tuple[tuple[Quantity, OddsFact], ...]
+    groups: tuple[tuple[Quantity, OddsFact], ...]
+    posteriors: tuple[tuple[Quantity, Quantity], ...]
+    everything: Consequences | None
+    covers_everything: bool
+    calibration: Calibration | None
+
+
+@dataclass(frozen=True, slots=True)
+class InputFact:
+    """An input as it is executed."""
+
+    name: str
+    size: Quantity
+    layout: str
+    limits: str
+    clipped: bool
+    line: SpecLine
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFact:
+    """How far the numbers of one output may be off (root mean square, least and largest deviation)."""
+
+    name: str
+    shape: tuple[int, ...]
+    size: Quantity
+    typical: Quantity
+    least: Quantity
+    largest: Quantity
+    without_noise: Quantity
+    deviations: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFact:
+    """One noise site in words and numbers."""
+
+    at: str
+    law: str
+    correlated: bool
+    coordinates: Quantity
+    typical: Quantity
+    least: Quantity
+    largest: Quantity
+    deviations: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LossFact:
+    """The loss, its bound, and the error of an answer where the loss is a plain squared error."""
+
+    value: Quantity
+    lower_bound: Quantity | None
+    gap: Quantity | None
+    standard_error: Quantity | None
+    expression: str
+    units: str
+    among: str
+    error: Quantity | None
+    variance: Quantity | None
+    error_of: str
+    error_units: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlternativeFact:
+    """A design that was considered and not chosen."""
+
+    name: str
+    loss: Quantity
+    times: Quantity
+    error: Quantity | None
+    admissible: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BindingFact:
+    """A line that holds the loss up, and what relaxing it would give."""
+
+    line: SpecLine
+    change: str
+    loss_change: Quantity
+    error_change: Quantity | None
+
+
+@dataclass(frozen=True, slots=True)
+class SolverFact:
+    """How the plan was found."""
+
+    name: str
+    iterations: Quantity | None
+    seconds: Quantity | None
+    versions: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that the three readers' pages draw on."""
+
+    name: str
+    title: str
+    digest: str
+    spec_path: str
+    spec_sha256: str
+    status: str
+    family: str
+    parameters: tuple[tuple[str, str], ...]
+    context: Context
+    claims: tuple[ClaimFact, ...]
+    inputs: tuple[InputFact, ...]
+    outputs: tuple[OutputFact, ...]
+    loss: LossFact | None
+    sites: tuple[SiteFact, ...]
+    noise_shape: str
+    noise_grid: str
+    output_grid: str
+    strategy_shape: tuple[Quantity, Quantity] | None
+    alternatives: tuple[AlternativeFact, ...]
+    binding: tuple[BindingFact, ...]
+    assumptions: tuple[Sentence, ...]
+    frontier: Frontier | None
+    solver: SolverFact
+    certificate_entries: tuple[str, ...]
+    graph_words: str
+    gaps: tuple[str, ...]
+
+    @property
+    def weakest(self) -> ClaimFact | None:
+        """The guarantee under which an observer can tell the most; None where none has odds."""
+        known = [c for c in self.claims if c.shown is not None]
+        return min(known, key=lambda c: c.shown.odds.error.value if c.shown else 1.0) if known else None
+
+
+def facts(plan: Mapping[str, Any], model: object | None = None) -> Facts:
+    """Everything an explanation may say about a plan.
+
+    Args: a plan of the form `privspec-plan/1.0`; its model where the caller has it.
+    Raises: ValueError, KeyError if the plan is not of that form.
+    """
+    where = context(plan)
+    spec = plan.get("spec") or {}
+    run = noise.executed(plan)
+    outputs = noise.output_noise(plan)
+    mechanism = plan.get("mechanism") or {}
+    claims = tuple(_claim_fact(plan, claim(g)) for g in plan.get("guarantees") or ())
+    loss = _loss_fact(plan.get("loss") or {}, outputs) if plan.get("loss") else None
+    return Facts(
+        name=str(spec.get("name") or "plan"),
+        title=where.title,
+        digest=str(plan.get("digest", "")),
+        spec_path=str(spec.get("path") or f"{spec.get('name') or 'plan'}.priv"),
+        spec_sha256=str(spec.get("sha256", "")),
+        status=str(plan.get("status", "unknown")),
+        family=str(mechanism.get("family", "unknown")),
+        parameters=tuple((k, str(v)) for k, v in (spec.get("parameters") or {}).items()),
+        context=where,
+        claims=claims,
+        inputs=tuple(_input_fact(b, where) for b in run.get("inputs") or ()),
+        outputs=tuple(_output_fact(o) for o in outputs),
+        loss=loss,
+        sites=tuple(_site_fact(s) for s in noise.sites(plan, outputs)),
+        noise_shape=str((run.get("noise") or {}).get("shape", "unknown")),
+        noise_grid=str(run.get("grid", "")),
+        output_grid=str(run.get("output_grid", "")),
+        strategy_shape=_shape(run.get("strategy")),
+        alternatives=tuple(_alternative(a, loss) for a in plan.get("alternatives") or ()),
+        binding=tuple(_binding(b, where, loss) for b in plan.get("binding") or ()),
+        assumptions=tuple(_assumption(a, where) for a in plan.get("assumptions") or ()),
+        frontier=frontier(plan, tuple(c.claim for c in claims)),
+        solver=_solver(plan.get("solver") or {}),
+        certificate_entries=tuple(sorted(plan.get("certificate") or {})),
+        graph_words=_graph_words(model),
+        gaps=_gaps(plan, claims, outputs),
+    )
+
+
+def odds_fact(curve: Curve) -> OddsFact:
+    """The odds of a curve."""
+    found = odds(curve)
+    return OddsFact(
+        count(found.without),
+        count(found.taking_part),
+        count(found.of),
+        rounded(100 * (curve.equal_error() - 1e-12), 4, Rounding.DOWN),
+        found,
+    )
+
+
+def _consequences(curve: Curve | None) -> Consequences | None:
+    if curve is None:
+        return None
+    misses = tuple(
+        (percent(a), percent(max(0.0, curve.misses(float(a)) - 1e-12), 3, Rounding.DOWN))
+        for a in FALSE_ALARMS
+    )
+    advantage = rounded(min(1.0, curve.advantage() * (1 + 1e-12)), 3, Rounding.UP)
+    return Consequences(curve.words, curve.exact, odds_fact(curve), advantage, misses)
+
+
+def _claim_fact(plan: Mapping[str, Any], item: Claim) -> ClaimFact:
+    curve = item.curve
+    pure = item.epsilon if item.delta == 0 else None
+    return ClaimFact(
+        claim=item,
+        shown=_consequences(curve),
+        promised=_consequences(item.promised) if item.achieved is not None else None,
+        repeats=tuple((count(k), odds_fact(curve.repeated(k))) for k in REPEATS) if curve else (),
+        groups=tuple((count(k), odds_fact(curve.for_group(k))) for k in GROUPS) if curve else (),
+        posteriors=()
+        if pure is None
+        else tuple((percent(p), percent(posterior(float(p), float(pure)), 3, Rounding.UP)) for p in PRIORS),
+        everything=_consequences(composed.everything_released(plan, item)),
+        covers_everything=composed.covers_everything(plan, item),
+        calibration=calibration(item),
+    )
+
+
+def _input_fact(block: Mapping[str, Any], where: Context) -> InputFact:
+    low, high = _range(block.get("lower")), _range(block.get("upper"))
+    name = str(block["name"])
+    bounded = low not in ("", "-inf") or high not in ("", "inf")
+    return InputFact(
+        name=name,
+        size=count(int(block["stop"]) - int(block["start"])),
+        layout=str(block.get("layout", "entries")),
+        limits=f"{low} to {high}" if bounded else "no limits",
+        clipped=bounded and block.get("layout") != "cells",
+        line=where.input_lines.get(name, SpecLine(0)),
+    )
+
+
+def _range(values: Any) -> str:
+    if not isinstance(values, list):
+        return "" if values is None else str(values)
+    distinct = sorted({str(v) for v in values}, key=float)
+    return distinct[0] if len(distinct) == 1 else f"{distinct[0]}..{distinct[-1]}"
+
+
+def _spread(deviations: noise.Array) -> tuple[Quantity, Quantity, Quantity]:
+    if deviations.size == 0:
+        return rounded(0), rounded(0), rounded(0)
+    rms = math.sqrt(float(np.mean(deviations**2)))
+    return rounded(rms), rounded(float(deviations.min())), rounded(float(deviations.max()))
+
+
+def _output_fact(output: noise.OutputNoise) -> OutputFact:
+    typical, least, largest = _spread(output.deviations)
+    return OutputFact(
+        output.name,
+        output.shape,
+        count(output.size),
+        typical,
+        least,
+        largest,
+        count(output.without_noise),
+        tuple(float(d) for d in output.deviations),
+    )
+
+
+def _site_fact(site: noise.Site) -> SiteFact:
+    typical, least, largest = _spread(site.deviations)
+    return SiteFact(
+        site.at,
+        site.law,
+        site.correlated,
+        count(site.deviations.size),
+        typical,
+        least,
+        largest,
+        tuple(float(d) for d in site.deviations),
+    )
+
+
+def _loss_fact(loss: Mapping[str, Any], outputs: tuple[noise.OutputNoise, ...]) -> LossFact:
+    value = float(loss["value"])
+    bound, gap, spread = (loss.get(k) for k in ("lower_bound", "relative_gap", "standard_error"))
+    variance, of = _variance_behind(value, str(loss.get("kind", "")), outputs)
+    units = str(loss.get("units", ""))
+    return LossFact(
+        value=rounded(value, 6),
+        lower_bound=None if bound is None else rounded(float(bound), 6, Rounding.DOWN),
+        gap=None if gap is None else rounded(max(0.0, float(gap)), 1, Rounding.UP),
+        standard_error=None if spread is None else rounded(float(spread), 2, Rounding.UP),
+        expression=str(loss.get("expression", "")),
+        units=units,
+        among=str(loss.get("among", "")),
+        error=None if variance is None else rounded(math.sqrt(variance)),
+        variance=None if variance is None else rounded(variance),
+        error_of=of,
+        error_units=units.removeprefix("squared ") if units.startswith("squared ") else "",
+    )
+
+
+def _variance_behind(
+    value: float, kind: str, outputs: tuple[noise.OutputNoise, ...]
+) -> tuple[float | None, str]:
+    """The error variance that the loss stands for, if it is the sum, the mean or the largest of the outputs'."""
+    if not outputs:
+        return None, ""
+    squares = np.concatenate([o.deviations for o in outputs]) ** 2
+    total, largest = float(squares.sum()), float(squares.max())
+    if kind == "worst":
+        return (largest, "the worst answer") if math.isclose(value, largest, rel_tol=1e-6) else (None, "")
+    mean = total / squares.size
+    if any(math.isclose(value, known, rel_tol=1e-6) for known in (total, mean)):
+        return mean, "an answer" if squares.size > 1 else "the answer"
+    return None, ""
+
+
+def _alternative(item: Mapping[str, Any], loss: LossFact | None) -> AlternativeFact:
+    value = float(item["loss"])
+    chosen = loss.value.value if loss else math.nan
+    ratio = value / chosen if loss and chosen > 0 else math.nan
+    error = None
+    if loss is not None and loss.variance is not None and math.isfinite(ratio):
+        error = rounded(math.sqrt(loss.variance.value * ratio))
+    return AlternativeFact(
+        str(item["name"]),
+        rounded(value, 6),
+        rounded(ratio, 3),
+        error,
+        bool(item.get("admissible", False)),
+        str(item.get("reason", "")),
+    )
+
+
+def _binding(item: Mapping[str, Any], where: Context, loss: LossFact | None) -> BindingFact:
+    change = float(item["loss_change"])
+    squared = loss is not None and loss.units.startswith("squared ")
+    return BindingFact(
+        where.line(int(item.get("line") or 0)),
+        str(item.get("change", "")),
+        percent(abs(change)),
+        percent(abs(1 - math.sqrt(1 + change))) if squared and change >= -1 else None,
+    )
+
+
+def _assumption(item: Any, where: Context) -> Sentence:
+    if isinstance(item, str):
+        return Sentence(item, Status.ASSUMED, (where.trust_line,))
+    because = item.get("because") or {}
+    listed = because if isinstance(because, list) else [because]
+    return Sentence(
+        str(item["text"]),
+        Status(str(item.get("status", "assumed"))),
+        tuple(_because(b, where) for b in listed),
+    )
+
+
+def _because(item: Any, where: Context) -> Because:
+    if isinstance(item, Mapping) and "line" in item:
+        return where.line(int(item["line"] or 0))
+    if isinstance(item, Mapping) and "certificate" in item:
+        return CertificateEntry(str(item["certificate"]))
+    name = item.get("note", "placement") if isinstance(item, Mapping) else item
+    return Note(str(name))
+
+
+def _solver(item: Mapping[str, Any]) -> SolverFact:
+    return SolverFact(
+        str(item.get("name", "unknown")),
+        count(int(item["iterations"])) if item.get("iterations") is not None else None,
+        rounded(float(item["seconds"]), 2) if item.get("seconds") is not None else None,
+        tuple(sorted((str(k), str(v)) for k, v in (item.get("versions") or {}).items())),
+    )
+
+
+def _shape(matrix: Mapping[str, Any] | None) -> tuple[Quantity, Quantity] | None:
+    if not matrix or "shape" not in matrix:
+        return None
+    rows, columns = matrix["shape"]
+    return count(int(rows)), count(int(columns))
+
+
+def _graph_words(model: object | None) -> str:
+    if model is None:
+        return ""
+    try:
+        from privspec.explain.graph_words import describe_graph
+    except ImportError:
+        return ""
+    return str(describe_graph(model))
+
+
+def _gaps(
+    plan: Mapping[str, Any], claims: tuple[ClaimFact, ...], outputs: tuple[noise.OutputNoise, ...]
+) -> tuple[str, ...]:
+    """What this plan holds that these pages cannot explain, in plain words."""
+    found = []
+    family = str((plan.get("mechanism") or {}).get("family", "unknown"))
+    if family not in ("gaussian", "laplace", "mixed"):
+        found.append(
+            f"The noise of this plan belongs to the family {family!r}, which these pages cannot describe."
+        )
+    elif not outputs:
+        found.append("The plan does not say how large the noise in each released number is.")
+    for fact in claims:
+        if fact.shown is None:
+            found.append(
+                f"The guarantee {fact.claim.statement!r} is of a kind for which no odds can be given here; "
+                "it is quoted as the plan states it."
+            )
+        elif fact.everything is None and not fact.covers_everything:
+            found.append(
+                f"What someone learns who sees every output, and not only {', '.join(fact.claim.outputs)}, "
+                "could not be computed for this plan."
+            )
+    return tuple(found)
+
+
+__all__ = ["Facts", "exact", "facts", "odds_fact", "parse_exact"]

@@ -1,0 +1,143 @@
+"""The noise of a plan: what each site adds and how far each released number may be off."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.matrices import DyadicMatrix
+from privspec.explain.quantities import parse_exact
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Site:
+    """A place where noise enters: its name, the law, and the standard deviation of each coordinate (k,)."""
+
+    at: str
+    law: str
+    deviations: Array
+    correlated: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OutputNoise:
+    """The standard deviations (size,) of the noise in one output, row by row."""
+
+    name: str
+    shape: tuple[int, ...]
+    deviations: Array
+
+    @property
+    def size(self) -> int:
+        """How many numbers the output has."""
+        return int(np.prod(self.shape, dtype=int))
+
+    @property
+    def without_noise(self) -> int:
+        """How many of its numbers carry no noise at all."""
+        return int(np.count_nonzero(self.deviations == 0.0))
+
+
+def executed(plan: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The executed part of the mechanism, empty where the plan has none."""
+    part: Mapping[str, Any] = (plan.get("mechanism") or {}).get("executed") or {}
+    return part
+
+
+def strategy_variances(noise: Mapping[str, Any], rows: int) -> Array | None:
+    """The variance of the noise on each strategy row (rows,), or None for a law that is not known here."""
+    reader = _VARIANCES.get(str(noise.get("shape")))
+    return reader(noise, rows) if reader else None
+
+
+def _gaussian(noise: Mapping[str, Any], rows: int) -> Array:
+    return np.full(rows, float(parse_exact(noise.get("standard_deviation", "1"))) ** 2)
+
+
+def _laplace(noise: Mapping[str, Any], rows: int) -> Array:
+    scales = [float(parse_exact(s)) for s in noise["scale"]]
+    if len(scales) != rows:
+        raise ValueError("one Laplace scale is needed for each strategy row")
+    return 2.0 * np.array(scales) ** 2
+
+
+def _knorm(noise: Mapping[str, Any], rows: int) -> Array:
+    # density ~ exp(-||z||/b) in R^k: the radius is Gamma(k, b), so E ||z||^2 = k (k + 1) b^2
+    return np.full(rows, (rows + 1) * float(parse_exact(noise["scale"])) ** 2)
+
+
+_VARIANCES = {"gaussian": _gaussian, "laplace": _laplace, "knorm-l2": _knorm}
+
+
+def output_noise(plan: Mapping[str, Any]) -> tuple[OutputNoise, ...]:
+    """The noise in each output, from the covariance or the reconstruction; empty where the plan has neither."""
+    run = executed(plan)
+    outputs = run.get("outputs") or ()
+    variances = _output_variances(plan)
+    if variances is None:
+        return ()
+    return tuple(
+        OutputNoise(
+            str(o["name"]),
+            tuple(int(n) for n in o.get("shape", ())),
+            np.sqrt(np.maximum(variances[int(o["start"]) : int(o["stop"])], 0.0)),
+        )
+        for o in outputs
+    )
+
+
+def _output_variances(plan: Mapping[str, Any]) -> Array | None:
+    covariance = (plan.get("mechanism") or {}).get("output_covariance")
+    if covariance is not None:
+        return np.array([row[i] for i, row in enumerate(covariance)], dtype=float)
+    run = executed(plan)
+    reconstruction = run.get("reconstruction") or {}
+    if reconstruction.get("of") != "outputs":
+        return None
+    matrix = DyadicMatrix.from_json(reconstruction["matrix"]).to_float()
+    variances = strategy_variances(run.get("noise") or {}, matrix.shape[1])
+    return None if variances is None else np.asarray((matrix**2) @ variances)
+
+
+def sites(plan: Mapping[str, Any], outputs: tuple[OutputNoise, ...]) -> tuple[Site, ...]:
+    """Where noise enters, from the mechanism; a full covariance shows the deviations of the outputs it covers."""
+    found = []
+    for site in (plan.get("mechanism") or {}).get("sites") or ():
+        at = str(site.get("at", "output"))
+        for key, reader in _SITE_READERS.items():
+            if key in site:
+                found.append(reader(at, site, outputs))
+                break
+        else:
+            found.append(Site(at, str(site.get("shape", site.get("kind", "unknown"))), np.zeros(0)))
+    return tuple(found)
+
+
+def _numbers(values: Any) -> Array:
+    listed = values if isinstance(values, list) else [values]
+    return np.array([float(parse_exact(v)) for v in listed])
+
+
+def _site_variance(at: str, site: Mapping[str, Any], _: tuple[OutputNoise, ...]) -> Site:
+    return Site(at, "Gaussian", np.sqrt(_numbers(site["variance"])))
+
+
+def _site_scale(at: str, site: Mapping[str, Any], _: tuple[OutputNoise, ...]) -> Site:
+    return Site(at, "Laplace", math.sqrt(2.0) * _numbers(site["scale"]))
+
+
+def _site_full(at: str, _: Mapping[str, Any], outputs: tuple[OutputNoise, ...]) -> Site:
+    names = {name.strip(" ()") for name in at.split(",")}
+    chosen = [o for o in outputs if o.name in names] or list(outputs)
+    joined = np.concatenate([o.deviations for o in chosen]) if chosen else np.zeros(0)
+    return Site(at, "Gaussian", joined, correlated=True)
+
+
+_SITE_READERS = {"covariance": _site_full, "variance": _site_variance, "scale": _site_scale}

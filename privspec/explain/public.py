@@ -1,0 +1,238 @@
+"""The page for the people in the data: odds and a label, short and without formulas."""
+
+from __future__ import annotations
+
+from privspec.explain.document import (
+    Block,
+    Document,
+    IconArray,
+    IconRow,
+    Paragraph,
+    Points,
+    Section,
+    Table,
+)
+from privspec.explain.facts import ClaimFact, Facts, OddsFact
+from privspec.explain.sentences import Because, CertificateEntry, Note, Sentence, SpecLine, asserted, assumed, proved
+
+_ODDS_NOTE = Note("odds")
+
+
+def public_page(facts: Facts) -> Document:
+    """What the release can reveal about one person, in odds and a label."""
+    sections = [_odds_section(facts, fact) for fact in facts.claims if fact.shown is not None]
+    sections += [_unexplained(facts, fact) for fact in facts.claims if fact.shown is None]
+    sections.append(Section("Privacy label", (label(facts),)))
+    several = _several(facts)
+    if several is not None:
+        sections.append(several)
+    accuracy = _accuracy(facts)
+    if accuracy:
+        sections.append(Section("How exact are the published figures?", (Paragraph(accuracy),)))
+    sections.append(Section("What this page does not promise", (Points(_limits(facts)),)))
+    return Document(
+        title="What this release can reveal about you",
+        subtitle=facts.title,
+        reader="public",
+        shows_basis=False,
+        sections=tuple(sections),
+        footer=f"Computed from the plan {facts.name}, fingerprint {facts.digest[:16]}. "
+        "The auditor's page gives the sources of every sentence.",
+    )
+
+
+def _heading(facts: Facts, fact: ClaimFact) -> str:
+    observer = fact.claim.observer
+    if len(facts.claims) == 1:
+        return "Could someone tell that you took part?"
+    who = "anyone" if observer == "anyone" else f"someone who sees what is given to {observer}"
+    return f"Could {who} tell that you took part? ({', '.join(fact.claim.outputs)})"
+
+
+def _odds_section(facts: Facts, fact: ClaimFact) -> Section:
+    odds = fact.shown.odds if fact.shown else None
+    if odds is None:
+        raise ValueError("a section on odds needs odds")
+    line = fact.claim.line
+    aim = (
+        "Someone tries to tell from the published result whether you took part. They may know everything about "
+        "everybody else, have all the computers there are, and make both kinds of mistakes equally often."
+    )
+    blocks: list[Block] = [Paragraph((asserted(_compared(fact), line), assumed(aim, line)))]
+    blocks += [Paragraph(odds_sentences(fact, odds), strong=True), icons(odds)]
+    blocks.append(Paragraph(_reading(fact, odds)))
+    return Section(_heading(facts, fact), tuple(blocks))
+
+
+def _compared(fact: ClaimFact) -> str:
+    relation = fact.claim.relation
+    if relation.unit is None:
+        return f"This compares the result with the one there would be if {relation.absence}."
+    together = ""
+    if relation.group > 1:
+        together = f" It holds for up to {relation.group} {relation.plural} at once."
+    if relation.absence:
+        return f"Compared with not taking part, which here means that {relation.absence}.{together}"
+    return f"This is what can change compared with not taking part.{together}"
+
+
+def odds_sentences(fact: ClaimFact, odds: OddsFact) -> tuple[Sentence, ...]:
+    """The two sentences of natural frequencies; true after rounding (tests simulate the best observer)."""
+    because: tuple[Because, ...] = (_ODDS_NOTE, *fact.claim.notes, CertificateEntry("privacy"))
+    return (
+        proved(
+            f"If you did not take part, at least {odds.without} of {odds.of} possible results "
+            "would still make them say that you did.",
+            *because,
+        ),
+        proved(f"If you did, at most {odds.taking_part} of {odds.of}.", *because),
+    )
+
+
+def icons(odds: OddsFact) -> IconArray:
+    """Two rows of 100 figures."""
+    plain = odds.plain
+    return IconArray(
+        caption="Each mark is one possible result; a full mark is a result that would make them say that you took part.",
+        rows=(
+            IconRow(f"You did not take part: at least {odds.without} of {odds.of}", plain.without, plain.of),
+            IconRow(f"You took part: at most {odds.taking_part} of {odds.of}", plain.taking_part, plain.of),
+        ),
+    )
+
+
+def _reading(fact: ClaimFact, odds: OddsFact) -> tuple[Sentence, ...]:
+    because: tuple[Because, ...] = (_ODDS_NOTE, *fact.claim.notes)
+    found = [proved("No method can do better on both counts.", *because)]
+    half = odds.plain.of // 2
+    found.append(
+        proved(
+            f"A guess made without looking at the result would give {half} of {odds.of} both times.",
+            _ODDS_NOTE,
+        )
+    )
+    if odds.plain.without * 20 < odds.plain.of:
+        found.append(proved("These odds protect little: an observer can be almost sure.", *because))
+    return tuple(found)
+
+
+def _unexplained(facts: Facts, fact: ClaimFact) -> Section:
+    text = (
+        f"The guarantee for {', '.join(fact.claim.outputs)} is of a kind that this page cannot turn into odds: "
+        f"“{fact.claim.sentence}”."
+    )
+    return Section(_heading(facts, fact), (Paragraph((asserted(text, fact.claim.line),)),))
+
+
+def label(facts: Facts) -> Table:
+    """The label: six questions a person asks, with short answers."""
+    words = facts.context.trust_words
+    unknown = f"The spec says: trust {facts.context.trust}. This page has no words for that."
+    return Table(
+        caption="Privacy label of this release",
+        header=("Question", "Answer"),
+        rows=(
+            ("Who sees my raw data?", words.sees_raw if words else unknown),
+            ("Could a stolen server reveal it?", words.stolen_server if words else unknown),
+            ("Could the published result reveal that I took part?", _reveals(facts)),
+            (
+                "What can be learned about groups I belong to?",
+                "Facts about groups can be learned, for that is what the figures are for. "
+                "They can be learned just as well without you.",
+            ),
+            ("What is released exactly, without noise?", _exactly(facts)),
+            ("What happens when results are released again?", _again(facts)),
+        ),
+        label=True,
+    )
+
+
+def _reveals(facts: Facts) -> str:
+    weakest = facts.weakest
+    if weakest is None or weakest.shown is None:
+        return "These pages cannot say; see the guarantee itself."
+    odds = weakest.shown.odds
+    return f"Only by the odds above: {odds.without} of {odds.of} if not, {odds.taking_part} of {odds.of} if so, at worst."
+
+
+def _exactly(facts: Facts) -> str:
+    bare = [o for o in facts.outputs if o.without_noise.value > 0]
+    if bare:
+        names = ", ".join(f"{o.without_noise} of the {o.size} numbers in {o.name}" for o in bare)
+        return f"{names}: they do not depend on anybody's data."
+    if facts.claims and all(c.claim.relation.adds for c in facts.claims):
+        return "The questions asked and the groups counted, but not how many people took part."
+    sizes = ", ".join(f"{i.size} for {i.name}" for i in facts.inputs)
+    return f"The questions asked, the limits of the values, and how many values there are ({sizes})."
+
+
+def _again(facts: Facts) -> str:
+    weakest = facts.weakest
+    if weakest is None or not weakest.repeats:
+        return "Every further release weakens the protection; the keeper has to count them."
+    times, odds = weakest.repeats[-1]
+    return (
+        f"Every further release weakens the protection. After {times} releases like this one the odds would be "
+        f"{odds.without} of {odds.of} and {odds.taking_part} of {odds.of}. "
+        "A ledger counts the releases and refuses those over its limit."
+    )
+
+
+def _several(facts: Facts) -> Section | None:
+    weakest = facts.weakest
+    if weakest is None or weakest.claim.relation.unit in (None, "everything"):
+        return None
+    relation = weakest.claim.relation
+    rows = tuple(
+        (k.text, f"at least {odds.without} of {odds.of}", f"at most {odds.taking_part} of {odds.of}")
+        for k, odds in weakest.groups
+    )
+    table = Table(
+        caption="The same odds for people who hold several together, or a family that acts as one",
+        header=(f"How many of the {relation.plural} are yours", "If you did not take part", "If you did"),
+        rows=rows,
+    )
+    return Section("If more than one is yours", (table,))
+
+
+def _accuracy(facts: Facts) -> tuple[Sentence, ...]:
+    loss = facts.loss
+    where = facts.context.loss_line or SpecLine(0)
+    entry = CertificateEntry("loss")
+    found = [
+        proved(
+            f"The figures in {o.name} carry noise and are typically off by {o.typical} "
+            f"{_units(loss.error_units if loss else '')}.",
+            where,
+            entry,
+        )
+        for o in facts.outputs
+        if o.typical.value > 0
+    ]
+    if found and loss is not None:
+        found.append(
+            proved(
+                "The noise is what protects you; on average it neither adds nor takes away.",
+                Note("placement"),
+            )
+        )
+    return tuple(found)
+
+
+def _units(units: str) -> str:
+    return f"(in {units})" if units else "(in the units of the answer)"
+
+
+def _limits(facts: Facts) -> tuple[Sentence, ...]:
+    line = facts.context.trust_line
+    items = [
+        assumed(
+            "It compares with not taking part; it does not say what others know about you already.",
+            _ODDS_NOTE,
+        ),
+        assumed("It speaks of this release only, not of other uses of the same data.", line),
+    ]
+    if facts.context.trust == "curator":
+        items.append(assumed("It relies on the keeper of the data to run the release as planned.", line))
+    items += [assumed(gap, line) for gap in facts.gaps]
+    return tuple(items)
