@@ -172,8 +172,21 @@ class Comprehension(Node):
 
 
 Expr: TypeAlias = (
-    Number | String | Name | Call | SetOf | TupleOf | Vector | Negate | Binary | Transpose | Index | Attribute
-    | Norm | Absolute | Over
+    Number
+    | String
+    | Name
+    | Call
+    | SetOf
+    | TupleOf
+    | Vector
+    | Negate
+    | Binary
+    | Transpose
+    | Index
+    | Attribute
+    | Norm
+    | Absolute
+    | Over
 )
 Argument: TypeAlias = Expr | RangeOf | Keyword | Member | Comprehension
 
@@ -214,11 +227,12 @@ Domain: TypeAlias = RangeOf | Name | Call | SetOf | Interval | RankingOf | Power
 
 @dataclass(frozen=True, slots=True)
 class Ref(Node):
-    """`name`, `component.name`, `name[index]`."""
+    """`name`, `component.name`, `name[index]`; `name_span` covers the first word only."""
 
     name: str
     attribute: str | None = None
     indices: tuple[Expr, ...] = ()
+    name_span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

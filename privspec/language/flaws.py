@@ -1,0 +1,272 @@
+"""Diagnostics of a file's layout and characters; those of a single statement are in `mistakes.py`."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+
+from privspec.core.diagnostics import Diagnostic, Label
+from privspec.core.spans import Source, Span
+from privspec.language.layout import SECTIONS, Flaw, guess
+from privspec.language.tokens import is_name
+
+_REFUSED = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]|\r(?!\n)"
+)
+_MAX_REFUSED = 20
+
+
+def _error(
+    code: str,
+    source: Source,
+    message: str,
+    *labels: Label,
+    help: str | None = None,
+    notes: tuple[str, ...] = (),
+) -> Diagnostic:
+    return Diagnostic(code, message, labels, notes, help, "error", source)
+
+
+def refused_characters(source: Source) -> Iterator[Diagnostic]:
+    """Characters that may stand nowhere, not even in a comment: a reader would not see what the tool reads."""
+    for count, match in enumerate(_REFUSED.finditer(source.text)):
+        if count == _MAX_REFUSED:
+            return
+        span = Span(match.start(), match.end())
+        point = f"U+{ord(match[0]):04X}"
+        label = Label(span, f"the character {point}")
+        if match[0] == "\r":
+            message = "a carriage return stands here without the end of a line"
+            yield _error(
+                "PS0118", source, message, label, help="save the file with the line ends of Unix or Windows"
+            )
+        elif unicodedata.category(match[0]) == "Cf":
+            message = "an invisible character here changes the order in which the line is shown"
+            yield _error("PS0118", source, message, label, help="delete it")
+        else:
+            message = f"the character {point} is no part of a text"
+            yield _error("PS0118", source, message, label, help="delete it, or save the file as UTF-8 text")
+
+
+def too_long(source: Source, limit: int) -> Diagnostic:
+    """The file is beyond any spec."""
+    return _error(
+        "PS0119",
+        source,
+        f"the file has {len(source.text):,} characters, a spec at most {limit:,}",
+        Label(Span(0, 0), "this file"),
+        help='put large tables into files of their own and read them with csv("...") or npy("...")',
+    )
+
+
+def too_deep(source: Source, span: Span, limit: int) -> Diagnostic:
+    """A statement that no reader could follow either."""
+    return _error(
+        "PS0120",
+        source,
+        f"this is nested more than {limit} levels deep",
+        Label(_first_line(source, span), "starts here"),
+        help="name parts of it as intermediate variables; a long chain of + can be a sum(... for i in 1..n)",
+    )
+
+
+def many_more(hidden: int) -> Diagnostic:
+    """Stands for the errors that are not listed."""
+    return Diagnostic(
+        "PS0101", f"and {hidden} more errors of this kind of file; mend the first ones and look again"
+    )
+
+
+def empty(source: Source) -> Diagnostic:
+    """Nothing but comments."""
+    return _error(
+        "PS0117",
+        source,
+        "there is no section in this file",
+        Label(Span(0, 0), "nothing to read here"),
+        help="a spec has the sections variables:, loss: and privacy: at least; `privspec templates` lists whole ones",
+    )
+
+
+def stray(source: Source, statements: Sequence[Span]) -> Diagnostic:
+    """Lines before the first header."""
+    first = statements[0]
+    label = Label(_first_line(source, first), "this line belongs to no section")
+    word = source.slice(first).split()[0] if first.end > first.start else ""
+    help_text = "begin with a section: " + ", ".join(f"{name}:" for name in SECTIONS)
+    if word in {"input", "constant", "intermediate", "output", "choose"}:
+        help_text = "write variables: on the line before"
+    elif word.lower() == "spec":
+        help_text = "write the name of the spec after the word spec"
+    notes = (f"so do {len(statements) - 1} more lines",) if len(statements) > 1 else ()
+    return _error(
+        "PS0122", source, "this line stands before the first section", label, help=help_text, notes=notes
+    )
+
+
+def loss_count(source: Source, header: Span, statements: Sequence[Span]) -> Diagnostic:
+    """`loss` without its expression, or with several."""
+    if not statements:
+        return _error(
+            "PS0123",
+            source,
+            "the loss is missing",
+            Label(header, "nothing stands under this header"),
+            help="write what should be small, for instance E[ ||O - y||^2 ], or leave the section out",
+        )
+    return _error(
+        "PS0124",
+        source,
+        f"there is one loss, and here are {len(statements)}",
+        Label(_first_line(source, statements[1]), "a second one"),
+        Label(_first_line(source, statements[0]), "the first", primary=False),
+        help="add them up, with weights if they count differently: a + 3 * b; an open bracket may span lines",
+    )
+
+
+def bad_title(source: Source, spec: Span, title: Span) -> Diagnostic:
+    """The word `spec` without a proper name."""
+    text = source.slice(title)
+    if not text:
+        return _error(
+            "PS0130",
+            source,
+            "the spec has no name",
+            Label(spec, "a name should follow"),
+            help="for instance: spec shop_queries",
+        )
+    better = re.sub(r"[\W²³¹]+", "_", text).strip("_")
+    better = better if is_name(better) else "my_spec"
+    return _error(
+        "PS0130",
+        source,
+        "a name is one word of letters, digits and _ that starts with a letter",
+        Label(title, "not a name"),
+        help=f"for instance: spec {better}",
+    )
+
+
+def flaw(source: Source, item: Flaw) -> Diagnostic:
+    """The diagnostic of a flaw of the layout."""
+    return _FLAWS[item.kind](source, item)
+
+
+def _first_line(source: Source, span: Span) -> Span:
+    """A span cut at the end of its first line, and never empty."""
+    end = source.text.find("\n", span.start, span.end)
+    stop = span.end if end < 0 else end
+    return Span(span.start, max(stop, min(span.start + 1, len(source.text))))
+
+
+def _colon(source: Source, item: Flaw) -> Diagnostic:
+    return _error(
+        "PS0107",
+        source,
+        f"a colon is missing after {item.word}",
+        Label(item.span, "this begins a section"),
+        help=f"write {item.word}:",
+    )
+
+
+def _unknown_section(source: Source, item: Flaw) -> Diagnostic:
+    better = guess(item.word)
+    if item.word == "spec":
+        help_text: str = "the name of a spec follows without a colon: spec shop_queries"
+    elif better is not None:
+        help_text = f"did you mean {better}: ?"
+    else:
+        help_text = "the sections are " + ", ".join(SECTIONS)
+    return _error(
+        "PS0108",
+        source,
+        f"there is no section {item.word}",
+        Label(item.span, "not a section"),
+        help=help_text,
+    )
+
+
+def _duplicate(source: Source, item: Flaw) -> Diagnostic:
+    labels = [Label(item.span, "the second")]
+    if item.other is not None:
+        labels.append(Label(item.other, "the first", primary=False))
+    return _error(
+        "PS0109",
+        source,
+        f"the section {item.word} stands here twice",
+        *labels,
+        help="move these lines under the first header; each section appears once",
+    )
+
+
+def _open_bracket(source: Source, item: Flaw) -> Diagnostic:
+    close = {"(": ")", "[": "]", "{": "}"}[item.word]
+    return _error(
+        "PS0103",
+        source,
+        f"this {item.word} is never closed",
+        Label(item.span, f"a {close} is missing after this"),
+        help="lines are read as one while a bracket is open",
+    )
+
+
+def _open_string(source: Source, item: Flaw) -> Diagnostic:
+    return _error(
+        "PS0112",
+        source,
+        "this quotation has no end on its line",
+        Label(item.span, 'a " is missing'),
+        help='a text in quotes starts and ends on one line: "queries.csv"',
+    )
+
+
+def _open_doc(source: Source, item: Flaw) -> Diagnostic:
+    return _error(
+        "PS0113",
+        source,
+        "the text that begins here never ends",
+        Label(item.span, 'a second """ is missing'),
+        help='close the description with """; nothing after this was read',
+    )
+
+
+def _doc_place(source: Source, item: Flaw) -> Diagnostic:
+    return _error(
+        "PS0114",
+        source,
+        "a description has its place right after the line with spec, and nowhere else",
+        Label(_first_line(source, item.span), "found here"),
+        help="move it there, or begin its lines with # to make it a comment",
+    )
+
+
+def _second_spec(source: Source, item: Flaw) -> Diagnostic:
+    labels = [Label(item.span, "the second")]
+    if item.other is not None:
+        labels.append(Label(item.other, "the first", primary=False))
+    return _error(
+        "PS0129", source, "a file holds one spec", *labels, help="put the other into a file of its own"
+    )
+
+
+def _late_spec(source: Source, item: Flaw) -> Diagnostic:
+    return _error(
+        "PS0129",
+        source,
+        "the line with spec comes first",
+        Label(item.span, "too late here"),
+        help="move it to the top",
+    )
+
+
+_FLAWS: dict[str, Callable[[Source, Flaw], Diagnostic]] = {
+    "colon": _colon,
+    "unknown_section": _unknown_section,
+    "duplicate": _duplicate,
+    "open_bracket": _open_bracket,
+    "open_string": _open_string,
+    "open_doc": _open_doc,
+    "doc_place": _doc_place,
+    "second_spec": _second_spec,
+    "late_spec": _late_spec,
+}
