@@ -78,21 +78,22 @@ def _place_unbounded(
 def _place_balls(entry: ExecutedInput, values: NDArray[np.float64]) -> ExactVector:
     """Records scaled into their ball and rounded toward zero, so that they stay inside it, exactly."""
     assert entry.ball is not None
-    radius, size = entry.ball
+    radius, size = entry.ball.radius, entry.ball.size
     count = entry.grid.denominator
     steps: list[int] = []
     for record in np.where(np.isfinite(values), values, 0.0).reshape(-1, size):
-        steps.extend(_into_ball([Fraction(float(x)) * count / radius for x in record], count))
+        steps.extend(
+            _into_ball([Fraction(float(x)) * count / radius for x in record], count, entry.ball.norm)
+        )
     scale = radius / count
     return ExactVector(integers(steps) * scale.numerator, scale.denominator)
 
 
-def _into_ball(record: list[Fraction], radius: int) -> list[int]:
+def _into_ball(record: list[Fraction], radius: int, norm: int) -> list[int]:
     inside = [int(x) for x in record]
-    square = sum(x * x for x in inside)
-    if square <= radius * radius:
+    length = sum(map(abs, inside)) if norm == 1 else isqrt(max(sum(x * x for x in inside) - 1, 0)) + 1
+    if length <= radius:
         return inside
-    length = isqrt(square - 1) + 1
     return [(abs(x) * radius // length) * (1 if x > 0 else -1) for x in inside]
 
 

@@ -33,6 +33,15 @@ class Attribute:
 
 
 @dataclass(frozen=True, slots=True)
+class InputBall:
+    """Every `size` coordinates in turn are one vector of norm (1 or 2) at most `radius`."""
+
+    radius: Fraction
+    size: int
+    norm: int = 2
+
+
+@dataclass(frozen=True, slots=True)
 class ExecutedInput:
     """Where an input stands in the base vector and how its values are put on their grid.
 
@@ -41,7 +50,8 @@ class ExecutedInput:
     number of coordinates
     of each ball; `attributes` of a table whose records are counted into cells; `drops`: records that do
     not fit
-    are left out instead of being put into their nearest cell.
+    are left out instead of being put into their nearest cell; `shape` of the declared value and
+    the `index` set that its first axis runs over, where the plan says so.
     """
 
     name: str
@@ -51,9 +61,11 @@ class ExecutedInput:
     lower: tuple[Fraction | None, ...]
     upper: tuple[Fraction | None, ...]
     grid: Fraction
-    ball: tuple[Fraction, int] | None = None
+    ball: InputBall | None = None
     attributes: tuple[Attribute, ...] = ()
     drops: bool = False
+    shape: tuple[int, ...] | None = None
+    index: str | None = None
 
     @property
     def size(self) -> int:
@@ -137,6 +149,13 @@ def _attribute(data: Mapping[str, Any]) -> Attribute:
     return Attribute(str(data["name"]), lower=int(data["lower"]), upper=int(data["upper"]))
 
 
+def _ball(data: Mapping[str, Any], coordinates: int) -> InputBall:
+    ball = InputBall(exact_number(data["radius"]), int(data["size"]), int(data.get("norm", 2)))
+    if ball.radius <= 0 or ball.norm not in (1, 2) or ball.size < 1 or coordinates % ball.size:
+        raise ValueError("not a ball")
+    return ball
+
+
 def _input(data: Mapping[str, Any], guarantees: list[Mapping[str, Any]]) -> ExecutedInput:
     start, stop, layout = int(data["start"]), int(data["stop"]), str(data["layout"])
     if layout not in LAYOUTS:
@@ -154,9 +173,11 @@ def _input(data: Mapping[str, Any], guarantees: list[Mapping[str, Any]]) -> Exec
         _bounds("0" if counts else data.get("lower"), stop - start),
         _bounds(None if counts else data.get("upper"), stop - start),
         grid,
-        None if ball is None else (exact_number(ball["radius"]), int(ball["size"])),
+        None if ball is None else _ball(ball, stop - start),
         tuple(_attribute(a) for a in data.get("attributes", ())),
         _only_adding(str(data["name"]), guarantees),
+        tuple(int(d) for d in data["shape"]) if "shape" in data else None,
+        str(data["index"]) if data.get("index") is not None else None,
     )
 
 

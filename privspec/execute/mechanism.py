@@ -45,7 +45,10 @@ def draw(
     if executed.round_outputs:
         return _round_outputs(executed, answers, randomness)
     noisy = executed.noise.release(answers, executed.grid, randomness)
-    return post_process(executed, _to_float(noisy, executed.grid)[None, :], target)[0]
+    released: NDArray[np.float64] = post_process(executed, _to_float(noisy, executed.grid)[None, :], target)[
+        0
+    ]
+    return released
 
 
 def post_process(
@@ -154,8 +157,8 @@ def simulate(
 ) -> NDArray[np.float64]:
     """Many seeded draws of a mechanism at one base vector (by default `origin`): never a release.
 
-    Without `approximate` the draws come from the samplers of a release, fed from the seed; with it, noise comes from
-    floating-point generators: for large numbers of repetitions.
+    Without `approximate` the draws come from the samplers of a release, fed from the seed; with it, noise
+    comes from floating-point generators: for large numbers of repetitions.
 
     Returns: (repetitions, m), outputs one after another.
     Raises: UsageError (PS0822) if that many exact draws would take too long.

@@ -1,0 +1,415 @@
+"""Exact composition of what was spent on one unit of privacy, and limits on it; notes/ledger.md.
+
+Nothing here rounds against privacy: sums are exact fractions, roots go up, delta is an upper bound.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+from typing import Any
+
+from privspec.core.diagnostics import BudgetError, Diagnostic, UsageError
+from privspec.execute.executed import names_of
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Unit:
+    """Whose data, and which worlds are compared: amounts for different units are never added up."""
+
+    wrt: tuple[str, ...]
+    neighbours: str
+
+    def describe(self) -> str:
+        """As in a requirement: "wrt x, replacing one entry"."""
+        return f"wrt {', '.join(self.wrt)}, {self.neighbours}"
+
+    def to_json(self) -> dict[str, Any]:
+        """For the ledger."""
+        return {"wrt": list(self.wrt), "neighbours": self.neighbours}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Unit:
+        """What `to_json` wrote, or a guarantee of a plan."""
+        return cls(tuple(sorted(names_of(data["wrt"]))), str(data["neighbours"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """What one release costs one unit: every statement that holds of it, None where there is none.
+
+    mu: it is mu-GDP; pure: it is epsilon-DP; rho: it is rho-zCDP; pair: it is (epsilon, delta)-DP.
+    """
+
+    mu: Fraction | None = None
+    pure: Fraction | None = None
+    rho: Fraction | None = None
+    pair: tuple[Fraction, Fraction] | None = None
+
+    def as_mu(self) -> Fraction | None:
+        """A mu for which it is mu-GDP, rounded up: epsilon-DP is 2 Phi^-1(e^eps / (1 + e^eps))-GDP."""
+        return self.mu if self.mu is not None or self.pure is None else mu_of_pure(self.pure)
+
+    def as_rho(self) -> Fraction | None:
+        """A rho for which it is rho-zCDP: mu^2/2 for Gaussian noise, epsilon^2/2 for pure epsilon."""
+        candidates = [self.rho, _half_square(self.mu), _half_square(self.pure)]
+        return min((c for c in candidates if c is not None), default=None)
+
+    def as_pair(self) -> tuple[Fraction, Fraction] | None:
+        """An (epsilon, delta) for which it holds."""
+        return (self.pure, Fraction(0)) if self.pure is not None else self.pair
+
+    def to_json(self) -> dict[str, Any]:
+        """Exact strings."""
+        names = {"mu": self.mu, "pure_epsilon": self.pure, "rho": self.rho}
+        data: dict[str, Any] = {k: str(v) for k, v in names.items() if v is not None}
+        return data | ({"epsilon": str(self.pair[0]), "delta": str(self.pair[1])} if self.pair else {})
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Spend:
+        """What `to_json` wrote."""
+        pair = (Fraction(data["epsilon"]), Fraction(data["delta"])) if "epsilon" in data else None
+        return cls(_optional(data, "mu"), _optional(data, "pure_epsilon"), _optional(data, "rho"), pair)
+
+
+def _half_square(value: Fraction | None) -> Fraction | None:
+    return None if value is None else value * value / 2
+
+
+def _optional(data: Mapping[str, Any], key: str) -> Fraction | None:
+    return Fraction(str(data[key])) if data.get(key) is not None else None
+
+
+def spend_of_guarantee(guarantee: Mapping[str, Any]) -> Spend:
+    """What a plan's guarantee says its release costs.
+
+    Raises: UsageError (PS1008) if it states no amount the ledger can add up.
+    """
+    try:
+        achieved = guarantee["achieved"]
+        mu, rho, epsilon, delta = (_optional(achieved, k) for k in ("mu", "rho", "epsilon", "delta"))
+        pair = None
+        if guarantee.get("delta") is not None and guarantee.get("epsilon") is not None:
+            pair = (Fraction(str(guarantee["epsilon"])), Fraction(str(guarantee["delta"])))
+        if epsilon is not None and delta:
+            pair, epsilon = (epsilon, delta), None
+        spend = Spend(mu, epsilon, rho, pair)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        spend = Spend()
+    amounts = [a for a in (spend.mu, spend.pure, spend.rho, *(spend.pair or ())) if a is not None]
+    if not amounts or min(amounts) < 0:
+        raise UsageError(
+            Diagnostic(
+                "PS1008", "the ledger cannot account for a guarantee of this plan: it states no amount"
+            )
+        )
+    return spend
+
+
+def spends_of_plan(plan: Mapping[str, Any]) -> dict[Unit, Spend]:
+    """What one run of a plan costs each unit: that of all outputs together, whoever sees which.
+
+    For each unit it takes a guarantee that covers all outputs, or, for noise on the strategy, one whose view
+    has all strategy rows, since every output is computed from these.
+    Raises: UsageError (PS1006) if a unit has none, (PS1008) if an amount is missing.
+    """
+    executed = plan["mechanism"]["executed"]
+    outputs = {str(o["name"]) for o in executed["outputs"]}
+    rows = int(executed["strategy"]["shape"][0])
+    views = executed.get("views", [])
+    whole: dict[Unit, list[Spend]] = {}
+    units: list[Unit] = []
+    for place, guarantee in enumerate(plan["guarantees"]):
+        unit = Unit.from_json(guarantee)
+        units.append(unit)
+        index = int(guarantee.get("requirement", place))
+        all_rows = (
+            executed.get("rounding") != "outputs"
+            and index < len(views)
+            and set(names_of(views[index]["outputs"])) == set(names_of(guarantee["outputs"]))
+            and int(views[index]["rows"]) == rows
+        )
+        if outputs <= set(names_of(guarantee["outputs"])) or all_rows:
+            whole.setdefault(unit, []).append(spend_of_guarantee(guarantee))
+    for unit in units:
+        if unit not in whole:
+            raise UsageError(
+                Diagnostic(
+                    "PS1006",
+                    f"no line of the spec bounds what all outputs together reveal {unit.describe()}",
+                    notes=("the ledger counts what an observer of everything released could learn",),
+                    help=f"add a requirement for ({', '.join(sorted(outputs))}) together",
+                )
+            )
+    return {unit: _strongest(found) for unit, found in whole.items()}
+
+
+def _strongest(found: Sequence[Spend]) -> Spend:
+    """Several statements about one release hold at once: the least of each kind."""
+
+    def least(get: Callable[[Spend], Fraction | None]) -> Fraction | None:
+        return min((v for s in found if (v := get(s)) is not None), default=None)
+
+    pairs = [s.pair for s in found if s.pair is not None]
+    pair = min(pairs, default=None)
+    return Spend(least(lambda s: s.mu), least(lambda s: s.pure), least(lambda s: s.rho), pair)
+
+
+class MixedError(Exception):
+    """Amounts that this limit has no rule to add up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit(ABC):
+    """How much may be spent on a unit in all."""
+
+    @abstractmethod
+    def allows(self, spends: Sequence[Spend]) -> bool:
+        """Whether all of these together stay within the limit.
+
+        Raises: MixedError if there is no rule to add them up.
+        """
+
+    @abstractmethod
+    def describe(self) -> str:
+        """As it is written: "epsilon=2 delta=1e-6"."""
+
+    @abstractmethod
+    def spent(self, spends: Sequence[Spend]) -> str:
+        """What these amount to, in the limit's own terms, for people to read."""
+
+
+def _all(values: Sequence[Fraction | None], measure: str) -> list[Fraction]:
+    found = [v for v in values if v is not None]
+    if len(found) < len(values):
+        raise MixedError(f"a release in this ledger has no {measure} that could be added up")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class MuLimit(Limit):
+    """mu-GDP: squares add up, also for releases chosen after seeing earlier ones (Smith & Thakurta 2022)."""
+
+    mu: Fraction
+
+    def allows(self, spends: Sequence[Spend]) -> bool:
+        """Whether the squares sum to at most mu^2."""
+        return _mu_squared(spends) <= self.mu**2
+
+    def describe(self) -> str:
+        """The amount."""
+        return f"mu={_decimal(self.mu)}"
+
+    def spent(self, spends: Sequence[Spend]) -> str:
+        """The root of the sum."""
+        return f"mu={_decimal(root_up(_mu_squared(spends)))}"
+
+
+def _mu_squared(spends: Sequence[Spend]) -> Fraction:
+    return sum((m * m for m in _all([s.as_mu() for s in spends], "mu")), Fraction(0))
+
+
+@dataclass(frozen=True, slots=True)
+class RhoLimit(Limit):
+    """rho-zCDP: amounts add up, also adaptively (Feldman & Zrnic 2021)."""
+
+    rho: Fraction
+
+    def allows(self, spends: Sequence[Spend]) -> bool:
+        """Whether they sum to at most rho."""
+        return self._sum(spends) <= self.rho
+
+    def describe(self) -> str:
+        """The amount."""
+        return f"rho={_decimal(self.rho)}"
+
+    def spent(self, spends: Sequence[Spend]) -> str:
+        """The sum."""
+        return f"rho={_decimal(self._sum(spends))}"
+
+    def _sum(self, spends: Sequence[Spend]) -> Fraction:
+        return sum(_all([s.as_rho() for s in spends], "rho"), Fraction(0))
+
+
+@dataclass(frozen=True, slots=True)
+class EpsilonLimit(Limit):
+    """Pure epsilon: amounts add up, also adaptively."""
+
+    epsilon: Fraction
+
+    def allows(self, spends: Sequence[Spend]) -> bool:
+        """Whether they sum to at most epsilon."""
+        return self._sum(spends) <= self.epsilon
+
+    def describe(self) -> str:
+        """The amount."""
+        return f"epsilon={_decimal(self.epsilon)}"
+
+    def spent(self, spends: Sequence[Spend]) -> str:
+        """The sum."""
+        return f"epsilon={_decimal(self._sum(spends))}"
+
+    def _sum(self, spends: Sequence[Spend]) -> Fraction:
+        return sum(_all([s.pure for s in spends], "pure epsilon"), Fraction(0))
+
+
+@dataclass(frozen=True, slots=True)
+class EpsilonDeltaLimit(Limit):
+    """(epsilon, delta)-DP of everything together.
+
+    The kind of the first release fixes the rule, before anything has been seen: Gaussian (mu known) means
+    that mu^2 adds up and is converted exactly; anything else that epsilons and deltas add up (Rogers et al.
+    2016).
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def allows(self, spends: Sequence[Spend]) -> bool:
+        """Whether the composition is (epsilon, delta)-DP."""
+        if spends and spends[0].mu is not None:
+            return self._delta(spends) <= self.delta
+        epsilon, delta = self._pairs(spends)
+        return epsilon <= self.epsilon and delta <= self.delta
+
+    def describe(self) -> str:
+        """Both amounts."""
+        return f"epsilon={_decimal(self.epsilon)} delta={_decimal(self.delta)}"
+
+    def spent(self, spends: Sequence[Spend]) -> str:
+        """The delta reached at the limit's epsilon, or the two sums."""
+        if spends and spends[0].mu is not None:
+            return f"delta={float(self._delta(spends)):.3g} at epsilon={_decimal(self.epsilon)}"
+        epsilon, delta = self._pairs(spends)
+        return f"epsilon={_decimal(epsilon)} delta={_decimal(delta)}"
+
+    def _delta(self, spends: Sequence[Spend]) -> Fraction:
+        from privspec.core.gaussian import delta_bounds
+
+        return delta_bounds(self.epsilon, root_up(_mu_squared(spends)))[1]
+
+    def _pairs(self, spends: Sequence[Spend]) -> tuple[Fraction, Fraction]:
+        pairs = [s.as_pair() for s in spends]
+        epsilon = _all([None if p is None else p[0] for p in pairs], "epsilon")
+        delta = _all([None if p is None else p[1] for p in pairs], "delta")
+        return sum(epsilon, Fraction(0)), sum(delta, Fraction(0))
+
+
+def root_up(square: Fraction) -> Fraction:
+    """The square root, rounded up (relatively 2^-60 too large at most)."""
+    bits = 2 * max(square.denominator.bit_length() - square.numerator.bit_length(), 0) + 128
+    bits += bits % 2
+    scaled = -((-square.numerator << bits) // square.denominator)
+    root = isqrt(scaled)
+    return Fraction(root if root * root == scaled else root + 1, 1 << (bits // 2))
+
+
+def mu_of_pure(epsilon: Fraction) -> Fraction:
+    """The least mu (rounded up) for which every epsilon-DP release is mu-GDP: Phi(-mu/2) = 1/(1 + e^epsilon).
+
+    The trade-off curve of mu-GDP is convex and meets the corner of that of epsilon-DP, so it lies below it.
+    """
+    from flint import arb, ctx
+
+    def enough(mu: Fraction) -> bool:
+        tail = (arb(mu.numerator) / arb(2 * mu.denominator) / arb(2).sqrt()).erfc() / 2
+        return bool(tail <= 1 / (1 + (arb(epsilon.numerator) / arb(epsilon.denominator)).exp()))
+
+    before = ctx.prec
+    try:
+        ctx.prec = 256
+        low, high = Fraction(0), Fraction(1)
+        while not enough(high):
+            low, high = high, 2 * high
+        while high - low > high / 2**48:
+            middle = (low + high) / 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+    finally:
+        ctx.prec = before
+    return high
+
+
+def _decimal(value: Fraction) -> str:
+    """An amount for people: exact if short, else rounded up in the 7th digit."""
+    text = f"{float(value):.7g}"
+    return text if Fraction(text) >= value else f"{float(value) * (1 + 1e-7):.7g}"
+
+
+_LIMITS: Mapping[frozenset[str], Callable[[Mapping[str, Fraction]], Limit]] = {
+    frozenset({"mu"}): lambda v: MuLimit(v["mu"]),
+    frozenset({"rho"}): lambda v: RhoLimit(v["rho"]),
+    frozenset({"epsilon"}): lambda v: EpsilonLimit(v["epsilon"]),
+    frozenset({"epsilon", "delta"}): lambda v: (
+        EpsilonDeltaLimit(v["epsilon"], v["delta"]) if v["delta"] else EpsilonLimit(v["epsilon"])
+    ),
+}
+_LIMIT_TEXT = re.compile(
+    r"\s*(?P<amounts>\w+\s*=\s*[^\s,]+(?:[\s,]+\w+\s*=\s*[^\s,]+)*)"
+    r"(?:[\s,]+wrt\s+(?P<wrt>.+?)\s*,\s*(?P<neighbours>(?:replacing|adding or removing)\s.+?))?\s*"
+)
+
+
+def limit_from_json(data: Mapping[str, Any]) -> Limit:
+    """A limit from its amounts, exact strings.
+
+    Raises: ValueError.
+    """
+    values = {k: Fraction(str(v)) for k, v in data.items()}
+    if frozenset(values) not in _LIMITS:
+        raise ValueError("a limit is epsilon, epsilon and delta, rho, or mu")
+    if any(v < 0 for v in values.values()) or values.get("delta", Fraction(0)) >= 1:
+        raise ValueError("amounts must not be negative, and delta must be below 1")
+    return _LIMITS[frozenset(values)](values)
+
+
+def limit_to_json(limit: Limit) -> dict[str, str]:
+    """Its amounts as exact strings."""
+    return {name: str(getattr(limit, name)) for name in limit.__dataclass_fields__}
+
+
+def parse_limit(text: str) -> tuple[Limit, Unit | None]:
+    """A limit as it is typed: 'epsilon=2 delta=1e-6', 'rho=0.1 wrt x, replacing one record'.
+
+    Returns: the limit, and the unit it is for (None: that of the first release).
+    Raises: UsageError (PS1002).
+    """
+    match = _LIMIT_TEXT.fullmatch(text)
+    try:
+        if match is None:
+            raise ValueError("not of that form")
+        pairs = [part.split("=", 1) for part in re.findall(r"\w+\s*=\s*[^\s,]+", match["amounts"])]
+        limit = limit_from_json({k.strip(): v.strip() for k, v in pairs})
+    except (ValueError, ZeroDivisionError) as error:
+        raise UsageError(
+            Diagnostic(
+                "PS1002",
+                f"not a budget: {text}",
+                notes=(str(error),),
+                help="write 'epsilon=2 delta=1e-6', 'epsilon=1', 'rho=0.1' or 'mu=0.5', perhaps followed by "
+                "'wrt x, replacing one record'",
+            )
+        ) from None
+    if match["wrt"] is None:
+        return limit, None
+    names = tuple(sorted(name.strip() for name in match["wrt"].split(",")))
+    return limit, Unit(names, " ".join(match["neighbours"].split()))
+
+
+def own_limit(spend: Spend) -> Limit:
+    """The budget that one release of this cost uses up entirely.
+
+    Raises: BudgetError (PS1008) if there is none.
+    """
+    if spend.mu is not None:
+        return MuLimit(spend.mu)
+    if spend.pure is not None:
+        return EpsilonLimit(spend.pure)
+    if spend.rho is not None:
+        return RhoLimit(spend.rho)
+    if spend.pair is None:
+        raise BudgetError(Diagnostic("PS1008", "a release without an amount cannot be accounted for"))
+    return EpsilonDeltaLimit(*spend.pair)

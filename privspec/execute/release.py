@@ -1,0 +1,265 @@
+"""A release and its files: complete under their final name or not there at all."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.diagnostics import Diagnostic, UsageError
+
+FORMAT = "privspec-release/1.0"
+SIMULATION = "simulation: the noise comes from a seed, whoever knows it can take it off; no guarantee holds"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Release:
+    """What leaves the keeper: outputs on their grid, and the guarantees they carry (none for a simulation).
+
+    `kind` is the library the data came from ("numpy", "polars", "pandas", "pyarrow"): `release["O"]` is of
+    it. `warnings` are diagnostics of the run; they say nothing about the data.
+    """
+
+    plan_sha256: str
+    outputs: Mapping[str, NDArray[np.float64]]
+    guarantees: tuple[Mapping[str, Any], ...]
+    grid: str
+    private: bool
+    data_rules: tuple[str, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
+    kind: str = "numpy"
+    ledger: Path | None = field(default=None)
+
+    def __getitem__(self, name: str) -> Any:
+        return _NATIVE[self.kind](self.outputs[name])
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON form of INTERFACE.md, with what was done with data that do not fit."""
+        return {
+            **self.statement(),
+            "outputs": {name: values.tolist() for name, values in self.outputs.items()},
+        }
+
+    def statement(self) -> dict[str, Any]:
+        """Everything but the outputs: what stands beside formats that hold numbers only."""
+        head: dict[str, Any] = {
+            "format": FORMAT,
+            "plan_sha256": self.plan_sha256,
+            "private": self.private,
+            "guarantees": [dict(g) for g in self.guarantees],
+            "grid": self.grid,
+            "data_rules": list(self.data_rules),
+        }
+        return head if self.private else {**head, "notice": SIMULATION}
+
+
+def _polars(values: NDArray[np.float64]) -> Any:
+    import polars as pl
+
+    return pl.Series(values) if values.ndim == 1 else pl.DataFrame(np.atleast_2d(values))
+
+
+def _pandas(values: NDArray[np.float64]) -> Any:
+    import pandas as pd  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    return pd.Series(values) if values.ndim == 1 else pd.DataFrame(np.atleast_2d(values))
+
+
+def _pyarrow(values: NDArray[np.float64]) -> Any:
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    if values.ndim == 1:
+        return pa.array(values)
+    return pa.table({f"column_{j}": column for j, column in enumerate(np.atleast_2d(values).T)})
+
+
+_NATIVE: Mapping[str, Callable[[NDArray[np.float64]], Any]] = {
+    "numpy": lambda values: values,
+    "polars": _polars,
+    "pandas": _pandas,
+    "pyarrow": _pyarrow,
+}
+
+
+def kind_of(source: Any) -> str:
+    """The library an object comes from, "numpy" for anything else (paths, lists)."""
+    library = type(source).__module__.split(".")[0]
+    return library if library in _NATIVE else "numpy"
+
+
+def columns(release: Release) -> dict[str, NDArray[Any]]:
+    """The outputs as columns of one table.
+
+    Outputs of one length stand side by side, a matrix as a column for each of its columns ("O[0]"); outputs
+    of different lengths below one another with the columns `output`, `index`, `value`.
+    """
+    flat = {name: np.atleast_1d(v) for name, v in release.outputs.items()}
+    flat = {name: v.reshape(v.shape[0], -1) for name, v in flat.items()}
+    if len({v.shape[0] for v in flat.values()}) == 1:
+        return {
+            name if v.shape[1] == 1 else f"{name}[{j}]": v[:, j]
+            for name, v in flat.items()
+            for j in range(v.shape[1])
+        }
+    return {
+        "output": np.concatenate([np.full(v.size, name) for name, v in flat.items()]),
+        "index": np.concatenate([np.arange(v.size) for v in flat.values()]),
+        "value": np.concatenate([v.reshape(-1) for v in flat.values()]),
+    }
+
+
+def _json(release: Release) -> bytes:
+    return (json.dumps(release.to_json(), indent=1) + "\n").encode()
+
+
+def _csv(release: Release) -> bytes:
+    table = columns(release)
+    lines = [",".join(_quoted(name) for name in table)]
+    lines += [
+        ",".join(str(value) for value in row)
+        for row in zip(*(c.tolist() for c in table.values()), strict=True)
+    ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if "," in name else name
+
+
+def _parquet(release: Release) -> bytes:
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+    import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
+
+    table = pa.table(columns(release))
+    table = table.replace_schema_metadata({"privspec": json.dumps(release.statement())})
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer)
+    return buffer.getvalue()
+
+
+def _npy(release: Release) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, next(iter(release.outputs.values())), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _npz(release: Release) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **dict(release.outputs))
+    return buffer.getvalue()
+
+
+_WRITERS: Mapping[str, Callable[[Release], bytes]] = {
+    ".json": _json,
+    ".csv": _csv,
+    ".parquet": _parquet,
+    ".npy": _npy,
+    ".npz": _npz,
+}
+_WITH_STATEMENT = (".json", ".parquet")
+
+
+class AtomicFile:
+    """A file that appears under its name all at once, or not at all.
+
+    Entering makes sure that it can be written (so that a budget is not spent in vain); leaving without
+    `commit` takes the temporary file away.
+    Raises: UsageError (PS0830) if the folder cannot be written to.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._temporary: Path | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", suffix=".tmp", dir=self.path.parent)
+        except OSError as error:
+            raise UsageError(
+                Diagnostic("PS0830", f"cannot write {self.path}: {error.strerror or 'not possible'}")
+            ) from None
+        os.close(handle)
+        self._temporary = Path(name)
+        return self
+
+    def commit(self, content: bytes) -> None:
+        """Write, force to disk, and give the file its name."""
+        assert self._temporary is not None
+        with self._temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        self._temporary.chmod(0o666 & ~mask)
+        self._temporary.replace(self.path)
+        self._temporary = None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._temporary is not None:
+            self._temporary.unlink(missing_ok=True)
+
+
+class ReleaseFile:
+    """The file of a release, and beside formats without room for it `NAME.guarantee.json`.
+
+    Use as a context: entering checks the suffix and that the folder can be written to.
+    Raises: UsageError (PS0830, PS0831).
+    """
+
+    def __init__(self, path: Path, outputs: int) -> None:
+        self.path, suffix = path, path.suffix.lower()
+        if suffix not in _WRITERS:
+            raise UsageError(
+                Diagnostic("PS0831", f"no writer for {path.name}", help=f"use {', '.join(_WRITERS)}")
+            )
+        if suffix == ".npy" and outputs > 1:
+            raise UsageError(
+                Diagnostic(
+                    "PS0831", f"a .npy file holds one output, this plan has {outputs}", help="use .npz"
+                )
+            )
+        self._write = _WRITERS[suffix]
+        self._file = AtomicFile(path)
+        statement = path.with_name(path.name + ".guarantee.json")
+        self._statement = None if suffix in _WITH_STATEMENT else AtomicFile(statement)
+
+    def __enter__(self) -> Self:
+        self._file.__enter__()
+        if self._statement is not None:
+            self._statement.__enter__()
+        return self
+
+    def commit(self, release: Release) -> None:
+        """Write the guarantee first: numbers never stand without it."""
+        content = self._write(release)
+        if self._statement is not None:
+            self._statement.commit((json.dumps(release.statement(), indent=1) + "\n").encode())
+        self._file.commit(content)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.__exit__(kind, error, trace)
+        if self._statement is not None:
+            self._statement.__exit__(kind, error, trace)
+
+
+def write_release(release: Release, path: Path) -> None:
+    """Write a release to a file, by its suffix: .json, .csv, .parquet, .npy or .npz.
+
+    Raises: UsageError (PS0830, PS0831).
+    """
+    with ReleaseFile(path, len(release.outputs)) as file:
+        file.commit(release)

@@ -1,0 +1,137 @@
+"""Runs a plan on data: check, read, pay, draw, write, in this order."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privspec.core.diagnostics import Diagnostic, VerificationError
+from privspec.execute.data import data_rules, read_inputs
+from privspec.execute.executed import Executed, read_executed
+from privspec.execute.layout import declared_shapes
+from privspec.execute.ledger import debit, default_ledger
+from privspec.execute.mechanism import Target, draw
+from privspec.execute.problems import STRICT_WARNING
+from privspec.execute.randomness import Randomness, SystemRandomness
+from privspec.execute.release import Release, ReleaseFile, kind_of
+
+if TYPE_CHECKING:
+    from privspec.execute.exact import ExactVector
+    from privspec.model.graph import Model
+
+
+def plan_digest(plan: Mapping[str, Any]) -> str:
+    """SHA-256 of the plan's canonical JSON without its `digest`."""
+    body = {key: value for key, value in plan.items() if key != "digest"}
+    return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def check_digest(plan: Mapping[str, Any]) -> str:
+    """The plan's digest, recomputed.
+
+    Raises: VerificationError (PS0823) if it is another than the plan says.
+    """
+    digest = plan_digest(plan)
+    if plan.get("digest") != digest:
+        raise VerificationError(
+            Diagnostic(
+                "PS0823",
+                "the plan was changed after it was written: its digest does not fit",
+                help="solve the spec again, or take an unchanged copy of the plan",
+            )
+        )
+    return digest
+
+
+def execute_plan(
+    plan: Mapping[str, Any],
+    data: Mapping[str, Any],
+    model: Model | None = None,
+    randomness: Randomness | None = None,
+    *,
+    target: Target | None = None,
+    strict: bool = False,
+) -> Release:
+    """One release of a plan on data, without budget and files: use `run` unless the budget is kept elsewhere.
+
+    Raises: UsageError, DataError, VerificationError.
+    """
+    digest = check_digest(plan)
+    executed = read_executed(plan)
+    base, target = prepare(executed, data, model, target, strict=strict)
+    return _release(plan, digest, executed, data, base, randomness or SystemRandomness(), target, strict)
+
+
+def run(
+    plan: Mapping[str, Any],
+    inputs: Mapping[str, Any],
+    ledger: Path | None = None,
+    output: Path | None = None,
+    strict: bool = False,
+    model: Model | None = None,
+    randomness: Randomness | None = None,
+    *,
+    target: Target | None = None,
+) -> Release:
+    """One release of a plan on data, paid for in the data set's ledger before any noise is drawn.
+
+    Args: inputs, paths or objects in memory by input name; ledger, by default in the working directory;
+        output, written atomically by its suffix; model, the spec as loaded (by default from the plan's own
+        source); randomness, by default the operating system's: a `SimulationRandomness` gives a result that is
+        marked as not private, and debits nothing.
+    Raises: BudgetError (exit 6), DataError, UsageError, VerificationError.
+    """
+    source = randomness or SystemRandomness()
+    digest = check_digest(plan)
+    executed = read_executed(plan)
+    base, target = prepare(executed, inputs, model, target, strict=strict)
+    path = ledger or default_ledger(None, str(plan.get("spec", {}).get("name", "privspec")))
+    with ExitStack() as stack:
+        file = None if output is None else stack.enter_context(ReleaseFile(output, len(executed.outputs)))
+        if source.private:
+            debit(path, plan)
+        release = _release(plan, digest, executed, inputs, base, source, target, strict)
+        if file is not None:
+            file.commit(release)
+    return release
+
+
+def prepare(
+    executed: Executed,
+    data: Mapping[str, Any],
+    model: Model | None,
+    target: Target | None,
+    *,
+    strict: bool,
+) -> tuple[ExactVector, Target | None]:
+    """The base vector of the data, and the function that computes outputs from estimated inputs."""
+    declared = None if model is None else declared_shapes(model)
+    base = read_inputs(executed, data, declared=declared, strict=strict)
+    return base, target
+
+
+def _release(
+    plan: Mapping[str, Any],
+    digest: str,
+    executed: Executed,
+    data: Mapping[str, Any],
+    base: ExactVector,
+    randomness: Randomness,
+    target: Target | None,
+    strict: bool,
+) -> Release:
+    released = draw(executed, base, randomness, target)
+    return Release(
+        digest,
+        executed.split(released),
+        tuple(plan["guarantees"]) if randomness.private else (),
+        str(plan["mechanism"]["executed"]["output_grid"]),
+        randomness.private,
+        data_rules(executed, strict),
+        (STRICT_WARNING,) if strict else (),
+        kind_of(next(iter(data.values()), None)),
+    )
