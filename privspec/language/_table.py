@@ -1,4 +1,4 @@
-"""The parse table of grammar.lark; written by `python -m privspec.language.tables`, never by hand."""
+"""The parse table of grammar.lark, written by `python -m privspec.language.grammar`."""
 
 TABLE = r"""
 {"rules":[["__background_star_0",2,"__background_star_0"],["__background_star_0",3,

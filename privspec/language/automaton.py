@@ -32,7 +32,7 @@ Action = Callable[[list[Any]], Any]
 
 
 def survives(table: Table, stack: list[int] | tuple[int, ...], terminal: str) -> bool:
-    """Whether a terminal can be shifted (or, for the end, the statement accepted) after the reductions it triggers."""
+    """Whether a terminal can be shifted after the reductions it triggers, or the end be reached."""
     states = list(stack)
     while True:
         step = table.states[states[-1]].get(terminal)
@@ -57,7 +57,7 @@ def expected(table: Table, stack: list[int] | tuple[int, ...]) -> frozenset[str]
 def run(
     table: Table, rule_name: str, text: str, start: int, end: int, actions: dict[str, Action]
 ) -> tuple[Any, int]:
-    """The tree of the statement in `text[start:end]`, read by the rule `rule_name`, and how many tokens it has.
+    """The tree of the statement in `text[start:end]`, read by the rule `rule_name`, and its number of tokens.
 
     Raises: ParseFailure at the first token that fits nothing; its end token has the type `$END`.
     """

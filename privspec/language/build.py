@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from privspec.core.spans import Span
@@ -32,7 +33,7 @@ def _is(child: object, *types: str) -> bool:
 
 def _after(children: Sequence[Any], *types: str) -> Any | None:
     """The child that follows the first token of one of these types."""
-    for before, child in zip(children, children[1:], strict=False):
+    for before, child in pairwise(children):
         if _is(before, *types):
             return child
     return None
@@ -178,7 +179,8 @@ def _range(children: Children) -> s.RangeOf:
 
 def _upper(children: Children) -> Any:
     """The upper end of a range: the rule is flat, the tree has the usual precedence."""
-    operands, operators = [], []
+    operands: list[s.Expr] = []
+    operators: list[Token] = []
     parts = _ungroup(children)
     if _is(parts[0], "-"):
         operands.append(s.Negate(parts[1], span=_span(parts[:2])))
@@ -379,7 +381,8 @@ ACTIONS: dict[str, Action] = {
     "parentheses": _parentheses, "group": _group, "binary": _binary, "square": _square, "negate": _negate,
     "transpose": _transpose, "index": _index, "attribute": _attribute, "norm": _norm, "absolute": _absolute,
     "over": _over, "keyword": _keyword, "member": _member, "comprehension": _comprehension,
-    "power_domain": _power_domain, "interval": _interval, "ranking": _ranking, "range": _range, "upper": Inline,
+    "power_domain": _power_domain, "interval": _interval, "ranking": _ranking, "range": _range,
+    "upper": Inline,
     "ref": _ref, "names": _names, "all_of": _all_of, "amount": _amount, "replacing": _replacing,
     "adding_or_removing": _adding, "distance": _distance, "seen_by": _seen_by, "everything": _everything,
     "one_unit": _one_unit, "up_to_units": _up_to_units, "clause": lambda children: children[0],

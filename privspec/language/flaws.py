@@ -22,14 +22,14 @@ def _error(
     source: Source,
     message: str,
     *labels: Label,
-    help: str | None = None,
+    advice: str | None = None,
     notes: tuple[str, ...] = (),
 ) -> Diagnostic:
-    return Diagnostic(code, message, labels, notes, help, "error", source)
+    return Diagnostic(code, message, labels, notes, advice, "error", source)
 
 
 def refused_characters(source: Source) -> Iterator[Diagnostic]:
-    """Characters that may stand nowhere, not even in a comment: a reader would not see what the tool reads."""
+    """Characters that may stand nowhere, not even in a comment: they would deceive a reader."""
     for count, match in enumerate(_REFUSED.finditer(source.text)):
         if count == _MAX_REFUSED:
             return
@@ -39,14 +39,14 @@ def refused_characters(source: Source) -> Iterator[Diagnostic]:
         if match[0] == "\r":
             message = "a carriage return stands here without the end of a line"
             yield _error(
-                "PS0118", source, message, label, help="save the file with the line ends of Unix or Windows"
+                "PS0118", source, message, label, advice="save the file with the line ends of Unix or Windows"
             )
         elif unicodedata.category(match[0]) == "Cf":
             message = "an invisible character here changes the order in which the line is shown"
-            yield _error("PS0118", source, message, label, help="delete it")
+            yield _error("PS0118", source, message, label, advice="delete it")
         else:
             message = f"the character {point} is no part of a text"
-            yield _error("PS0118", source, message, label, help="delete it, or save the file as UTF-8 text")
+            yield _error("PS0118", source, message, label, advice="delete it, or save the file as UTF-8 text")
 
 
 def too_long(source: Source, limit: int) -> Diagnostic:
@@ -56,7 +56,7 @@ def too_long(source: Source, limit: int) -> Diagnostic:
         source,
         f"the file has {len(source.text):,} characters, a spec at most {limit:,}",
         Label(Span(0, 0), "this file"),
-        help='put large tables into files of their own and read them with csv("...") or npy("...")',
+        advice='put large tables into files of their own and read them with csv("...") or npy("...")',
     )
 
 
@@ -67,15 +67,13 @@ def too_deep(source: Source, span: Span, limit: int) -> Diagnostic:
         source,
         f"this is nested more than {limit} levels deep",
         Label(_first_line(source, span), "starts here"),
-        help="name parts of it as intermediate variables; a long chain of + can be a sum(... for i in 1..n)",
+        advice="name parts of it as intermediate variables; a long chain of + can be a sum",
     )
 
 
 def many_more(hidden: int) -> Diagnostic:
     """Stands for the errors that are not listed."""
-    return Diagnostic(
-        "PS0101", f"and {hidden} more errors of this kind of file; mend the first ones and look again"
-    )
+    return Diagnostic("PS0134", f"and {hidden} more errors", help="mend those above and look again")
 
 
 def empty(source: Source) -> Diagnostic:
@@ -85,7 +83,7 @@ def empty(source: Source) -> Diagnostic:
         source,
         "there is no section in this file",
         Label(Span(0, 0), "nothing to read here"),
-        help="a spec has the sections variables:, loss: and privacy: at least; `privspec templates` lists whole ones",
+        advice="a spec has at least variables:, loss: and privacy:; `privspec templates` lists whole ones",
     )
 
 
@@ -101,7 +99,7 @@ def stray(source: Source, statements: Sequence[Span]) -> Diagnostic:
         help_text = "write the name of the spec after the word spec"
     notes = (f"so do {len(statements) - 1} more lines",) if len(statements) > 1 else ()
     return _error(
-        "PS0122", source, "this line stands before the first section", label, help=help_text, notes=notes
+        "PS0122", source, "this line stands before the first section", label, advice=help_text, notes=notes
     )
 
 
@@ -113,7 +111,7 @@ def loss_count(source: Source, header: Span, statements: Sequence[Span]) -> Diag
             source,
             "the loss is missing",
             Label(header, "nothing stands under this header"),
-            help="write what should be small, for instance E[ ||O - y||^2 ], or leave the section out",
+            advice="write what should be small, for instance E[ ||O - y||^2 ], or leave the section out",
         )
     return _error(
         "PS0124",
@@ -121,7 +119,7 @@ def loss_count(source: Source, header: Span, statements: Sequence[Span]) -> Diag
         f"there is one loss, and here are {len(statements)}",
         Label(_first_line(source, statements[1]), "a second one"),
         Label(_first_line(source, statements[0]), "the first", primary=False),
-        help="add them up, with weights if they count differently: a + 3 * b; an open bracket may span lines",
+        advice="add them up, with weights if they count differently: a + 3 * b",
     )
 
 
@@ -134,7 +132,7 @@ def bad_title(source: Source, spec: Span, title: Span) -> Diagnostic:
             source,
             "the spec has no name",
             Label(spec, "a name should follow"),
-            help="for instance: spec shop_queries",
+            advice="for instance: spec shop_queries",
         )
     better = re.sub(r"[\W²³¹]+", "_", text).strip("_")
     better = better if is_name(better) else "my_spec"
@@ -143,7 +141,7 @@ def bad_title(source: Source, spec: Span, title: Span) -> Diagnostic:
         source,
         "a name is one word of letters, digits and _ that starts with a letter",
         Label(title, "not a name"),
-        help=f"for instance: spec {better}",
+        advice=f"for instance: spec {better}",
     )
 
 
@@ -165,7 +163,7 @@ def _colon(source: Source, item: Flaw) -> Diagnostic:
         source,
         f"a colon is missing after {item.word}",
         Label(item.span, "this begins a section"),
-        help=f"write {item.word}:",
+        advice=f"write {item.word}:",
     )
 
 
@@ -182,7 +180,7 @@ def _unknown_section(source: Source, item: Flaw) -> Diagnostic:
         source,
         f"there is no section {item.word}",
         Label(item.span, "not a section"),
-        help=help_text,
+        advice=help_text,
     )
 
 
@@ -195,7 +193,7 @@ def _duplicate(source: Source, item: Flaw) -> Diagnostic:
         source,
         f"the section {item.word} stands here twice",
         *labels,
-        help="move these lines under the first header; each section appears once",
+        advice="move these lines under the first header; each section appears once",
     )
 
 
@@ -206,7 +204,7 @@ def _open_bracket(source: Source, item: Flaw) -> Diagnostic:
         source,
         f"this {item.word} is never closed",
         Label(item.span, f"a {close} is missing after this"),
-        help="lines are read as one while a bracket is open",
+        advice="lines are read as one while a bracket is open",
     )
 
 
@@ -216,7 +214,7 @@ def _open_string(source: Source, item: Flaw) -> Diagnostic:
         source,
         "this quotation has no end on its line",
         Label(item.span, 'a " is missing'),
-        help='a text in quotes starts and ends on one line: "queries.csv"',
+        advice='a text in quotes starts and ends on one line: "queries.csv"',
     )
 
 
@@ -226,7 +224,7 @@ def _open_doc(source: Source, item: Flaw) -> Diagnostic:
         source,
         "the text that begins here never ends",
         Label(item.span, 'a second """ is missing'),
-        help='close the description with """; nothing after this was read',
+        advice='close the description with """; nothing after this was read',
     )
 
 
@@ -236,7 +234,7 @@ def _doc_place(source: Source, item: Flaw) -> Diagnostic:
         source,
         "a description has its place right after the line with spec, and nowhere else",
         Label(_first_line(source, item.span), "found here"),
-        help="move it there, or begin its lines with # to make it a comment",
+        advice="move it there, or begin its lines with # to make it a comment",
     )
 
 
@@ -245,7 +243,7 @@ def _second_spec(source: Source, item: Flaw) -> Diagnostic:
     if item.other is not None:
         labels.append(Label(item.other, "the first", primary=False))
     return _error(
-        "PS0129", source, "a file holds one spec", *labels, help="put the other into a file of its own"
+        "PS0129", source, "a file holds one spec", *labels, advice="put the other into a file of its own"
     )
 
 
@@ -255,7 +253,7 @@ def _late_spec(source: Source, item: Flaw) -> Diagnostic:
         source,
         "the line with spec comes first",
         Label(item.span, "too late here"),
-        help="move it to the top",
+        advice="move it to the top",
     )
 
 

@@ -31,7 +31,8 @@ _INSTEAD = {
     "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "´": "'", "`": "'", "′": "'",
     "–": "-", "—": "-", "×": "*", "∗": "*", "⋅": "*", "∙": "*", "•": "*", "÷": "/", "∕": "/",
     "³": "^3", "¹": "^1", "⁴": "^4", "ⁿ": "^n", "ᵀ": "'", "≈": "~", "∣": "|", "∥": "||", "…": "..",
-    "，": ",", "：": ":", "（": "(", "）": ")", "；": "one line each", "∞": "inf", "√": "sqrt(...)", "∑": "sum(...)", "Σ": "sum(...)",
+    "，": ",", "：": ":", "（": "(", "）": ")", "；": "one line each",
+    "∞": "inf", "√": "sqrt(...)", "∑": "sum(...)", "Σ": "sum(...)",
     "\u00a0": "an ordinary space", "\u2009": "an ordinary space", "\u202f": "an ordinary space",
     "\u3000": "an ordinary space", "\u200b": "nothing", "\ufeff": "nothing", "\u2060": "nothing",
     "?": "nothing", "$": "nothing", "\\": "nothing", "&": "and, or a line for each",
@@ -76,10 +77,10 @@ class Failure:
         return [token.type for token in self.seen]
 
     def error(
-        self, code: str, message: str, label: str, help: str | None = None, at: Span | None = None
+        self, code: str, message: str, label: str, advice: str | None = None, at: Span | None = None
     ) -> Diagnostic:
         """A diagnostic that points at the place."""
-        return Diagnostic(code, message, (Label(at or self.place, label),), (), help, "error", self.source)
+        return Diagnostic(code, message, (Label(at or self.place, label),), (), advice, "error", self.source)
 
 
 def explain(source: Source, rule: str, span: Span, failure: ParseFailure) -> Diagnostic:

@@ -401,7 +401,7 @@ class Target(Node):
 
 @dataclass(frozen=True, slots=True)
 class Requirement(Node):
-    """`names is amount-MEASURE wrt names, clauses`; measure is the word after the hyphen ("DP", "zCDP", ...)."""
+    """`names is amount-MEASURE wrt names, clauses`; measure is the word after the hyphen ("DP", ...)."""
 
     subjects: Names
     amount: Amount

@@ -36,8 +36,8 @@ _SIGN = re.compile(r"==|\*\*|!=|<>|=<|=>|<-|->|:=|&&|\.\.|<=|>=|[-+*/@^²'=~,.()
 class Token(NamedTuple):
     """A terminal with the text it stands for and its place.
 
-    `type` is a key of the parse table, "STRANGE" for a character that begins no token, "TOO_LONG" for a number
-    beyond any use, or a sign that no rule knows (`==`), which every state refuses.
+    `type` is a key of the parse table, "STRANGE" for a character that begins no token, "TOO_LONG" for a
+    number beyond any use, or a sign that no rule knows (`==`), which every state refuses.
     """
 
     type: str

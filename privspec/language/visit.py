@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from functools import cache
 
 from privspec.language import syntax as s
 from privspec.language.syntax import Node
 
+_FIELDS: dict[type[Node], tuple[str, ...]] = {}
 
-@cache
+
 def _field_names(kind: type[Node]) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind) if f.name not in {"span", "name_span"})
+    found = _FIELDS.get(kind)
+    if found is None:
+        found = tuple(f.name for f in fields(kind) if f.name not in {"span", "name_span"})
+        _FIELDS[kind] = found
+    return found
 
 
 def iter_child_nodes(node: Node) -> Iterator[Node]:

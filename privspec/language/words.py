@@ -48,7 +48,7 @@ def plain(terminal: str) -> str:
 
 
 def plain_list(expected: Set[str], most: int = 5) -> str:
-    """What may stand somewhere: `a, b or c`; groups are named as one, and operators only if little else fits."""
+    """What may stand somewhere: `a, b or c`; groups are named as one."""
     left = set(expected)
     found: list[str] = []
     for key, members, words in _GROUPS:
