@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from privspec.solvers.covariance import solve_covariance
 from privspec.solvers.placement import solve_placement
 from privspec.solvers.programs import GaussianProgram, GaussianSolution
-from privspec.solvers.results import NotSpecialError, Progress, Unprotectable, Watch
+from privspec.solvers.results import Progress, Unprotectable, Watch
 
 
 def solve_gaussian(
@@ -24,4 +25,4 @@ def solve_gaussian(
     watch = Watch(deadline, progress)
     if program.sites is not None:
         return solve_placement(program, tolerance, watch)
-    raise NotSpecialError("full covariance")
+    return solve_covariance(program, tolerance, watch)

@@ -1,0 +1,237 @@
+"""Full output covariance, for a trusted curator: the matrix mechanism (MATH.md section 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privspec.solvers.ascent import Ascent, Point
+from privspec.solvers.atoms import Atoms, BallAtoms, PairAtoms, SingleAtoms, pair_span
+from privspec.solvers.bounds import lower_bound
+from privspec.solvers.differences import explicit, same_rows, small_boxes
+from privspec.solvers.factor import Release, factor_root, loss_of, tighten
+from privspec.solvers.placement import effects_of
+from privspec.solvers.programs import (
+    Array,
+    Balls,
+    Boxes,
+    DualPoint,
+    ExpectedLoss,
+    GaussianProgram,
+    GaussianSolution,
+    Pairs,
+    View,
+    WorstLoss,
+)
+from privspec.solvers.results import NotSpecialError, OutOfTimeError, Watch
+
+RANK_TOLERANCE = 1e-11
+"""Effects below this fraction of the largest singular value count as zero."""
+UNSEEN = 1e-7
+"""Weight (as a root, relative) given to output directions that the loss does not see."""
+EXPLICIT_PAIRS = 24
+"""Largest number of coordinates whose pairs are listed one by one."""
+TALL = 4
+"""Outputs per input above which the reconstruction goes through an input estimate."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reduced:
+    """The program in coordinates of the range of the differences' effects.
+
+    `basis` (m, r): outputs of unit coordinates; `inputs` (r, n): coordinates of the effect of each input;
+    `error_map` (q, r) of a worst-case loss, None for an expected loss, whose coordinates are orthonormal in the loss.
+    """
+
+    basis: Array
+    inputs: Array
+    error_map: Array | None
+
+
+def solve_covariance(program: GaussianProgram, tolerance: float, watch: Watch) -> GaussianSolution:
+    """The output covariance that meets every view at least loss, to a relative gap of `tolerance`.
+
+    Args: program without sites whose views all see every output row; tolerance relative; watch.
+    Returns: a strictly feasible solution with its certified lower bound.
+    Raises: NotSpecialError for views of different rows and for large boxes in several blocks; OutOfTimeError.
+    Source: MATH.md section 2; notes/covariance.md.
+    """
+    if not same_rows(program):
+        raise NotSpecialError("views that see different rows under a full covariance")
+    large = [view for view in program.views if isinstance(view.differences, Boxes) and not small_boxes(view.differences)]
+    if large:
+        return _solve_box(program, large[0], watch)
+    reduced = reduce_outputs(program)
+    if reduced is None:
+        return _no_noise(program, watch)
+    atoms = tuple(_atoms(view, reduced.inputs) for view in program.views)
+    ascent = Ascent(atoms, reduced.error_map, 0.9 * tolerance, watch)
+    point = ascent.run()
+    solution = _finish(program, reduced, atoms, point, watch)
+    if watch.expired and solution.relative_gap > tolerance:
+        raise OutOfTimeError(solution)
+    return solution
+
+
+def _span(view: View, n: int) -> Array:
+    """Columns that span the differences of the view."""
+    differences = view.differences
+    if isinstance(differences, Pairs):
+        return pair_span(np.asarray(differences.coordinates, np.intp), n) * differences.scale
+    matrix = explicit(differences, n).matrix
+    if matrix.shape[1] <= 2 * n:
+        return np.asarray(matrix.toarray())
+    left, singular, _ = np.linalg.svd((matrix @ matrix.T).toarray())
+    return np.asarray(left * np.sqrt(singular))[:, singular > RANK_TOLERANCE**2 * singular[0]]
+
+
+def reduce_outputs(program: GaussianProgram) -> Reduced | None:
+    """The program on the range of the effects; None when no difference has an effect."""
+    n = program.target.shape[1]
+    span = np.column_stack([_span(view, n) for view in program.views])
+    effects = program.target @ span
+    if not np.any(effects):
+        return None
+    if effects.shape[0] > 2 * effects.shape[1]:
+        turn, effects = np.linalg.qr(effects)
+        left, singular, _ = np.linalg.svd(effects, full_matrices=False)
+        left = turn @ left
+    else:
+        left, singular, _ = np.linalg.svd(effects, full_matrices=False)
+    basis = left[:, singular > RANK_TOLERANCE * singular[0]]
+    errors = np.asarray(program.loss.error_map @ basis)
+    unseen = UNSEEN * max(float(np.linalg.norm(errors, 2)), 1e-300)
+    sizes = np.linalg.svd(errors, compute_uv=False)
+    if len(sizes) < basis.shape[1] or sizes[-1] < unseen:
+        errors = np.vstack([errors, unseen * np.eye(basis.shape[1])])
+    inputs = basis.T @ program.target
+    if isinstance(program.loss, WorstLoss):
+        return Reduced(basis, inputs, errors)
+    upper = np.linalg.qr(errors, mode="r")
+    return Reduced(np.linalg.solve(upper.T, basis.T).T, upper @ inputs, None)
+
+
+def _atoms(view: View, inputs: Array) -> Atoms:
+    """The view's differences with their effects in reduced coordinates."""
+    n = inputs.shape[1]
+    differences = view.differences
+    if isinstance(differences, Pairs) and len(differences.coordinates) > EXPLICIT_PAIRS:
+        return PairAtoms(inputs[:, np.asarray(differences.coordinates, np.intp)], differences, n)
+    direction = explicit(differences, n)
+    effects = effects_of(inputs, direction)
+    if not direction.single:
+        return BallAtoms(effects, direction)
+    norms = np.linalg.norm(effects, axis=0)
+    kept = np.flatnonzero(norms > 1e-13 * norms.max(initial=0.0))
+    return SingleAtoms(effects[:, kept], direction.matrix[:, kept])
+
+
+def _finish(
+    program: GaussianProgram, reduced: Reduced, atoms: tuple[Atoms, ...], point: Point, watch: Watch
+) -> GaussianSolution:
+    """The release of the best point, with the bound that its dual proves."""
+    parts = [part.dual(logs) for part, logs in zip(atoms, point.logs, strict=True)]
+    largest = max(float(weights.max(initial=0.0)) for _, weights in parts)
+    loss_weights = None
+    if point.loss_logs is not None:
+        loss_weights = np.exp(point.loss_logs - point.loss_logs.max())[: len(program.loss.error_map)]
+        loss_weights = loss_weights / loss_weights.sum()
+    dual = DualPoint(tuple(d for d, _ in parts), tuple(p / largest for _, p in parts), loss_weights)
+    bound = lower_bound(program, dual)
+    return package(program, reduced.basis @ point.root, dual, bound, "matrix mechanism, dual ascent", (), watch)
+
+
+def package(
+    program: GaussianProgram,
+    root: Array,
+    dual: DualPoint,
+    bound: float,
+    method: str,
+    notes: tuple[str, ...],
+    watch: Watch,
+) -> GaussianSolution:
+    """The solution with covariance root @ root.T (m, k), scaled to the boundary; through the inputs when m is large."""
+    m, n = program.target.shape
+    if m > TALL * n and same_rows(program):
+        turn, upper = np.linalg.qr(program.target)
+        views = tuple(View(None, view.differences, view.name) for view in program.views)
+        release, _ = tighten(views, upper, factor_root(turn.T @ root, upper, views))
+        estimate = np.linalg.lstsq(upper, release.reconstruction, rcond=1e-12)[0]
+        reconstruction = program.target @ estimate
+    else:
+        release, _ = tighten(program.views, program.target, factor_root(root, program.target, program.views))
+        estimate, reconstruction = None, release.reconstruction
+    return GaussianSolution(
+        value=loss_of(program, reconstruction),
+        lower_bound=bound,
+        strategy=release.strategy,
+        reconstruction=None if estimate is not None else reconstruction,
+        input_estimate=estimate,
+        blocks=release.blocks,
+        variances=None,
+        dual=dual,
+        method=method,
+        iterations=watch.iterations,
+        seconds=watch.seconds,
+        notes=(*notes, *release_notes(release)),
+    )
+
+
+def release_notes(release: Release) -> tuple[str, ...]:
+    """What a reader must know about the shape of the release."""
+    notes = []
+    if not release.nested:
+        notes.append("views see different rows that are not nested")
+    if release.pinned:
+        notes.append("effects that no requirement protects are released with nominal noise")
+    return tuple(notes)
+
+
+def _no_noise(program: GaussianProgram, watch: Watch) -> GaussianSolution:
+    """Nothing to protect: nominal noise only."""
+    empty = explicit(View(None, Balls((), 1.0)).differences, program.target.shape[1]).matrix
+    dual = DualPoint(tuple(empty for _ in program.views), tuple(np.zeros(0) for _ in program.views), None)
+    return package(program, np.zeros((len(program.target), 0)), dual, 0.0, "no noise", (), watch)
+
+
+def _solve_box(program: GaussianProgram, view: View, watch: Watch) -> GaussianSolution:
+    """One box over one block, within pi/2 of the optimum.
+
+    With w_i = ||C F e_i||^2, independent noise on the inputs of variance proportional to reach_i / sqrt(w_i) is optimal
+    for the relaxation `R F' Sigma^-1 F R <= diag(delta), sum delta <= 1` of the box constraint, of value
+    (sum reach_i sqrt(w_i))^2; Nesterov's pi/2 theorem bounds the optimum below by 2/pi of it. The vertices of a
+    Hadamard-like sign matrix give a dual point that can be checked, and sometimes a better bound.
+    """
+    differences = view.differences
+    if len(program.views) > 1 or not isinstance(differences, Boxes) or not isinstance(program.loss, ExpectedLoss):
+        raise NotSpecialError("a large box beside other requirements or under a worst-case loss")
+    blocks = [block[differences.reach[block] > 0] for block in differences.blocks]
+    if sum(1 for block in blocks if len(block)) != 1:
+        raise NotSpecialError("several box blocks of more than 12 entries")
+    block = np.concatenate(blocks)
+    reach = differences.reach[block]
+    effects = program.target[:, block]
+    norms = np.linalg.norm(np.asarray(program.loss.error_map @ effects), axis=0)
+    kept = np.linalg.norm(effects, axis=0) > 0
+    block, reach, effects, norms = block[kept], reach[kept], effects[:, kept], norms[kept]
+    norms = np.maximum(norms, UNSEEN * norms.max(initial=0.0))
+    root = effects * np.sqrt(reach * float(reach @ norms) / norms)
+    dual = sign_dual(program, block, reach)
+    value = loss_of(program, root)
+    bound = max(lower_bound(program, dual), 2 / np.pi * value * (1 - 1e-12))
+    note = "box bound: the value is within pi/2 of the optimum"
+    return package(program, root, dual, bound, "box relaxation, closed form", (note,), watch)
+
+
+def sign_dual(program: GaussianProgram, block: np.ndarray, reach: Array) -> DualPoint:
+    """Equal weights on box vertices with orthogonal sign patterns (Sylvester's Hadamard matrix, cut to the block)."""
+    from scipy import linalg, sparse
+
+    width = 1 << max(int(np.ceil(np.log2(max(len(block), 1)))), 0)
+    signs = linalg.hadamard(width)[: len(block)] * reach[:, None]
+    rows = np.repeat(block, width)
+    columns = np.tile(np.arange(width), len(block))
+    shape = (program.target.shape[1], width)
+    matrix = sparse.csc_array(sparse.coo_array((signs.ravel().astype(float), (rows, columns)), shape=shape))
+    return DualPoint((matrix,), (np.full(width, 1 / width),), None)
