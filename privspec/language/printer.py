@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import singledispatch
+from itertools import pairwise
 
 from privspec.language import syntax as s
 from privspec.language.layout import SECTIONS
@@ -32,7 +33,7 @@ def print_statement(statement: s.Node) -> str:
 
 
 def print_spec(tree: s.Spec) -> str:
-    """The text of a spec; parsing it gives the same tree. Sections come in the order of `tree.sections`, if any."""
+    """The text of a spec; parsing it gives the same tree. Sections stand in the order of `tree.sections`."""
     blocks = []
     if tree.name is not None:
         blocks.append("\n".join(title_lines(tree)))
@@ -77,7 +78,7 @@ def wrap(text: str, indent: str) -> list[str]:
         return [indent + text]
     first, last, commas = group
     cuts = [first, *commas, last - 1]
-    items = [text[a + 1 : b + 1].strip() for a, b in zip(cuts, cuts[1:], strict=False)]
+    items = [text[a + 1 : b + 1].strip() for a, b in pairwise(cuts)]
     return [
         indent + text[: first + 1],
         *(indent + INDENT + item for item in items if item),
@@ -88,7 +89,8 @@ def wrap(text: str, indent: str) -> list[str]:
 def _groups(text: str) -> list[tuple[int, int, list[int]]]:
     """Outermost brackets: where they open, where they close, and the commas directly inside."""
     found: list[tuple[int, int, list[int]]] = []
-    depth, start, commas, quoted = 0, 0, [], False
+    commas: list[int] = []
+    depth, start, quoted = 0, 0, False
     for i, char in enumerate(text):
         if char == '"':
             quoted = not quoted
@@ -369,8 +371,8 @@ def _(node: s.Membership) -> str:
 
 @_text.register
 def _(node: s.SensitivityClaim) -> str:
-    text = f"{_text(node.subject)} has {node.norm} sensitivity at most {_text(node.amount)} wrt {_text(node.wrt)}"
-    return text + _clauses(node.clauses)
+    claim = f"has {node.norm} sensitivity at most {_text(node.amount)} wrt {_text(node.wrt)}"
+    return f"{_text(node.subject)} {claim}{_clauses(node.clauses)}"
 
 
 def _clauses(clauses: Sequence[s.Clause]) -> str:
@@ -378,7 +380,7 @@ def _clauses(clauses: Sequence[s.Clause]) -> str:
 
 
 @_text.register
-def _(node: s.Everything) -> str:
+def _(_node: s.Everything) -> str:
     return "everything"
 
 

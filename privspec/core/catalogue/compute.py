@@ -1,4 +1,7 @@
-"""Diagnostics of what cannot be computed yet (PS05xx). Append an `Entry(code, title, long_text, example)` in order of codes."""
+"""Diagnostics of what cannot be computed yet (PS05xx).
+
+Append an `Entry(code, title, long_text, example)` in order of codes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Diagnostics of data at run (PS08xx). Append an `Entry(code, title, long_text, example)` in order of codes."""
+"""Diagnostics of data at run (PS08xx).
+
+Append an `Entry(code, title, long_text, example)` in order of codes.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from textwrap import dedent, indent
+from textwrap import dedent, fill, indent
 
 _CODE = re.compile(r"PS\d{4}")
 
@@ -30,7 +30,8 @@ class Entry:
 
     def text(self) -> str:
         """The entry as `privspec explain-error` prints it, with a final line end."""
-        parts = [f"{self.code}: {self.title}", dedent(self.long_text).strip()]
+        paragraphs = dedent(self.long_text).strip().split("\n\n")
+        parts = [f"{self.code}: {self.title}", *(fill(p, 88, break_on_hyphens=False) for p in paragraphs)]
         if self.example:
             parts.append(indent(dedent(self.example).strip("\n").rstrip(), "    "))
         return "\n\n".join(parts) + "\n"

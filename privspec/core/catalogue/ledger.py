@@ -1,4 +1,7 @@
-"""Diagnostics of the budget ledger (PS10xx). Append an `Entry(code, title, long_text, example)` in order of codes."""
+"""Diagnostics of the budget ledger (PS10xx).
+
+Append an `Entry(code, title, long_text, example)` in order of codes.
+"""
 
 from __future__ import annotations
 

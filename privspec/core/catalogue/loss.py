@@ -1,4 +1,7 @@
-"""Diagnostics of the loss and the background (PS04xx). Append an `Entry(code, title, long_text, example)` in order of codes."""
+"""Diagnostics of the loss and the background (PS04xx).
+
+Append an `Entry(code, title, long_text, example)` in order of codes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Diagnostics of names, shapes, domains and units (PS02xx). Append an `Entry(code, title, long_text, example)` in order of codes."""
+"""Diagnostics of names, shapes, domains and units (PS02xx).
+
+Append an `Entry(code, title, long_text, example)` in order of codes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Diagnostics of requirements, measures, trust and fairness (PS03xx). Append an `Entry(code, title, long_text, example)` in order of codes."""
+"""Diagnostics of requirements, measures, trust and fairness (PS03xx).
+
+Append an `Entry(code, title, long_text, example)` in order of codes.
+"""
 
 from __future__ import annotations
 

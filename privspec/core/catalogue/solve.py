@@ -1,4 +1,7 @@
-"""Diagnostics of infeasible and unbounded specs, and solvers (PS06xx). Append an `Entry(code, title, long_text, example)` in order of codes."""
+"""Diagnostics of infeasible and unbounded specs, and solvers (PS06xx).
+
+Append an `Entry(code, title, long_text, example)` in order of codes.
+"""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ ENTRIES: tuple[Entry, ...] = (
         "PS0701",
         "a spec file does not exist",
         """
-        No file has this name. Names are relative to the folder in which the command runs; files named inside a
-        spec are relative to the spec.
+        No file has this name. Names are relative to the folder in which the command runs; files
+        named inside a spec are relative to the spec.
         """,
         "privspec check specs/linear_queries.priv\nprivspec templates            # lists the built-in specs",
     ),
@@ -18,8 +18,8 @@ ENTRIES: tuple[Entry, ...] = (
         "PS0702",
         "a spec file cannot be read",
         """
-        The file is there but the system refuses to read it: it is a folder, or you have no permission, or the
-        disk failed. The message gives the system's reason.
+        The file is there but the system refuses to read it: it is a folder, or you have no
+        permission, or the disk failed. The message gives the system's reason.
         """,
         "ls -l shop_queries.priv",
     ),

@@ -1,4 +1,7 @@
-"""Diagnostics of verification of plans (PS09xx). Append an `Entry(code, title, long_text, example)` in order of codes."""
+"""Diagnostics of verification of plans (PS09xx).
+
+Append an `Entry(code, title, long_text, example)` in order of codes.
+"""
 
 from __future__ import annotations
 
