@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privspec.explain import plots
 from privspec.explain.document import Block, Document, Listing, Paragraph, Points, Section, Table
 from privspec.explain.facts import ClaimFact, Facts
 from privspec.explain.sentences import (
@@ -54,10 +55,8 @@ def legend() -> Table:
 
 def _guarantee(facts: Facts) -> tuple[Block, ...]:
     blocks: list[Block] = []
-    for fact in facts.claims:
-        blocks.append(_claim_table(facts, fact))
-        blocks.append(Points(_claim_sentences(facts, fact)))
-        blocks.extend(_consequence_tables(fact))
+    for number, fact in enumerate(facts.claims, start=1):
+        blocks += [_claim_table(facts, fact), Points(_claim_sentences(fact)), *_consequences(fact, number)]
     if not facts.claims:
         blocks.append(
             Points((asserted("The spec states no privacy requirement.", facts.context.trust_line),))
@@ -92,7 +91,7 @@ def _unit(fact: ClaimFact) -> str:
     return f"{relation.unit}{many}"
 
 
-def _claim_sentences(facts: Facts, fact: ClaimFact) -> tuple[Sentence, ...]:
+def _claim_sentences(fact: ClaimFact) -> tuple[Sentence, ...]:
     claim = fact.claim
     because: tuple[Because, ...] = (*claim.notes, _PRIVACY)
     found = [asserted(f"The author of the spec requires that {claim.sentence}.", claim.line)]
@@ -191,18 +190,9 @@ def _calibration(fact: ClaimFact) -> Sentence:
     return proved(f"{head}; {tail}. It is shown for comparison and not used.", Note("gaussian-exact"))
 
 
-def _consequence_tables(fact: ClaimFact) -> list[Block]:
-    shown = fact.shown
-    if shown is None:
-        return []
-    blocks: list[Block] = [
-        Table(
-            f"Least share of misses an attacker must accept ({shown.words}; note odds)",
-            ("False alarms", "Misses at least"),
-            tuple((a.text, b.text) for a, b in shown.misses),
-            numeric=frozenset({0, 1}),
-        )
-    ]
+def _consequences(fact: ClaimFact, number: int) -> list[Block]:
+    plot = plots.tradeoff_plot(fact, number)
+    blocks: list[Block] = [plot] if plot else []
     if fact.posteriors:
         blocks.append(
             Table(

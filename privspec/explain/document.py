@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -36,10 +37,13 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A drawing with words for those who do not see it, and the table of its numbers."""
+    """A drawing with words for those who do not see it, and the table of its numbers.
+
+    `draw` makes the SVG text; it is called only by renderers that show drawings.
+    """
 
     name: str
-    svg: str
+    draw: Callable[[], str]
     alt: str
     twin: Table
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from privspec.explain.document import Block, Document, Listing, Points, Section, Table
+from privspec.explain import plots
 from privspec.explain.facts import Facts
-from privspec.explain.sentences import CertificateEntry, Note, Sentence, SpecLine, assumed, proved, tested
-from privspec.explain.words import noise_words
-
-_RIGHT = frozenset(range(1, 8))
+from privspec.explain.sentences import CertificateEntry, Note, Sentence, assumed, proved, tested
+from privspec.explain.words import change_words, noise_words
 
 
 def engineer_page(facts: Facts) -> Document:
@@ -87,10 +86,9 @@ def _noise(facts: Facts) -> tuple[Block, ...]:
         rows or (("not stated in the plan", "", "", "", "", ""),),
         numeric=frozenset({2, 3, 4, 5}),
     )
-    return (
-        Points((proved(f"Where the noise goes: {noise_words(facts)}.", line, CertificateEntry("loss")),)),
-        table,
-    )
+    plot = plots.noise_plot(facts)
+    words = proved(f"Where the noise goes: {noise_words(facts)}.", line, CertificateEntry("loss"))
+    return (Points((words,)), table, *((plot,) if plot else ()))
 
 
 def _guarantees(facts: Facts) -> tuple[Block, ...]:
@@ -114,6 +112,11 @@ def _guarantees(facts: Facts) -> tuple[Block, ...]:
             tuple(rows),
             numeric=frozenset({3, 4}),
         )
+    ]
+    blocks += [
+        plot
+        for number, fact in enumerate(facts.claims, start=1)
+        if (plot := plots.tradeoff_plot(fact, number)) is not None
     ]
     calibrations = [c for c in facts.claims if c.calibration is not None]
     if calibrations:
@@ -141,39 +144,19 @@ def _guarantees(facts: Facts) -> tuple[Block, ...]:
 
 
 def _alternatives(facts: Facts) -> tuple[Block, ...]:
-    loss = facts.loss
-    if loss is None or not facts.alternatives:
-        return ()
-    error = loss.error.text if loss.error else ""
-    rows = [("this plan", loss.value.text, "1", error, "yes", "chosen")]
-    rows += [
-        (
-            a.name,
-            a.loss.text,
-            a.times.text,
-            a.error.text if a.error else "",
-            "yes" if a.admissible else "no",
-            a.reason,
-        )
-        for a in facts.alternatives
-    ]
-    return (
-        Table(
-            "Designs considered, at the same guarantee",
-            ("Design", "Loss", "Times this plan", "Error ±", "Admissible", "Reason"),
-            tuple(rows),
-            numeric=frozenset({1, 2, 3}),
-        ),
-    )
+    plot = plots.alternatives_plot(facts)
+    return (plot,) if plot else ()
 
 
 def _binding(facts: Facts) -> tuple[Block, ...]:
     found: list[Sentence] = []
     for item in facts.binding:
         error = f" (the error by {item.error_change})" if item.error_change else ""
+        verb = "lowers" if item.lowers else "raises"
         found.append(
             proved(
-                f"Line {item.line.number} holds the loss up: {item.change} changes the loss by {item.loss_change}{error}.",
+                f"Line {item.line.number} holds the loss up: {change_words(item.change)} {verb} the loss by "
+                f"{item.loss_change}{error}.",
                 item.line,
                 Note("placement"),
             )
@@ -182,16 +165,7 @@ def _binding(facts: Facts) -> tuple[Block, ...]:
 
 
 def _frontier(facts: Facts) -> tuple[Block, ...]:
-    frontier = facts.frontier
-    if frontier is None:
-        return ()
-    table = Table(
-        f"Loss of this plan rescaled to other guarantees ({frontier.law})",
-        (frontier.axis, "Loss", ""),
-        tuple((p.parameter.text, p.loss.text, "this plan" if p.chosen else "") for p in frontier.points),
-        numeric=frozenset({0, 1}),
-    )
-    return (table,)
+    return (plots.frontier_plot(facts.frontier),) if facts.frontier else ()
 
 
 def _execution(facts: Facts) -> tuple[Block, ...]:
@@ -222,6 +196,3 @@ def _commands(facts: Facts) -> Listing:
         f"privspec verify {plan}\n"
         f"privspec run {plan}{data}",
     )
-
-
-__all__ = ["SpecLine", "engineer_page"]

@@ -146,6 +146,7 @@ class BindingFact:
 
     line: SpecLine
     change: str
+    lowers: bool
     loss_change: Quantity
     error_change: Quantity | None
 
@@ -346,7 +347,7 @@ def _loss_fact(loss: Mapping[str, Any], outputs: tuple[noise.OutputNoise, ...]) 
     return LossFact(
         value=rounded(value, 6),
         lower_bound=None if bound is None else rounded(float(bound), 6, Rounding.DOWN),
-        gap=None if gap is None else rounded(max(0.0, float(gap)), 1, Rounding.UP),
+        gap=None if gap is None else _gap(max(Fraction(0), parse_exact(gap))),
         standard_error=None if spread is None else rounded(float(spread), 2, Rounding.UP),
         expression=str(loss.get("expression", "")),
         units=units,
@@ -356,6 +357,11 @@ def _loss_fact(loss: Mapping[str, Any], outputs: tuple[noise.OutputNoise, ...]) 
         error_of=of,
         error_units=units.removeprefix("squared ") if units.startswith("squared ") else "",
     )
+
+
+def _gap(gap: Fraction) -> Quantity:
+    """Rounded up; as a percentage from a thousandth on."""
+    return percent(gap, 2, Rounding.UP) if gap >= Fraction(1, 1000) else rounded(gap, 1, Rounding.UP)
 
 
 def _variance_behind(
@@ -397,6 +403,7 @@ def _binding(item: Mapping[str, Any], where: Context, loss: LossFact | None) -> 
     return BindingFact(
         where.line(int(item.get("line") or 0)),
         str(item.get("change", "")),
+        change <= 0,
         percent(abs(change)),
         percent(abs(1 - math.sqrt(1 + change))) if squared and change >= -1 else None,
     )

@@ -13,7 +13,16 @@ from privspec.explain.document import (
     Table,
 )
 from privspec.explain.facts import ClaimFact, Facts, OddsFact
-from privspec.explain.sentences import Because, CertificateEntry, Note, Sentence, SpecLine, asserted, assumed, proved
+from privspec.explain.sentences import (
+    Because,
+    CertificateEntry,
+    Note,
+    Sentence,
+    SpecLine,
+    asserted,
+    assumed,
+    proved,
+)
 
 _ODDS_NOTE = Note("odds")
 
@@ -58,7 +67,7 @@ def _odds_section(facts: Facts, fact: ClaimFact) -> Section:
         "Someone tries to tell from the published result whether you took part. They may know everything about "
         "everybody else, have all the computers there are, and make both kinds of mistakes equally often."
     )
-    blocks: list[Block] = [Paragraph((asserted(_compared(fact), line), assumed(aim, line)))]
+    blocks: list[Block] = [Paragraph((assumed(aim, line), asserted(_compared(fact), line)))]
     blocks += [Paragraph(odds_sentences(fact, odds), strong=True), icons(odds)]
     blocks.append(Paragraph(_reading(fact, odds)))
     return Section(_heading(facts, fact), tuple(blocks))
@@ -72,8 +81,8 @@ def _compared(fact: ClaimFact) -> str:
     if relation.group > 1:
         together = f" It holds for up to {relation.group} {relation.plural} at once."
     if relation.absence:
-        return f"Compared with not taking part, which here means that {relation.absence}.{together}"
-    return f"This is what can change compared with not taking part.{together}"
+        return f"All of this is compared with not taking part, which here means that {relation.absence}.{together}"
+    return f"All of this is compared with not taking part.{together}"
 
 
 def odds_sentences(fact: ClaimFact, odds: OddsFact) -> tuple[Sentence, ...]:
@@ -107,7 +116,7 @@ def _reading(fact: ClaimFact, odds: OddsFact) -> tuple[Sentence, ...]:
     half = odds.plain.of // 2
     found.append(
         proved(
-            f"A guess made without looking at the result would give {half} of {odds.of} both times.",
+            f"A coin toss in place of the result would give {half} of {odds.of} both times.",
             _ODDS_NOTE,
         )
     )
@@ -129,7 +138,7 @@ def label(facts: Facts) -> Table:
     words = facts.context.trust_words
     unknown = f"The spec says: trust {facts.context.trust}. This page has no words for that."
     return Table(
-        caption="Privacy label of this release",
+        caption="Six questions about this release",
         header=("Question", "Answer"),
         rows=(
             ("Who sees my raw data?", words.sees_raw if words else unknown),
@@ -137,8 +146,8 @@ def label(facts: Facts) -> Table:
             ("Could the published result reveal that I took part?", _reveals(facts)),
             (
                 "What can be learned about groups I belong to?",
-                "Facts about groups can be learned, for that is what the figures are for. "
-                "They can be learned just as well without you.",
+                "Facts about groups can be learned: that is what the figures are for. "
+                "They can be learned almost as well without you.",
             ),
             ("What is released exactly, without noise?", _exactly(facts)),
             ("What happens when results are released again?", _again(facts)),

@@ -96,8 +96,8 @@ def exact(value: Fraction | str | int | float) -> Quantity:
 
 
 def count(value: int) -> Quantity:
-    """A whole number, exactly."""
-    return Quantity(float(value), str(value), Rounding.EXACT)
+    """A whole number, exactly; from 10,000 on in groups of three."""
+    return Quantity(float(value), f"{value:,}" if value >= 10_000 else str(value), Rounding.EXACT)
 
 
 def percent(share: Real, digits: int = 2, rounding: Rounding = Rounding.NEAREST) -> Quantity:

@@ -52,10 +52,10 @@ def _markdown(document: Document, _: Facts) -> str:
     return to_markdown(document)
 
 
-def _html(document: Document, found: Facts) -> str:
+def _html(document: Document, _: Facts) -> str:
     from privspec.explain.html import to_html
 
-    return to_html(document, found)
+    return to_html(document)
 
 
 def _json(document: Document, found: Facts) -> str:

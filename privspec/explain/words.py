@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from privspec.explain.facts import Facts, SiteFact
+from privspec.explain.facts import BindingFact, ClaimFact, Facts, SiteFact
+
+_GREEK = {"epsilon": "ε", "delta": "δ", "mu": "μ", "rho": "ρ", "alpha": "α"}
 
 
 def joined(items: Sequence[str], last: str = "and") -> str:
@@ -18,19 +21,78 @@ def noise_words(facts: Facts) -> str:
     """Where the noise goes, in one line."""
     if not facts.sites:
         return "not stated in the plan"
-    return " · ".join(_site(facts, site) for site in facts.sites)
-
-
-def _site(facts: Facts, site: SiteFact) -> str:
     words = facts.context.trust_words
-    place = f", {words.place}" if words and len(facts.sites) == 1 else ""
+    place = f", {words.place}" if words else ""
+    return f"{' · '.join(_site(site) for site in facts.sites)}{place}"
+
+
+def _site(site: SiteFact) -> str:
     if site.correlated:
-        return f"correlated across the {site.coordinates} answers of {site.at}{place}"
+        return f"correlated across the {site.coordinates} answers of {site.at}"
     if site.coordinates.value == 0:
-        return f"{site.law} at {site.at}{place}"
+        return f"{site.law} at {site.at}"
     if site.largest.value == 0:
         return f"none at {site.at}"
-    size = (
-        f"± {site.typical}" if site.least.text == site.largest.text else f"± {site.least} to {site.largest}"
+    same = site.least.text == site.largest.text
+    size = f"± {site.typical}" if same else f"± {site.least} to {site.largest}"
+    return f"{site.law} at {site.at} ({size})"
+
+
+def status_words(facts: Facts) -> str:
+    """How the plan was found and how good it is: "solved in 0.3 s · optimal, gap 4e-10 (certified)"."""
+    seconds = facts.solver.seconds
+    head = f"solved in {seconds} s · " if seconds is not None else ""
+    gap = facts.loss.gap if facts.loss else None
+    certified = " (certified)" if "lower_bound" in facts.certificate_entries else ""
+    tail = f", gap {gap}{certified}" if gap is not None else ""
+    return f"{head}{_STATUS.get(facts.status, facts.status)}{tail}"
+
+
+_STATUS = {"feasible": "feasible, not proved optimal"}
+
+
+def error_words(facts: Facts) -> tuple[str, str]:
+    """A label and the expected error: the root mean square where the loss is a squared error, else the loss."""
+    loss = facts.loss
+    if loss is None:
+        return "Expected loss", ""
+    if loss.error is None or loss.variance is None:
+        return "Expected loss", f"{loss.value} {loss.units}".strip()
+    if len(facts.outputs) > 1:
+        each = " · ".join(f"{o.name} ± {o.typical}" for o in facts.outputs)
+        return f"Expected error {loss.error_of}", f"{each}  (root mean square)"
+    return (
+        f"Expected error {loss.error_of}",
+        f"± {loss.error}  (root mean square; variance {loss.variance})",
     )
-    return f"{site.law} at {site.at} ({size}){place}"
+
+
+def alternatives_words(facts: Facts) -> str:
+    """The designs that were not chosen, each with its error (or how many times the loss)."""
+    items = sorted(facts.alternatives, key=lambda a: a.loss.value)
+    return " · ".join(
+        f"{a.name} {f'± {a.error}' if a.error else f'{a.times} × the loss'}"
+        f"{'' if a.admissible else ' (not admissible)'}"
+        for a in items
+    )
+
+
+def reached_words(fact: ClaimFact) -> str:
+    """What the executed noise reaches, "μ ≤ 0.2368"; empty where it says no more than the statement."""
+    achieved = fact.claim.achieved_parameter
+    if achieved is None or (achieved[0] == "ε" and fact.claim.delta == 0):
+        return ""
+    return f"{achieved[0]} ≤ {achieved[1]}"
+
+
+def binding_words(item: BindingFact) -> str:
+    """What relaxing a line would give: "the requirement on line 14: ε 1 → 1.1 lowers the error by 8 %"."""
+    verb = "lowers" if item.lowers else "raises"
+    gain = f"the error by {item.error_change}" if item.error_change else f"the loss by {item.loss_change}"
+    return f"the requirement on line {item.line.number}: {change_words(item.change)} {verb} {gain}"
+
+
+def change_words(change: str) -> str:
+    """A change of a parameter with its letter and an arrow: "ε 1 → 1.1"."""
+    named = re.sub(r"\b(epsilon|delta|mu|rho|alpha)\b", lambda m: _GREEK[m[1]], change)
+    return named.replace("->", "→")

@@ -1,0 +1,295 @@
+"""Small charts as SVG text: deterministic, with direct labels, readable in light and dark.
+
+Matplotlib is imported inside the functions only. Five colours are used; in an SVG that stands inside a page each
+becomes a CSS variable with the printed colour as its fallback, so that the page can change them in the dark.
+Blue and vermilion (Okabe & Ito) stay apart for all common kinds of colour blindness.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, MUTED, GRID, ACCENT, SECOND = "#1b1f24", "#5b6570", "#d5dae0", "#0072b2", "#d55e00"
+_VARIABLES = {INK: "--ink", MUTED: "--muted", GRID: "--grid", ACCENT: "--accent", SECOND: "--second"}
+
+WIDTH, HEIGHT = 5.2, 3.0  # inches; small enough for labels to stay readable on a telephone
+
+_STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "font.family": ["sans-serif"],
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.0,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "text.color": INK,
+    "text.parse_math": False,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.8,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """One panel of bars: a title, the heights, and labels for the first and the last of them."""
+
+    title: str
+    heights: Sequence[float]
+    labels: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A labelled value; `strong` for the chosen one, `open` for one that was not admissible."""
+
+    label: str
+    value: float
+    text: str
+    strong: bool = False
+    hollow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A named curve through points."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    dashed: bool = False
+    second: bool = False
+
+
+def bars(panels: Sequence[Bars], ylabel: str, xlabel: str, name: str) -> str:
+    """Panels of bars that share the vertical axis, one above the other."""
+    height = 0.6 + 1.9 * len(panels)
+    with _figure(name, WIDTH, height) as (figure, finish):
+        axes = figure.subplots(len(panels), 1, sharey=True, squeeze=False)[:, 0]
+        for axis, panel in zip(axes, panels, strict=True):
+            positions = range(len(panel.heights))
+            axis.bar(positions, panel.heights, color=ACCENT, width=0.8 if len(panel.heights) <= 40 else 1.0)
+            axis.set_title(panel.title, loc="left", fontsize=9)
+            marks = _few(len(panel.labels))
+            axis.set_xticks(marks, [panel.labels[i] for i in marks])
+            axis.set_ylabel(ylabel)
+            axis.set_ylim(bottom=0)
+            axis.grid(axis="y")
+        axes[-1].set_xlabel(xlabel)
+        return finish()
+
+
+def dots(items: Sequence[Dot], xlabel: str, name: str, bound: tuple[float, str] | None = None) -> str:
+    """A dot plot on a logarithmic axis, labels to the left and values beside the dots."""
+    height = 0.8 + 0.42 * len(items)
+    with _figure(name, WIDTH, height) as (figure, finish):
+        axis = figure.subplots()
+        axis.set_xscale("log")
+        for row, item in enumerate(items):
+            colour = ACCENT if item.strong else MUTED
+            axis.plot(
+                [item.value],
+                [row],
+                marker="D" if item.strong else "o",
+                markersize=7,
+                color=colour,
+                markerfacecolor="none" if item.hollow else colour,
+                linestyle="none",
+            )
+            axis.annotate(
+                item.text,
+                (item.value, row),
+                xytext=(8, 0),
+                textcoords="offset points",
+                va="center",
+                color=INK,
+            )
+        if bound is not None:
+            axis.axvline(bound[0], color=SECOND, linestyle=(0, (4, 2)), linewidth=1.2)
+        axis.set_yticks(range(len(items)), [_wrapped(item.label) for item in items])
+        axis.set_ylim(len(items) - 0.5, -0.5)
+        values = [item.value for item in items] + ([bound[0]] if bound else [])
+        low, high = min(values), max(values)
+        span = max(high / low, 2.0)
+        axis.set_xlim(low / span**0.08, high * span**0.38)
+        axis.set_xlabel(xlabel)
+        axis.grid(axis="x")
+        axis.tick_params(axis="y", length=0)
+        _log_ticks(axis, "x")
+        return finish()
+
+
+def frontier(
+    line: Line,
+    chosen: tuple[float, float, str] | None,
+    xlabel: str,
+    ylabel: str,
+    name: str,
+    *,
+    bound: Line | None = None,
+    inline: bool = True,
+) -> str:
+    """Loss against a privacy parameter on logarithmic axes, with the chosen point."""
+    with _figure(name, WIDTH, HEIGHT, inline=inline) as (figure, finish):
+        axis = figure.subplots()
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.plot(line.x, line.y, color=ACCENT, marker="o", markersize=4)
+        axis.annotate(
+            line.label,
+            (line.x[0], line.y[0]),
+            xytext=(9, 3),
+            textcoords="offset points",
+            color=ACCENT,
+            va="bottom",
+        )
+        if bound is not None:
+            axis.plot(bound.x, bound.y, color=SECOND, linestyle=(0, (4, 2)), linewidth=1.4)
+            middle = len(bound.x) // 2
+            axis.annotate(
+                bound.label,
+                (bound.x[middle], bound.y[middle]),
+                xytext=(-8, -8),
+                textcoords="offset points",
+                color=SECOND,
+                ha="right",
+                va="top",
+            )
+        if chosen is not None:
+            axis.plot([chosen[0]], [chosen[1]], marker="D", markersize=8, color=INK, linestyle="none")
+            axis.annotate(chosen[2], chosen[:2], xytext=(9, 6), textcoords="offset points", color=INK)
+        axis.set_xlabel(xlabel)
+        axis.set_ylabel(ylabel)
+        axis.grid()
+        _log_ticks(axis, "x")
+        _log_ticks(axis, "y")
+        return finish()
+
+
+def tradeoff(
+    curves: Sequence[Line], marks: Sequence[tuple[float, float, str]], xlabel: str, ylabel: str, name: str
+) -> str:
+    """Curves in the unit square with the line of a blind guess, labelled beside the curves."""
+    with _figure(name, WIDTH, 4.0) as (figure, finish):
+        axis = figure.subplots()
+        axis.plot([0, 1], [1, 0], color=MUTED, linewidth=1.0, linestyle=(0, (1, 2)))
+        axis.annotate(
+            "a guess without looking", (0.66, 0.34), xytext=(6, 3), textcoords="offset points", color=MUTED
+        )
+        for line in curves:
+            colour = SECOND if line.second else ACCENT
+            axis.plot(line.x, line.y, color=colour, linestyle=(0, (4, 2)) if line.dashed else "-")
+        for position, line in enumerate(curves):
+            colour = SECOND if line.second else ACCENT
+            axis.annotate(
+                line.label,
+                (1.0, 0.96 - 0.075 * position),
+                color=colour,
+                va="center",
+                ha="right",
+                annotation_clip=False,
+            )
+        for x, y, text in marks:
+            axis.plot([x], [y], marker="D", markersize=6, color=INK, linestyle="none")
+            axis.annotate(text, (x, y), xytext=(16, 14), textcoords="offset points", ha="left", va="bottom")
+        axis.set_xlim(0, 1)
+        axis.set_ylim(0, 1)
+        axis.set_aspect("equal")
+        axis.set_xlabel(xlabel)
+        axis.set_ylabel(ylabel)
+        axis.grid()
+        ticks = [0, 0.25, 0.5, 0.75, 1]
+        axis.set_xticks(ticks, ["0", "25 %", "50 %", "75 %", "100 %"])
+        axis.set_yticks(ticks, ["0", "25 %", "50 %", "75 %", "100 %"])
+        return finish()
+
+
+@contextmanager
+def _figure(
+    name: str, width: float, height: float, *, inline: bool = True
+) -> Iterator[tuple[Figure, Callable[[], str]]]:
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    settings: Any = {**_STYLE, "svg.hashsalt": name}
+    with matplotlib.rc_context(settings):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        figure.patch.set_visible(not inline)
+
+        def finish() -> str:
+            for axis in figure.axes:
+                axis.patch.set_visible(False)
+            buffer = io.StringIO()
+            FigureCanvasSVG(figure).print_svg(
+                buffer, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+            )  # type: ignore[no-untyped-call]
+            text = buffer.getvalue()
+            return inlined(text, name) if inline else text
+
+        yield figure, finish
+
+
+def inlined(svg: str, name: str) -> str:
+    """An SVG that may stand inside HTML with others: no prologue, ids of its own, colours as CSS variables."""
+    body = svg[svg.index("<svg") :].strip()
+    body = re.sub(r"<metadata>.*?</metadata>\s*", "", body, flags=re.DOTALL)
+    body = re.sub(r"<style[^>]*>.*?</style>\s*", "", body, flags=re.DOTALL)
+    body = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', body)
+    body = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", body)
+    body = re.sub(r'xlink:href="#([^"]+)"', rf'href="#{name}-\1"', body)
+    body = re.sub(r'<svg\b[^>]*?viewBox="([^"]+)"[^>]*>', _opening, body, count=1)
+    for colour, variable in _VARIABLES.items():
+        body = body.replace(colour, f"var({variable}, {colour})")
+    return body
+
+
+def _opening(match: re.Match[str]) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{match[1]}" aria-hidden="true" focusable="false">'
+    )
+
+
+def _few(count: int) -> list[int]:
+    """About six evenly spaced positions, the first and the last among them."""
+    if count <= 12:
+        return list(range(count))
+    step = max(1, round((count - 1) / 6))
+    marks = list(range(0, count - 1, step))
+    if count - 1 - marks[-1] < step / 2:
+        marks.pop()
+    return [*marks, count - 1]
+
+
+def _wrapped(label: str, width: int = 22) -> str:
+    import textwrap
+
+    return "\n".join(textwrap.wrap(label, width)) or label
+
+
+def _log_ticks(axis: Axes, which: str) -> None:
+    """Plain numbers on a logarithmic axis, and a few more of them where it spans little."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    side = axis.xaxis if which == "x" else axis.yaxis
+    low, high = side.get_view_interval()
+    narrow = high / low < 300
+    side.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if narrow else (1.0,), numticks=9))
+    side.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    side.set_minor_formatter(NullFormatter())

@@ -1,0 +1,46 @@
+"""A plan as it shows itself in a notebook: one short fragment of HTML that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from privspec.explain.facts import Facts, facts
+from privspec.explain.html import environment, icon_svg
+from privspec.explain.public import icons
+from privspec.explain.words import (
+    alternatives_words,
+    binding_words,
+    error_words,
+    noise_words,
+    reached_words,
+    status_words,
+)
+
+
+def plan_html(plan: Mapping[str, Any]) -> str:
+    """The plan in brief as HTML: status, error, noise, guarantees, and the odds as two rows of figures.
+
+    Raises: ValueError, KeyError if the plan is not of the form `privspec-plan/1.0`.
+    """
+    found = facts(plan)
+    weakest = found.weakest
+    rows = icons(weakest.shown.odds).rows if weakest is not None and weakest.shown is not None else ()
+    figures = [(row.label, icon_svg(row)) for row in rows]
+    return (
+        environment()
+        .get_template("fragment.html")
+        .render(facts=found, status=status_words(found), rows=_rows(found), figures=figures)
+    )
+
+
+def _rows(found: Facts) -> list[tuple[str, str]]:
+    rows = [("Noise", noise_words(found))]
+    label, error = error_words(found)
+    rows += [(label, error)] if error else []
+    rows += [("Compared", words)] if (words := alternatives_words(found)) else []
+    for fact in found.claims:
+        reached = reached_words(fact)
+        rows.append(("Guarantee", f"{fact.claim.sentence}{f' · {reached}' if reached else ''}"))
+    rows += [("What binds", binding_words(item)) for item in found.binding]
+    return rows

@@ -1,0 +1,205 @@
+"""The plots of the pages, each with words for those who do not see it and a table of the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from privspec.explain import drawing
+from privspec.explain.curves import GaussianCurve
+from privspec.explain.document import Plot, Table
+from privspec.explain.facts import ClaimFact, Facts, SiteFact
+from privspec.explain.frontier import Frontier
+from privspec.explain.quantities import Rounding, percent, rounded
+
+MOST_BARS = 64
+MOST_PANELS = 6
+TRADEOFF_MARKS = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90))
+
+
+def noise_plot(facts: Facts) -> Plot | None:
+    """The standard deviation of the noise at every site, coordinate by coordinate (groups where there are many)."""
+    sites = [s for s in facts.sites if s.deviations][:MOST_PANELS]
+    if not sites:
+        return None
+    panels, rows = [], []
+    for site in sites:
+        labels, values = grouped(site.deviations)
+        panels.append(drawing.Bars(_site_title(site), values, labels))
+        rows += [(site.at, label, rounded(value).text) for label, value in zip(labels, values, strict=True)]
+    widest = max(sites, key=lambda s: s.largest.value)
+    return Plot(
+        name="noise",
+        draw=lambda: drawing.bars(panels, "deviation", "coordinate", "noise"),
+        alt=f"Bars of the noise deviation at {', '.join(s.at for s in sites)}; the largest is {widest.largest}, "
+        f"at {widest.at}.",
+        twin=Table(
+            "Standard deviation of the noise, the numbers of the plot",
+            ("Site", "Coordinate", "Deviation"),
+            tuple(rows),
+            numeric=frozenset({2}),
+        ),
+    )
+
+
+def grouped(values: Sequence[float], most: int = MOST_BARS) -> tuple[list[str], list[float]]:
+    """At most `most` bars with labels: single values, or root mean squares of runs of neighbours."""
+    size = -(-len(values) // most)
+    labels, heights = [], []
+    for start in range(0, len(values), size):
+        part = values[start : start + size]
+        last = start + len(part)
+        labels.append(f"{start + 1}" if len(part) == 1 else f"{start + 1}–{last}")
+        heights.append((sum(v * v for v in part) / len(part)) ** 0.5)
+    return labels, heights
+
+
+def _site_title(site: SiteFact) -> str:
+    return f"{site.at}: {site.law}{', correlated' if site.correlated else ''}"
+
+
+def tradeoff_plot(fact: ClaimFact, number: int) -> Plot | None:
+    """False alarms against misses: what the executed noise allows, and what the statement alone would."""
+    claim = fact.claim
+    known = [c for c in (claim.achieved, claim.promised) if c is not None]
+    if not known or fact.shown is None:
+        return None
+    grid = [i / 400 for i in range(401)]
+    lines = []
+    for curve in known:
+        is_bound = not isinstance(curve, GaussianCurve)
+        label = f"what {claim.statement} alone allows" if is_bound else "the noise as executed (exact)"
+        lines.append(
+            drawing.Line(label, grid, [curve.misses(a) for a in grid], dashed=is_bound, second=is_bound)
+        )
+    shown = {line.label: line for line in lines}
+    error = fact.shown.odds.error
+    header = ("False alarms", *(f"Misses at least: {label}" for label in shown))
+    rows = tuple(
+        (
+            percent(a).text,
+            *(percent(max(0.0, c.misses(float(a)) - 1e-12), 3, Rounding.DOWN).text for c in known),
+        )
+        for a in TRADEOFF_MARKS
+    )
+    share = float(error.text) / 100
+    return Plot(
+        name=f"tradeoff{number}",
+        draw=lambda: drawing.tradeoff(
+            list(shown.values()),
+            [(share, share, f"equal mistakes: {error.text} %")],
+            "false alarms (says “took part” of one who did not)",
+            "misses (does not say so of one who did)",
+            f"tradeoff{number}",
+        ),
+        alt=f"Trade-off curve of {claim.sentence}. The nearer to the dotted diagonal, the better the protection; at equal "
+        f"mistakes the best observer errs in {error} % of cases.",
+        twin=Table(
+            "Least misses at given false alarms, numbers of the plot",
+            tuple(header[: 1 + len(known)]),
+            rows,
+            numeric=frozenset(range(1 + len(known))),
+        ),
+    )
+
+
+def frontier_plot(frontier: Frontier) -> Plot:
+    """Privacy against loss by the exact scaling of the plan, with the chosen point."""
+    points = frontier.points
+    chosen = next((p for p in points if p.chosen), None)
+    line = drawing.Line("loss", [p.parameter.value for p in points], [p.loss.value for p in points])
+    return Plot(
+        name="frontier",
+        draw=lambda: drawing.frontier(
+            line,
+            (chosen.parameter.value, chosen.loss.value, f"this plan: {chosen.loss}") if chosen else None,
+            frontier.axis,
+            "loss",
+            "frontier",
+        ),
+        alt=f"Loss against {frontier.axis}: from {points[0].loss} at {points[0].parameter} "
+        f"down to {points[-1].loss} at {points[-1].parameter}.",
+        twin=Table(
+            f"Loss of this plan rescaled to other guarantees ({frontier.law}), numbers of the plot",
+            (frontier.axis, "Loss", ""),
+            tuple((p.parameter.text, p.loss.text, "this plan" if p.chosen else "") for p in points),
+            numeric=frozenset({0, 1}),
+        ),
+    )
+
+
+def alternatives_plot(facts: Facts) -> Plot | None:
+    """The loss of this plan and of the designs that were not chosen."""
+    loss = facts.loss
+    if loss is None or not facts.alternatives or loss.value.value <= 0:
+        return None
+    items = [drawing.Dot("this plan", loss.value.value, loss.value.text, strong=True)]
+    items += [
+        drawing.Dot(a.name, a.loss.value, a.loss.text, hollow=not a.admissible)
+        for a in sorted(facts.alternatives, key=lambda a: a.loss.value)
+        if a.loss.value > 0
+    ]
+    bound = loss.lower_bound
+    error = loss.error.text if loss.error else ""
+    rows = [("this plan", loss.value.text, "1", error, "yes", "chosen")]
+    rows += [
+        (
+            a.name,
+            a.loss.text,
+            a.times.text,
+            a.error.text if a.error else "",
+            "yes" if a.admissible else "no",
+            a.reason,
+        )
+        for a in sorted(facts.alternatives, key=lambda a: a.loss.value)
+    ]
+    if bound is not None:
+        rows.append(("certified lower bound", bound.text, "", "", "", loss.among))
+    return Plot(
+        name="alternatives",
+        draw=lambda: drawing.dots(
+            items,
+            "loss (dashed: certified lower bound)" if bound else "loss",
+            "alternatives",
+            (bound.value, bound.text) if bound is not None and bound.value > 0 else None,
+        ),
+        alt="Losses side by side: "
+        + ", ".join(f"{item.label} {item.text}{' (not admissible)' if item.hollow else ''}" for item in items)
+        + ".",
+        twin=Table(
+            "Designs considered at the same guarantee, numbers of the plot",
+            ("Design", "Loss", "Times this plan", "Error ±", "Admissible", "Reason"),
+            tuple(rows),
+            numeric=frozenset({1, 2, 3}),
+        ),
+    )
+
+
+def sweep_plot(rows: Sequence[Mapping[str, Any]], parameter: str | None = None) -> str:
+    """Loss against the swept parameter with its certified lower bound, as a complete SVG file.
+
+    Args: rows with the parameter, "loss" and, where known, "lower_bound"; without `parameter` the first key is it.
+        Rows without a loss (infeasible settings) are left out.
+    Raises: ValueError if no row has a positive loss and parameter.
+    """
+    name = parameter or next(iter(rows[0])) if rows else "epsilon"
+    points = sorted(
+        (float(r[name]), float(r["loss"]), r.get("lower_bound"))
+        for r in rows
+        if r.get("loss") is not None and float(r["loss"]) > 0 and float(r[name]) > 0
+    )
+    if not points:
+        raise ValueError("nothing to draw: no setting has a loss")
+    bounds = [(x, float(low)) for x, _, low in points if low is not None and float(low) > 0]
+    return drawing.frontier(
+        drawing.Line("loss", [p[0] for p in points], [p[1] for p in points]),
+        None,
+        name,
+        "loss",
+        "sweep",
+        bound=drawing.Line("certified lower bound", [b[0] for b in bounds], [b[1] for b in bounds])
+        if bounds
+        else None,
+        inline=False,
+    )

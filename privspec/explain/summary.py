@@ -1,0 +1,116 @@
+"""The short table that `privspec solve` prints: one plan in a dozen lines of plain text."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import textwrap
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from privspec.explain.facts import Facts, facts
+from privspec.explain.sentences import SpecLine, Status
+from privspec.explain.words import (
+    alternatives_words,
+    binding_words,
+    error_words,
+    noise_words,
+    reached_words,
+    status_words,
+)
+
+NARROW = 64
+_WIDEST = 120
+_TIE = "\u00a0"
+
+
+def summary(plan: Mapping[str, Any], *, width: int | None = None, path: str | None = None) -> str:
+    """The plan in brief: where the noise goes, the error, the guarantee, what binds and what is assumed.
+
+    Args: width in characters (the terminal's if None); path the plan was written to, named in the last line.
+    Raises: ValueError, KeyError if the plan is not of the form `privspec-plan/1.0`.
+    """
+    columns = width if width is not None else shutil.get_terminal_size((100, 24)).columns
+    columns = max(30, min(columns, _WIDEST))
+    found = facts(plan)
+    parts = [
+        _wrap(f"{found.name} · {found.title}" if found.title != found.name else found.name, columns),
+        _wrap(status_words(found), columns),
+        "",
+        *_rows(_noise_rows(found), columns),
+        "",
+        *_rows(_claim_rows(found), columns),
+        "",
+        _wrap(_next(path), columns),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _noise_rows(found: Facts) -> list[tuple[str, str]]:
+    rows = [("Where the noise goes", noise_words(found))]
+    label, text = error_words(found)
+    if text:
+        rows.append((label, text))
+    compared = alternatives_words(found)
+    if compared:
+        rows.append(("Compared, same guarantee", compared))
+    return rows
+
+
+def _claim_rows(found: Facts) -> list[tuple[str, str]]:
+    rows = []
+    for fact in found.claims:
+        reached = reached_words(fact)
+        rows.append(("Guarantee", f"{fact.claim.sentence}{f' · {reached}' if reached else ''}"))
+    rows += [("What binds", binding_words(item)) for item in found.binding]
+    rows += [
+        ("Assumed", f"{s.text}{_where(s.because)}")
+        for s in found.assumptions
+        if s.status in (Status.ASSUMED, Status.ASSERTED)
+    ]
+    return rows
+
+
+def _where(because: Iterable[object]) -> str:
+    lines = [b for b in because if isinstance(b, SpecLine) and b.number > 0]
+    if not lines:
+        return ""
+    first = lines[0]
+    short = f"{first.text}, " if 0 < len(first.text) <= 30 else ""
+    return f" ({short}line {first.number})"
+
+
+def _rows(rows: list[tuple[str, str]], columns: int) -> list[str]:
+    if not rows:
+        return []
+    indent = max(len(label) for label, _ in rows) + 3
+    lines, previous = [], ""
+    for label, text in rows:
+        shown = label if label != previous else ""
+        previous = label
+        if columns < NARROW:
+            lines += [shown] if shown else []
+            lines.append(_wrap(text, columns, "  ", "  "))
+        else:
+            lines.append(_wrap(text, columns, shown.ljust(indent), " " * indent))
+    return lines
+
+
+def _wrap(text: str, columns: int, first: str = "", rest: str = "  ") -> str:
+    if len(first) + len(text) <= columns:
+        return first + text
+    # numbers stay with their signs and units
+    tied = re.sub(r"(?<=[±≤→]) | (?=[→≤%])", _TIE, text)
+    return textwrap.fill(
+        tied,
+        columns,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_on_hyphens=False,
+        break_long_words=False,
+    ).replace(_TIE, " ")
+
+
+def _next(path: str | None) -> str:
+    commands = "next: privspec run · privspec explain · privspec verify"
+    return f"plan written to {path} · {commands}" if path else commands
