@@ -21,6 +21,8 @@ from privspec.solvers.results import Watch
 
 DEPTH = 8
 """Pairs of earlier iterates that Anderson acceleration combines."""
+FAR = 8.0
+"""Largest change of a logarithm in one accelerated step."""
 PATIENCE = 25
 """Iterations without halving the gap after which the next method is tried."""
 
@@ -164,7 +166,8 @@ class Ascent:
         changes = np.diff(np.array(points), axis=0).T
         responses = np.diff(np.array(residuals), axis=0).T
         shares, *_ = np.linalg.lstsq(responses, residuals[-1], rcond=1e-10)
-        return np.asarray(following - (changes + responses) @ shares)
+        # far extrapolations come from a nearly singular history; they would overflow the weights
+        return points[-1] + np.clip(following - (changes + responses) @ shares - points[-1], -FAR, FAR)
 
     def _plain(self) -> None:
         """The fixed point without acceleration, which never loses ground: for balls that Anderson could not close."""

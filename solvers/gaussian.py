@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from privspec.solvers.covariance import solve_covariance
+from privspec.solvers.differences import same_rows
+from privspec.solvers.observers import barrier_fits, solve_by_barrier, solve_observers
 from privspec.solvers.placement import solve_placement
 from privspec.solvers.programs import GaussianProgram, GaussianSolution
 from privspec.solvers.results import Progress, Unprotectable, Watch
@@ -25,4 +27,10 @@ def solve_gaussian(
     watch = Watch(deadline, progress)
     if program.sites is not None:
         return solve_placement(program, tolerance, watch)
-    return solve_covariance(program, tolerance, watch)
+    if not same_rows(program):
+        return solve_observers(program, tolerance, watch)
+    solution = solve_covariance(program, tolerance, watch)
+    if solution.relative_gap <= tolerance or not barrier_fits(program):
+        return solution
+    second = solve_by_barrier(program, tolerance, watch)
+    return second if second.relative_gap < solution.relative_gap else solution

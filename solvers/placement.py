@@ -125,12 +125,7 @@ def _finish(
     """The dual point at the last centre, and the release after vanishing variances were set to zero."""
     root = maps * state
     m = len(root)
-    duals = [dual_of(program, index, direction, root) for index, direction in enumerate(directions)]
-    loss_weights = None
-    if isinstance(program.loss, WorstLoss):
-        loss_weights = result.loss_weights[: len(program.loss.error_map)]
-        loss_weights = loss_weights / loss_weights.sum()
-    dual = DualPoint(tuple(d for d, _ in duals), tuple(p for _, p in duals), loss_weights)
+    dual = dual_point(program, directions, root, result.loss_weights)
     bound = lower_bound(program, dual, root)
     solution = assemble(program, state, maps, dual, bound, watch)
     shares = state**2 * np.sum(np.asarray(program.loss.error_map @ maps) ** 2, axis=0)
@@ -141,6 +136,21 @@ def _finish(
         if m and simpler.value <= solution.value + 0.2 * (solution.value - bound):
             return simpler
     return solution
+
+
+def dual_point(
+    program: GaussianProgram, directions: tuple[Directions, ...], root: Array, loss_weights: Array
+) -> DualPoint:
+    """The dual point of the barrier at a covariance root @ root.T, its weights scaled together."""
+    parts = [dual_of(program, index, direction, root) for index, direction in enumerate(directions)]
+    largest = max((float(p.max(initial=0.0)) for _, p in parts), default=0.0)
+    scale = largest if largest > 0 else 1.0
+    shares = None
+    if isinstance(program.loss, WorstLoss):
+        # rows beyond the loss's own carry nominal costs only
+        shares = loss_weights[: program.loss.error_map.shape[0]]
+        shares = shares / shares.sum()
+    return DualPoint(tuple(d for d, _ in parts), tuple(p / scale for _, p in parts), shares)
 
 
 def dual_of(program: GaussianProgram, index: int, direction: Directions, root: Array) -> tuple[sparse.csc_array, Array]:
@@ -163,7 +173,7 @@ def dual_of(program: GaussianProgram, index: int, direction: Directions, root: A
     p = np.concatenate(weights)
     used = np.flatnonzero(p > 0)
     matrix = sparse.csc_array(sparse.csc_array(sparse.hstack(columns))[:, used])
-    return matrix, p[used] / max(float(p.max(initial=0.0)), 1e-300)
+    return matrix, p[used]
 
 
 def _nothing(direction: Directions) -> tuple[sparse.csc_array, Array]:
