@@ -79,7 +79,7 @@ def read_entries(declared: Declared, source: Any) -> NDArray[np.float64]:
     array = from_lines(declared, found) if isinstance(found, Lines) else found
     if _same_layout(array.shape, declared.shape):
         return array.reshape(-1)
-    _wrong_size(declared, " x ".join(str(d) for d in array.shape) or "1")
+    return _wrong_size(declared, " x ".join(str(d) for d in array.shape) or "1")
 
 
 def _wrong_size(declared: Declared, found: str) -> NoReturn:
@@ -117,7 +117,7 @@ def _load(declared: Declared, source: Any) -> Lines | NDArray[np.float64]:
         return numbers(np.asarray(source.to_numpy()))
     if isinstance(source, Sequence | int | float) and not isinstance(source, str):
         return _nested(declared.shape, source)
-    refuse("PS0803", f"the data for {declared.name} are of a kind that cannot be read")
+    return refuse("PS0803", f"the data for {declared.name} are of a kind that cannot be read")
 
 
 def from_lines(declared: Declared, lines: Lines) -> NDArray[np.float64]:
@@ -147,7 +147,7 @@ def _vector(declared: Declared, lines: Lines) -> NDArray[np.float64]:
     if len(lines.rows) == 1 and size > 1:
         row: NDArray[np.float64] = _matrix(lines.rows, lines.width)[0]
         return row
-    refuse(
+    return refuse(
         "PS0804",
         f"the data for {declared.name} have several columns, none of them named {declared.name}",
         help=f"name the column {declared.name}, or give one column",

@@ -1,4 +1,4 @@
-"""What the spec itself, and not the plan, says about a run: shapes of inputs, and how outputs are computed."""
+"""What the spec itself, and not the plan, says about a run: the shapes of inputs."""
 
 from __future__ import annotations
 

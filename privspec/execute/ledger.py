@@ -153,7 +153,16 @@ def verify(path: Path) -> LedgerState:
     state = show(path)
     for end, event in enumerate(state.events, 1):
         if event.body["kind"] == "debit":
-            _check(_state(state.events[:end]), _spends(event), path, None)
+            try:
+                _check(_state(state.events[:end]), _spends(event), path, None)
+            except BudgetError as error:
+                raise VerificationError(
+                    Diagnostic(
+                        "PS1005",
+                        f"event {end} of the ledger is a debit beyond the limit of its time",
+                        notes=error.diagnostics[0].notes[:2],
+                    )
+                ) from None
     return state
 
 

@@ -81,8 +81,8 @@ def run(
 
     Args: inputs, paths or objects in memory by input name; ledger, by default in the working directory;
         output, written atomically by its suffix; model, the spec as loaded (by default from the plan's own
-        source); randomness, by default the operating system's: a `SimulationRandomness` gives a result that is
-        marked as not private, and debits nothing.
+        source); randomness, by default the operating system's: a `SimulationRandomness` gives a result marked
+        as not private, and debits nothing.
     Raises: BudgetError (exit 6), DataError, UsageError, VerificationError.
     """
     source = randomness or SystemRandomness()

@@ -7,4 +7,137 @@ from __future__ import annotations
 
 from privspec.core.catalogue.entry import Entry
 
-ENTRIES: tuple[Entry, ...] = ()
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        "PS0801",
+        "an input has no data, or data are given for no input",
+        """
+        Every input of the plan needs one file or object, under its own name. Nothing was read,
+        drawn or spent.
+        """,
+        "privspec run shop.plan.json --input x=shops.csv",
+    ),
+    Entry(
+        "PS0802",
+        "a data file does not exist or has an unknown suffix",
+        """
+        Data are read from .csv, .csv.gz, .tsv, .parquet, .npy and .json files; the suffix says which
+        reader to use.
+        """,
+        "privspec run shop.plan.json --input x=shops.parquet",
+    ),
+    Entry(
+        "PS0803",
+        "a data file cannot be read as what its suffix says",
+        """
+        The file is damaged or of another format. The reason is not printed, because the words of a
+        reader may quote the data. A .npy file must hold one array of numbers (no pickled objects).
+        """,
+        "python -c \"import polars; polars.read_csv('shops.csv')\"   # shows the reader's own words",
+    ),
+    Entry(
+        "PS0804",
+        "a column or entry is missing",
+        """
+        A table needs a column for each attribute that the spec declares, named like it; a vector
+        needs one column, or one that is named like the input; a JSON object an entry with that name.
+        The names that were found are not printed: a file without a header has data there.
+        """,
+        "age,sex          # first line of the file for: input x in table(age in 0..120, sex in {F, M})",
+    ),
+    Entry(
+        "PS0805",
+        "the data have another size than the input is declared with",
+        """
+        The declared size of an input is public and fixed: a vector is one column or one row of that
+        length, a matrix one line a row, with or without a line of names. Tables of records may have
+        any number of records.
+        """,
+        "input x in [0, 1]^64          # 64 lines, or one line with 64 numbers",
+    ),
+    Entry(
+        "PS0806",
+        "parties have different numbers of rows",
+        """
+        Data of an indexed input come as a table with the party's index as a column. Every member of
+        the index set must be there, each with the same number of rows.
+        """,
+        "voter,v1,v2\n1,0.2,-0.1\n2,0.5,0.3",
+    ),
+    Entry(
+        "PS0809",
+        "data that do not fit are refused because of --strict",
+        """
+        Without --strict a public rule is applied to every record by itself: a number outside the
+        domain moves to its nearest point, a missing or unreadable one becomes the point nearest to
+        zero, a record that fits no cell of a table is left out (where all guarantees are about adding
+        or removing records) or gets the first value of the attribute's domain. With --strict the run
+        is refused instead, which reveals that such a record exists; neither which nor how many is
+        printed.
+        """,
+        "privspec run shop.plan.json --input x=shops.csv          # without --strict",
+    ),
+    Entry(
+        "PS0810",
+        "a strict run reveals whether all data fit",
+        """
+        Whether --strict refuses depends on single records, and no guarantee covers it. It is meant
+        for the keeper of the data, before anything is released.
+        """,
+        "privspec run shop.plan.json --input x=shops.csv --strict",
+    ),
+    Entry(
+        "PS0820",
+        "a plan cannot be executed",
+        """
+        The `executed` part of the plan is missing, is of a form that this version does not know, or
+        contradicts itself: for instance an output that depends on more noise rows than its guarantee
+        covers. Nothing was drawn or spent.
+        """,
+        "privspec solve shop_queries.priv -o shop.plan.json",
+    ),
+    Entry(
+        "PS0821",
+        "a plan estimates the inputs first and needs the spec",
+        """
+        Such a plan releases functions of noisy estimates of the inputs; the functions stand in the
+        spec. `privspec run` takes it from the plan; from Python, pass the loaded model.
+        """,
+        'privspec.load("shop_queries.priv").solve().run({"x": data})',
+    ),
+    Entry(
+        "PS0822",
+        "a simulation would take too many exact draws",
+        """
+        Exact sampling takes about 12 microseconds a number. For large simulations use
+        floating-point noise; a real release never does.
+        """,
+        "simulate(plan, 100_000, seed=1, approximate=True)",
+    ),
+    Entry(
+        "PS0823",
+        "a plan was changed after it was written",
+        """
+        The digest of a plan covers all of it. It shows accidental changes; that the claims of a plan
+        are true is checked by `privspec verify`.
+        """,
+        "privspec verify shop.plan.json",
+    ),
+    Entry(
+        "PS0830",
+        "the release cannot be written there",
+        """
+        The folder must exist and allow new files. This is checked before the budget is debited.
+        """,
+        "mkdir -p results",
+    ),
+    Entry(
+        "PS0831",
+        "no format of a release has this suffix",
+        """
+        Releases are written as .json, .csv, .parquet, .npy or .npz. A .csv, .npy or .npz has its
+        guarantee beside it, in NAME.guarantee.json; a .npy holds exactly one output.
+        """,
+        "privspec run shop.plan.json --input x=shops.csv -o answers.json",
+    ),
+)

@@ -7,4 +7,92 @@ from __future__ import annotations
 
 from privspec.core.catalogue.entry import Entry
 
-ENTRIES: tuple[Entry, ...] = ()
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        "PS1001",
+        "the budget of a data set is used up",
+        """
+        Every release on a data set adds to what can be learned about the people in it. The ledger
+        adds the releases up and refuses the one that would exceed its limit; nothing was drawn or
+        spent. Without a limit of your own, the first release sets one that it uses up entirely, so
+        that a second run of the same plan cannot average its noise away. To allow more, say how
+        much all releases together may cost.
+        """,
+        "privspec ledger init data.ledger.db --raise --limit 'epsilon=2 delta=1e-6'",
+    ),
+    Entry(
+        "PS1002",
+        "a limit cannot be read",
+        """
+        A limit is one of: epsilon and delta, epsilon alone (pure), rho (zero-concentrated), mu
+        (Gaussian). It may name the unit it is for; otherwise it is for that of the first release.
+        Amounts are not negative, delta is below 1.
+        """,
+        "privspec ledger init data.ledger.db --limit 'epsilon=2 delta=1e-6 wrt x, replacing one record'",
+    ),
+    Entry(
+        "PS1003",
+        "no limit covers this release",
+        """
+        A limit is for one unit: certain inputs and one neighbour relation. Amounts for different
+        units cannot be added up, and a limit in pure epsilon cannot count a Gaussian release, which
+        has none. Set a limit for the unit, in a measure that both have.
+        """,
+        "privspec ledger init data.ledger.db --raise --limit 'mu=0.5 wrt x, replacing one entry'",
+    ),
+    Entry(
+        "PS1004",
+        "there is no ledger",
+        """
+        The ledger of a plan is beside it unless --ledger names another; the first run makes it.
+        """,
+        "privspec ledger init data.ledger.db --limit 'epsilon=2 delta=1e-6'",
+    ),
+    Entry(
+        "PS1005",
+        "a ledger was changed or is damaged",
+        """
+        Every entry of a ledger holds a digest of the one before it. One of them does not fit, or a
+        debit exceeds the limit of its time. Nothing is released until a sound copy is restored: what
+        was spent on the data cannot be known from this file.
+        """,
+        "privspec ledger verify data.ledger.db",
+    ),
+    Entry(
+        "PS1006",
+        "nothing bounds what all outputs together reveal",
+        """
+        All outputs are released at once, and the ledger counts what someone who sees all of them
+        learns. Guarantees for single outputs do not add up to one for all: their noise may be
+        shared. Add a requirement that names all outputs together.
+        """,
+        "(O1, O2) is (2, 1e-6)-DP wrt x",
+    ),
+    Entry(
+        "PS1007",
+        "a ledger exists already",
+        """
+        A data set has one ledger. Its limit can be changed, and the change is recorded; what was
+        spent stays spent.
+        """,
+        "privspec ledger init data.ledger.db --raise --limit 'epsilon=3 delta=1e-6'",
+    ),
+    Entry(
+        "PS1008",
+        "a guarantee states no amount that can be added up",
+        """
+        The ledger needs mu, rho, epsilon, or epsilon and delta of every guarantee. Plans of this
+        version have them; the plan was made by another version or edited.
+        """,
+        "privspec solve shop_queries.priv -o shop.plan.json",
+    ),
+    Entry(
+        "PS1009",
+        "a ledger cannot be opened or written",
+        """
+        The file is no ledger, is locked by another program for too long, or its folder does not
+        allow writing. A release needs its debit on disk first, so nothing was released.
+        """,
+        "ls -l data.ledger.db",
+    ),
+)
