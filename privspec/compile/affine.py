@@ -1,0 +1,113 @@
+"""Affine values: how an expression depends on the inputs, on free outputs and on noise, to first and only order.
+
+An `Affine` is `offset + sum over symbols of coefficients @ symbol`, flattened row-major. Symbols are named
+blocks: the base vector of the inputs, each free output, each noise site.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Array: TypeAlias = NDArray[np.float64]
+Matrix: TypeAlias = "Array | sparse.csr_array"
+
+INPUTS = "inputs"
+"""The symbol of the base vector (all inputs, one after another)."""
+
+
+def output_symbol(name: str) -> str:
+    """The symbol of a free output."""
+    return f"output {name}"
+
+
+def noise_symbol(name: str) -> str:
+    """The symbol of the noise that enters at a node."""
+    return f"noise {name}"
+
+
+class NotAffine(Exception):
+    """An operation whose result is not affine in the symbols; says which, in the user's terms."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Affine:
+    """A value of `shape`, with `offset` (size,) and one coefficient matrix (size, width) for each symbol."""
+
+    shape: tuple[int, ...]
+    offset: Array
+    coefficients: Mapping[str, Matrix]
+
+    @classmethod
+    def symbol(cls, name: str, shape: tuple[int, ...]) -> Affine:
+        """The symbol itself."""
+        size = int(np.prod(shape, dtype=int))
+        return cls(shape, np.zeros(size), {name: sparse.eye_array(size, format="csr")})
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return len(self.offset)
+
+    def mapped(self, shape: tuple[int, ...], rows: Callable[[Array], Array], matrix: Matrix | None = None) -> Affine:
+        """The image under a linear map, given as a function on axis 0 and, where there is one, as a matrix."""
+        parts: dict[str, Matrix] = {}
+        for symbol, part in self.coefficients.items():
+            if matrix is not None:
+                product = matrix @ part
+                parts[symbol] = product if sparse.issparse(product) else np.asarray(product)
+            else:
+                dense = part.toarray() if sparse.issparse(part) else part
+                parts[symbol] = np.asarray(rows(np.asarray(dense)))
+        offset = np.asarray(matrix @ self.offset if matrix is not None else rows(self.offset)).reshape(-1)
+        return Affine(shape, offset, parts)
+
+    def scaled(self, factor: Array | float) -> Affine:
+        """Entry by entry times a constant that broadcasts to or from this shape."""
+        factors = np.asarray(factor, dtype=float)
+        shape = np.broadcast_shapes(self.shape, factors.shape)
+        spread = self.broadcast(shape)
+        diagonal = sparse.dia_array(
+            (np.broadcast_to(factors, shape).reshape(1, -1), [0]), shape=(spread.size, spread.size)
+        ).tocsr()
+        return spread.mapped(shape, lambda rows: diagonal @ rows, diagonal)
+
+    def broadcast(self, shape: tuple[int, ...]) -> Affine:
+        """This value repeated to `shape` by numpy's rule."""
+        if shape == self.shape:
+            return self
+        index = np.broadcast_to(np.arange(self.size).reshape(self.shape), shape).reshape(-1)
+        return self.taken(index, shape)
+
+    def taken(self, index: NDArray[np.intp], shape: tuple[int, ...]) -> Affine:
+        """The entries at flat positions `index`, arranged as `shape`."""
+        parts: dict[str, Matrix] = {s: p[index] for s, p in self.coefficients.items()}
+        return Affine(shape, self.offset[index], parts)
+
+    def plus(self, other: Affine, sign: float = 1.0) -> Affine:
+        """The sum (or, with sign -1, the difference), with broadcasting."""
+        shape = np.broadcast_shapes(self.shape, other.shape)
+        left, right = self.broadcast(shape), other.broadcast(shape)
+        parts: dict[str, Matrix] = dict(left.coefficients)
+        for symbol, part in right.coefficients.items():
+            scaled = part * sign
+            parts[symbol] = parts[symbol] + scaled if symbol in parts else scaled
+        return Affine(shape, left.offset + sign * right.offset, parts)
+
+    def dense(self, symbol: str, width: int) -> Array:
+        """The coefficient matrix of a symbol as a dense array; zeros if it does not occur."""
+        part = self.coefficients.get(symbol)
+        if part is None:
+            return np.zeros((self.size, width))
+        return np.asarray(part.toarray() if sparse.issparse(part) else part, dtype=float)
+
+
+def constant(value: object) -> Affine:
+    """A public value without symbols."""
+    array = np.asarray(value, dtype=float)
+    return Affine(array.shape, array.reshape(-1).copy(), {})

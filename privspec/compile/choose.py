@@ -1,0 +1,72 @@
+"""Rank what every mechanism offers and take the best that the options allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from privspec.compile.candidate import Candidate
+from privspec.compile.gaussian import gaussian_budgets, gaussian_candidates
+from privspec.compile.infeasible import Infeasible
+from privspec.compile.lower import lower
+from privspec.compile.problem import Problem, Settings
+from privspec.compile.pure import pure_candidates
+from privspec.compile.supported import refuse_missing
+from privspec.compile.unprotectable import family_conflict, local_conflict
+from privspec.model.graph import Model
+
+COMPARED_SIZE = 600
+"""Inputs and outputs together up to which mechanisms that the spec rules out are computed for comparison."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Choice:
+    """The mechanism chosen, and those it was compared with, best first."""
+
+    chosen: Candidate
+    others: tuple[Candidate, ...]
+
+
+def choose(problem: Problem) -> Choice | Infeasible:
+    """The admissible mechanism of least loss.
+
+    Returns: the choice, or why no allowed mechanism meets the requirements.
+    Raises: SpecError PS0501 when a family asked for cannot be computed for these requirements yet.
+    """
+    model = problem.model
+    inputs = {node.name for node in model.inputs}
+    if problem.local and model.noise_at is not None and not set(model.noise_at) <= inputs:
+        return local_conflict(problem, model.noise_at)
+    found: list[Candidate] = []
+    for candidate in _candidates(problem):
+        if isinstance(candidate, Infeasible):
+            return candidate
+        found.append(candidate)
+    found.sort(key=lambda c: c.loss)
+    possible = [c for c in found if c.admissible and c.mechanism is not None]
+    if not possible:
+        if model.families:
+            if "laplace" not in model.families or any(p is not None for p in problem.epsilons):
+                return family_conflict(problem)
+        refuse_missing(model)
+    chosen = possible[0]
+    others = tuple(c for c in found if c is not chosen)
+    return Choice(chosen, others)
+
+
+def _candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
+    yield from gaussian_candidates(problem)
+    gaussian = gaussian_budgets(problem) is not None and problem.family_allowed("gaussian")
+    wanted = problem.family_allowed("laplace", "geometric", "knorm")
+    size = problem.system.outputs_count + problem.system.inputs_count
+    if (not gaussian and wanted) or (size <= COMPARED_SIZE and (wanted or problem.settings.alternatives)):
+        yield from pure_candidates(problem)
+
+
+def best_loss(model: Model, settings: Settings) -> float | None:
+    """The loss of the best admissible mechanism of a model, None if there is none."""
+    system = lower(model)
+    if isinstance(system, Infeasible):
+        return None
+    choice = choose(Problem(model, system, replace(settings, alternatives=False, progress=None)))
+    return choice.chosen.loss if isinstance(choice, Choice) else None

@@ -1,0 +1,61 @@
+"""Requirements that cannot hold together: which lines conflict, and what the smallest changes would be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from privspec.core.spans import Span
+from privspec.model.graph import Model
+from privspec.model.neighbours import UnboundedError
+from privspec.model.requirements import Requirement
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictLine:
+    """One of the lines that cannot all hold; without any one of them the others can."""
+
+    line: int
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxation:
+    """A single change that makes the spec feasible, on `line`, with the loss it would have if that is known."""
+
+    change: str
+    line: int | None = None
+    loss: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Infeasible:
+    """Proof that no mechanism meets the spec, as the smallest set of lines, and priced ways out."""
+
+    reason: str
+    conflicts: tuple[ConflictLine, ...]
+    relaxations: tuple[Relaxation, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The keys `conflicts` and `relaxations` of an infeasible plan."""
+        return {
+            "reason": self.reason,
+            "conflicts": [{"line": c.line, "text": c.text} for c in self.conflicts],
+            "relaxations": [{"change": r.change, "line": r.line, "loss": r.loss} for r in self.relaxations],
+        }
+
+
+def conflict_line(model: Model, span: Span) -> ConflictLine:
+    """The line of the spec that a span begins on, without its comment."""
+    line, _ = model.source.position(span.start)
+    return ConflictLine(line, model.source.line(line).split("#")[0].strip(), span)
+
+
+def unbounded(model: Model, requirement: Requirement, error: UnboundedError) -> Infeasible:
+    """One unit can move an input without limit."""
+    return Infeasible(
+        f"{error.why}: no finite noise hides it",
+        (conflict_line(model, error.block.span), conflict_line(model, requirement.span)),
+        (Relaxation(error.suggestion, conflict_line(model, error.block.span).line),),
+    )

@@ -1,0 +1,311 @@
+"""From the graph to a linear system: what is released, what is secret, what error costs, where noise may enter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from privspec.compile.affine import INPUTS, Affine, Matrix, noise_symbol, output_symbol
+from privspec.compile.infeasible import Infeasible, unbounded
+from privspec.compile.interpret import Cells, Interpreter, unsupported
+from privspec.compile.program import LinearSystem, OutputSlice, ProtectedView
+from privspec.compile.squares import Squares, Worst, stack
+from privspec.compile.supported import refuse_unsupported
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.language import syntax
+from privspec.model.graph import Model
+from privspec.model.neighbours import (
+    BallDifferences,
+    BoxDifferences,
+    Differences,
+    PairDifferences,
+    UnboundedError,
+    VectorDifferences,
+)
+from privspec.solvers import programs
+from privspec.solvers.programs import Array, Site
+
+CONSISTENT = 1e-9
+"""Relative size below which two ways to say what an output stands for count as the same."""
+DENSE_LIMIT = 4_000_000
+"""Entries of a loss matrix that is solved densely."""
+
+
+def lower(model: Model) -> LinearSystem | Infeasible:
+    """The linear system of a spec, or why no finite noise can do.
+
+    Raises: SpecError PS05xx with every construct that cannot be computed yet.
+    """
+    refuse_unsupported(model)
+    if model.loss is None:
+        raise unsupported(model.source, model.spec.span, "there is no loss to minimise", "PS0504", "add a loss: section")
+    outputs = _outputs(model)
+    quiet = Interpreter(model)
+    loss = quiet.loss(model.loss)
+    rows, weights, worst = _error_rows(model, loss)
+    error_map = _output_matrix(rows, outputs)
+    free = [o for o in outputs if model.nodes[o.name].definition is None]
+    inverse = _Solver(model, error_map, free)
+    target, offset = inverse.targets(rows, _computed(model, outputs, Interpreter(model, computed_outputs=True)))
+    _check_consistent(model, error_map, rows, target, offset)
+    views = _views(model, outputs)
+    if isinstance(views, Infeasible):
+        return views
+    scaled = sparse.csr_array(sparse.diags_array(np.sqrt(weights)) @ error_map)
+    return LinearSystem(
+        outputs=tuple(outputs),
+        target=target,
+        offset=offset,
+        error_map=scaled,
+        worst=worst,
+        views=tuple(views),
+        candidates=_sites_of(model),
+    )
+
+
+def site_maps(model: Model, system: LinearSystem, names: Sequence[str]) -> tuple[Site, ...]:
+    """How unit noise at each named node reaches the outputs, each node by itself (m, size of the node).
+
+    Raises: SpecError PS0505 if noise at a node reaches no output.
+    """
+    return tuple(_site_map(model, system, name) for name in names)
+
+
+def _site_map(model: Model, system: LinearSystem, name: str) -> Site:
+    width_of = {o.name: o.stop - o.start for o in system.outputs}
+    m = system.outputs_count
+    if name in width_of:
+        out = next(o for o in system.outputs if o.name == name)
+        return Site(name, np.eye(m)[:, out.start : out.stop])
+    noisy = Interpreter(model, sites=frozenset((name,)))
+    assert model.loss is not None
+    rows, _, _ = _error_rows(model, noisy.loss(model.loss))
+    value = noisy.node(name, model.nodes[name].span)
+    inner = value.counts if isinstance(value, Cells) else value
+    width = inner.size if isinstance(inner, Affine) else 0
+    symbol = noise_symbol(name)
+    free = [o for o in system.outputs if model.nodes[o.name].definition is None]
+    inverse = _Solver(model, _output_matrix(rows, system.outputs), free)
+    effect = inverse.solve(-rows.dense(symbol, width))
+    computed = Interpreter(model, sites=frozenset((name,)), computed_outputs=True)
+    for out, moved in _computed(model, system.outputs, computed):
+        effect[out.start : out.stop] = moved.dense(symbol, width)
+    if not np.any(effect):
+        node = model.nodes[name]
+        raise SpecError(
+            Diagnostic(
+                "PS0505",
+                f"noise at {name} never reaches an output: nothing that the loss compares is computed from it",
+                (Label(node.span, "declared here"),),
+                help=f"name a node between the inputs and the outputs under `noise at`, not {name}",
+                source=model.source,
+            )
+        )
+    return Site(name, effect)
+
+
+def _sites_of(model: Model) -> tuple[str, ...]:
+    """Every place where the compiler may put noise: inputs, computed values, free outputs, in graph order."""
+    kinds = (syntax.VariableKind.INPUT, syntax.VariableKind.INTERMEDIATE)
+    inner = [name for name in model.order if model.nodes[name].kind in kinds and model.nodes[name].secret]
+    inputs = [node.name for node in model.inputs if node.name not in inner]
+    return (*inputs, *inner, *(o.name for o in model.outputs if o.definition is None))
+
+
+def _outputs(model: Model) -> list[OutputSlice]:
+    out, start = [], 0
+    for node in model.outputs:
+        size = int(np.prod(node.type.shape, dtype=int))
+        out.append(OutputSlice(node.name, start, start + size, node.type.shape))
+        start += size
+    return out
+
+
+def _error_rows(model: Model, loss: Squares | Worst) -> tuple[Affine, Array, bool]:
+    """Error terms, one a row, with their weights, and whether only the largest counts."""
+    if isinstance(loss, Squares):
+        if loss.shape not in ((), (1,)):
+            span = model.loss.span if model.loss else model.spec.span
+            raise unsupported(model.source, span, "the loss is a vector; add up its entries with sum(...)", "PS0502")
+        return loss.rows, loss.weights, False
+    if any(len(member.weights) != 1 for member in loss.members):
+        span = model.loss.span if model.loss else model.spec.span
+        raise unsupported(
+            model.source, span, "solve takes the largest of single squared errors, not of sums of them, yet", "PS0502"
+        )
+    return stack([s.rows for s in loss.members]), np.concatenate([s.weights for s in loss.members]), True
+
+
+def _output_matrix(rows: Affine, outputs: Sequence[OutputSlice]) -> sparse.csr_array:
+    blocks = []
+    for out in outputs:
+        part: Matrix | None = rows.coefficients.get(output_symbol(out.name))
+        blocks.append(sparse.csr_array((rows.size, out.stop - out.start)) if part is None else sparse.csr_array(part))
+    return sparse.hstack(blocks, format="csr")
+
+
+def _computed(
+    model: Model, outputs: Sequence[OutputSlice], interpreter: Interpreter
+) -> list[tuple[OutputSlice, Affine]]:
+    found = []
+    for out in outputs:
+        if model.nodes[out.name].definition is not None:
+            value = interpreter.node(out.name, model.nodes[out.name].span)
+            inner = value.counts if isinstance(value, Cells) else value
+            if isinstance(inner, Affine):
+                found.append((out, inner))
+    return found
+
+
+class _Solver:
+    """Solves `error_map[:, free outputs] @ y = right` for what the free outputs stand for."""
+
+    def __init__(self, model: Model, error_map: sparse.csr_array, free: Sequence[OutputSlice]) -> None:
+        self.model, self.map = model, error_map
+        self.columns: NDArray[np.intp] = np.concatenate(
+            [np.arange(o.start, o.stop, dtype=np.intp) for o in free] or [np.empty(0, dtype=np.intp)]
+        )
+        self._free = free
+        self._check_mentioned()
+
+    def _check_mentioned(self) -> None:
+        touched = np.zeros(self.map.shape[1], dtype=bool)
+        touched[self.map.indices[self.map.data != 0]] = True
+        for out in self._free:
+            if not touched[out.start : out.stop].all():
+                node = self.model.nodes[out.name]
+                part = "" if not touched[out.start : out.stop].any() else " some entries of"
+                raise SpecError(
+                    Diagnostic(
+                        "PS0506",
+                        f"the loss does not mention{part} {out.name}, so any noise would do for it",
+                        (Label(node.span, "released, but its error costs nothing"),),
+                        help=f"add a term for {out.name} to the loss, or do not release it",
+                        source=self.model.source,
+                    )
+                )
+
+    def targets(
+        self, rows: Affine, computed: list[tuple[OutputSlice, Affine]]
+    ) -> tuple[Array, Array]:
+        """What the joint output stands for: matrix over the inputs and offset."""
+        n, m = self.model.size, self.map.shape[1]
+        target, offset = np.zeros((m, n)), np.zeros(m)
+        for out, value in computed:
+            target[out.start : out.stop] = value.dense(INPUTS, n)
+            offset[out.start : out.stop] = value.offset
+        known = self.map @ target if computed else 0.0
+        known_offset = self.map @ offset if computed else 0.0
+        solved = self.solve(-(rows.dense(INPUTS, n) + known))
+        solved_offset = self.solve(-(rows.offset + known_offset)[:, None])[:, 0]
+        return target + solved, offset + solved_offset
+
+    def solve(self, right: Array) -> Array:
+        """Rows (m, width) of the free outputs; zero elsewhere."""
+        out = np.zeros((self.map.shape[1], right.shape[1]))
+        if not len(self.columns):
+            return out
+        block = sparse.csr_array(self.map[:, self.columns])
+        counts = np.diff(block.indptr)
+        if np.all(counts <= 1):
+            single = np.flatnonzero(counts == 1)
+            entry = block.indptr[single]
+            first = np.full(len(self.columns), -1)
+            first[block.indices[entry][::-1]] = np.arange(len(single))[::-1]
+            rows = single[first]
+            out[self.columns] = right[rows] / block.data[entry][first][:, None]
+            return out
+        if block.shape[0] * block.shape[1] > DENSE_LIMIT:
+            span = self.model.loss.span if self.model.loss else self.model.spec.span
+            raise unsupported(self.model.source, span, "this loss mixes too many outputs to be solved for them", "PS0502")
+        solution, _, rank, _ = np.linalg.lstsq(block.toarray(), right, rcond=None)
+        if rank < block.shape[1]:
+            span = self.model.loss.span if self.model.loss else self.model.spec.span
+            raise unsupported(
+                self.model.source,
+                span,
+                "the loss leaves some combination of outputs free, so any noise would do for it",
+                "PS0506",
+            )
+        out[self.columns] = solution
+        return out
+
+
+def _check_consistent(
+    model: Model, error_map: sparse.csr_array, rows: Affine, target: Array, offset: Array
+) -> None:
+    """Every error term must vanish on average: otherwise the loss compares an output with two different things."""
+    secret = rows.dense(INPUTS, model.size)
+    bias = error_map @ target + secret
+    shift = error_map @ offset + rows.offset
+    size = np.maximum(np.abs(secret).max(initial=0.0), 1.0)
+    if np.abs(bias).max(initial=0.0) > CONSISTENT * size or np.abs(shift).max(initial=0.0) > CONSISTENT * max(
+        1.0, float(np.abs(rows.offset).max(initial=0.0))
+    ):
+        span = model.loss.span if model.loss else model.spec.span
+        raise SpecError(
+            Diagnostic(
+                "PS0507",
+                "no unbiased output makes every error term zero on average: the loss compares an output with different "
+                "things, or with something it is not computed from",
+                (Label(span, "these terms disagree"),),
+                help="compare each output with one value; for a blend, write that value as an intermediate",
+                source=model.source,
+            )
+        )
+
+
+# --- requirements ---------------------------------------------------------------------------------
+
+
+def _views(model: Model, outputs: Sequence[OutputSlice]) -> list[ProtectedView] | Infeasible:
+    total = outputs[-1].stop if outputs else 0
+    views = []
+    for index, requirement in enumerate(model.requirements):
+        seen = [o for o in outputs if o.name in requirement.outputs]
+        rows = np.concatenate([np.arange(o.start, o.stop, dtype=np.intp) for o in seen])
+        blocks = [model.block(name) for name in requirement.wrt]
+        try:
+            sets = requirement.neighbours.differences(blocks, model.size)
+        except UnboundedError as error:
+            return unbounded(model, requirement, error)
+        counts = all(block.layout == "cells" for block in model.blocks)
+        seen_rows = None if len(rows) == total else rows
+        views += [
+            ProtectedView(requirement, index, seen_rows, plain_differences(d, model.size), d, counts) for d in sets
+        ]
+    return views
+
+
+def plain_differences(differences: Differences, n: int) -> programs.Differences:
+    """The same set as plain matrices of doubles."""
+    match differences:
+        case VectorDifferences(indices, amounts, _):
+            values = np.array([float(a) for a in amounts])
+            kept = values > 0
+            count = int(kept.sum())
+            return programs.Vectors(
+                sparse.csc_array((values[kept], (indices[kept], np.arange(count))), shape=(n, count))
+            )
+        case PairDifferences(coordinates, scale, _):
+            return programs.Pairs(coordinates, float(scale))
+        case BallDifferences(blocks, radius, _):
+            return programs.Balls(blocks, float(radius))
+        case BoxDifferences(blocks, reach, _):
+            return programs.Boxes(blocks, np.array([float(r) for r in reach]))
+
+
+def scaled_differences(differences: programs.Differences, factor: float) -> programs.Differences:
+    """Every difference times a factor."""
+    match differences:
+        case programs.Vectors(matrix):
+            return programs.Vectors(sparse.csc_array(matrix * factor))
+        case programs.Pairs(coordinates, scale):
+            return programs.Pairs(coordinates, scale * factor)
+        case programs.Balls(blocks, radius):
+            return programs.Balls(blocks, radius * factor)
+        case programs.Boxes(blocks, reach):
+            return programs.Boxes(blocks, reach * factor)

@@ -1,0 +1,73 @@
+"""What lowering hands on: the linear system with its lineage, so that each number leads back to a line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from privspec.model import neighbours
+from privspec.model.requirements import Requirement
+from privspec.solvers import programs
+from privspec.solvers.programs import Array
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSlice:
+    """Where an output stands in the joint vector of all outputs."""
+
+    name: str
+    start: int
+    stop: int
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ProtectedView:
+    """One set of neighbours of one requirement, lowered.
+
+    `rows`: joint output rows that the requirement names (None = all); `differences`: of the inputs, in data
+    units, as doubles; `exact`: the same as the model states them; `counts`: every input is a table's counts.
+    """
+
+    requirement: Requirement
+    index: int
+    rows: NDArray[np.intp] | None
+    differences: programs.Differences
+    exact: neighbours.Differences
+    counts: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LinearSystem:
+    """A linear system with unbiased outputs: o = target @ u + offset + noise.
+
+    target (m, n), offset (m,); error_map (q, m) sparse, rows times the roots of their weights: the loss is the
+    sum of the squared entries of error_map @ noise on average, or the largest of them if `worst`.
+    `candidates`: names of the nodes where noise may enter.
+    """
+
+    outputs: tuple[OutputSlice, ...]
+    target: Array
+    offset: Array
+    error_map: sparse.csr_array
+    worst: bool
+    views: tuple[ProtectedView, ...]
+    candidates: tuple[str, ...]
+
+    @property
+    def outputs_count(self) -> int:
+        """Rows of the joint output."""
+        return int(self.target.shape[0])
+
+    @property
+    def inputs_count(self) -> int:
+        """Coordinates of the base vector."""
+        return int(self.target.shape[1])
+
+    @property
+    def seen_whole(self) -> bool:
+        """Whether every requirement is about all outputs together."""
+        return all(view.rows is None for view in self.views)

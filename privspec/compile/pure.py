@@ -1,0 +1,343 @@
+"""Noise for pure epsilon: Laplace at a place of the graph, and the K-norm mechanism of the l2 ball.
+
+Each offers the least loss of its kind at one place; the lower bound is that of every unbiased mechanism of
+pure epsilon (Hammersley, Chapman & Robbins; notes/laplace.md): the Gaussian optimum at mu^2 = 4 sinh(eps/2)^2.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, sinh
+
+import numpy as np
+
+from privspec.compile.candidate import Candidate, Dual, Mechanism
+from privspec.compile.gaussian import correlated_program, run_solver
+from privspec.compile.interpret import Interpreter
+from privspec.compile.affine import INPUTS, Affine
+from privspec.compile.interpret import Cells
+from privspec.compile.lower import site_maps
+from privspec.compile.problem import Problem
+from privspec.compile.release import (
+    GRID_EXPONENT,
+    KNormL2Noise,
+    LaplaceNoise,
+    LinearRelease,
+    NoiseLaw,
+    SLACK,
+    STRATEGY_BITS,
+    achieved_amount,
+)
+from privspec.core.diagnostics import InternalError
+from privspec.core.matrices import DyadicMatrix
+from privspec.solvers.laplace import laplace_scales
+from privspec.solvers.programs import Array, Balls, Boxes, GaussianSolution, Pairs, Vectors
+from privspec.solvers.results import Unprotectable
+
+KNORM_ROWS = 24
+"""Rows up to which the K-norm vector has an exact sampler that is fast enough."""
+PAIR_LIMIT = 200
+"""Coordinates up to which all pairs are listed for Laplace costs."""
+SCALE_BITS = 40
+"""Laplace scales are rounded up to fractions with denominators of this many bits."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Place:
+    """Somewhere that Laplace noise may enter: what is measured there, and how the answers use it."""
+
+    name: str
+    strategy: Array
+    outputs: Array
+    admissible: bool
+    reason: str = ""
+
+
+def pure_candidates(problem: Problem) -> Iterator[Candidate]:
+    """Laplace noise at every place of the graph, Laplace and K-norm noise on the best Gaussian strategy."""
+    epsilons = [epsilon for epsilon in problem.epsilons if epsilon is not None]
+    if len(epsilons) < len(problem.epsilons):
+        return
+    bound = _bound(problem, tuple(float(e) for e in epsilons))
+    for place in _places(problem, bound):
+        candidate = _laplace(problem, place, tuple(epsilons), bound)
+        if candidate is not None:
+            yield candidate
+    knorm = _knorm(problem, tuple(epsilons), bound)
+    if knorm is not None:
+        yield knorm
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Bound:
+    """The Hammersley-Chapman-Robbins bound, with the Gaussian optimum that gives it."""
+
+    solution: GaussianSolution
+    budgets: tuple[float, ...]
+
+    @property
+    def value(self) -> float:
+        """Loss that no unbiased mechanism of these pure epsilons is below."""
+        return self.solution.lower_bound * (1 - 1e-10)
+
+    @property
+    def dual(self) -> Dual:
+        """The dual point."""
+        return Dual(self.solution.dual, self.budgets, "full")
+
+
+def _bound(problem: Problem, epsilons: tuple[float, ...]) -> Bound:
+    budgets = tuple(2 * sinh(epsilon / 2) * (1 + 1e-12) for epsilon in epsilons)
+    solution = run_solver(problem, correlated_program(problem, budgets))
+    if isinstance(solution, Unprotectable):
+        raise InternalError("a curator can hide every difference")
+    return Bound(solution, budgets)
+
+
+def _places(problem: Problem, bound: Bound) -> Iterator[Place]:
+    system, model = problem.system, problem.model
+    n = system.inputs_count
+    allowed = problem.family_allowed("laplace", "geometric")
+    family_reason = "" if allowed else f"`noise family {', '.join(model.families)}` rules it out"
+    forced = set(model.noise_at) if model.noise_at is not None else None
+
+    def verdict(names: set[str], curator: bool = True) -> tuple[bool, str]:
+        if family_reason:
+            return False, family_reason
+        if problem.local and curator:
+            return False, "`trust nobody` rules it out"
+        if forced is not None and not names <= forced:
+            return False, "`noise at` rules it out"
+        return True, ""
+
+    inputs = {node.name for node in model.inputs}
+    fine, reason = verdict(inputs, curator=False)
+    yield Place(f"Laplace noise on {' and '.join(sorted(inputs))}", np.eye(n), system.target, fine, reason)
+    quiet = Interpreter(model)
+    for name in system.candidates:
+        node = model.nodes[name]
+        if name in inputs or node.definition is None and name not in {o.name for o in system.outputs}:
+            continue
+        place = _node_place(problem, quiet, name)
+        if place is not None:
+            fine, reason = verdict({name})
+            yield Place(f"Laplace noise on {name}", *place, fine, reason)
+    if not system.seen_whole:
+        return
+    fine, reason = verdict({"*"}) if forced is not None else verdict(set())
+    strategy = bound.solution.strategy
+    yield Place(
+        "Laplace noise on the best Gaussian strategy",
+        strategy,
+        system.target @ np.linalg.pinv(strategy),
+        fine,
+        reason,
+    )
+
+
+def _node_place(problem: Problem, quiet: Interpreter, name: str) -> tuple[Array, Array] | None:
+    """The map to a node and from it to the outputs, if the outputs depend on the inputs through it alone."""
+    system = problem.system
+    (site,) = site_maps(problem.model, system, (name,))
+    if name in {o.name for o in system.outputs}:
+        if not system.seen_whole and len(system.outputs) > 1:
+            return None
+        inner = system.target if len(system.outputs) == 1 else None
+    else:
+        value = quiet.node(name, problem.model.nodes[name].span)
+        moved = value.counts if isinstance(value, Cells) else value
+        inner = moved.dense(INPUTS, system.inputs_count) if isinstance(moved, Affine) else None
+    if inner is None:
+        return None
+    through = site.map @ inner
+    if np.abs(through - system.target).max(initial=0.0) > 1e-9 * max(1.0, np.abs(system.target).max(initial=0.0)):
+        return None
+    return inner, site.map
+
+
+def _costs(problem: Problem, strategy: Array, used: Array, epsilons: tuple[Fraction, ...]) -> Array | None:
+    """|B d| / epsilon, one row a difference, over the strategy rows that the view's outputs use."""
+    rows = []
+    for view, epsilon in zip(problem.system.views, epsilons, strict=True):
+        seen = used if view.rows is None else used[view.rows]
+        mask = seen.any(axis=0)
+        match view.differences:
+            case Vectors(matrix):
+                moved = np.abs(np.asarray((matrix.T @ strategy.T)))
+            case Pairs(coordinates, scale) if len(coordinates) <= PAIR_LIMIT:
+                first, second = np.triu_indices(len(coordinates), 1)
+                moved = scale * np.abs(strategy[:, coordinates[first]] - strategy[:, coordinates[second]]).T
+            case Pairs() | Balls() | Boxes():
+                return None
+        rows.append(moved * mask / float(epsilon))
+    return np.vstack(rows)
+
+
+def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bound: Bound) -> Candidate | None:
+    started = time.perf_counter()
+    system = problem.system
+    dyadic = DyadicMatrix.rounded(place.strategy, STRATEGY_BITS)
+    dyadic = _plain(place.strategy) or dyadic
+    strategy = dyadic.to_float()
+    used = place.outputs != 0
+    costs = _costs(problem, strategy, used, epsilons)
+    if costs is None or not costs.any():
+        return None
+    errors = np.asarray(system.error_map @ place.outputs)
+    weights = (errors**2).max(axis=0) if system.worst else (errors**2).sum(axis=0)
+    if system.worst or not np.all(weights > 0):
+        scales = np.full(strategy.shape[0], float(costs.sum(axis=1).max()))
+    else:
+        scales = laplace_scales(costs, weights).scales
+    counts = all(block.layout == "cells" for block in problem.model.blocks)
+    whole = counts and dyadic.unit.denominator == 1
+    grid = "2^0" if whole else f"2^-{GRID_EXPONENT}"
+    release = LinearRelease(
+        dyadic,
+        LaplaceNoise(tuple(_fraction_up(b) for b in scales)),
+        DyadicMatrix.rounded(place.outputs, STRATEGY_BITS + 6),
+        None,
+        _view_rows(problem, used),
+        grid,
+        "2^0" if whole and _plain(place.outputs) is not None else "2^-20",
+    )
+    release = _fit(problem, release, epsilons)
+    root = release.output_map(system.target) * np.sqrt(release.row_variances())
+    noise = release.noise
+    assert isinstance(noise, LaplaceNoise)
+    loss = problem.loss_of_output_noise(root)
+    return Candidate(
+        place.name,
+        "laplace",
+        loss,
+        place.reason or "Laplace noise of the best scales at this place",
+        place.admissible,
+        bound.value,
+        "all unbiased mechanisms of the same pure epsilon",
+        Mechanism(
+            release,
+            ({"at": place.name.removeprefix("Laplace noise on "), "scale": [float(b) for b in noise.scales]},),
+            bound.dual,
+            "laplace scales, barrier",
+            0,
+            time.perf_counter() - started,
+        ),
+    )
+
+
+def _plain(matrix: Array) -> DyadicMatrix | None:
+    """The same matrix in whole numbers, if it is one."""
+    rounded = np.rint(matrix)
+    if np.array_equal(rounded, matrix) and np.abs(matrix).max(initial=0.0) < 2**40:
+        return DyadicMatrix(rounded.astype(np.int64), 0)
+    return None
+
+
+def _fraction_up(value: float) -> Fraction:
+    """The scale as a fraction of few bits, not below."""
+    exact = Fraction(value).limit_denominator(1000)
+    if abs(exact - Fraction(value)) < Fraction(value) * Fraction(1, 10**9):
+        return exact
+    return Fraction(ceil(Fraction(value) * 2**SCALE_BITS), 2**SCALE_BITS)
+
+
+def _view_rows(problem: Problem, used: Array) -> tuple[int, ...]:
+    rows = []
+    for view in problem.system.views:
+        seen = used if view.rows is None else used[view.rows]
+        touched = np.flatnonzero(seen.any(axis=0))
+        rows.append(int(touched[-1]) + 1 if len(touched) else 0)
+    return tuple(rows)
+
+
+def _fit(problem: Problem, release: LinearRelease, epsilons: tuple[Fraction, ...]) -> LinearRelease:
+    """Raise every scale by one exact factor so that each view's epsilon is met exactly."""
+    excess = Fraction(0)
+    for view, rows, epsilon in zip(problem.system.views, release.view_rows, epsilons, strict=True):
+        _, reached = achieved_amount(release, view, rows, None, Fraction(10) ** 9)
+        excess = max(excess, reached / epsilon)
+    noise = release.noise
+    scaled: NoiseLaw
+    if isinstance(noise, LaplaceNoise):
+        factor = excess if abs(excess - 1) < Fraction(1, 10**6) or excess > 1 else Fraction(1)
+        scaled = LaplaceNoise(tuple(_short_up(b * factor) for b in noise.scales))
+    elif isinstance(noise, KNormL2Noise):
+        scaled = KNormL2Noise(_short_up(noise.scale * excess))
+    else:
+        raise InternalError("only pure noise is fitted this way")
+    return LinearRelease(
+        release.strategy,
+        scaled,
+        release.outputs_matrix,
+        release.inputs_matrix,
+        release.view_rows,
+        release.grid,
+        release.output_grid,
+    )
+
+
+def _short_up(value: Fraction) -> Fraction:
+    """Itself when it is short, else the next fraction up of `SCALE_BITS` significant bits."""
+    if value.denominator < 2**SCALE_BITS:
+        return value
+    shift = SCALE_BITS - (value.numerator.bit_length() - value.denominator.bit_length())
+    scaled = value * Fraction(2) ** shift
+    return Fraction(ceil(scaled)) / Fraction(2) ** shift
+
+
+def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Candidate | None:
+    """The l2 K-norm mechanism on the best Gaussian strategy."""
+    started = time.perf_counter()
+    system, solution = problem.system, bound.solution
+    k = solution.strategy.shape[0]
+    if k > KNORM_ROWS or not system.seen_whole:
+        return None
+    forced = problem.model.noise_at is not None
+    reason = ""
+    if not problem.family_allowed("knorm"):
+        reason = f"`noise family {', '.join(problem.model.families)}` rules it out"
+    elif problem.local:
+        reason = "`trust nobody` rules it out"
+    elif forced:
+        reason = "`noise at` rules it out"
+    inverse = np.linalg.pinv(solution.strategy)
+    wide = system.outputs_count > system.inputs_count
+    release = LinearRelease(
+        DyadicMatrix.rounded(solution.strategy * (1 - SLACK), STRATEGY_BITS),
+        KNormL2Noise(Fraction(1)),
+        None if wide else DyadicMatrix.rounded(system.target @ inverse / (1 - SLACK), STRATEGY_BITS + 6),
+        DyadicMatrix.rounded(inverse / (1 - SLACK), STRATEGY_BITS + 6) if wide else None,
+        tuple(k for _ in system.views),
+        f"2^-{GRID_EXPONENT}",
+    )
+    release = _fit(problem, release, epsilons)
+    root = release.output_map(system.target) * np.sqrt(release.row_variances())
+    noise = release.noise
+    assert isinstance(noise, KNormL2Noise)
+    return Candidate(
+        "K-norm noise (l2) on the best Gaussian strategy",
+        "mixed",
+        problem.loss_of_output_noise(root),
+        reason or "K-norm noise of the l2 ball",
+        not reason,
+        bound.value,
+        "all unbiased mechanisms of the same pure epsilon",
+        Mechanism(
+            release,
+            (
+                {
+                    "at": " and ".join(o.name for o in system.outputs),
+                    "shape": "knorm-l2",
+                    "parameters": {"scale": str(noise.scale), "rows": k},
+                    "grid": release.grid,
+                },
+            ),
+            bound.dual,
+            solution.method,
+            solution.iterations,
+            time.perf_counter() - started,
+        ),
+    )

@@ -1,0 +1,404 @@
+"""From a solved mechanism back to the spec: the plan, in which each number leads to a line."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from privspec.compile.candidate import Candidate, Dual, Mechanism
+from privspec.compile.infeasible import Infeasible
+from privspec.compile.prices import binding_prices
+from privspec.compile.problem import Problem
+from privspec.compile.release import achieved_amount
+from privspec.core.diagnostics import InternalError
+from privspec.core.matrices import LIST_LIMIT
+from privspec.language import syntax
+from privspec.language.printer import print_expr
+from privspec.model.domains import Domain, FiniteSet, IntegerRange
+from privspec.model.graph import InputBlock, Model
+from privspec.model.neighbours import BallGeometry, PairDifferences, VectorDifferences
+from privspec.model.requirements import Requirement
+from privspec.model.values import Value, show
+
+FORMAT = "privspec-plan/1.0"
+COVARIANCE_LIMIT = 512
+"""Outputs up to which a plan holds their covariance."""
+INPUT_GRID_BITS = 24
+"""Inputs are put on a grid of 2^24 steps across their domain."""
+OPTIMAL_GAP = 1e-6
+"""Relative gap up to which a plan is called optimal."""
+
+
+def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...]) -> dict[str, Any]:
+    """The plan of a chosen mechanism.
+
+    Args: others, the candidates that were considered and not chosen.
+    """
+    mechanism = chosen.mechanism
+    if mechanism is None:
+        raise InternalError("a classic cannot be executed")
+    bound = chosen.lower_bound
+    gap = None if bound is None or chosen.loss <= 0 else max((chosen.loss - bound) / chosen.loss, 0.0)
+    model = problem.model
+    document = {
+        "format": FORMAT,
+        "spec": spec_json(model),
+        "status": "optimal" if gap is not None and gap <= OPTIMAL_GAP else "feasible",
+        "loss": {
+            "value": chosen.loss,
+            "lower_bound": bound,
+            "relative_gap": gap,
+            "expression": print_expr(model.loss) if model.loss is not None else "",
+            "units": _units(model),
+            "among": chosen.among,
+            "kind": "worst" if problem.system.worst else "expected",
+        },
+        "alternatives": [
+            {"name": c.name, "loss": c.loss, "admissible": c.admissible, "reason": c.reason} for c in others
+        ],
+        "mechanism": _mechanism(problem, chosen, mechanism),
+        "guarantees": [_guarantee(problem, r, i, mechanism) for i, r in enumerate(model.requirements)],
+        "binding": binding_prices(problem, mechanism),
+        "assumptions": _assumptions(problem, mechanism),
+        "certificate": _certificate(problem, chosen, mechanism),
+        "solver": {
+            "name": mechanism.solver,
+            "iterations": mechanism.iterations,
+            "seconds": mechanism.seconds,
+            "tolerance": problem.settings.tolerance,
+            "notes": list(mechanism.notes),
+            "versions": _versions(),
+        },
+    }
+    return document | {"digest": digest_of(document)}
+
+
+def raise_infeasible(model: Model, reason: Infeasible) -> dict[str, Any]:
+    """The document of a spec whose requirements cannot hold together."""
+    document = {"format": FORMAT, "spec": spec_json(model), "status": "infeasible", **reason.to_json()}
+    return document | {"digest": digest_of(document)}
+
+
+def digest_of(plan: dict[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of everything but the digest itself."""
+    body = {key: value for key, value in plan.items() if key != "digest"}
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+# --- the spec -------------------------------------------------------------------------------------
+
+
+def spec_json(model: Model) -> dict[str, Any]:
+    """The spec with all that it was solved with, so that the plan can be checked by itself."""
+    constants = {key: _array_json(array) for key, array in sorted(model.files.items())}
+    for node in model.constants:
+        if node.definition is None and node.name in model.values:
+            constants[node.name] = _array_json(np.asarray(model.values[node.name], dtype=np.float64))
+    return {
+        "name": model.name,
+        "path": str(model.source.name),
+        "sha256": hashlib.sha256(model.source.text.encode("utf-8")).hexdigest(),
+        "source": model.source.text,
+        "parameters": {name: _value_json(value) for name, value in model.parameters.items()},
+        "constants": constants,
+    }
+
+
+def _value_json(value: Value) -> Any:
+    match value:
+        case Fraction() | str():
+            return show(value)
+        case tuple():
+            return "{" + ", ".join(show(item) for item in value) + "}"
+        case np.ndarray():
+            return _list_text(value)
+        case _:
+            raise InternalError("a table is no parameter")
+
+
+def _list_text(value: NDArray[Any]) -> str:
+    if value.ndim == 0:
+        item = value.item()
+        return show(item if isinstance(item, str) else Fraction(item))
+    return "[" + ", ".join(_list_text(np.asarray(item)) for item in value) + "]"
+
+
+def _array_json(array: NDArray[Any]) -> dict[str, Any]:
+    values = np.ascontiguousarray(array, dtype="<f8")
+    raw = values.tobytes()
+    head: dict[str, Any] = {"shape": list(values.shape), "sha256": hashlib.sha256(raw).hexdigest()}
+    if values.size <= LIST_LIMIT:
+        return head | {"values": values.tolist()}
+    return head | {"packed": base64.b64encode(zlib.compress(raw, 6)).decode("ascii")}
+
+
+def _units(model: Model) -> str:
+    """A squared error has the squared units of what the loss compares."""
+    names = [o.name for o in model.outputs]
+    return "squared units of " + " and ".join(names)
+
+
+# --- the mechanism --------------------------------------------------------------------------------
+
+
+def _mechanism(problem: Problem, chosen: Candidate, mechanism: Mechanism) -> dict[str, Any]:
+    release, system = mechanism.release, problem.system
+    out: dict[str, Any] = {"family": release.noise.family, "sites": list(mechanism.sites)}
+    root = release.output_map(system.target)
+    if system.outputs_count <= COVARIANCE_LIMIT:
+        weighted = root * np.sqrt(release.row_variances())
+        out["output_covariance"] = (weighted @ weighted.T).tolist()
+    out["executed"] = _executed(problem, mechanism)
+    return out
+
+
+def _executed(problem: Problem, mechanism: Mechanism) -> dict[str, Any]:
+    release, system = mechanism.release, problem.system
+    matrix = release.outputs_matrix if release.outputs_matrix is not None else release.inputs_matrix
+    if matrix is None:
+        raise InternalError("a release without reconstruction")
+    rows_of: dict[int, int] = {}
+    for view, rows in zip(system.views, release.view_rows, strict=True):
+        rows_of[view.index] = max(rows_of.get(view.index, 0), rows)
+    return {
+        "inputs": [_input_json(block) for block in problem.model.blocks],
+        "strategy": release.strategy.to_json(),
+        "noise": release.noise.to_json(),
+        "grid": release.grid,
+        "reconstruction": {
+            "of": "outputs" if release.outputs_matrix is not None else "inputs",
+            "matrix": matrix.to_json(),
+        },
+        "outputs": [
+            {
+                "name": o.name,
+                "start": o.start,
+                "stop": o.stop,
+                "shape": list(o.shape),
+                "offset": _offset_json(system.offset[o.start : o.stop]),
+            }
+            for o in system.outputs
+        ],
+        "output_grid": release.output_grid,
+        "rounding": release.rounding,
+        "views": [
+            {"outputs": list(problem.model.requirements[i].outputs), "rows": rows}
+            for i, rows in sorted(rows_of.items())
+        ],
+    }
+
+
+def _offset_json(offset: NDArray[np.float64]) -> Any:
+    return 0 if not np.any(offset) else offset.tolist()
+
+
+def _input_json(block: InputBlock) -> dict[str, Any]:
+    head: dict[str, Any] = {"name": block.name, "start": block.start, "stop": block.stop, "layout": block.layout}
+    if block.schema is not None:
+        return head | {"attributes": [_attribute_json(name, domain) for name, domain in block.schema]}
+    low, high = block.domain.bounds
+    head |= {
+        "lower": None if low is None else str(low),
+        "upper": None if high is None else str(high),
+        "grid": f"2^-{INPUT_GRID_BITS}",
+    }
+    geometry = block.geometry
+    if isinstance(geometry, BallGeometry):
+        head["ball"] = {"radius": str(geometry.radius), "size": geometry.dimension, "norm": geometry.norm}
+    return head
+
+
+def _attribute_json(name: str, domain: Domain) -> dict[str, Any]:
+    match domain:
+        case IntegerRange():
+            low, high = domain.bounds
+            return {"name": name, "lower": int(low or 0), "upper": int(high or 0)}
+        case FiniteSet():
+            return {"name": name, "values": [show(item) for item in domain.items]}
+        case _:
+            return {"name": name, "values": [show(item) for item in domain.members()]}
+
+
+# --- guarantees -----------------------------------------------------------------------------------
+
+
+def _guarantee(problem: Problem, requirement: Requirement, index: int, mechanism: Mechanism) -> dict[str, Any]:
+    release = mechanism.release
+    amounts = [
+        achieved_amount(release, view, rows, budget, epsilon)
+        for view, rows, budget, epsilon in zip(
+            problem.system.views, release.view_rows, problem.budgets, problem.epsilons, strict=True
+        )
+        if view.index == index
+    ]
+    name = amounts[0][0]
+    worst = max(amount for _, amount in amounts)
+    out: dict[str, Any] = {
+        "outputs": list(requirement.outputs),
+        "wrt": requirement.wrt[0] if len(requirement.wrt) == 1 else list(requirement.wrt),
+        "neighbours": requirement.neighbours.describe(),
+        "observer": " and ".join(requirement.observers),
+    }
+    figures = {key: show(value) for key, value in requirement.measure.amounts.items()}
+    notes = list(release.noise.notes)
+    if requirement.neighbours.group > 1:
+        notes.append("group-privacy")
+    return out | {
+        "measure": requirement.measure.name,
+        **figures,
+        "achieved": {name: decimal_up(worst)},
+        "because": notes,
+        "requirement": index,
+        "line": requirement.line,
+        "text": requirement.text,
+    }
+
+
+def decimal_up(value: Fraction, digits: int = 15) -> str:
+    """The least decimal of so many digits that is not below an exact number."""
+    context = Context(prec=digits, rounding=ROUND_CEILING)
+    quotient = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    # numerator and denominator were themselves taken exactly: Decimal(int) is exact, the quotient rounds up
+    text = str(quotient)
+    if Fraction(text) < value:
+        raise InternalError("a claim was rounded the wrong way")
+    return text
+
+
+# --- assumptions and certificate ------------------------------------------------------------------
+
+
+def _assumptions(problem: Problem, mechanism: Mechanism) -> list[dict[str, Any]]:
+    model = problem.model
+    trust_line = _option_line(model, syntax.Trust)
+    out: list[dict[str, Any]] = [
+        {
+            "text": f"Trust: {model.trust.describe()}.",
+            "status": "assumed",
+            "because": {"line": trust_line} if trust_line else {"note": "trust-by-default"},
+        },
+        {
+            "text": "Input values outside their declared domain are clipped to it before anything else.",
+            "status": "proved",
+            "because": {"line": _line(model, model.inputs[0].span.start)},
+        },
+        {
+            "text": "The noise drawn is exact: no floating-point number takes part in it.",
+            "status": "proved",
+            "because": {"note": mechanism.release.noise.notes[1]},
+        },
+        {
+            "text": "Random bits come from the operating system and nobody else knows them.",
+            "status": "assumed",
+            "because": {"note": mechanism.release.noise.notes[1]},
+        },
+        {
+            "text": "The optimum is relative to unbiased noise of the kinds that the plan names.",
+            "status": "proved",
+            "because": {"certificate": "dual"},
+        },
+    ]
+    for requirement in model.requirements:
+        if requirement.unit_by_default:
+            out.append(
+                {
+                    "text": f"The unit of privacy, {requirement.neighbours.describe()}, was taken by default.",
+                    "status": "assumed",
+                    "because": {"line": requirement.line},
+                }
+            )
+    if mechanism.release.rounding == "strategy" and problem.system.outputs_count > problem.system.inputs_count:
+        out.append(
+            {
+                "text": "Outputs are computed from noisy estimates of the inputs, which costs no privacy.",
+                "status": "proved",
+                "because": {"note": "post-processing"},
+            }
+        )
+    return out
+
+
+def _option_line(model: Model, kind: type) -> int | None:
+    for option in model.spec.options:
+        if isinstance(option, kind):
+            return _line(model, option.span.start)
+    return None
+
+
+def _line(model: Model, offset: int) -> int:
+    return model.source.position(offset)[0]
+
+
+def _certificate(problem: Problem, chosen: Candidate, mechanism: Mechanism) -> dict[str, Any]:
+    dual = mechanism.dual
+    if dual is None:
+        return {"dual": [], "loss_weights": None, "scope": "none", "lower_bound": chosen.lower_bound or 0.0}
+    weights = dual.point.loss_weights
+    out: dict[str, Any] = {
+        "dual": [_dual_json(problem, dual, o) for o in range(len(problem.system.views))],
+        "loss_weights": None if weights is None else weights.tolist(),
+        "scope": dual.scope,
+        "lower_bound": chosen.lower_bound,
+    }
+    if release_is_pure(mechanism):
+        out["hcr"] = {"statement": "mu^2 = 4 sinh(epsilon / 2)^2 (Hammersley, Chapman & Robbins)"}
+    return out
+
+
+def release_is_pure(mechanism: Mechanism) -> bool:
+    """Whether the noise gives pure epsilon."""
+    return mechanism.release.noise.family != "gaussian"
+
+
+def _dual_json(problem: Problem, dual: Dual, o: int) -> dict[str, Any]:
+    view, budget = problem.system.views[o], dual.budgets[o]
+    columns: sparse.csc_array = sparse.csc_array(dual.point.differences[o])
+    weights = dual.point.weights[o]
+    amounts = _exact_amounts(view.exact)
+    listed, kept = [], []
+    floor = 1e-14 * float(weights.max(initial=0.0))
+    for j in np.flatnonzero(weights > floor):
+        entries = []
+        for at in range(columns.indptr[j], columns.indptr[j + 1]):
+            i, value = int(columns.indices[at]), float(columns.data[at]) * budget
+            if value == 0:
+                continue
+            exact = amounts.get(i) if amounts is not None else None
+            # a difference of exact size keeps only the sign; one inside a ball or box is drawn in a little
+            size = exact if exact is not None else Fraction(value * (1 - 1e-12)).limit_denominator(2**60)
+            entries.append([i, str(size if exact is None or value > 0 else -size)])
+        listed.append(entries)
+        kept.append(float(weights[j]))
+    return {"requirement": view.index, "differences": listed, "weights": kept}
+
+
+def _exact_amounts(differences: object) -> dict[int, Fraction] | None:
+    """Exact size of a change of each coordinate, where differences change coordinates by fixed amounts."""
+    match differences:
+        case VectorDifferences(indices, amounts, _):
+            return {int(i): Fraction(a) for i, a in zip(indices, amounts, strict=True)}
+        case PairDifferences(coordinates, scale, _):
+            return {int(i): scale for i in coordinates}
+        case _:
+            return None
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in ("privspec", "numpy", "scipy", "cvxpy", "python-flint", "opendp"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,74 @@
+"""Losses that the linear family can lower: non-negative sums of squares of affine values, or the worst of several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.compile.affine import Affine
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Squares:
+    """An array of `shape` whose entry i is the sum of weights[r] * rows[r]^2 over the rows r with element[r] = i."""
+
+    shape: tuple[int, ...]
+    rows: Affine
+    weights: Array
+    element: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, value: Affine) -> Squares:
+        """Entry-by-entry squares."""
+        return cls(value.shape, value, np.ones(value.size), np.arange(value.size))
+
+    def total(self) -> Squares:
+        """The sum of all entries."""
+        return Squares((), self.rows, self.weights, np.zeros(len(self.weights), dtype=np.intp))
+
+    def scaled(self, factor: float) -> Squares:
+        """Times a non-negative constant."""
+        return Squares(self.shape, self.rows, self.weights * factor, self.element)
+
+    def plus(self, other: Squares) -> Squares:
+        """The sum of two of the same shape."""
+        if self.shape != other.shape:
+            raise ValueError("shapes differ")
+        rows = stack([self.rows, other.rows])
+        return Squares(
+            self.shape,
+            rows,
+            np.concatenate([self.weights, other.weights]),
+            np.concatenate([self.element, other.element]),
+        )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Worst:
+    """The largest of several scalar sums of squares."""
+
+    members: tuple[Squares, ...]
+
+
+def stack(values: list[Affine]) -> Affine:
+    """All entries of all values, one under another, as one vector."""
+    from scipy import sparse
+
+    symbols = sorted({s for v in values for s in v.coefficients})
+    parts = {}
+    for symbol in symbols:
+        width = next(v.coefficients[symbol].shape[1] for v in values if symbol in v.coefficients)
+        blocks = [
+            v.coefficients[symbol] if symbol in v.coefficients else sparse.csr_array((v.size, width)) for v in values
+        ]
+        if any(not sparse.issparse(b) for b in blocks):
+            parts[symbol] = np.vstack([b.toarray() if sparse.issparse(b) else b for b in blocks])
+        else:
+            parts[symbol] = sparse.vstack(blocks, format="csr")
+    offset = np.concatenate([v.offset for v in values])
+    return Affine((len(offset),), offset, parts)

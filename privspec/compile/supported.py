@@ -1,0 +1,87 @@
+"""What `check` accepts and `solve` cannot compute yet, all of it at once, each under its line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NoReturn
+
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.spans import Span
+from privspec.model.graph import Model
+from privspec.model.requirements import Requirement
+from privspec.model.trust import Curator, Nobody
+
+FAMILIES = ("gaussian", "laplace", "geometric", "knorm")
+"""Noise families that the linear compiler knows."""
+
+
+def refuse_unsupported(model: Model) -> None:
+    """Check that the compiler knows every construct of the spec.
+
+    Raises: SpecError with one PS0501 for each that it does not.
+    """
+    found = list(_unsupported(model))
+    if found:
+        raise SpecError(found)
+
+
+def _unsupported(model: Model) -> Iterator[Diagnostic]:
+    def at(span: Span, what: str, help_: str | None = None) -> Diagnostic:
+        return Diagnostic(
+            "PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source
+        )
+
+    for party in model.parties.values():
+        yield at(party.span, f"with parties ({party.name})")
+    for component in model.components:
+        yield at(component.span, "whole systems of components")
+    for choice in model.choices:
+        yield at(choice.span, f"a value for {choice.name}: nothing can be left to `choose`")
+    for constraint in model.constraints:
+        yield at(constraint.relation.span, "conditions on the mechanism")
+    for claim in model.asserted:
+        yield at(claim.claim.span, "with functions it cannot see into")
+    for line in model.fairness:
+        yield at(line.span, "fairness requirements")
+    for target in model.accuracy:
+        if target.target.probability is not None:
+            yield at(target.target.span, "accuracy that holds with a probability")
+    for requirement in model.requirements:
+        yield from _measure(requirement, model)
+    if not isinstance(model.trust, Curator | Nobody):
+        span = getattr(model.trust, "span", None) or model.spec.span
+        yield at(span, f"`trust {model.trust.name}`", "`trust curator` and `trust nobody` can be computed")
+    for name, span in zip(model.families, model.family_spans, strict=True):
+        if name not in FAMILIES:
+            yield at(span, f"the noise family {name}", f"it knows {', '.join(FAMILIES)}")
+    for node in model.inputs:
+        if not (node.type.numeric or type(node.type.element).__name__ == "Tables"):
+            yield at(node.span, f"with {node.name}, {node.type.describe()}")
+
+
+def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
+    measure = requirement.measure
+    if measure.gaussian_mu_down() is None and measure.pure_epsilon is None:
+        yield Diagnostic(
+            "PS0501",
+            f"solve cannot compute {measure.name} requirements yet",
+            (Label(requirement.span),),
+            source=model.source,
+        )
+
+
+def refuse_missing(model: Model) -> NoReturn:
+    """Say that no mechanism known fits the requirements as the options stand.
+
+    Raises: SpecError PS0501.
+    """
+    spans = model.family_spans or tuple(r.span for r in model.requirements)
+    labels = tuple(Label(span) for span in spans)
+    raise SpecError(
+        Diagnostic(
+            "PS0501",
+            "solve knows no mechanism for these requirements and options yet",
+            labels,
+            source=model.source,
+        )
+    )

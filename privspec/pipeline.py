@@ -1,0 +1,114 @@
+"""The whole way, top to bottom: text, syntax tree, graph, linear system, options, program, solution, plan, certificate.
+
+Every arrow is a function of its own package; this file only puts them in order. `--dump STAGE` of the command
+line prints what one of them returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privspec.core.diagnostics import Diagnostic, SolveError, VerificationError
+from privspec.core.spans import Source
+from privspec.plan import Plan
+
+if TYPE_CHECKING:
+    from privspec.compile.problem import Settings
+    from privspec.model.graph import Model
+
+STAGES = ("tree", "graph", "system", "candidates", "plan")
+"""What `--dump` can show."""
+
+Watcher = Callable[[str, object], None]
+"""Called with the name of each stage and what it gave."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Request:
+    """A spec with the public values given from outside: `--set`, `--constant`, and where its files are."""
+
+    source: Source
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    base: Path | None = None
+
+
+def check(request: Request) -> Model:
+    """Text to typed graph.
+
+    Raises: SpecError with every diagnostic of the file.
+    """
+    from privspec.model.build import load_model
+
+    return load_model(
+        request.source, parameters=request.parameters, constants=request.constants, base=request.base
+    )
+
+
+def solve(request: Request, settings: Settings | None = None, watch: Watcher | None = None) -> Plan:
+    """A spec to a verified plan; or, if its requirements cannot hold together, to a plan that says why.
+
+    Raises: SpecError for the spec (PS05xx: what solve cannot compute yet), SolveError when no answer comes within
+    the limits, VerificationError if the independent checker does not confirm the plan.
+    """
+    from privspec.compile.choose import choose
+    from privspec.compile.infeasible import Infeasible
+    from privspec.compile.lower import lower
+    from privspec.compile.problem import Problem, Settings
+    from privspec.compile.raising import raise_infeasible, raise_plan
+    from privspec.compile.reference import ReferenceFailed
+    from privspec.solvers.results import OutOfTimeError
+
+    tell = watch or (lambda stage, result: None)
+    model = check(request)
+    tell("tree", model.spec)
+    tell("graph", model)
+    system = lower(model)
+    tell("system", system)
+    if isinstance(system, Infeasible):
+        return Plan(raise_infeasible(model, system))
+    problem = Problem(model, system, settings or Settings())
+    try:
+        choice = choose(problem)
+    except (OutOfTimeError, ReferenceFailed) as error:
+        raise SolveError(
+            Diagnostic("PS0610", f"no answer within the limits: {error}", help="allow more time with --time-limit")
+        ) from error
+    tell("candidates", choice)
+    if isinstance(choice, Infeasible):
+        return Plan(raise_infeasible(model, choice))
+    plan = Plan(raise_plan(problem, choice.chosen, choice.others))
+    tell("plan", plan)
+    confirm(plan)
+    return plan
+
+
+def confirm(plan: Plan) -> None:
+    """A plan that was not verified is not shown as a plan.
+
+    Raises: VerificationError PS0620 with the claims that failed: a bug of ours, never the user's fault.
+    """
+    report = plan.verify()
+    if not report.ok:
+        failed = tuple(f"{claim.name}: {claim.text}" for claim in report.claims if claim.status == "failed")
+        raise VerificationError(
+            Diagnostic(
+                "PS0620",
+                "the plan that was found did not pass the independent check, so it is not shown",
+                notes=failed,
+                help="please report this with the spec; no guarantee was given and nothing was released",
+            )
+        )
+
+
+def model_of_plan(document: Mapping[str, Any]) -> Model:
+    """The typed graph behind a plan, from the spec, parameters and constants that the plan carries.
+
+    Raises: SpecError, VerificationError if they do not fit together.
+    """
+    from privspec.certify.spec import rebuild_model
+
+    return rebuild_model(document)

@@ -1,0 +1,229 @@
+"""The plan as an object: a frozen view of the JSON document that scripts, auditors and `run` share."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.files import write_atomically
+
+if TYPE_CHECKING:
+    from privspec.certify.report import Report
+    from privspec.execute.randomness import Randomness
+    from privspec.execute.release import Release
+    from privspec.model.graph import Model
+
+FORMAT_NAME = "privspec-plan"
+FORMAT_MAJOR = 1
+PLAN_BYTES = 2**31
+"""Largest plan file that is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The loss of a plan in the units of its expression; `lower_bound` and `relative_gap` None when simulated."""
+
+    value: float
+    lower_bound: float | None
+    relative_gap: float | None
+    expression: str
+    units: str
+    among: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """One requirement and what the mechanism achieves for it; figures are exact, as strings."""
+
+    outputs: tuple[str, ...]
+    wrt: tuple[str, ...]
+    neighbours: str
+    observer: str
+    measure: str
+    figures: Mapping[str, str]
+    achieved: Mapping[str, str]
+    because: tuple[str, ...]
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A solved spec. Equal plans have equal digests."""
+
+    document: Mapping[str, Any]
+    path: Path | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> Plan:
+        """Read a plan file.
+
+        Raises: UsageError PS0711 if it is no plan, PS0712 if its major version is another.
+        """
+        try:
+            if path.stat().st_size > PLAN_BYTES:
+                raise _not_a_plan(path, "it is larger than 2 GB")
+            data = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise UsageError(Diagnostic("PS0710", f"the file {path} does not exist")) from error
+        except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+            raise _not_a_plan(path, "it is not a JSON document") from error
+        return cls.of(data, path)
+
+    @classmethod
+    def of(cls, data: object, path: Path | None = None) -> Plan:
+        """A plan from its JSON document.
+
+        Raises: UsageError PS0711, PS0712.
+        """
+        where = path or Path("the plan")
+        if not isinstance(data, dict) or not isinstance(data.get("format"), str):
+            raise _not_a_plan(where, "it has no format")
+        name, _, version = data["format"].partition("/")
+        if name != FORMAT_NAME:
+            raise _not_a_plan(where, f"its format is {data['format'][:40]}")
+        if version.split(".")[0] != str(FORMAT_MAJOR):
+            raise UsageError(
+                Diagnostic(
+                    "PS0712",
+                    f"{where} has plan format {version[:20]}; this privspec reads version {FORMAT_MAJOR}",
+                    help="solve the spec again, or use the privspec that wrote the plan",
+                )
+            )
+        return cls(copy.deepcopy(data), path)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plan) and self.digest == other.digest and self.document == other.document
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical document."""
+        return str(self.document.get("digest", ""))
+
+    @property
+    def name(self) -> str:
+        """The name of the spec."""
+        return str(self.document["spec"]["name"])
+
+    @property
+    def status(self) -> str:
+        """"optimal", "feasible" or "infeasible"."""
+        return str(self.document["status"])
+
+    @property
+    def feasible(self) -> bool:
+        """Whether there is a mechanism."""
+        return "mechanism" in self.document
+
+    @cached_property
+    def loss(self) -> Loss:
+        """The loss with its certified bound."""
+        found = self.document["loss"]
+        return Loss(
+            found["value"],
+            found["lower_bound"],
+            found["relative_gap"],
+            found["expression"],
+            found["units"],
+            found["among"],
+            found["kind"],
+        )
+
+    @cached_property
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        """What is promised to whom."""
+        figures = ("epsilon", "delta", "rho", "mu", "order")
+        return tuple(
+            Guarantee(
+                tuple(g["outputs"]),
+                (g["wrt"],) if isinstance(g["wrt"], str) else tuple(g["wrt"]),
+                g["neighbours"],
+                g["observer"],
+                g["measure"],
+                {key: g[key] for key in figures if key in g},
+                dict(g["achieved"]),
+                tuple(g["because"]),
+                g["line"],
+                g["text"],
+            )
+            for g in self.document.get("guarantees", ())
+        )
+
+    def model(self) -> Model:
+        """The typed graph of the spec that was solved, rebuilt from the plan alone."""
+        from privspec.pipeline import model_of_plan
+
+        return model_of_plan(self.document)
+
+    def verify(self) -> Report:
+        """Re-check every claim with code that shares nothing with compiler and solvers."""
+        from privspec.certify import verify
+
+        return verify(dict(self.document))
+
+    def explain(self, reader: str = "public", format: str = "md") -> str:  # noqa: A002 - the word of the interface
+        """The explanation for "public", "auditor" or "engineer", as "md", "html" or "json"."""
+        from privspec.explain.reports import explain
+
+        return explain(self.document, reader, format, self.model())
+
+    def summary(self, width: int | None = None) -> str:
+        """The short table that `privspec solve` prints."""
+        from privspec.explain.summary import summary
+
+        return summary(self.document, width=width, path=None if self.path is None else str(self.path))
+
+    def run(
+        self,
+        inputs: Mapping[str, Any],
+        ledger: Path | str | None = None,
+        output: Path | str | None = None,
+        *,
+        strict: bool = False,
+        randomness: Randomness | None = None,
+    ) -> Release:
+        """Execute the plan on data (paths or objects in memory), paid for in the ledger first.
+
+        Raises: BudgetError, DataError, UsageError, VerificationError.
+        """
+        from privspec.execute.ledger import default_ledger
+        from privspec.execute.run import run
+
+        book = Path(ledger) if ledger is not None else default_ledger(self.path, self.name)
+        out = Path(output) if output is not None else None
+        return run(self.document, inputs, book, out, strict, self.model(), randomness)
+
+    def to_json(self) -> str:
+        """The document as text: what `-o` writes."""
+        return json.dumps(self.document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def write(self, path: Path | str) -> Plan:
+        """Write the document atomically; the plan with its new place."""
+        write_atomically(Path(path), self.to_json().encode("utf-8"))
+        return Plan(self.document, Path(path))
+
+    def __repr__(self) -> str:
+        if not self.feasible:
+            return f"<Plan {self.name}: {self.status}>"
+        return f"<Plan {self.name}: {self.status}, loss {self.loss.value:.6g}>"
+
+    def _repr_html_(self) -> str:
+        from privspec.explain.notebook import plan_html
+
+        return plan_html(self.document)
+
+
+def _not_a_plan(path: Path, why: str) -> UsageError:
+    return UsageError(
+        Diagnostic("PS0711", f"{path} is not a plan: {why}", help="`privspec solve SPEC` writes plans")
+    )
