@@ -1,0 +1,150 @@
+"""The lower bound on the loss, re-derived from the weighted differences that a plan lists (MATH.md, section 2).
+
+For weights p_i >= 0, admissible differences with images v_i (in units of the largest mu that the requirement allows) and any
+vectors z_i, v' S^-1 v >= 2 z'v - z'Sz gives, for every noise covariance S that meets the requirements,
+
+    loss(S) >= (sum p z'v)^2 / (kappa sum p)
+
+where kappa is the largest ratio of sum p (z'e)^2 to the loss of e over the unit noises e that the mechanism may use. The z here
+are chosen from the plan's own covariance or by a singular value decomposition; whatever they are, the bound holds, and it is evaluated
+with every rounding counted against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import fsum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.certify.exact import BITS, UNIT_ROUNDOFF, Array, squared_norm_up, to_integers
+
+TINY = 1e-9
+"""Singular values below this share of the largest are left out (which can only lower the bound)."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Images:
+    """What the differences of one requirement do: columns of `moves` (n, N), divided by mu, with root weights (N,).
+
+    `terms` (R,) bool: the error terms that depend only on outputs the requirement covers; `seen`: those outputs.
+    """
+
+    moves: Array
+    roots: Array
+    terms: NDArray[np.bool_]
+    seen: NDArray[np.int64]
+
+
+def _total(views: Sequence[Images]) -> float:
+    """The sum of weights, rounded up."""
+    return fsum(float(r) * float(r) for view in views for r in view.roots) * (1 + 4 * UNIT_ROUNDOFF)
+
+
+def _quotient(alpha: float, kappa: float, total: float) -> float:
+    if not (alpha > 0 and kappa > 0 and total > 0):
+        return 0.0
+    return alpha * alpha / (kappa * total) * (1 - 16 * UNIT_ROUNDOFF)
+
+
+def _inner(left: Array, right: Array, error: Array) -> float:
+    """A lower bound of sum(left * right) where right is known within `error`."""
+    products = left * right
+    slack = float(np.sum(np.abs(left) * error)) + 2 * UNIT_ROUNDOFF * float(np.sum(np.abs(products)))
+    return fsum(products.ravel().tolist()) - slack * (1 + 1e-6)
+
+
+def full_bound(errors: Array, noise: Array, views: Sequence[Images]) -> float:
+    """No unbiased mechanism with additive noise of any covariance that meets the requirements has a smaller loss.
+
+    Args: errors (R, n), how the error terms move with the base vector through the aims; noise (R, k), how they move
+    with the noise of the plan (only guides the choice of z). The loss is the sum of squares of the terms.
+    """
+    images = [errors @ (view.moves * view.roots) for view in views]
+    sizes = [np.abs(errors) @ np.abs(view.moves * view.roots) for view in views]
+    for view, image, size in zip(views, images, sizes, strict=True):
+        image[~view.terms] = 0.0
+        size[~view.terms] = 0.0
+    roundings = 2 * (errors.shape[1] + 16) * UNIT_ROUNDOFF
+    image, size = np.hstack(images), np.hstack(sizes)
+    if not np.any(image):
+        return 0.0
+    if all(np.array_equal(view.terms, views[0].terms) for view in views):
+        return _polar_bound(image, size * roundings, _total(views))
+    parts = [_guided(noise, image_, view.terms) for image_, view in zip(images, views, strict=True)]
+    chosen, exponent = to_integers(np.hstack(parts))
+    z = np.ldexp(chosen.astype(np.float64), exponent)
+    small = chosen if chosen.shape[1] <= chosen.shape[0] else np.ascontiguousarray(chosen.T)
+    return _quotient(_inner(z, image, size * roundings), squared_norm_up(small, exponent), _total(views))
+
+
+def _polar_bound(image: Array, error: Array, total: float) -> float:
+    """The nuclear norm of the image, squared, over the sum: z is the polar factor, as two nearly orthonormal factors."""
+    core = np.linalg.qr(image, mode="r") if image.shape[0] > image.shape[1] else image
+    _, values, right = np.linalg.svd(core, full_matrices=False)
+    keep = values > TINY * values[0]
+    basis = right[keep].T
+    left, left_exponent = to_integers((image @ basis) / values[keep], BITS)
+    basis_integers, basis_exponent = to_integers(basis, BITS)
+    kappa = squared_norm_up(left, left_exponent) * squared_norm_up(basis_integers, basis_exponent)
+    outer = np.ldexp(left.astype(np.float64), left_exponent)
+    inner = np.ldexp(basis_integers.astype(np.float64), basis_exponent)
+    gamma = (image.shape[1] + 4) * UNIT_ROUNDOFF
+    slack = (error + gamma * np.abs(image)) @ np.abs(inner) * (1 + 1e-6)
+    return _quotient(_inner(outer, image @ inner, slack), kappa * (1 + 4 * UNIT_ROUNDOFF), total)
+
+
+def _guided(noise: Array, image: Array, terms: NDArray[np.bool_]) -> Array:
+    """z = S^+ v in the space of the error terms of one view, S the covariance of those terms in the plan."""
+    z = np.zeros_like(image)
+    z[terms] = _solve(noise[terms], image[terms])
+    return z
+
+
+def _solve(factor: Array, right: Array) -> Array:
+    """(factor factor')^+ right."""
+    rows, columns = factor.shape
+    if rows <= columns:
+        try:
+            solved: Array = np.linalg.solve(factor @ factor.T, right)
+        except np.linalg.LinAlgError:
+            solved = np.full_like(right, np.nan)
+        if np.all(np.isfinite(solved)):
+            return solved
+    u, values, _ = np.linalg.svd(factor, full_matrices=False)
+    keep = values > TINY * values[0]
+    u, values = u[:, keep], values[keep]
+    result: Array = u @ ((u.T @ right) / (values * values)[:, None])
+    return result
+
+
+def sites_bound(
+    target: Array, reconstruction: Array, maps: Array, costs: Array, views: Sequence[Images]
+) -> float:
+    """No independent noise at the given sites that meets the requirements has a smaller loss.
+
+    Args: target (m, n); reconstruction (m, k) of the plan in noise units (only guides the choice of z); maps (m, K), columns
+    of all site coordinates; costs (K,), the loss of unit noise at each, rounded down.
+    """
+    used = np.any(maps != 0.0, axis=0)
+    maps, costs = maps[:, used], costs[used]
+    loads = np.zeros(maps.shape[1])
+    alpha = 0.0
+    for view in views:
+        moves = view.moves * view.roots
+        image = target[view.seen] @ moves
+        size = 2 * (target.shape[1] + 16) * UNIT_ROUNDOFF * (np.abs(target[view.seen]) @ np.abs(moves))
+        z = _solve(reconstruction[view.seen], image)
+        alpha += _inner(z, image, size)
+        seen = maps[view.seen]
+        error = 2 * (len(seen) + 4) * UNIT_ROUNDOFF * (np.abs(z).T @ np.abs(seen))
+        loads += (((np.abs(z.T @ seen) + error) ** 2).sum(axis=0)) * (
+            1 + 4 * (len(moves.T) + 4) * UNIT_ROUNDOFF
+        )
+    if np.any((costs <= 0) & (loads > 0)):
+        return 0.0
+    ratios = loads[costs > 0] / costs[costs > 0]
+    kappa = float(np.max(ratios, initial=0.0)) * (1 + 8 * UNIT_ROUNDOFF)
+    return _quotient(alpha, kappa, _total(views))

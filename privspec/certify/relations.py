@@ -1,0 +1,111 @@
+"""From the words of a requirement to sets of differences: read here from domains, not from the model's own lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from itertools import combinations
+from math import comb, prod
+
+import numpy as np
+
+from privspec.certify.exact import Integers
+from privspec.certify.neighbourhoods import VERTEX_LIMIT, Balls, Boxes, Cells, Entries, Neighbourhood
+from privspec.model import neighbours as words
+from privspec.model.domains import Domain, L1Ball, L2Ball, Power, Table
+from privspec.model.graph import InputBlock, Model
+from privspec.model.requirements import Requirement
+
+COMBINATION_LIMIT = 4096
+"""Groups of units are enumerated up to so many."""
+
+
+class Unbounded(ValueError):  # noqa: N818 - a finding about the spec
+    """One unit can change an input without limit, or in a way that has no numbers."""
+
+
+def neighbourhoods(model: Model, requirement: Requirement) -> tuple[Neighbourhood, ...]:
+    """Sets whose union holds every difference of the base vector between two neighbours.
+
+    Raises: Unbounded.
+    """
+    blocks = [block for block in model.blocks if block.name in requirement.wrt]
+    if {block.name for block in blocks} != set(requirement.wrt):
+        raise Unbounded("a guarantee is for something that is no input")
+    relation = requirement.neighbours
+    if isinstance(relation, words.ReplacingEverything):
+        return (_everything(blocks),)
+    return tuple(_of_block(block, relation) for block in blocks)
+
+
+def _base(domain: Domain) -> Domain:
+    while isinstance(domain, Power):
+        domain = domain.base
+    return domain
+
+
+def _runs(block: InputBlock, length: int) -> list[Integers]:
+    every = np.arange(block.start, block.stop, dtype=np.int64)
+    return list(every.reshape(-1, max(length, 1)))
+
+
+def _unit_length(relation: words.NeighbourRelation, block: InputBlock) -> int:
+    """Coordinates of one unit: an entry, one factor of the outermost power, or all that one person holds."""
+    shape = block.domain.shape
+    lengths: Mapping[type[words.NeighbourRelation], Callable[[], int]] = {
+        words.ReplacingEntry: lambda: 1,
+        words.ReplacingRecord: lambda: prod(shape[1:]) if isinstance(block.domain, Power) else prod(shape),
+        words.ReplacingVoter: lambda: prod(shape) if block.index else block.size,
+    }
+    for kind, length in lengths.items():
+        if isinstance(relation, kind):
+            return length()
+    raise Unbounded(f"the relation {relation.describe()!r} is not understood")
+
+
+def _change(domain: Domain, adding: bool) -> Fraction:
+    """The most by which a coordinate changes; what is absent counts as 0."""
+    low, high = domain.bounds
+    if low is None or high is None:
+        raise Unbounded("an input without bounds")
+    return max(abs(low), abs(high)) if adding else high - low
+
+
+def _of_block(block: InputBlock, relation: words.NeighbourRelation) -> Neighbourhood:
+    base, adding, group = _base(block.domain), relation.adding, relation.group
+    if isinstance(base, Table):
+        if not isinstance(relation, words.ReplacingRecord) or isinstance(block.domain, Power):
+            raise Unbounded("a table without a limit to its records")
+        return Cells(np.arange(block.start, block.stop, dtype=np.int64), not adding, group)
+    units = _runs(block, _unit_length(relation, block))
+    group = min(group, len(units))
+    change = _change(base, adding)
+    single = all(len(unit) == 1 for unit in units)
+    if isinstance(base, L2Ball) and not single:
+        return Balls(tuple(units), base.dimension, base.radius if adding else 2 * base.radius, group)
+    ranges = {int(i): change for unit in units for i in unit}
+    if isinstance(base, L1Ball) and not single:
+        return Entries(ranges, cover=group * max(len(unit) for unit in units) // base.dimension)
+    if group > 1 and comb(len(units), group) <= COMBINATION_LIMIT and group * len(units[0]) <= VERTEX_LIMIT:
+        units, group, single = [np.concatenate(some) for some in combinations(units, group)], 1, False
+    if single:
+        return Entries(ranges, group)
+    return Boxes(tuple(units), ranges, group)
+
+
+def _everything(blocks: list[InputBlock]) -> Neighbourhood:
+    """All inputs named at once; balls are covered by boxes unless there is one ball only."""
+    bases = [_base(block.domain) for block in blocks]
+    if any(isinstance(base, Table) for base in bases):
+        raise Unbounded("a table without a limit to its records")
+    everything = np.concatenate([np.arange(b.start, b.stop, dtype=np.int64) for b in blocks])
+    if len(blocks) == 1 and isinstance(bases[0], L2Ball):
+        return Balls((everything,), bases[0].dimension, 2 * bases[0].radius)
+    ranges = {
+        int(i): _change(base, False)
+        for block, base in zip(blocks, bases, strict=True)
+        for i in range(block.start, block.stop)
+    }
+    if len(blocks) == 1 and isinstance(bases[0], L1Ball):
+        return Entries(ranges, cover=blocks[0].size // bases[0].dimension)
+    return Boxes((everything,), ranges, whole=not any(isinstance(base, L1Ball | L2Ball) for base in bases))
