@@ -92,12 +92,13 @@ def stray(source: Source, statements: Sequence[Span]) -> Diagnostic:
     first = statements[0]
     label = Label(_first_line(source, first), "this line belongs to no section")
     word = source.slice(first).split()[0] if first.end > first.start else ""
-    help_text = "begin with a section: " + ", ".join(f"{name}:" for name in SECTIONS)
+    help_text = "begin with the header of a section, for instance variables:"
     if word in {"input", "constant", "intermediate", "output", "choose"}:
         help_text = "write variables: on the line before"
     elif word.lower() == "spec":
         help_text = "write the name of the spec after the word spec"
-    notes = (f"so do {len(statements) - 1} more lines",) if len(statements) > 1 else ()
+    more = len(statements) - 1
+    notes = (f"so do {more} lines after it" if more > 1 else "so does the line after it",) if more else ()
     return _error(
         "PS0122", source, "this line stands before the first section", label, advice=help_text, notes=notes
     )

@@ -30,6 +30,7 @@ _HEADER = re.compile(r"[ \t]*([^\W\d][\w-]*(?:[ \t]+[^\W\d][\w-]*){0,2})[ \t]*:(
 _BARE = re.compile(r"[ \t]*(" + "|".join(SECTIONS) + r")(?:[ \t]*(?=\r?\n|\Z|#)|[ \t]+(?=[^\W\d]|[(0-9|‖]))")
 _NOT_BARE = re.compile(r"[ \t]*\w+[ \t]+(in|has|is|are)\b")
 _SPEC = re.compile(r"[ \t]*spec(?![\w])[ \t]*")
+_LATE_SPEC = re.compile(r"[ \t]*spec[ \t]+(?=[^\W\d]\w*[ \t]*(?:#|\r?\n|\Z))")
 _STEP = re.compile(r'"""|"[^"\n]*"|"|#[^\n]*|\n|[([{]|[)\]}]|[^"#\n()\[\]{}]+')
 
 
@@ -154,7 +155,9 @@ class _Scanner:
                 self._section(bare[1], span)
                 self.position = bare.end(1)
                 return True
-        if not self.brackets and not self.layout.sections and (spec := _SPEC.match(text, position)):
+        pattern = _LATE_SPEC if self.layout.sections else _SPEC
+        if not self.brackets and (spec := pattern.match(text, position)):
+            self._close()
             self._spec_line(spec)
             return True
         return False
@@ -185,7 +188,7 @@ class _Scanner:
         )
         if layout.spec is not None:
             layout.flaws.append(Flaw("second_spec", word, other=layout.spec))
-        elif layout.stray:
+        elif layout.stray or layout.sections:
             layout.flaws.append(Flaw("late_spec", word))
         layout.spec = word
         layout.title = Span(match.end(), match.end() + len(title))

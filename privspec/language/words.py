@@ -27,6 +27,8 @@ _GROUPS: Final[tuple[tuple[frozenset[str], frozenset[str], str], ...]] = (
     ),
 )
 
+_POSTFIX: Final = frozenset({".", "["})
+
 _WORDS: Final = {
     "NAME": "a name",
     "NUMBER": "a number",
@@ -38,6 +40,7 @@ _WORDS: Final = {
     "NORM": "||",
     "NORM_P": "||_1",
     "IN": "in",
+    ",": "a comma",
     END: "the end of the line",
 }
 
@@ -55,7 +58,10 @@ def plain_list(expected: Set[str], most: int = 5) -> str:
         if key <= left:
             found.append(words)
             left -= members
-    left.discard("NORM_P") if "NORM" in left else None
+    if "NORM" in left:
+        left.discard("NORM_P")
+    if left > _POSTFIX:
+        left -= _POSTFIX  # true behind every name, and hardly ever what is missing
     rest = sorted(plain(t) for t in left if t != END)
     found = (
         [w for w in found if w != "an operator"] + rest + (["an operator"] if "an operator" in found else [])
