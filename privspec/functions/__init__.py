@@ -1,1 +1,46 @@
 """The library functions of the language, one file per field. May import `core`, `language`, `model`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+
+from privspec.model.library import Function
+
+HOMES: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "prefix_sums", "suffix_sums", "range_sums", "total", "differences",
+            "identity", "ones", "zeros", "prefix_matrix", "range_matrix", "diagonal",
+        ),
+        "linear",
+    ),
+    **dict.fromkeys(("mean", "sum", "max", "min", "variance", "histogram", "marginals", "count"), "statistics"),
+    **dict.fromkeys(("mismatch", "total_variation", "angle", "disagreement", "cost"), "comparison"),
+    **dict.fromkeys(("sqrt", "exp", "log", "abs", "floor", "ceil", "sign"), "elementary"),
+    **dict.fromkeys(("probit_mle",), "preference"),
+    **dict.fromkeys(("random_dictator", "borda_lottery", "plurality", "borda_scores"), "voting"),
+}
+"""Which module a function lives in, so that a spec loads only the fields it uses."""
+
+
+class _Registry(Mapping[str, Function]):
+    """Functions by name; a module is imported when one of its functions is asked for."""
+
+    def __getitem__(self, name: str) -> Function:
+        module = import_module(f"privspec.functions.{HOMES[name]}")
+        found: Function = module.FUNCTIONS[name]
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(HOMES)
+
+    def __len__(self) -> int:
+        return len(HOMES)
+
+    def __contains__(self, name: object) -> bool:
+        return name in HOMES
+
+
+REGISTRY: Mapping[str, Function] = _Registry()
+"""Every library function by name."""

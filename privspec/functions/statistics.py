@@ -1,0 +1,207 @@
+"""Means, sums, extremes, and counts of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from itertools import combinations
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from privspec.functions.arguments import numbers
+from privspec.model.library import Argument, Arguments, Bound, Function, FunctionError
+from privspec.model.reports import nearest
+from privspec.model.types import Tables, Type
+from privspec.model.values import Array, as_float
+
+
+def _fold(name: str, apply: Callable[[Any], Any], *, linear: bool) -> Callable[[Arguments], Bound]:
+    """Bind a fold along the first axis: of the entries of a vector, the rows of an array, the terms of a `for`."""
+
+    def bind(arguments: Arguments) -> Bound:
+        kind = numbers(arguments, 0, name)
+        if not kind.shape:
+            raise FunctionError(
+                f"{name} takes a vector or `... for j in ...`, and this is one number", 0, code="PS0207"
+            )
+        if kind.shape[0] == 0:
+            raise FunctionError(f"{name} of nothing", 0)
+        return Bound(Type(kind.shape[1:]), apply, linear=linear)
+
+    return bind
+
+
+def _mean(values: Any) -> Any:
+    if values.dtype == object:
+        return _sum(values) / Fraction(len(values))
+    return np.mean(values, axis=0)
+
+
+def _sum(values: Any) -> Any:
+    return np.sum(values, axis=0)
+
+
+def _extreme(name: str, fold: Callable[..., Any]) -> Callable[[Arguments], Bound]:
+    """Bind max or min: of several numbers, or along the first axis of one argument."""
+    one = _fold(name, lambda values: fold(as_float(values), axis=0), linear=False)
+
+    def bind(arguments: Arguments) -> Bound:
+        if len(arguments) == 1:
+            return one(arguments)
+        kinds = [numbers(arguments, i, name) for i in range(len(arguments))]
+        shape = max((kind.shape for kind in kinds), key=len)
+        for i, kind in enumerate(kinds):
+            if kind.shape not in ((), shape):
+                raise FunctionError(f"{name} compares values of one shape", i, code="PS0207")
+
+        def apply(*values: Any) -> Any:
+            return fold(np.stack([np.broadcast_to(as_float(v), shape) for v in values]), axis=0)
+
+        return Bound(Type(shape), apply, data=tuple(range(len(arguments))))
+
+    return bind
+
+
+def _variance(values: Any) -> Any:
+    return np.var(as_float(values), axis=0)
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def _table(arguments: Arguments, name: str) -> Tables:
+    element = arguments[0].type.element
+    if not isinstance(element, Tables):
+        raise FunctionError(
+            f"{name} takes a table, and this is {arguments[0].type.describe()}",
+            0,
+            help="a table is declared as in `input people in table(age in 0..120, sex in {F, M})`",
+            code="PS0208",
+        )
+    return element
+
+
+def _bind_histogram(arguments: Arguments) -> Bound:
+    element = _table(arguments, "histogram")
+    return Bound(Type((element.table.cell_count,)), as_float, linear=True)
+
+
+def marginal(counts: Array, shape: tuple[int, ...], keep: tuple[int, ...]) -> Array:
+    """Counts of some attributes, the others added up, (cells, *batch) -> (product of kept, *batch), row-major."""
+    batch = counts.shape[1:]
+    axes = tuple(i for i in range(len(shape)) if i not in keep)
+    summed = counts.reshape((*shape, *batch)).sum(axis=axes) if axes else counts
+    return summed.reshape((prod(shape[i] for i in keep), *batch))
+
+
+def marginal_sets(names: tuple[str, ...], arguments: tuple[Argument, ...]) -> tuple[tuple[int, ...], ...]:
+    """The sets of attributes asked for: a number k means every set of k, in lexicographic order of attributes.
+
+    A set {age, sex} means that one; its cells run in the order of the attributes in the table.
+    Raises: FunctionError if a number or an attribute does not exist.
+    """
+    found: list[tuple[int, ...]] = []
+    for position, argument in enumerate(arguments, start=1):
+        value = argument.value
+        if isinstance(value, Fraction):
+            if value.denominator != 1 or not 0 <= value <= len(names):
+                raise FunctionError(f"a table of {len(names)} attributes has no such marginals", position)
+            found.extend(combinations(range(len(names)), int(value)))
+        elif isinstance(value, tuple):
+            places = []
+            for word in value:
+                if word not in names:
+                    near = nearest(str(word), names)
+                    raise FunctionError(
+                        f"the table has no attribute {word}",
+                        position,
+                        help=f"did you mean {near}?" if near else f"it has {', '.join(names)}",
+                    )
+                places.append(names.index(str(word)))
+            found.append(tuple(sorted(places)))
+        else:
+            raise FunctionError("write how many attributes at once, or which: marginals(t, 1, {age, sex})", position)
+    for i, one in enumerate(found):
+        if one in found[:i]:
+            words = ", ".join(names[j] for j in one) or "none"
+            raise FunctionError(f"the marginal over {words} is asked for twice", None)
+    return tuple(found)
+
+
+def _bind_marginals(arguments: Arguments) -> Bound:
+    table = _table(arguments, "marginals").table
+    sets = marginal_sets(table.names, arguments.positional[1:])
+    shape = table.cell_shape
+    size = sum(prod(shape[i] for i in keep) for keep in sets)
+
+    def apply(counts: Any) -> Array:
+        array = as_float(counts)
+        return np.concatenate([marginal(array, shape, keep) for keep in sets])
+
+    return Bound(Type((size,)), apply, linear=True)
+
+
+def _bind_count(arguments: Arguments) -> Bound:
+    _table(arguments, "count")
+    return Bound(Type(), lambda counts: np.sum(as_float(counts), axis=0), linear=True)
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    f.name: f
+    for f in (
+        Function(
+            "sum",
+            "sum(e for i in 1..N), sum(v)",
+            "The sum of the terms, or of the entries of a vector; the rows of a matrix are added as vectors.",
+            _fold("sum", _sum, linear=True),
+            linear=True,
+        ),
+        Function(
+            "mean",
+            "mean(e for voter), mean(v)",
+            "The arithmetic mean of the terms, or of the entries of a vector, or of the rows of a matrix.",
+            _fold("mean", _mean, linear=True),
+            linear=True,
+        ),
+        Function(
+            "variance",
+            "variance(v)",
+            "The mean squared distance of the entries from their mean.",
+            _fold("variance", _variance, linear=False),
+        ),
+        Function(
+            "max",
+            "max(e for i in 1..N), max(v), max(a, b)",
+            "The largest of the terms, of the entries of a vector, or of several numbers.",
+            _extreme("max", np.max),
+            arity=(1, None),
+        ),
+        Function(
+            "min",
+            "min(e for i in 1..N), min(v), min(a, b)",
+            "The least of the terms, of the entries of a vector, or of several numbers.",
+            _extreme("min", np.min),
+            arity=(1, None),
+        ),
+        Function(
+            "histogram",
+            "histogram(t)",
+            "How many records of the table t stand in each cell: all combinations of attribute values, "
+            "the last attribute running fastest.",
+            _bind_histogram,
+            linear=True,
+        ),
+        Function(
+            "marginals",
+            "marginals(t, 1, 2), marginals(t, {age, sex})",
+            "Counts of the table t over some of its attributes, one after another: a number k asks for every set of k "
+            "attributes in their order, a set for that one. Within each, the last attribute runs fastest.",
+            _bind_marginals,
+            arity=(2, None),
+            linear=True,
+        ),
+        Function("count", "count(t)", "How many records the table t has.", _bind_count, linear=True),
+    )
+}

@@ -1,0 +1,297 @@
+"""What each variable is computed from: defined once, not in a circle, and no output left without a meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.model.library import library
+from privspec.model.parameters import cycles, topological
+from privspec.model.reports import Report
+from privspec.model.scope import Declaration, Scope
+from privspec.model.walk import comparisons, names_used, uses, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """`name = expr`; `span` is where the name stands on the left."""
+
+    name: str
+    expr: syntax.Expr
+    span: Span
+    index: str | None = None
+
+
+@dataclass(slots=True)
+class Definitions:
+    """The statements of the file sorted by what they do."""
+
+    of: dict[str, Definition] = field(default_factory=dict)
+    domains: dict[str, syntax.Domain] = field(default_factory=dict)
+    models: list[syntax.Relation] = field(default_factory=list)
+    constraints: list[syntax.Relation] = field(default_factory=list)
+    claims: list[syntax.SensitivityClaim] = field(default_factory=list)
+    targets: dict[str, syntax.Expr] = field(default_factory=dict)
+    dependencies: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+    circular: frozenset[str] = frozenset()
+
+
+VARIABLES = ("input", "constant", "intermediate", "output", "choose")
+
+REFUSED: Mapping[str, str] = {
+    "input": "it is data, which a spec cannot compute",
+    "choose": "the solver picks its value",
+    "parameter": "its value is given under `parameters:`",
+    "constant": "its value is given under `variables:`",
+    "party": "it is an index set",
+    "component": "it is another spec",
+}
+
+
+def collect_definitions(spec: syntax.Spec, scope: Scope, report: Report) -> Definitions:
+    """Sort the statements, find what each output stands for, and an order to compute everything in."""
+    found = Definitions()
+    for name, declaration in scope.of(*VARIABLES).items():
+        variable = declaration.node
+        if not isinstance(variable, syntax.Variable):
+            continue
+        if variable.domain is not None:
+            found.domains[name] = variable.domain
+        if variable.value is not None:
+            if declaration.what in ("input", "choose"):
+                report.error(
+                    "PS0214",
+                    variable.value.span,
+                    f"{name} cannot have a value here: {REFUSED[declaration.what]}",
+                    others=((declaration.span, f"{declaration.with_article}"),),
+                )
+            else:
+                found.of[name] = Definition(name, variable.value, declaration.span, declaration.index)
+    for statement in spec.background:
+        _sort(statement, scope, found, report)
+    _check_defined(scope, found, report)
+    _depend(spec, scope, found, report)
+    return found
+
+
+def _sort(statement: syntax.BackgroundStatement, scope: Scope, found: Definitions, report: Report) -> None:
+    match statement:
+        case syntax.Relation(op="="):
+            _define(statement, scope, found, report)
+        case syntax.Relation(op="~"):
+            found.models.append(statement)
+        case syntax.Relation():
+            found.constraints.append(statement)
+        case syntax.SensitivityClaim():
+            found.claims.append(statement)
+        case syntax.Membership():
+            _member(statement, scope, found, report)
+
+
+def _member(statement: syntax.Membership, scope: Scope, found: Definitions, report: Report) -> None:
+    left = statement.left
+    if not isinstance(left, syntax.Name):
+        report.error("PS0215", left.span, "only a name can be given a domain")
+        return
+    declaration = scope.get(left.id)
+    if declaration is None or declaration.span == left.span:
+        return
+    if left.id in found.domains or declaration.what not in VARIABLES:
+        place = found.domains[left.id].span if left.id in found.domains else declaration.span
+        report.error(
+            "PS0211",
+            left.span,
+            f"{left.id} already has a domain" if left.id in found.domains else f"{left.id} cannot have a domain",
+            others=((place, "given here"),),
+        )
+        return
+    found.domains[left.id] = statement.domain
+
+
+def _define(statement: syntax.Relation, scope: Scope, found: Definitions, report: Report) -> None:
+    left = statement.left
+    match left:
+        case syntax.Name(id=name):
+            index: str | None = None
+        case syntax.Index(base=syntax.Name(id=name), indices=(syntax.Name(id=index),)) if index in scope.of("party"):
+            pass
+        case _ if any(isinstance(node, syntax.Over) for node in walk(left)):
+            found.constraints.append(statement)
+            return
+        case _:
+            hint = "write name = expression"
+            if isinstance(statement.right, syntax.Name):
+                hint = f"write {statement.right.id} = ... with the name on the left"
+            report.error("PS0215", left.span, "the left side must be a name, or an average E[...]", help=hint)
+            return
+    declaration = scope.get(name)
+    if declaration is None:
+        return
+    if declaration.what not in ("intermediate", "output"):
+        report.error(
+            "PS0215",
+            left.span,
+            f"{name} cannot be defined here: {REFUSED[declaration.what]}",
+            others=((declaration.span, f"{declaration.with_article}"),),
+        )
+        return
+    _check_same_index(left, name, index, declaration, report)
+    if name in found.of:
+        report.error(
+            "PS0211",
+            left.span,
+            f"{name} is defined twice",
+            label="defined again here",
+            others=((found.of[name].span, "first defined here"),),
+        )
+        return
+    found.of[name] = Definition(name, statement.right, left.span, index)
+
+
+def _check_same_index(
+    left: syntax.Expr, name: str, index: str | None, declaration: Declaration, report: Report
+) -> None:
+    if index == declaration.index:
+        return
+    wanted = f"{name}[{declaration.index}]" if declaration.index else name
+    report.error(
+        "PS0228",
+        left.span,
+        f"{name} was declared as {wanted}",
+        others=((declaration.span, "declared here"),),
+        help=f"write {wanted} = ...",
+    )
+
+
+def _check_defined(scope: Scope, found: Definitions, report: Report) -> None:
+    claimed = {name for claim in found.claims for name in names_used(claim.subject)}
+    for name, declaration in scope.of("intermediate").items():
+        if name not in found.of and name not in claimed:
+            written = f"{name}[{declaration.index}]" if declaration.index else name
+            report.error(
+                "PS0212",
+                declaration.span,
+                f"nothing says what {name} is computed from",
+                help=f"add `{written} = ...` under background",
+            )
+    for name, declaration in scope.of("input").items():
+        if name not in found.domains:
+            report.error(
+                "PS0214",
+                declaration.span,
+                f"the input {name} needs a domain",
+                help=f"as in `input {name} in [0, 1]^64`; values outside are clipped",
+            )
+    for name, declaration in scope.of("choose").items():
+        if name not in found.domains:
+            report.error(
+                "PS0216",
+                declaration.span,
+                f"say what {name} is chosen from",
+                help=f"as in `choose {name} in [0, 10]`",
+            )
+
+
+# --- dependencies ---------------------------------------------------------------------------------
+
+
+def same_type_functions() -> frozenset[str]:
+    """Library functions that compare two values of one type."""
+    return frozenset({"total_variation", "mismatch", "disagreement", "angle"} & set(library()))
+
+
+def _depend(spec: syntax.Spec, scope: Scope, found: Definitions, report: Report) -> None:
+    variables = scope.of(*VARIABLES)
+    graph = {
+        name: tuple(n for n in names_used(found.of[name].expr) if n in variables) if name in found.of else ()
+        for name in variables
+    }
+    circular: set[str] = set()
+    for cycle in cycles(graph):
+        circular.update(cycle)
+        spans = [found.of[name].span for name in cycle if name in found.of]
+        report.error(
+            "PS0210",
+            spans[0],
+            f"{' needs '.join((*cycle, cycle[0]))}: none of them can be computed first",
+            others=tuple((span, "part of the circle") for span in spans[1:]),
+            help="an output that must obey an equation is written E[z | x] = ...",
+        )
+    found.circular = frozenset(circular)
+    for name in scope.of("output"):
+        if name in found.of:
+            continue
+        for expr in _meanings(spec, name, found):
+            needs = tuple(n for n in names_used(expr) if n in variables)
+            if not reaches(graph, needs, name):
+                found.targets[name] = expr
+                graph[name] = needs
+                break
+    found.dependencies = graph
+    found.order = topological(graph)
+    _check_outputs(spec, scope, found, report)
+
+
+def _meanings(spec: syntax.Spec, name: str, found: Definitions) -> Iterator[syntax.Expr]:
+    """What an output without a definition may stand for: what loss, accuracy and background compare it with."""
+    functions = same_type_functions()
+    places: list[syntax.Expr] = [] if spec.loss is None else [spec.loss]
+    places += [target.left for target in spec.accuracy]
+    places += [definition.expr for definition in found.of.values()]
+    for place in places:
+        for mine, other, _ in comparisons(place, name, functions):
+            whole = _whole(mine, other)
+            if whole is not None:
+                yield whole
+    for constraint in found.constraints:
+        match constraint:
+            case syntax.Relation(op="=", left=syntax.Over(operator="E", body=syntax.Name(id=body))) if body == name:
+                yield constraint.right
+
+
+def _whole(mine: syntax.Node, other: syntax.Node) -> syntax.Expr | None:
+    """`y` from `O - y`, and from `O[j] - y[j]`; None where entries of different things meet."""
+    match mine, other:
+        case syntax.Index(indices=left), syntax.Index(base=base, indices=right):
+            return base if left == right else None
+        case syntax.Name(), _:
+            return other  # type: ignore[return-value]
+        case _:
+            return None
+
+
+def reaches(graph: Mapping[str, tuple[str, ...]], starts: tuple[str, ...], goal: str) -> bool:
+    """Whether `goal` is among `starts` or what they are computed from."""
+    seen: set[str] = set()
+    stack = list(starts)
+    while stack:
+        name = stack.pop()
+        if name == goal:
+            return True
+        if name not in seen:
+            seen.add(name)
+            stack.extend(graph.get(name, ()))
+    return False
+
+
+def _check_outputs(spec: syntax.Spec, scope: Scope, found: Definitions, report: Report) -> None:
+    """An output that no loss, target or relation speaks of could be anything."""
+    places: list[syntax.Node] = [] if spec.loss is None else [spec.loss]
+    places += [*spec.accuracy, *found.constraints]
+    spoken = tuple(name for place in places for name in names_used(place))
+    for name, declaration in scope.of("output").items():
+        if name in found.of or name in found.targets:
+            continue
+        if reaches(found.dependencies, spoken, name) or any(uses(claim.subject, name) for claim in found.claims):
+            continue
+        if spec.loss is None and name in found.domains:
+            continue
+        report.error(
+            "PS0213",
+            declaration.span,
+            f"nothing says what {name} should be",
+            help=f"compare it in the loss, as in E[ ||{name} - y||^2 ], or define it with `=`",
+        )

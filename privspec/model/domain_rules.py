@@ -1,0 +1,284 @@
+"""From the domain an author wrote to the domain object, with every bad number refused."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.model.domains import (
+    Domain,
+    FiniteSet,
+    Grid,
+    IntegerRange,
+    Interval,
+    L1Ball,
+    L2Ball,
+    Law,
+    Power,
+    RankingOf,
+    Real,
+    Table,
+)
+from privspec.model.evaluate import Environment, evaluate
+from privspec.model.reports import Failure, suggestion
+from privspec.model.scope import DOMAIN_CALLS
+from privspec.model.values import show
+
+LARGEST_SIZE = 2**48
+"""Largest extent of one axis or set; anything above is taken for a slip of the pen."""
+
+LARGEST_NUMBER = Fraction(2**1000)
+
+
+def read_domain(node: syntax.Domain, environment: Environment) -> Domain:
+    """The domain that a piece of syntax stands for.
+
+    Raises: Failure PS0220-PS0227.
+    """
+    match node:
+        case syntax.Name():
+            return _named(node, environment)
+        case syntax.RangeOf():
+            return _range(node, environment)
+        case syntax.SetOf():
+            return _set(node, environment)
+        case syntax.Interval():
+            return _interval(node, environment)
+        case syntax.RankingOf():
+            return _ranking(node, environment)
+        case syntax.Power():
+            return _power(node, environment)
+        case syntax.Call():
+            return _call(node, environment)
+
+
+def number(expr: syntax.Expr, environment: Environment, what: str) -> Fraction:
+    """A public, finite number.
+
+    Raises: Failure PS0224 if it is none.
+    """
+    value = evaluate(expr, environment)
+    if not isinstance(value, Fraction):
+        raise Failure("PS0224", expr.span, f"{what} must be one number")
+    if abs(value) > LARGEST_NUMBER:
+        raise Failure("PS0224", expr.span, f"{what} is too large to compute with")
+    return value
+
+
+def whole(expr: syntax.Expr, environment: Environment, what: str, least: int = 1) -> int:
+    """A public whole number from `least` on.
+
+    Raises: Failure PS0223 if it is none.
+    """
+    value = number(expr, environment, what)
+    if value.denominator != 1 or value < least:
+        kind = "a positive whole number" if least == 1 else f"a whole number from {least} on"
+        raise Failure("PS0223", expr.span, f"{what} must be {kind}, not {show(value)}")
+    if value > LARGEST_SIZE:
+        raise Failure("PS0225", expr.span, f"{what} is {show(value)}; at most 2^48 is supported")
+    return int(value)
+
+
+def _end(expr: syntax.Expr, environment: Environment) -> Fraction | None:
+    """One end of an interval; None for `inf` and `-inf`."""
+    match expr:
+        case syntax.Name(id="inf") | syntax.Negate(operand=syntax.Name(id="inf")):
+            return None
+        case _:
+            return number(expr, environment, "the end of an interval")
+
+
+def _interval(node: syntax.Interval, environment: Environment) -> Domain:
+    low, high = _end(node.low, environment), _end(node.high, environment)
+    if (low is None and isinstance(node.low, syntax.Name)) or (high is None and isinstance(node.high, syntax.Negate)):
+        raise Failure("PS0221", node.span, "this interval is empty", help="write [lo, hi] with lo below hi")
+    if low is not None and high is not None:
+        if low > high:
+            raise Failure(
+                "PS0221",
+                node.span,
+                f"this interval is empty: {show(low)} is above {show(high)}",
+                help=f"did you mean [{show(high)}, {show(low)}]?",
+            )
+        if low == high and (node.low_open or node.high_open):
+            raise Failure("PS0221", node.span, f"this interval is empty: it leaves out {show(low)}")
+    return Interval(low, high, node.low_open, node.high_open)
+
+
+def _range(node: syntax.RangeOf, environment: Environment) -> IntegerRange:
+    ends = []
+    for expr in (node.low, node.high):
+        if isinstance(expr, syntax.Name) and expr.id == "inf":
+            raise Failure("PS0224", expr.span, "a range of whole numbers has two finite ends")
+        value = number(expr, environment, "the end of a range")
+        if value.denominator != 1:
+            raise Failure(
+                "PS0223",
+                expr.span,
+                f"lo..hi runs through whole numbers; {show(value)} is none",
+                help="write [lo, hi] for all numbers between two ends",
+            )
+        ends.append(int(value))
+    low, high = ends
+    if low > high:
+        raise Failure(
+            "PS0221",
+            node.span,
+            f"this range is empty: {show(Fraction(low))} is above {show(Fraction(high))}",
+            help=f"did you mean {high}..{low}?" if max(abs(low), abs(high)) < 10**12 else None,
+        )
+    if high - low >= LARGEST_SIZE:
+        raise Failure("PS0225", node.span, "this range has more than 2^48 values")
+    return IntegerRange(low, high)
+
+
+def _items(value: object, span: Span) -> tuple[str | Fraction, ...]:
+    if not isinstance(value, tuple) or not value:
+        raise Failure("PS0221", span, "a set with at least one member is wanted here")
+    seen = set()
+    for item in value:
+        if item in seen:
+            raise Failure("PS0222", span, f"{show(item)} stands twice in this set")
+        seen.add(item)
+    if any(isinstance(item, str) for item in value) and any(isinstance(item, Fraction) for item in value):
+        raise Failure("PS0222", span, "a set holds words or numbers, not both")
+    return value
+
+
+def _set(node: syntax.SetOf, environment: Environment) -> FiniteSet:
+    return FiniteSet(_items(evaluate(node, environment), node.span))
+
+
+def _named(node: syntax.Name, environment: Environment) -> Domain:
+    if node.id == "real":
+        return Real()
+    if node.id in environment.parties:
+        return IntegerRange(1, environment.parties[node.id])
+    value = environment.values.get(node.id)
+    if isinstance(value, tuple):
+        return FiniteSet(_items(value, node.span))
+    if value is not None:
+        raise Failure(
+            "PS0220", node.span, f"{node.id} is no domain", help=f"for the one value write {{{node.id}}}"
+        )
+    sets = [name for name, held in environment.values.items() if isinstance(held, tuple)]
+    raise Failure(
+        "PS0220",
+        node.span,
+        f"there is no domain {node.id}",
+        help=suggestion(node.id, ["real", *sets]) or "domains are real, [lo, hi], lo..hi, {a, b}, grid(...), ...",
+    )
+
+
+def _ranking(node: syntax.RankingOf, environment: Environment) -> RankingOf:
+    if isinstance(node.alternatives, syntax.SetOf):
+        return RankingOf(_set(node.alternatives, environment).items)
+    value = environment.values.get(node.alternatives.id)
+    if not isinstance(value, tuple):
+        sets = [name for name, held in environment.values.items() if isinstance(held, tuple)]
+        raise Failure(
+            "PS0220",
+            node.alternatives.span,
+            f"{node.alternatives.id} is not a set of alternatives",
+            help=suggestion(node.alternatives.id, sets) or "declare it under `parameters:`, as in A = {a, b, c}",
+        )
+    return RankingOf(_items(value, node.alternatives.span))
+
+
+def _power(node: syntax.Power, environment: Environment) -> Power:
+    base = read_domain(node.base, environment)
+    exponents = tuple(whole(item, environment, "the exponent of a domain") for item in node.exponents)
+    domain = Power(base, exponents)
+    if domain.type.size > LARGEST_SIZE:
+        raise Failure("PS0225", node.span, "this domain has more than 2^48 entries")
+    return domain
+
+
+def _call(node: syntax.Call, environment: Environment) -> Domain:
+    match node.function:
+        case "grid":
+            return _grid(node, environment)
+        case "l1_ball" | "l2_ball":
+            radius_expr, dimension_expr = _two(node, f"{node.function}(radius, dimension)")
+            radius = number(radius_expr, environment, "the radius of a ball")
+            if radius <= 0:
+                raise Failure("PS0226", radius_expr.span, f"the radius of a ball must be positive, not {show(radius)}")
+            dimension = whole(dimension_expr, environment, "the dimension of a ball")
+            return (L1Ball if node.function == "l1_ball" else L2Ball)(radius, dimension)
+        case "law":
+            return _law(node, environment)
+        case "table":
+            return _table(node, environment)
+        case _:
+            raise Failure(
+                "PS0220",
+                node.span,
+                f"there is no domain {node.function}(...)",
+                help=suggestion(node.function, DOMAIN_CALLS) or f"these exist: {', '.join(DOMAIN_CALLS)}",
+            )
+
+
+def _two(node: syntax.Call, written: str) -> tuple[syntax.Expr, syntax.Expr]:
+    special = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)
+    if len(node.arguments) != 2 or isinstance(node.arguments[0], special) or isinstance(node.arguments[1], special):
+        raise Failure("PS0226", node.span, f"this domain is written {written}")
+    return node.arguments[0], node.arguments[1]
+
+
+def _grid(node: syntax.Call, environment: Environment) -> Grid:
+    special = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)
+    if len(node.arguments) != 3:
+        raise Failure("PS0226", node.span, "this domain is written grid(lo, hi, step)")
+    ends = []
+    for item in node.arguments:
+        if isinstance(item, special):
+            raise Failure("PS0226", item.span, "this domain is written grid(lo, hi, step)")
+        ends.append(number(item, environment, "each part of a grid"))
+    low, high, step = ends
+    if step <= 0:
+        raise Failure("PS0226", node.arguments[2].span, f"the step of a grid must be positive, not {show(step)}")
+    if low > high:
+        raise Failure("PS0221", node.span, f"this grid is empty: {show(low)} is above {show(high)}")
+    if ((high - low) / step).denominator != 1:
+        raise Failure(
+            "PS0226",
+            node.span,
+            f"steps of {show(step)} from {show(low)} do not reach {show(high)}",
+            help=f"the last point would be {show(low + (high - low) // step * step)}",
+        )
+    if (high - low) / step >= LARGEST_SIZE:
+        raise Failure("PS0225", node.span, "this grid has more than 2^48 points")
+    return Grid(low, high, step)
+
+
+def _law(node: syntax.Call, environment: Environment) -> Law:
+    match node.arguments:
+        case (syntax.RangeOf() | syntax.SetOf() | syntax.Name() | syntax.Call() as inner,):
+            return Law(read_domain(inner, environment))
+        case _:
+            raise Failure("PS0226", node.span, "this domain is written law(1..10), law({a, b}) or law(grid(...))")
+
+
+def _table(node: syntax.Call, environment: Environment) -> Table:
+    attributes: list[tuple[str, Domain]] = []
+    for item in node.arguments:
+        if not isinstance(item, syntax.Member):
+            raise Failure("PS0226", item.span, "a table lists its attributes: table(age in 0..120, sex in {F, M})")
+        if item.name in {name for name, _ in attributes}:
+            raise Failure("PS0202", item.span, f"the attribute {item.name} stands twice in this table")
+        domain = read_domain(item.domain, environment)
+        if domain.size is None or domain.shape:
+            raise Failure(
+                "PS0226",
+                item.span,
+                f"the attribute {item.name} has infinitely many values",
+                help="use a range lo..hi, a set or a grid",
+            )
+        attributes.append((item.name, domain))
+    if not attributes:
+        raise Failure("PS0221", node.span, "a table has at least one attribute")
+    table = Table(tuple(attributes))
+    if table.cell_count > 2**62:
+        raise Failure("PS0225", node.span, "this table has more than 2^62 cells")
+    return table

@@ -1,0 +1,387 @@
+"""Concrete evaluation of expressions: exact on scalars, float64 on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.model.domains import ENUMERATION_LIMIT, Table
+from privspec.model.files import Reader
+from privspec.model.library import Argument, Arguments, Bound, FunctionError, NotComputableError, library
+from privspec.model.reports import Failure, suggestion
+from privspec.model.types import NUMBER, Sets, Symbols, Tables, Texts, Type
+from privspec.model.values import CellCounts, Value, as_float, exact_array
+
+BITS_LIMIT = 2**16
+"""Exact results of a power may have at most this many bits."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Environment:
+    """What names stand for: values, the sizes of the index sets, and where files are read."""
+
+    values: Mapping[str, Value] = field(default_factory=dict)
+    parties: Mapping[str, int] = field(default_factory=dict)
+    files: Reader = field(default_factory=Reader)
+    exact_files: bool = False
+
+    def bind(self, name: str, value: Value) -> Environment:
+        """The same with one more name."""
+        return replace(self, values={**self.values, name: value})
+
+
+def evaluate(expr: syntax.Expr, environment: Environment) -> Value:
+    """The value of an expression whose names all have values.
+
+    Returns: a Fraction for a number (exact as far as + - * / and whole powers go), an array, a word, a set.
+    Raises: Failure (PS0201 no value, PS0260 arithmetic, PS0262 not computable yet, and what files raise).
+    """
+    match expr:
+        case syntax.Number():
+            return expr.value
+        case syntax.String():
+            return expr.value
+        case syntax.Name():
+            return _name(expr, environment)
+        case syntax.Vector() | syntax.TupleOf():
+            return stack([evaluate(item, environment) for item in expr.items], expr.span)
+        case syntax.SetOf():
+            return tuple(_symbol(item, environment) for item in expr.items)
+        case syntax.Negate():
+            return arithmetic("-", Fraction(0), evaluate(expr.operand, environment), expr.span)
+        case syntax.Binary():
+            left, right = evaluate(expr.left, environment), evaluate(expr.right, environment)
+            return arithmetic(expr.op, left, right, expr.span)
+        case syntax.Transpose():
+            value = evaluate(expr.operand, environment)
+            return value.swapaxes(0, 1) if isinstance(value, np.ndarray) and value.ndim > 1 else value
+        case syntax.Index():
+            return _index(expr, environment)
+        case syntax.Norm():
+            return _norm(evaluate(expr.operand, environment), expr)
+        case syntax.Absolute():
+            value = evaluate(expr.operand, environment)
+            return abs(value) if isinstance(value, Fraction) else abs(_numbers(value, expr.span))
+        case syntax.Call():
+            return _call(expr, environment)
+        case syntax.Attribute():
+            return _attribute(expr, environment)
+        case syntax.Over():
+            word = "an average" if expr.operator == "E" else "a worst case"
+            raise Failure("PS0262", expr.span, f"{word} over the noise has no value here")
+    raise Failure("PS0262", expr.span, "this has no value here")
+
+
+def _name(expr: syntax.Name, environment: Environment) -> Value:
+    if expr.id in environment.values:
+        return environment.values[expr.id]
+    raise Failure(
+        "PS0261",
+        expr.span,
+        f"{expr.id} has no value here",
+        label="only public numbers can stand here",
+        help=suggestion(expr.id, environment.values),
+    )
+
+
+def _attribute(expr: syntax.Attribute, environment: Environment) -> Value:
+    if isinstance(expr.base, syntax.Name):
+        found = environment.values.get(f"{expr.base.id}.{expr.name}")
+        if found is not None:
+            return found
+    raise Failure("PS0262", expr.span, f".{expr.name} has no value here")
+
+
+def _symbol(item: syntax.Expr, environment: Environment) -> str | Fraction:
+    """A member of a set: a bare word is itself unless it names a value."""
+    if isinstance(item, syntax.Name) and item.id not in environment.values:
+        return item.id
+    value = evaluate(item, environment)
+    if isinstance(value, str | Fraction):
+        return value
+    raise Failure("PS0208", item.span, "a set holds words or numbers")
+
+
+def _numbers(value: Value, span: Span) -> NDArray[Any]:
+    if isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, Fraction):
+        return exact_array([value], ())
+    raise Failure("PS0208", span, "numbers are wanted here")
+
+
+def floats(value: Value, span: Span) -> NDArray[np.float64]:
+    """As float64.
+
+    Raises: Failure PS0208 for words, PS0260 for numbers that no double can hold.
+    """
+    try:
+        return as_float(value)
+    except TypeError as error:
+        raise Failure("PS0208", span, "numbers are wanted here") from error
+    except OverflowError as error:
+        raise Failure("PS0260", span, "a number here is too large to compute with") from error
+
+
+def stack(items: list[Value], span: Span) -> Value:
+    """Values of one shape as an array with one more axis in front."""
+    if not items:
+        raise Failure("PS0208", span, "there is nothing here to collect")
+    fractions = [item for item in items if isinstance(item, Fraction)]
+    if len(fractions) == len(items):
+        return exact_array(fractions, (len(items),))
+    words = [item for item in items if isinstance(item, str)]
+    if len(words) == len(items):
+        return np.array(words, dtype=object)
+    arrays = [_numbers(item, span) for item in items]
+    if len({array.shape for array in arrays}) > 1:
+        raise Failure("PS0207", span, "the rows have different shapes")
+    if any(array.dtype != object for array in arrays):
+        return np.stack([floats(array, span) for array in arrays])
+    return np.stack(arrays)
+
+
+def _power(left: Fraction, right: Fraction, span: Span) -> Fraction:
+    if left == 0 and right < 0:
+        raise Failure("PS0260", span, "division by zero")
+    if right.denominator == 1:
+        bits = max(left.numerator.bit_length(), left.denominator.bit_length())
+        if left in (0, 1, -1):
+            return left ** (int(right) % 2 or (2 if right else 0))
+        if abs(right) * bits > BITS_LIMIT:
+            raise Failure("PS0260", span, "this power is too large to compute")
+        return left ** int(right)
+    if left < 0:
+        raise Failure("PS0260", span, "a negative number has no such power")
+    result = float(floats(left, span)) ** float(floats(right, span))
+    if not np.isfinite(result):
+        raise Failure("PS0260", span, "this power is too large to compute")
+    return Fraction(result)
+
+
+def _scalars(op: str, left: Fraction, right: Fraction, span: Span) -> Fraction:
+    match op:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*" | "@":
+            return left * right
+        case "/":
+            if right == 0:
+                raise Failure("PS0260", span, "division by zero")
+            return left / right
+        case _:
+            return _power(left, right, span)
+
+
+def arithmetic(op: str, left: Value, right: Value, span: Span) -> Value:
+    """`left op right`, entry by entry; `@` is the matrix product.
+
+    Raises: Failure PS0207 if shapes do not fit, PS0260 if the result is not finite.
+    """
+    if isinstance(left, Fraction) and isinstance(right, Fraction):
+        return _scalars(op, left, right, span)
+    a, b = _numbers(left, span), _numbers(right, span)
+    if op != "@" and a.shape and b.shape and a.shape != b.shape:
+        raise Failure("PS0207", span, f"shapes {a.shape} and {b.shape} do not fit")
+    exact = a.dtype == object and b.dtype == object and op in "+-*" and max(a.size, b.size) <= ENUMERATION_LIMIT
+    if not exact:
+        a, b = floats(a, span), floats(b, span)
+    try:
+        with np.errstate(divide="raise", invalid="raise", over="raise"):
+            result = _apply(op, a, b)
+    except FloatingPointError as error:
+        raise Failure("PS0260", span, "the result is not a finite number") from error
+    except ValueError as error:
+        raise Failure("PS0207", span, f"shapes {a.shape} and {b.shape} do not fit") from error
+    return Fraction(float(result)) if np.shape(result) == () and not exact else _unwrap(result)
+
+
+def _apply(op: str, a: NDArray[Any], b: NDArray[Any]) -> Any:
+    match op:
+        case "+":
+            return a + b
+        case "-":
+            return a - b
+        case "*":
+            return a * b
+        case "@":
+            return a @ b if a.ndim and b.ndim else a * b
+        case "/":
+            return a / b
+        case _:
+            return a**b
+
+
+def _unwrap(value: Any) -> Value:
+    """A scalar array as a Fraction."""
+    if isinstance(value, Fraction):
+        return value
+    array = np.asarray(value)
+    if array.shape == ():
+        inner = array.item()
+        return inner if isinstance(inner, Fraction | str) else Fraction(inner)
+    return array
+
+
+def _index(expr: syntax.Index, environment: Environment) -> Value:
+    base = evaluate(expr.base, environment)
+    if not isinstance(base, np.ndarray):
+        raise Failure("PS0209", expr.span, "only vectors and arrays have entries")
+    if len(expr.indices) > base.ndim:
+        raise Failure("PS0209", expr.span, f"{len(expr.indices)} indices, but {base.ndim} axes")
+    places = []
+    for axis, item in enumerate(expr.indices):
+        place = evaluate(item, environment)
+        if not isinstance(place, Fraction) or place.denominator != 1 or not 1 <= place <= base.shape[axis]:
+            raise Failure("PS0209", item.span, f"a whole number from 1 to {base.shape[axis]} is wanted here")
+        places.append(int(place) - 1)
+    return _unwrap(base[tuple(places)])
+
+
+def _norm(value: Value, expr: syntax.Norm) -> Fraction:
+    array = floats(value, expr.span).ravel()
+    match expr.order:
+        case "1":
+            return Fraction(float(np.sum(np.abs(array))))
+        case "inf":
+            return Fraction(float(np.max(np.abs(array), initial=0.0)))
+        case _:
+            return Fraction(float(np.linalg.norm(array)))
+
+
+# --- calls ----------------------------------------------------------------------------------------
+
+
+def places(argument: syntax.Comprehension, environment: Environment) -> Iterator[Value]:
+    """What the variable of a comprehension runs through."""
+    domain = argument.domain
+    if domain is None:
+        size = environment.parties.get(argument.variable)
+        if size is None:
+            raise Failure("PS0228", argument.span, f"{argument.variable} is not an index set")
+        return (Fraction(i) for i in range(1, size + 1))
+    if isinstance(domain, syntax.RangeOf):
+        low, high = evaluate(domain.low, environment), evaluate(domain.high, environment)
+        if isinstance(low, Fraction) and isinstance(high, Fraction) and low.denominator == high.denominator == 1:
+            if high - low > ENUMERATION_LIMIT:
+                raise Failure("PS0225", domain.span, "too many terms to compute")
+            return (Fraction(i) for i in range(int(low), int(high) + 1))
+    if isinstance(domain, syntax.SetOf):
+        return iter([_symbol(item, environment) for item in domain.items])
+    if isinstance(domain, syntax.Name) and domain.id in environment.parties:
+        return (Fraction(i) for i in range(1, environment.parties[domain.id] + 1))
+    raise Failure("PS0228", domain.span, "a range lo..hi, a set or an index set is wanted here")
+
+
+def value_type(value: Value) -> Type:
+    """The type of a value."""
+    if isinstance(value, Fraction):
+        return NUMBER
+    if isinstance(value, str):
+        return Type((), Texts())
+    if isinstance(value, tuple):
+        return Type((), Sets(value))
+    if isinstance(value, CellCounts):
+        return Type((), Tables(value.table))
+    if value.dtype == object and any(isinstance(item, str) for item in value.ravel()[:1]):
+        return Type(value.shape, Symbols())
+    return Type(value.shape)
+
+
+def _argument(argument: syntax.Argument, environment: Environment) -> Argument:
+    match argument:
+        case syntax.Comprehension():
+            terms = [
+                evaluate(argument.body, environment.bind(argument.variable, place))
+                for place in places(argument, environment)
+            ]
+            value = stack(terms, argument.span)
+            return Argument(value_type(value), value, None, argument.span, iterated=True)
+        case syntax.RangeOf() | syntax.Member():
+            raise Failure("PS0206", argument.span, "this argument belongs to a domain, not to a function")
+        case syntax.Keyword():
+            inner = evaluate(argument.value, environment)
+            return Argument(value_type(inner), inner, None, argument.span)
+        case _:
+            inner = evaluate(argument, environment)
+            return Argument(value_type(inner), inner, None, argument.span)
+
+
+def bind_call(expr: syntax.Call, arguments: Arguments) -> Bound:
+    """Bind a library function, with its complaints placed in the text.
+
+    Raises: Failure PS0205 for an unknown function, PS0206 (or the function's code) for arguments that do not fit.
+    """
+    function = library().get(expr.function)
+    if function is None:
+        raise Failure(
+            "PS0205",
+            expr.span,
+            f"there is no function {expr.function}",
+            help=suggestion(expr.function, library()),
+        )
+    try:
+        return function.bind(arguments)
+    except FunctionError as error:
+        span = expr.span
+        if isinstance(error.argument, int) and error.argument < len(arguments):
+            span = arguments[error.argument].span
+        elif isinstance(error.argument, str) and error.argument in arguments.keywords:
+            span = arguments.keywords[error.argument].span
+        raise Failure(error.code, span, error.message, help=error.help or f"it is written {function.signature}") from error
+
+
+def _call(expr: syntax.Call, environment: Environment) -> Value:
+    if expr.function in ("csv", "npy"):
+        return read_file(expr, environment)
+    positional = tuple(
+        _argument(item, environment) for item in expr.arguments if not isinstance(item, syntax.Keyword)
+    )
+    keywords = {
+        item.name: _argument(item, environment) for item in expr.arguments if isinstance(item, syntax.Keyword)
+    }
+    bound = bind_call(expr, Arguments(positional, keywords))
+    data = [_data(positional[i].value) for i in bound.data if i < len(positional)]
+    try:
+        result = bound.apply(*data)
+    except NotComputableError as error:
+        raise Failure("PS0262", expr.span, f"{expr.function} cannot be computed yet: {error}") from error
+    except FunctionError as error:
+        raise Failure("PS0260", expr.span, error.message, help=error.help) from error
+    except (FloatingPointError, OverflowError, ZeroDivisionError) as error:
+        raise Failure("PS0260", expr.span, "the result is not a finite number") from error
+    return result if isinstance(result, str | tuple | CellCounts) else _unwrap(result)
+
+
+def _data(value: Value | None) -> Any:
+    """What `apply` is given: arrays as they are, tables as their cell counts."""
+    return value.counts if isinstance(value, CellCounts) else value
+
+
+def read_file(expr: syntax.Call, environment: Environment) -> NDArray[Any]:
+    """The numbers that `csv("f")` or `npy("f")` names.
+
+    Raises: Failure PS0206 if that is not how it is called, PS0240-PS0246 if the file is wrong.
+    """
+    match expr.arguments:
+        case (syntax.String(value=name),):
+            return environment.files.read(expr.function, name, expr.span, exact=environment.exact_files)
+        case _:
+            raise Failure("PS0206", expr.span, f'{expr.function} takes one file name: {expr.function}("file")')
+
+
+# --- evaluating a model ---------------------------------------------------------------------------
+
+
+def table_value(table: Table, counts: NDArray[np.float64]) -> CellCounts:
+    """A table from its cell counts."""
+    return CellCounts(table, counts)

@@ -1,0 +1,124 @@
+"""What a library function of the language is. The functions themselves live in `privspec.functions`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from privspec.core.spans import NOWHERE, Span
+from privspec.model.domains import Domain
+from privspec.model.types import Type
+from privspec.model.values import Value
+
+
+class FunctionError(Exception):
+    """A call that a function cannot take; `argument` is the position (from 0) or keyword at fault."""
+
+    def __init__(
+        self,
+        message: str,
+        argument: int | str | None = None,
+        help: str | None = None,  # noqa: A002 - the word of the diagnostic
+        code: str = "PS0206",
+    ) -> None:
+        self.message, self.argument, self.help, self.code = message, argument, help, code
+        super().__init__(message)
+
+
+class NotComputableError(Exception):
+    """The value of a call cannot be computed yet (its type is known)."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Argument:
+    """One argument: its type always, its value where it is public, its domain where one is declared.
+
+    `iterated`: it is a comprehension, so its first axis is what the comprehension ran over.
+    """
+
+    type: Type
+    value: Value | None = None
+    domain: Domain | None = None
+    span: Span = NOWHERE
+    iterated: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Arguments:
+    """All arguments of a call."""
+
+    positional: tuple[Argument, ...] = ()
+    keywords: Mapping[str, Argument] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.positional)
+
+    def __getitem__(self, index: int) -> Argument:
+        return self.positional[index]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Bound:
+    """A function with its public arguments fixed.
+
+    `apply` takes the values of the positional arguments listed in `data`. For a linear function that is one
+    array (k, *batch) and the result has shape (*type.shape, *batch), so it can be applied to Jacobians; the
+    data of a table are its cell counts. `domain` is where the result lies, if that is known.
+    """
+
+    type: Type
+    apply: Callable[..., Any]
+    linear: bool = False
+    data: tuple[int, ...] = (0,)
+    domain: Domain | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Function:
+    """A library function: `signature` is its help line, `doc` one paragraph, `note` the stem of its proof notes.
+
+    Any keyword argument outside `keywords` is refused, unless `keywords` is None.
+    """
+
+    name: str
+    signature: str
+    doc: str
+    binder: Callable[[Arguments], Bound]
+    arity: tuple[int, int | None] = (1, 1)
+    keywords: tuple[str, ...] | None = ()
+    linear: bool = False
+    note: str | None = None
+    same_type: bool = False
+    """Whether it compares its first two arguments, which then have one type (and an output gets the other's)."""
+
+    def bind(self, arguments: Arguments) -> Bound:
+        """Check a call and fix its public arguments.
+
+        Raises: FunctionError if the arguments do not fit.
+        """
+        least, most = self.arity
+        count = len(arguments)
+        if count < least or (most is not None and count > most):
+            wanted = str(least) if most == least else f"{least} or more" if most is None else f"{least} to {most}"
+            raise FunctionError(
+                f"{self.name} takes {wanted} argument{'' if wanted == '1' else 's'}, not {count}",
+                help=f"it is written {self.signature}",
+            )
+        for word in arguments.keywords:
+            if self.keywords is not None and word not in self.keywords:
+                known = f"; it has {', '.join(self.keywords)}" if self.keywords else ""
+                raise FunctionError(
+                    f"{self.name} has no setting {word}{known}", word, help=f"it is written {self.signature}"
+                )
+        return self.binder(arguments)
+
+
+def library() -> Mapping[str, Function]:
+    """Every library function by name.
+
+    Looked up at run time: functions are written in terms of the model, so the model cannot import them.
+    """
+    registry: Mapping[str, Function] = import_module("privspec.functions").REGISTRY
+    return registry

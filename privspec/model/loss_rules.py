@@ -1,0 +1,364 @@
+"""Data models, constraints on the mechanism, accuracy targets and the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.model.definitions import Definitions
+from privspec.model.domains import Domain
+from privspec.model.neighbours import NeighbourRelation
+from privspec.model.reports import Report, nearest
+from privspec.model.requirement_rules import RequirementReader, sort_clauses
+from privspec.model.requirements import AccuracyTarget, AssertedSensitivity, DataModel, MechanismConstraint
+from privspec.model.scope import Scope
+from privspec.model.shapes import Bindings, Binding, Typer, plain
+from privspec.model.types import Type
+from privspec.model.walk import children, is_reference, names_used, root, walk
+
+DISTRIBUTIONS: Mapping[str, tuple[int, int]] = {
+    "uniform": (0, 2),
+    "normal": (2, 2),
+    "lognormal": (2, 2),
+    "binomial": (2, 2),
+    "bernoulli": (1, 1),
+    "categorical": (1, 1),
+    "multinomial": (2, 2),
+    "dirichlet": (1, 1),
+    "empirical": (1, 1),
+    "poisson": (1, 1),
+    "geometric": (1, 1),
+    "exponential": (1, 1),
+    "laplace": (2, 2),
+    "gamma": (2, 2),
+    "beta": (2, 2),
+    "thurstone_mosteller": (2, 2),
+}
+"""Distributions by name, with the least and largest number of arguments."""
+
+
+@dataclass(slots=True)
+class LossReader:
+    """Reads what is said about data, mechanism and loss."""
+
+    scope: Scope
+    report: Report
+    typer: Typer
+    definitions: Definitions
+    domains: Mapping[str, Domain]
+    modelled: dict[str, DataModel] = field(default_factory=dict)
+
+    def line(self, span: Span) -> tuple[int, str]:
+        """Line number and text."""
+        number, _ = self.report.source.position(span.start)
+        return number, " ".join(self.report.source.slice(span).split())
+
+    # -- data models
+
+    def model(self, statement: syntax.Relation) -> None:
+        """`name ~ distribution`."""
+        subject = root(statement.left)
+        declared = None if subject is None else self.scope.get(subject.id)
+        if subject is None or isinstance(statement.left, syntax.Attribute):
+            self.report.error("PS0407", statement.left.span, "a data model is given for a name: x ~ uniform")
+            return
+        if declared is None:
+            return
+        if declared.what not in ("input", "intermediate"):
+            self.report.error(
+                "PS0407",
+                statement.left.span,
+                f"a data model is for inputs and computed values; {subject.id} is {declared.with_article}",
+                others=((declared.span, "declared here"),),
+            )
+            return
+        match statement.right:
+            case syntax.Name(id=name):
+                arguments: tuple[syntax.Argument, ...] = ()
+            case syntax.Call(function=name, arguments=arguments):
+                pass
+            case _:
+                self.report.error("PS0404", statement.right.span, "a distribution is wanted here, as in normal(0, 1)")
+                return
+        if name not in DISTRIBUTIONS:
+            near = nearest(name, DISTRIBUTIONS)
+            self.report.error(
+                "PS0404",
+                statement.right.span,
+                f"there is no distribution {name}",
+                help=f"did you mean {near}?" if near else f"these exist: {', '.join(DISTRIBUTIONS)}",
+            )
+            return
+        least, most = DISTRIBUTIONS[name]
+        if not least <= len(arguments) <= most or (name == "uniform" and len(arguments) == 1):
+            wanted = str(least) if least == most else f"{least} or {most}"
+            self.report.error(
+                "PS0406", statement.right.span, f"{name} takes {wanted} arguments, not {len(arguments)}"
+            )
+            return
+        if subject.id in self.modelled:
+            self.report.error(
+                "PS0405",
+                statement.span,
+                f"{subject.id} has two data models",
+                others=((self.modelled[subject.id].span, "the first one"),),
+            )
+            return
+        number, _ = self.line(statement.span)
+        self.modelled[subject.id] = DataModel(subject.id, name, arguments, statement.span, number)
+        self._arguments(subject.id, name, arguments, statement)
+
+    def _arguments(
+        self, subject: str, name: str, arguments: tuple[syntax.Argument, ...], statement: syntax.Relation
+    ) -> None:
+        kinds = [self.typer.type_of(a) for a in arguments if not isinstance(a, _SPECIAL)]
+        if name == "uniform" and not arguments:
+            domain = self.domains.get(subject)
+            if domain is not None and not domain.bounded and domain.size is None:
+                self.report.error(
+                    "PS0406",
+                    statement.right.span,
+                    f"{subject} has no bounds, so it cannot be uniform",
+                    help="write uniform(lo, hi)",
+                )
+        if name == "thurstone_mosteller" and len(kinds) == 2:
+            self._preferences(subject, arguments, statement)
+        # sizes and weights are public
+        for argument in arguments:
+            for used in names_used(argument):
+                declared = self.scope.get(used)
+                if declared is not None and declared.what not in ("parameter", "constant"):
+                    self.report.error(
+                        "PS0406",
+                        argument.span,
+                        f"a data model is public: {used} is {declared.with_article}",
+                        others=((declared.span, "declared here"),),
+                    )
+
+    def _preferences(
+        self, subject: str, arguments: tuple[syntax.Argument, ...], statement: syntax.Relation
+    ) -> None:
+        kind = self.typer.types.get(subject)
+        if kind is None or not kind.known:
+            self.typer.attributes[subject, "*"] = Type()
+            return
+        indexed = subject in self.typer.indexed
+        own = kind.shape[1:] if indexed else kind.shape
+        values = [self.typer.public(a) for a in arguments if not isinstance(a, _SPECIAL)]
+        if len(own) != 2:
+            self.report.error(
+                "PS0406", statement.span, f"thurstone_mosteller draws n pairs of d features; {subject} has another shape"
+            )
+            self.typer.attributes[subject, "*"] = Type()
+            return
+        n, d = own
+        for value, wanted, word in zip(values, (d, n), ("d", "n"), strict=False):
+            if isinstance(value, Fraction) and value != wanted:
+                self.report.error(
+                    "PS0406",
+                    statement.span,
+                    f"thurstone_mosteller has {word} = {value} here, and {subject} says {wanted}",
+                )
+        self.typer.attributes[subject, "weights"] = Type((kind.shape[0], d) if indexed else (d,))
+
+    # -- constraints and claims
+
+    def constraint(self, relation: syntax.Relation, bound: Bindings) -> MechanismConstraint | None:
+        """`E[f(z) | x] = e`, `e <= e`: both sides fit, and an output is spoken of."""
+        left, right = self.typer.type_of(relation.left, bound), self.typer.type_of(relation.right, bound)
+        if left.known and right.known and left.shape != right.shape and left.shape and right.shape:
+            self.report.error(
+                "PS0207",
+                relation.span,
+                f"{left.describe()} on the left, {right.describe()} on the right",
+                others=((relation.left.span, left.describe()), (relation.right.span, right.describe())),
+            )
+        outputs = self.scope.of("output", "choose", "component")
+        reach = self._reach(names_used(relation.left) + names_used(relation.right))
+        if not any(name in outputs for name in reach):
+            self.report.error(
+                "PS0411",
+                relation.span,
+                "this says nothing about an output or a choice, so the mechanism cannot obey it",
+                help="what is believed of the data is written with ~, as in x ~ uniform",
+            )
+            return None
+        number, text = self.line(relation.span)
+        return MechanismConstraint(relation, number, text)
+
+    def _reach(self, names: tuple[str, ...]) -> set[str]:
+        seen: set[str] = set()
+        stack = list(names)
+        while stack:
+            name = stack.pop()
+            if name not in seen:
+                seen.add(name)
+                stack.extend(self.definitions.dependencies.get(name, ()))
+        return seen
+
+    def claim(self, claim: syntax.SensitivityClaim, reader: RequirementReader) -> AssertedSensitivity | None:
+        """`name has l1 sensitivity at most e wrt x, replacing one record`."""
+        subject = root(claim.subject)
+        declared = None if subject is None else self.scope.get(subject.id)
+        if subject is None or declared is None or declared.what not in ("intermediate", "output"):
+            self.report.error("PS0410", claim.subject.span, "a sensitivity is asserted of an intermediate or output")
+            return None
+        if claim.norm not in ("l1", "l2", "linf"):
+            near = nearest(claim.norm, ("l1", "l2", "linf")) or "l1, l2 or linf"
+            self.report.error("PS0410", claim.span, f"there is no {claim.norm} sensitivity", help=f"write {near}")
+            return None
+        amount = self.typer.public(claim.amount)
+        if amount is not None and (not isinstance(amount, Fraction) or amount <= 0):
+            self.report.error("PS0410", claim.amount.span, "a sensitivity is a positive number")
+            return None
+        wrt = reader.names(syntax.Refs((claim.wrt,), span=claim.wrt.span), "input", "PS0302")
+        clauses = sort_clauses(claim.clauses, self.report)
+        for extra in (clauses.distance, clauses.seen_by):
+            if extra is not None:
+                self.report.error("PS0310", extra.span, "a sensitivity takes a unit only")
+        relation: NeighbourRelation | None
+        relation = reader._default(wrt) if clauses.unit is None else reader.relation(clauses.unit, wrt)
+        if not wrt or relation is None:
+            return None
+        number, text = self.line(claim.span)
+        return AssertedSensitivity(claim, subject.id, wrt[0], relation, number, text)
+
+    # -- loss and accuracy
+
+    def loss(self, loss: syntax.Expr) -> None:
+        """One number, averaged over noise (and data) or the worst of such averages."""
+        kind = self.typer.type_of(loss)
+        if not plain(kind):
+            self.report.error(
+                "PS0402",
+                loss.span,
+                f"a loss is one number, and this is {kind.describe()}",
+                help="square and sum it: E[ ||O - y||^2 ]" if kind.numeric else None,
+            )
+        self._averaged(loss, "loss")
+
+    def target(self, target: syntax.Target, bound: Bindings) -> AccuracyTarget:
+        """An accuracy line."""
+        left, right = self.typer.type_of(target.left, bound), self.typer.type_of(target.right, bound)
+        for side, kind in ((target.left, left), (target.right, right)):
+            if not plain(kind):
+                self.report.error("PS0402", side.span, f"one number is wanted here, and this is {kind.describe()}")
+        if target.probability is None:
+            self._averaged(target.left, "target")
+        else:
+            value = self.typer.public(target.probability)
+            if value is not None and not (isinstance(value, Fraction) and 0 < value < 1):
+                self.report.error("PS0409", target.probability.span, "a probability lies between 0 and 1")
+        number, text = self.line(target.span)
+        return AccuracyTarget(target, number, text)
+
+    def target_bindings(self, target: syntax.Target) -> Bindings:
+        """What `for j in 1..32` binds."""
+        if target.variable is None:
+            return {}
+        binding, _ = self.typer.running(target.variable, target.domain, target.span)
+        return {target.variable: binding}
+
+    def _averaged(self, expr: syntax.Expr, what: str) -> None:
+        """Every E[...] depends only on noise and modelled inputs; nothing random stands outside one."""
+        for over in _overs(expr):
+            if over.operator == "E":
+                self._modelled_only(over)
+        secret = self.scope.of("input", "intermediate", "output")
+        for name in _outside(expr):
+            if name.id in secret:
+                self.report.error(
+                    "PS0408",
+                    name.span,
+                    f"{name.id} differs from run to run, so the {what} must average over it",
+                    help=f"write E[ ... ] or worst[ ... ] around {name.id}",
+                )
+                return
+
+    def _modelled_only(self, over: syntax.Over) -> None:
+        remaining = self._without_noise(over.body)
+        free = [name for name in self._inputs(remaining) if name not in self.modelled]
+        given = () if over.given is None else names_used(over.given)
+        free = [name for name in free if name not in given]
+        if not free:
+            return
+        declared = self.scope[free[0]]
+        text = self.report.source.slice(over.span)
+        inside = text[text.find("[") + 1 : text.rfind("]")].strip() if "[" in text else "..."
+        self.report.error(
+            "PS0401",
+            over.span,
+            f"this average depends on {free[0]}, for which there is no data model",
+            others=((declared.span, "no data model for it"),),
+            help=f"write worst[ {inside} ] for the largest over all {free[0]}, or add a model such as {free[0]} ~ uniform",
+        )
+
+    def _without_noise(self, expr: syntax.Node) -> Iterator[str]:
+        """Names used, leaving out `O - y` where O is a number the solver draws around y: only noise remains."""
+        match expr:
+            case syntax.Binary(op="-", left=left, right=right) if self._is_noise(left, right):
+                return
+            case syntax.Name(id=name):
+                yield name
+            case syntax.Attribute():
+                yield from (name for name in names_used(expr))
+            case _:
+                for child in children(expr):
+                    yield from self._without_noise(child)
+
+    def _is_noise(self, left: syntax.Expr, right: syntax.Expr) -> bool:
+        """Whether one side is an output drawn without bias around the other."""
+        constrained = {n for relation in self.definitions.constraints for n in names_used(relation.left)}
+        for output in self.scope.of("output"):
+            domain = self.domains.get(output)
+            finite = domain is not None and domain.size is not None
+            if finite or output in constrained:
+                continue
+            for mine, other in ((left, right), (right, left)):
+                if is_reference(mine, output) and not is_reference(other, output):
+                    return True
+        return False
+
+    def _inputs(self, names: Iterator[str]) -> list[str]:
+        """Inputs that some names depend on, not looking behind a value that has a data model."""
+        inputs = self.scope.of("input")
+        seen: dict[str, None] = {}
+        stack = list(names)
+        while stack:
+            name = stack.pop(0)
+            if name in seen:
+                continue
+            seen[name] = None
+            if name not in self.modelled:
+                stack.extend(self.definitions.dependencies.get(name, ()))
+        return [name for name in seen if name in inputs]
+
+
+_SPECIAL = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)
+
+
+def _overs(expr: syntax.Node) -> Iterator[syntax.Over]:
+    """The outermost averages and worst cases."""
+    if isinstance(expr, syntax.Over):
+        yield expr
+        return
+    for child in children(expr):
+        yield from _overs(child)
+
+
+def _outside(expr: syntax.Node) -> Iterator[syntax.Name]:
+    """Names outside every average."""
+    match expr:
+        case syntax.Over() | syntax.Attribute():
+            return
+        case syntax.Name():
+            yield expr
+        case _:
+            for child in children(expr):
+                yield from _outside(child)
+
+
+__all__ = ["DISTRIBUTIONS", "Binding", "LossReader", "walk"]

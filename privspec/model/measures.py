@@ -1,0 +1,332 @@
+"""Measures of privacy with their exact amounts, and what each allows a Gaussian release."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from privspec.language import syntax
+from privspec.model.values import show
+
+
+@lru_cache(maxsize=1024)
+def _mu_down(epsilon: Fraction, delta: Fraction) -> Fraction:
+    from privspec.core.gaussian import mu_down
+
+    return mu_down(epsilon, delta)
+
+
+class Measure(ABC):
+    """How far apart the laws of a release may be in two neighbouring worlds; every amount is exact."""
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    """As it stands in plans: "(epsilon, delta)-DP"."""
+
+    @property
+    @abstractmethod
+    def amounts(self) -> dict[str, Fraction]:
+        """The figures by their name in the field."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """With its figures: "(1, 1e-6)-DP"."""
+
+    @abstractmethod
+    def gaussian_mu_down(self) -> Fraction | None:
+        """The largest sensitivity in units of its own noise of a Gaussian release, rounded down.
+
+        Returns: None if no Gaussian release satisfies the measure.
+        """
+
+    @property
+    def pure_epsilon(self) -> Fraction | None:
+        """The epsilon of the pure guarantee that implies this one and is the largest such; None if unknown."""
+        return None
+
+    @property
+    def local(self) -> bool:
+        """Whether it is about one party's report, any value against any other."""
+        return False
+
+    def to_json(self) -> dict[str, Any]:
+        """Name and exact figures, as strings."""
+        return {"measure": self.name, **{key: str(value) for key, value in self.amounts.items()}}
+
+
+@dataclass(frozen=True, slots=True)
+class PureDP(Measure):
+    """Probabilities differ by a factor of at most e^epsilon."""
+
+    epsilon: Fraction
+    name: ClassVar[str] = "epsilon-DP"
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        """Epsilon."""
+        return {"epsilon": self.epsilon}
+
+    def describe(self) -> str:
+        """With its figure."""
+        return f"{show(self.epsilon)}-DP"
+
+    def gaussian_mu_down(self) -> Fraction | None:
+        """No Gaussian release satisfies it."""
+        return None
+
+    @property
+    def pure_epsilon(self) -> Fraction | None:
+        """Itself."""
+        return self.epsilon
+
+
+@dataclass(frozen=True, slots=True)
+class EpsilonDelta(Measure):
+    """Probabilities differ by a factor of at most e^epsilon, up to delta."""
+
+    epsilon: Fraction
+    delta: Fraction
+    name: ClassVar[str] = "(epsilon, delta)-DP"
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        """Epsilon and delta."""
+        return {"epsilon": self.epsilon, "delta": self.delta}
+
+    def describe(self) -> str:
+        """With its figures."""
+        return f"({show(self.epsilon)}, {show(self.delta)})-DP"
+
+    def gaussian_mu_down(self) -> Fraction | None:
+        """Exact, by Balle & Wang 2018; none for delta 0."""
+        return _mu_down(self.epsilon, self.delta) if self.delta > 0 else None
+
+    @property
+    def pure_epsilon(self) -> Fraction | None:
+        """Its epsilon (pure privacy at the same epsilon implies it)."""
+        return self.epsilon
+
+
+@dataclass(frozen=True, slots=True)
+class LDP(Measure):
+    """(epsilon, delta)-DP of one party's report, any value of the input against any other."""
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """With delta or without."""
+        return "(epsilon, delta)-LDP" if self.delta else "epsilon-LDP"
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        """Epsilon, and delta unless it is 0."""
+        return {"epsilon": self.epsilon} | ({"delta": self.delta} if self.delta else {})
+
+    def describe(self) -> str:
+        """With its figures."""
+        if self.delta:
+            return f"({show(self.epsilon)}, {show(self.delta)})-LDP"
+        return f"{show(self.epsilon)}-LDP"
+
+    def gaussian_mu_down(self) -> Fraction | None:
+        """As for (epsilon, delta)-DP."""
+        return _mu_down(self.epsilon, self.delta) if self.delta > 0 else None
+
+    @property
+    def pure_epsilon(self) -> Fraction | None:
+        """Its epsilon."""
+        return self.epsilon
+
+    @property
+    def local(self) -> bool:
+        """It is."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class ZCDP(Measure):
+    """Zero-concentrated differential privacy (Bun & Steinke 2016)."""
+
+    rho: Fraction
+    name: ClassVar[str] = "rho-zCDP"
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        """Rho."""
+        return {"rho": self.rho}
+
+    def describe(self) -> str:
+        """With its figure."""
+        return f"{show(self.rho)}-zCDP"
+
+    def gaussian_mu_down(self) -> Fraction | None:
+        """sqrt(2 rho)."""
+        from privspec.core.gaussian import mu_of_zcdp
+
+        return mu_of_zcdp(self.rho)
+
+
+@dataclass(frozen=True, slots=True)
+class GDP(Measure):
+    """Gaussian differential privacy (Dong, Roth & Su 2022)."""
+
+    mu: Fraction
+    name: ClassVar[str] = "mu-GDP"
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        """Mu."""
+        return {"mu": self.mu}
+
+    def describe(self) -> str:
+        """With its figure."""
+        return f"{show(self.mu)}-GDP"
+
+    def gaussian_mu_down(self) -> Fraction | None:
+        """Mu itself."""
+        return self.mu
+
+
+@dataclass(frozen=True, slots=True)
+class RDP(Measure):
+    """Renyi differential privacy of one order (Mironov 2017)."""
+
+    order: Fraction
+    epsilon: Fraction
+    name: ClassVar[str] = "(order, epsilon)-RDP"
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        """Order and epsilon."""
+        return {"order": self.order, "epsilon": self.epsilon}
+
+    def describe(self) -> str:
+        """With its figures."""
+        return f"({show(self.order)}, {show(self.epsilon)})-RDP"
+
+    def gaussian_mu_down(self) -> Fraction | None:
+        """sqrt(2 epsilon / order)."""
+        from privspec.core.gaussian import mu_of_rdp
+
+        return mu_of_rdp(self.order, self.epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricDP(Measure):
+    """d-privacy: probabilities differ by a factor of at most e^(epsilon d(x, x'))."""
+
+    epsilon: Fraction
+    metric: str
+    name: ClassVar[str] = "epsilon-metric-DP"
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        """Epsilon, per unit of distance."""
+        return {"epsilon": self.epsilon}
+
+    def describe(self) -> str:
+        """With its figure and distance."""
+        return f"{show(self.epsilon)}-metric-DP ({self.metric} distance)"
+
+    def gaussian_mu_down(self) -> Fraction | None:
+        """No Gaussian release satisfies it at every distance."""
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        """With the distance."""
+        return {"measure": self.name, "epsilon": str(self.epsilon), "distance": self.metric}
+
+
+@dataclass(frozen=True, slots=True)
+class Lipschitz(Measure):
+    """Individual fairness: the laws of the output are no farther apart, in total variation, than
+    `constant` times the distance of the inputs."""
+
+    constant: Fraction
+    metric: str
+    name: ClassVar[str] = "Lipschitz"
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        """The constant."""
+        return {"constant": self.constant}
+
+    def describe(self) -> str:
+        """With its figure and distance."""
+        return f"{show(self.constant)}-Lipschitz ({self.metric} distance)"
+
+    def gaussian_mu_down(self) -> Fraction | None:
+        """Not a measure of privacy."""
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        """With the distance."""
+        return {"measure": self.name, "constant": str(self.constant), "distance": self.metric}
+
+
+@dataclass(frozen=True, slots=True)
+class Personalised(Measure):
+    """A measure of its own for each person of an index set (the amounts are public)."""
+
+    party: str
+    each: tuple[Measure, ...]
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """That of the first, by person."""
+        return f"personalised {self.each[0].name}"
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        """The strictest figures of any one person."""
+        keys = self.each[0].amounts
+        return {key: min(one.amounts[key] for one in self.each) for key in keys}
+
+    def describe(self) -> str:
+        """The range of figures."""
+        figures = sorted(self.each, key=lambda one: tuple(one.amounts.values()))
+        low, high = figures[0].describe(), figures[-1].describe()
+        return low if low == high else f"{low} to {high}, by {self.party}"
+
+    def gaussian_mu_down(self) -> Fraction | None:
+        """That of the strictest person: satisfies everybody."""
+        found = [one.gaussian_mu_down() for one in self.each]
+        known = [mu for mu in found if mu is not None]
+        return min(known) if len(known) == len(found) else None
+
+    def to_json(self) -> dict[str, Any]:
+        """All of them."""
+        return {"measure": self.name, "party": self.party, "each": [one.to_json() for one in self.each]}
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen(Measure):
+    """A measure whose amounts the solver picks: `amounts_as_written` in terms of `choose` variables."""
+
+    kind: str
+    amounts_as_written: tuple[syntax.Expr, ...]
+    text: str
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The kind."""
+        return self.kind
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        """Not known before solving."""
+        return {}
+
+    def describe(self) -> str:
+        """As written."""
+        return f"{self.text} (chosen by the solver)"
+
+    def gaussian_mu_down(self) -> Fraction | None:
+        """Not known before solving."""
+        return None

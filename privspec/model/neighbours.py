@@ -1,0 +1,352 @@
+"""Which pairs of worlds a requirement compares, as sets of differences of the inputs.
+
+A difference set is convex and symmetric in effect: only its extreme points matter for a norm. All amounts
+are exact. Sources: notes on neighbour relations; Ramon & Basu 2020, section 3.2 for one entry of an interval.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from math import comb
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.model.reports import Failure
+
+if TYPE_CHECKING:
+    from privspec.model.graph import InputBlock
+
+Indices: TypeAlias = NDArray[np.intp]
+
+GROUP_LIMIT = 4096
+"""Largest number of sets of k records that is written out; beyond it k times one record is used (a bound)."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class VectorDifferences:
+    """The differences +-amounts[i] e_(indices[i]).
+
+    `exact` False: the true differences lie in k times the convex hull of these, which holds them all.
+    """
+
+    indices: Indices
+    amounts: NDArray[Any]
+    exact: bool = True
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PairDifferences:
+    """The differences scale (e_i - e_j), i != j: a record that moves between cells."""
+
+    coordinates: Indices
+    scale: Fraction = Fraction(1)
+    exact: bool = True
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BallDifferences:
+    """Every vector of l2 norm at most `radius` on one of the blocks of coordinates."""
+
+    blocks: tuple[Indices, ...]
+    radius: Fraction
+    exact: bool = True
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BoxDifferences:
+    """Every vector with |d_i| <= reach[i] on one of the blocks; reach (n,) of fractions over all coordinates."""
+
+    blocks: tuple[Indices, ...]
+    reach: NDArray[Any]
+    exact: bool = True
+
+
+Differences: TypeAlias = VectorDifferences | PairDifferences | BallDifferences | BoxDifferences
+
+
+class UnboundedError(Exception):
+    """One unit can change the input by any amount, so no finite noise hides it."""
+
+    def __init__(self, block: InputBlock, why: str, suggestion: str) -> None:
+        self.block, self.why, self.suggestion = block, why, suggestion
+        super().__init__(why)
+
+
+def _constant(value: Fraction, count: int) -> NDArray[Any]:
+    amounts = np.empty(count, dtype=object)
+    amounts[:] = value
+    return amounts
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourRelation(ABC):
+    """Pairs of worlds that differ in at most `group` units of the inputs named, and in no other input."""
+
+    group: int = 1
+
+    unit: ClassVar[str] = ""
+    adding: ClassVar[bool] = False
+
+    @property
+    def unit_name(self) -> str:
+        """The word for one unit."""
+        return self.unit
+
+    def describe(self) -> str:
+        """In the words of the language: "replacing one entry"."""
+        verb = "adding or removing" if self.adding else "replacing"
+        what = f"one {self.unit_name}" if self.group == 1 else f"up to {self.group} {plural(self.unit_name)}"
+        return f"{verb} {what}"
+
+    @abstractmethod
+    def units(self, block: InputBlock) -> Sequence[Indices]:
+        """Coordinates of an input that belong to each unit."""
+
+    def differences(
+        self, blocks: Sequence[InputBlock], n: int, scale: Fraction = Fraction(1)
+    ) -> tuple[Differences, ...]:
+        """Every difference of the base vector that a pair of neighbours can have, times `scale`.
+
+        Args: blocks, the inputs named by the requirement; n, number of coordinates in all.
+        Returns: a union of difference sets, one or more for each input.
+        Raises: UnboundedError if one unit can change an input without limit.
+        """
+        found: list[Differences] = []
+        for block in blocks:
+            found.extend(self._of(block, n, scale))
+        return tuple(found)
+
+    def _of(self, block: InputBlock, n: int, scale: Fraction) -> tuple[Differences, ...]:
+        return block.geometry.differences(block, self, n, scale)
+
+
+def plural(word: str) -> str:
+    """English plural of a unit."""
+    return word[:-1] + "ies" if word.endswith("y") and word[-2:-1] not in "aeiou" else word + "s"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacingEntry(NeighbourRelation):
+    """One number takes any other value of its domain."""
+
+    unit: ClassVar[str] = "entry"
+
+    def units(self, block: InputBlock) -> Sequence[Indices]:
+        """Each coordinate by itself."""
+        return [np.array([i], dtype=np.intp) for i in range(block.start, block.stop)]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacingRecord(NeighbourRelation):
+    """One record takes any other value of its domain."""
+
+    unit: ClassVar[str] = "record"
+
+    def units(self, block: InputBlock) -> Sequence[Indices]:
+        """The records."""
+        return block.record
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacingVoter(NeighbourRelation):
+    """All that one person of an index set holds takes any other value."""
+
+    party: str = "voter"
+
+    @property
+    def unit_name(self) -> str:
+        """The index set."""
+        return self.party
+
+    def units(self, block: InputBlock) -> Sequence[Indices]:
+        """The coordinates of each person."""
+        return block.party_units
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacingEverything(NeighbourRelation):
+    """All of the inputs named take any other values."""
+
+    unit: ClassVar[str] = "everything"
+
+    def describe(self) -> str:
+        """In the words of the language."""
+        return "replacing everything"
+
+    def units(self, block: InputBlock) -> Sequence[Indices]:
+        """All coordinates together."""
+        return [np.arange(block.start, block.stop, dtype=np.intp)]
+
+    def differences(
+        self, blocks: Sequence[InputBlock], n: int, scale: Fraction = Fraction(1)
+    ) -> tuple[Differences, ...]:
+        """As for one unit; boxes of several inputs are joined, as all change at once."""
+        if len(blocks) == 1:
+            return self._of(blocks[0], n, scale)
+        reach = _constant(Fraction(0), n)
+        for block in blocks:
+            amount = block.geometry.reach(block, adding=False)
+            reach[block.start : block.stop] = amount * scale
+        joined = np.concatenate([np.arange(b.start, b.stop, dtype=np.intp) for b in blocks])
+        exact = all(isinstance(block.geometry, BoxGeometry) for block in blocks)
+        return (BoxDifferences((joined,), reach, exact),)
+
+
+@dataclass(frozen=True, slots=True)
+class AddingOrRemovingEntry(ReplacingEntry):
+    """One number is there or is not; one that is not counts as 0."""
+
+    adding: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class AddingOrRemovingRecord(ReplacingRecord):
+    """One record is there or is not; in a table that is one count, elsewhere an absent record counts as 0."""
+
+    adding: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class AddingOrRemovingVoter(ReplacingVoter):
+    """One person is there or is not; an absent person counts as 0."""
+
+    adding: ClassVar[bool] = True
+
+
+# --- geometry of one input ------------------------------------------------------------------------
+
+
+class Geometry(ABC):
+    """The shape of the set that the units of one input live in."""
+
+    @abstractmethod
+    def reach(self, block: InputBlock, *, adding: bool) -> Fraction:
+        """The most by which one coordinate can change.
+
+        Raises: UnboundedError if there is no limit.
+        """
+
+    @abstractmethod
+    def differences(
+        self, block: InputBlock, relation: NeighbourRelation, n: int, scale: Fraction
+    ) -> tuple[Differences, ...]:
+        """What `NeighbourRelation.differences` gives for one input."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoxGeometry(Geometry):
+    """Every coordinate moves between two ends, freely of the others."""
+
+    low: Fraction | None
+    high: Fraction | None
+
+    def reach(self, block: InputBlock, *, adding: bool) -> Fraction:
+        """The width, or the larger end in size when the coordinate may be absent."""
+        if self.low is None or self.high is None:
+            raise UnboundedError(
+                block,
+                f"{block.name} has no bounds, so one unit can change a result by any amount",
+                f"give {block.name} a bounded domain, such as [0, 1]; values outside are clipped",
+            )
+        width = self.high - self.low
+        return max(abs(self.low), abs(self.high)) if adding else width
+
+    def differences(
+        self, block: InputBlock, relation: NeighbourRelation, n: int, scale: Fraction
+    ) -> tuple[Differences, ...]:
+        """Single coordinates as vectors, larger units as boxes."""
+        amount = self.reach(block, adding=relation.adding) * scale
+        units = relation.units(block)
+        group = min(relation.group, len(units))
+        if group > 1 and comb(len(units), group) <= GROUP_LIMIT:
+            units = [np.concatenate(some) for some in combinations(units, group)]
+            group = 1
+        exact = group == 1
+        amount *= group
+        if all(len(unit) == 1 for unit in units):
+            indices = np.concatenate(units) if units else np.empty(0, dtype=np.intp)
+            return (VectorDifferences(indices.astype(np.intp), _constant(amount, len(indices)), exact),)
+        reach = _constant(Fraction(0), n)
+        reach[block.start : block.stop] = amount
+        return (BoxDifferences(tuple(units), reach, exact),)
+
+
+@dataclass(frozen=True, slots=True)
+class BallGeometry(Geometry):
+    """Consecutive runs of `dimension` coordinates lie in an l1 or l2 ball."""
+
+    radius: Fraction
+    dimension: int
+    norm: int
+
+    def reach(self, block: InputBlock, *, adding: bool) -> Fraction:
+        """The radius, or twice it."""
+        return self.radius if adding else 2 * self.radius
+
+    def differences(
+        self, block: InputBlock, relation: NeighbourRelation, n: int, scale: Fraction
+    ) -> tuple[Differences, ...]:
+        """Balls; a unit of several balls is covered by one larger ball (l2) or by its vertices times their number (l1)."""
+        from privspec.core.gaussian import sqrt_up
+
+        amount = self.reach(block, adding=relation.adding) * scale
+        units = relation.units(block)
+        group = min(relation.group, len(units))
+        if all(len(unit) == 1 for unit in units):
+            indices = np.concatenate(units)
+            return (VectorDifferences(indices, _constant(amount * group, len(indices)), group == 1),)
+        balls = max(len(unit) for unit in units) // self.dimension
+        if self.norm == 1:
+            indices = np.concatenate(units)
+            count = balls * group
+            return (VectorDifferences(indices, _constant(amount * count, len(indices)), count == 1),)
+        radius = amount * group * (sqrt_up(Fraction(balls)) if balls > 1 else 1)
+        return (BallDifferences(tuple(units), radius, balls == 1 and group == 1),)
+
+
+@dataclass(frozen=True, slots=True)
+class CellGeometry(Geometry):
+    """Counts of the cells of a table, whose records each stand in one cell."""
+
+    def reach(self, block: InputBlock, *, adding: bool) -> Fraction:
+        """Any number of records may change when everything does."""
+        raise UnboundedError(
+            block,
+            f"the table {block.name} may have any number of records, so replacing everything has no limit",
+            "write `replacing one record` or `adding or removing one record`",
+        )
+
+    def differences(
+        self, block: InputBlock, relation: NeighbourRelation, n: int, scale: Fraction
+    ) -> tuple[Differences, ...]:
+        """A unit for each cell when records come and go, a difference of two when they move."""
+        if not isinstance(relation, ReplacingRecord):
+            self.reach(block, adding=relation.adding)
+        block.check_size()
+        cells = np.arange(block.start, block.stop, dtype=np.intp)
+        amount = scale * relation.group
+        if relation.adding:
+            return (VectorDifferences(cells, _constant(amount, len(cells))),)
+        return (PairDifferences(cells, amount),)
+
+
+@dataclass(frozen=True, slots=True)
+class NoGeometry(Geometry):
+    """Words, rankings and laws: no differences of numbers."""
+
+    def reach(self, block: InputBlock, *, adding: bool) -> Fraction:
+        """None."""
+        raise Failure("PS0231", block.span, f"{block.name} does not consist of numbers")
+
+    def differences(
+        self, block: InputBlock, relation: NeighbourRelation, n: int, scale: Fraction
+    ) -> tuple[Differences, ...]:
+        """None."""
+        self.reach(block, adding=relation.adding)
+        return ()

@@ -1,0 +1,242 @@
+"""Options: who is trusted, where noise may enter, and of which family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.model.domains import Domain, FiniteSet
+from privspec.model.evaluate import Environment, evaluate
+from privspec.model.reports import Failure, Report, listing, nearest
+from privspec.model.requirements import Requirement
+from privspec.model.scope import TRUST_WORDS, Scope
+from privspec.model.trust import ChosenTrust, Curator, Nobody, SecureSum, Trust
+from privspec.model.walk import root
+
+FAMILIES = (
+    "gaussian",
+    "laplace",
+    "geometric",
+    "knorm",
+    "table",
+    "dictator",
+    "exponential",
+    "staircase",
+    "functional",
+    "mixed",
+)
+"""Families that `noise family` may name."""
+
+NOT_SITES: Mapping[str, str] = {
+    "parameter": "it is public",
+    "constant": "it is public",
+    "choose": "it is public",
+    "party": "it is an index set",
+    "component": "its own spec says where its noise goes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the options of a file say."""
+
+    trust: Trust
+    noise_at: tuple[str, ...] | None = None
+    noise_at_spans: tuple[Span, ...] = ()
+    families: tuple[str, ...] = ()
+    family_spans: tuple[Span, ...] = ()
+
+
+def read_options(
+    spec: syntax.Spec,
+    scope: Scope,
+    environment: Environment,
+    domains: Mapping[str, Domain],
+    requirements: tuple[Requirement, ...],
+    report: Report,
+    trust_override: str | None = None,
+) -> Options:
+    """The options, each kind at most once; local requirements imply that nobody is trusted."""
+    trust: Trust | None = None
+    trust_node: syntax.Trust | None = None
+    noise: syntax.NoiseAt | None = None
+    family: syntax.NoiseFamily | None = None
+    for option in spec.options:
+        before: syntax.Option | None
+        match option:
+            case syntax.Trust():
+                before, trust_node = trust_node, trust_node or option
+                if before is None:
+                    trust = _trust(option, scope, environment, domains, report)
+            case syntax.NoiseAt():
+                before, noise = noise, noise or option
+            case syntax.NoiseFamily():
+                before, family = family, family or option
+        if before is not None:
+            report.error(
+                "PS0273",
+                option.span,
+                "this option is given twice",
+                others=((before.span, "given here first"),),
+                help="write all names in one line, separated by commas",
+            )
+    if trust_override is not None and trust_override in TRUST_WORDS:
+        trust = {"curator": Curator(), "nobody": Nobody()}.get(trust_override, SecureSum())
+    trust = _local(trust, trust_node, requirements, report)
+    sites, site_spans = _sites(noise, scope, report)
+    families, family_spans = _families(family, report)
+    return Options(trust, sites, site_spans, families, family_spans)
+
+
+def _trust(
+    option: syntax.Trust,
+    scope: Scope,
+    environment: Environment,
+    domains: Mapping[str, Domain],
+    report: Report,
+) -> Trust | None:
+    model = option.model
+    match model:
+        case syntax.Name(id="curator"):
+            return Curator(option.span)
+        case syntax.Name(id="nobody"):
+            return Nobody(option.span)
+        case syntax.Name(id="secure_sum"):
+            return SecureSum(0, option.span)
+        case syntax.Call(function="secure_sum"):
+            return _secure_sum(model, option, environment, report)
+        case syntax.Name(id=name) if (found := scope.get(name)) is not None and found.what == "choose":
+            domain = domains.get(name)
+            words = domain.items if isinstance(domain, FiniteSet) else ()
+            known = tuple(word for word in words if isinstance(word, str) and word in TRUST_WORDS)
+            if not known or len(known) != len(words):
+                report.error(
+                    "PS0270",
+                    model.span,
+                    f"{name} must be chosen from trust models",
+                    others=((found.span, "declared here"),),
+                    help=f"as in choose {name} in {{nobody, secure_sum}}",
+                )
+                return None
+            return ChosenTrust(name, known, option.span)
+        case _:
+            word = model.id if isinstance(model, syntax.Name) else model.function
+            near = nearest(word, TRUST_WORDS)
+            report.error(
+                "PS0270",
+                model.span,
+                f"there is no trust model {word}",
+                help=f"did you mean {near}?" if near else f"these exist: {', '.join(TRUST_WORDS)}",
+            )
+            return None
+
+
+def _secure_sum(
+    call: syntax.Call, option: syntax.Trust, environment: Environment, report: Report
+) -> SecureSum | None:
+    match call.arguments:
+        case ():
+            return SecureSum(0, option.span)
+        case (syntax.Keyword(name="colluding", value=expr),):
+            try:
+                value = evaluate(expr, environment)
+            except Failure as failure:
+                report.failure(failure)
+                return None
+            if isinstance(value, Fraction) and value.denominator == 1 and 0 <= value < 2**48:
+                return SecureSum(int(value), option.span)
+            report.error("PS0270", expr.span, "the number of colluding parties is a whole number from 0 on")
+            return None
+        case _:
+            report.error("PS0270", call.span, "this is written secure_sum(colluding = 10)")
+            return None
+
+
+def _local(
+    trust: Trust | None, node: syntax.Trust | None, requirements: tuple[Requirement, ...], report: Report
+) -> Trust:
+    local = [requirement for requirement in requirements if requirement.measure.local]
+    if not local:
+        return trust or Curator()
+    if node is not None and isinstance(trust, Curator | SecureSum):
+        report.error(
+            "PS0308",
+            node.span,
+            f"a local requirement means that nobody is trusted, and this line trusts {trust.name}",
+            others=((local[0].span, "protects each party's own report"),),
+            help="write `trust nobody`, or DP in place of LDP",
+        )
+    return trust if isinstance(trust, ChosenTrust) else Nobody(node.span if node else None)
+
+
+def _sites(
+    noise: syntax.NoiseAt | None, scope: Scope, report: Report
+) -> tuple[tuple[str, ...] | None, tuple[Span, ...]]:
+    if noise is None:
+        return None, ()
+    names: list[str] = []
+    spans: list[Span] = []
+    for expr in noise.sites:
+        text = _site(expr, scope, report)
+        if text is None:
+            continue
+        if text in names:
+            report.error("PS0271", expr.span, f"{text} is named twice", others=((spans[names.index(text)], ""),))
+            continue
+        names.append(text)
+        spans.append(expr.span)
+    return tuple(names), tuple(spans)
+
+
+def _site(expr: syntax.Expr, scope: Scope, report: Report) -> str | None:
+    """A variable's name, or `objective(name)` for noise in an objective that is minimised."""
+    inner: syntax.Expr = expr
+    form = "{}"
+    match expr:
+        case syntax.Call(function="objective", arguments=(syntax.Name() | syntax.Index() as argument,)):
+            inner, form = argument, "objective({})"
+    found = root(inner)
+    if found is None or isinstance(inner, syntax.Attribute):
+        report.error("PS0271", expr.span, "noise enters at a variable", help="give the expression a name of its own")
+        return None
+    declared = scope.get(found.id)
+    sites = scope.of("input", "intermediate", "output")
+    if declared is None:
+        near = nearest(found.id, sites)
+        report.error(
+            "PS0271",
+            expr.span,
+            f"nothing is called {found.id}",
+            help=f"did you mean {near}?" if near else f"noise can enter at {listing(sites, 'or')}" if sites else None,
+        )
+        return None
+    if declared.what in NOT_SITES:
+        report.error(
+            "PS0271",
+            expr.span,
+            f"noise at {found.id} hides nothing: {NOT_SITES[declared.what]}",
+            others=((declared.span, declared.with_article),),
+        )
+        return None
+    return form.format(found.id)
+
+
+def _families(family: syntax.NoiseFamily | None, report: Report) -> tuple[tuple[str, ...], tuple[Span, ...]]:
+    if family is None:
+        return (), ()
+    good = []
+    for name in family.names:
+        if name.id in FAMILIES:
+            good.append(name)
+            continue
+        near = nearest(name.id, FAMILIES)
+        report.error(
+            "PS0272",
+            name.span,
+            f"there is no noise family {name.id}",
+            help=f"did you mean {near}?" if near else f"these exist: {', '.join(FAMILIES)}",
+        )
+    return tuple(dict.fromkeys(name.id for name in good)), tuple(name.span for name in good)

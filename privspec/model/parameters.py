@@ -1,0 +1,349 @@
+"""Values that are public from the start: parameters, overrides, index sets, constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from privspec.core.diagnostics import Diagnostic, SpecError
+from privspec.core.spans import Source, Span
+from privspec.language import syntax
+from privspec.model.domains import Domain
+from privspec.model.evaluate import Environment, evaluate
+from privspec.model.graph import PartySet
+from privspec.model.reports import Failure, Report, nearest, suggestion
+from privspec.model.scope import Scope
+from privspec.model.values import Value, as_fraction, exact_array, show
+from privspec.model.walk import names_used
+
+PARTY_LIMIT = 2**40
+
+
+def cycles(graph: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """Each cycle found by one depth-first walk, as the names along it (no name is in two of them)."""
+    state: dict[str, int] = {}
+    for start in graph:
+        if start in state:
+            continue
+        path: list[str] = [start]
+        stack: list[Iterator[str]] = [iter(graph[start])]
+        state[start] = 1
+        while stack:
+            step = next(stack[-1], None)
+            if step is None:
+                state[path.pop()] = 2
+                stack.pop()
+            elif step in graph and step not in state:
+                state[step] = 1
+                path.append(step)
+                stack.append(iter(graph[step]))
+            elif state.get(step) == 1:
+                found = tuple(path[path.index(step) :])
+                yield found
+
+
+def topological(graph: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Names so that each comes after those it depends on (order among cycles is arbitrary)."""
+    done: dict[str, None] = {}
+    seen: set[str] = set()
+    for start in graph:
+        stack: list[tuple[str, Iterator[str]]] = []
+        if start not in seen:
+            seen.add(start)
+            stack.append((start, iter(graph[start])))
+        while stack:
+            name, rest = stack[-1]
+            step = next(rest, None)
+            if step is None:
+                done[name] = None
+                stack.pop()
+            elif step in graph and step not in seen:
+                seen.add(step)
+                stack.append((step, iter(graph[step])))
+    return tuple(done)
+
+
+def parse_override(name: str, given: object, environment: Environment) -> Value:
+    """The value of `--set name=text` (an expression), or of a Python number, list or array.
+
+    Raises: SpecError PS0251 if it is none.
+    """
+    if isinstance(given, str):
+        return _parse_text(name, given, environment)
+    try:
+        return to_value(given)
+    except (TypeError, ValueError) as error:
+        raise SpecError(Diagnostic("PS0251", f"the value given for {name} is no finite number, list or set")) from error
+
+
+def _parse_text(name: str, text: str, environment: Environment) -> Value:
+    from privspec.language.parser import parse_expression
+
+    shown = Source(f"--set {name}", text)
+    try:
+        value = evaluate(parse_expression(shown), environment)
+    except SpecError as error:
+        found = error.diagnostics[0]
+        raise SpecError(
+            Diagnostic(
+                "PS0251",
+                f"the value given for {name} cannot be read: {found.message}",
+                help=f"write a number, a list or a set, as in --set {name}=0.5",
+                source=shown,
+            )
+        ) from error
+    except Failure as error:
+        raise SpecError(
+            Diagnostic("PS0251", f"the value given for {name} has no value: {error.message}", source=shown)
+        ) from error
+    return value
+
+
+def to_value(given: object) -> Value:
+    """A Python number, string, list, set or array as a value of the language.
+
+    Raises: TypeError, ValueError if it is none or not finite.
+    """
+    if isinstance(given, set | frozenset):
+        return tuple(sorted((_member(item) for item in given), key=str))
+    if isinstance(given, list | tuple):
+        if given and all(isinstance(item, str) for item in given):
+            return tuple(given)
+        if all(isinstance(item, int | Fraction) and not isinstance(item, bool) for item in given):
+            return exact_array([Fraction(item) for item in given], (len(given),))
+        given = np.asarray(given)
+    if isinstance(given, np.ndarray):
+        if given.dtype != object:
+            array = given.astype(np.float64)
+            if not np.all(np.isfinite(array)):
+                raise ValueError("not finite")
+            return array if array.shape else Fraction(array.item())
+        return exact_array([as_fraction(item) for item in given.ravel()], given.shape)
+    if isinstance(given, float):
+        # the decimal an author would have written, as in Fraction("0.1")
+        return Fraction(repr(given)) if np.isfinite(given) else as_fraction(given)
+    return as_fraction(given)
+
+
+def _member(item: object) -> str | Fraction:
+    return item if isinstance(item, str) else as_fraction(item)
+
+
+def read_parameters(
+    spec: syntax.Spec,
+    scope: Scope,
+    environment: Environment,
+    overrides: Mapping[str, object],
+    report: Report,
+) -> tuple[dict[str, Value], dict[str, PartySet]]:
+    """Evaluate parameters (in any order) and the index sets, with `--set` values in place of written ones.
+
+    Returns: values by name; index sets by name. Those with errors are left out.
+    """
+    declared = {
+        name: found.node
+        for name, found in scope.of("parameter").items()
+        if isinstance(found.node, syntax.Parameter)
+    }
+    party_nodes = {
+        name: found.node for name, found in scope.of("party").items() if isinstance(found.node, syntax.Party)
+    }
+    _check_overrides(overrides, declared, scope, report)
+    values: dict[str, Value] = {}
+    parties: dict[str, PartySet] = {}
+    graph = {name: names_used(node.value) for name, node in declared.items()}
+    graph |= {name: names_used(node.domain) for name, node in party_nodes.items()}
+    for name, node in declared.items():
+        if node.target.indices:
+            graph[name] += tuple(n for n in names_used(node.target) if n in party_nodes and n not in graph[name])
+    looped: set[str] = set()
+    for cycle in cycles({name: tuple(n for n in used if n != name or name in declared) for name, used in graph.items()}):
+        looped.update(cycle)
+        first = scope[cycle[0]]
+        report.error(
+            "PS0210",
+            first.span,
+            f"{' needs '.join((*cycle, cycle[0]))}: none of them can be computed first",
+            others=tuple((scope[name].span, "part of the circle") for name in cycle[1:]),
+        )
+    for name in topological(graph):
+        if name in looped:
+            continue
+        now = replace(environment, values=values, parties={n: p.size for n, p in parties.items()}, exact_files=True)
+        try:
+            if name in party_nodes:
+                parties[name] = _party(party_nodes[name], now)
+            elif name in overrides:
+                values[name] = _indexed(declared[name], parse_override(name, overrides[name], now), parties)
+            else:
+                values[name] = _parameter(declared[name], now, parties)
+        except Failure as failure:
+            # a name that is undefined, or that failed before, has been reported where it stands
+            if not _known_problem(failure, graph[name], values, parties):
+                report.failure(failure)
+        except SpecError as error:
+            report.diagnostics.extend(error.diagnostics)
+    return values, parties
+
+
+def _known_problem(
+    failure: Failure, needs: tuple[str, ...], values: Mapping[str, Value], parties: Mapping[str, PartySet]
+) -> bool:
+    return failure.code in ("PS0261", "PS0220", "PS0205") and any(
+        name not in values and name not in parties for name in needs
+    )
+
+
+def _check_overrides(
+    overrides: Mapping[str, object], declared: Mapping[str, object], scope: Scope, report: Report
+) -> None:
+    for name in overrides:
+        if name in declared:
+            continue
+        near = nearest(name, declared)
+        found = scope.get(name)
+        if near:
+            hint = f"did you mean {near}?"
+        elif declared:
+            hint = f"the parameters are {', '.join(declared)}"
+        else:
+            hint = "this spec has no parameters"
+        what = f"{name} is {found.with_article}, not a parameter" if found else f"there is no parameter {name}"
+        report.diagnostics.append(Diagnostic("PS0250", what, help=hint, source=report.source))
+
+
+def _parameter(node: syntax.Parameter, environment: Environment, parties: Mapping[str, PartySet]) -> Value:
+    value = evaluate(node.value, _with_index(node, environment, parties))
+    return _indexed(node, value, parties)
+
+
+def _with_index(node: syntax.Parameter, environment: Environment, parties: Mapping[str, PartySet]) -> Environment:
+    """An indexed parameter is written for all its people at once: `epsilon[voter] = csv("f")` or one number."""
+    match node.target.indices:
+        case (syntax.Name(id=name, span=span),) if name in parties and name in names_used(node.value):
+            raise Failure(
+                "PS0228", span, f"give {node.target.name} as one list or file with a figure for each {name}"
+            )
+        case _:
+            return environment
+
+
+def _indexed(node: syntax.Parameter, value: Value, parties: Mapping[str, PartySet]) -> Value:
+    """Check that an indexed parameter has a figure for each person; one number stands for all."""
+    if not node.target.indices:
+        if isinstance(value, np.ndarray) and value.size == 0:
+            raise Failure("PS0224", node.value.span, f"{node.target.name} is empty")
+        return value
+    match node.target.indices[0]:
+        case syntax.Name(id=name) if name in parties:
+            size = parties[name].size
+        case _:
+            return value
+    if isinstance(value, Fraction):
+        if size > PARTY_LIMIT:
+            raise Failure("PS0225", node.span, "too many people to list")
+        return exact_array([value] * size, (size,))
+    if isinstance(value, np.ndarray) and value.size == size and max(value.shape) == size:
+        return value.reshape(size)
+    raise Failure(
+        "PS0207",
+        node.value.span,
+        f"{node.target.name} needs a figure for each of {size} {name}s",
+        label=_extent(value),
+    )
+
+
+def _extent(value: Value) -> str:
+    return " x ".join(str(n) for n in value.shape) if isinstance(value, np.ndarray) else "one value"
+
+
+def _party(node: syntax.Party, environment: Environment) -> PartySet:
+    match node.domain:
+        case syntax.RangeOf(low=low, high=high):
+            ends = []
+            for expr in (low, high):
+                value = evaluate(expr, environment)
+                if not isinstance(value, Fraction) or value.denominator != 1:
+                    raise Failure("PS0227", expr.span, "an index set has a whole number of people")
+                ends.append(value)
+            if ends[0] != 1:
+                raise Failure("PS0227", low.span, f"people are numbered from 1: write {node.name} in 1..N")
+            if ends[1] < 1:
+                raise Failure("PS0227", high.span, f"an index set has at least one person, not {show(ends[1])}")
+            if ends[1] > PARTY_LIMIT:
+                raise Failure("PS0225", high.span, f"{show(ends[1])} people are too many; at most 2^40")
+            return PartySet(node.name, int(ends[1]), node.span)
+        case _:
+            raise Failure("PS0227", node.domain.span, f"an index set is written {node.name} in 1..N")
+
+
+# --- constants ------------------------------------------------------------------------------------
+
+
+def fit_constant(name: str, value: Any, domain: Domain | None, span: Span, shown: Span | None = None) -> Value:
+    """A constant's value at the shape of its domain: a single column or row may stand for a vector.
+
+    Raises: Failure PS0253 if it has another shape, or an entry outside the domain.
+    """
+    if domain is None:
+        return value  # type: ignore[no-any-return]
+    if isinstance(value, np.ndarray) and value.shape != domain.shape and len(domain.shape) == 1:
+        if value.ndim == 2 and 1 in value.shape and value.size == domain.shape[0]:
+            value = value.reshape(domain.shape)
+    if isinstance(value, np.ndarray) and value.shape == (1,) and domain.shape == ():
+        value = as_fraction(value[0])
+    actual = value.shape if isinstance(value, np.ndarray) else ()
+    if actual != domain.shape:
+        raise Failure(
+            "PS0253",
+            shown or span,
+            f"{name} is {_shape(actual)} here, but {_shape(domain.shape)} was declared: {domain.describe()}",
+        )
+    low, high = domain.bounds
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        outside = (low is not None and bool(np.any(value < float(low)))) or (
+            high is not None and bool(np.any(value > float(high)))
+        )
+    else:
+        outside = not domain.contains(value)
+    if outside:
+        raise Failure("PS0253", shown or span, f"{name} has an entry outside {domain.describe()}")
+    return value  # type: ignore[no-any-return]
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    match shape:
+        case ():
+            return "one number"
+        case (n,):
+            return f"a vector of {n}"
+        case _:
+            return " x ".join(str(n) for n in shape)
+
+
+def given_constants(
+    constants: Mapping[str, object], scope: Scope, domains: Mapping[str, Domain], report: Report
+) -> dict[str, Value]:
+    """Values of constants given from outside (`--constant b=FILE`), checked against their domains."""
+    known = scope.of("constant")
+    values: dict[str, Value] = {}
+    for name, given in constants.items():
+        found = known.get(name)
+        if found is None:
+            hint = suggestion(name, known) or "this spec declares no such constant"
+            report.diagnostics.append(
+                Diagnostic("PS0252", f"there is no constant {name}", help=hint, source=report.source)
+            )
+            continue
+        try:
+            values[name] = fit_constant(name, to_value(given), domains.get(name), found.span)
+        except Failure as failure:
+            report.failure(failure)
+        except (TypeError, ValueError):
+            report.error("PS0253", found.span, f"the value given for {name} is not an array of finite numbers")
+    return values
+

@@ -1,0 +1,112 @@
+"""Collecting diagnostics across passes, and the nearest-name suggestion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.spans import Source, Span
+
+
+class Failure(Exception):  # noqa: N818 - a failed question, reported by the pass that asked it
+    """One thing that is wrong, raised where it is found and reported by the pass that asked."""
+
+    def __init__(
+        self, code: str, span: Span, message: str, *, label: str = "", help: str | None = None  # noqa: A002
+    ) -> None:
+        self.code, self.span, self.message, self.label, self.help = code, span, message, label, help
+        super().__init__(message)
+
+
+@dataclass(slots=True)
+class Report:
+    """The diagnostics of one file so far."""
+
+    source: Source
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    def error(
+        self,
+        code: str,
+        span: Span,
+        message: str,
+        *,
+        label: str = "",
+        others: Iterable[tuple[Span, str]] = (),
+        help: str | None = None,  # noqa: A002 - the word of the diagnostic
+        notes: tuple[str, ...] = (),
+        severity: str = "error",
+    ) -> None:
+        """Add one; `others` are further places concerned, with a word under each."""
+        labels = (Label(span, label), *(Label(place, text, primary=False) for place, text in others))
+        found = Diagnostic(code, message, labels, notes, help, severity, self.source)
+        if found not in self.diagnostics:
+            self.diagnostics.append(found)
+
+    def warn(
+        self,
+        code: str,
+        span: Span,
+        message: str,
+        *,
+        label: str = "",
+        others: Iterable[tuple[Span, str]] = (),
+        help: str | None = None,  # noqa: A002
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        """Add one that does not stop the work."""
+        self.error(
+            code, span, message, label=label, others=others, help=help, notes=notes, severity="warning"
+        )
+
+    def failure(self, failure: Failure, *, others: Iterable[tuple[Span, str]] = ()) -> None:
+        """Add what a question raised."""
+        self.error(
+            failure.code, failure.span, failure.message, label=failure.label, help=failure.help, others=others
+        )
+
+    @property
+    def failed(self) -> bool:
+        """Whether any error was found."""
+        return any(found.is_error for found in self.diagnostics)
+
+    def in_order(self) -> tuple[Diagnostic, ...]:
+        """All of them by place in the text."""
+        return tuple(sorted(self.diagnostics, key=lambda d: d.labels[0].span if d.labels else Span(0, 0)))
+
+    def raise_errors(self) -> None:
+        """Stop if there are errors.
+
+        Raises: SpecError with every diagnostic found, warnings included.
+        """
+        if self.failed:
+            raise SpecError(self.in_order())
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What does not stop the work, by place."""
+        return tuple(found for found in self.in_order() if not found.is_error)
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known name most like a word, if one is alike at all."""
+    names = sorted(set(known))
+    folded = {name.casefold(): name for name in names}
+    if word.casefold() in folded and folded[word.casefold()] != word:
+        return folded[word.casefold()]
+    close = get_close_matches(word, names, n=1, cutoff=0.6)
+    return close[0] if close else None
+
+
+def suggestion(word: str, known: Iterable[str]) -> str | None:
+    """`did you mean ...?`, or nothing."""
+    found = nearest(word, known)
+    return None if found is None else f"did you mean {found}?"
+
+
+def listing(words: Iterable[str], conjunction: str = "and") -> str:
+    """`a, b and c`."""
+    items = list(words)
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {conjunction} {items[-1]}" if items else ""

@@ -1,0 +1,92 @@
+"""Requirements as the compiler reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.model.measures import Measure
+from privspec.model.neighbours import NeighbourRelation
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """For any two worlds that are neighbours, the joint law of `outputs` satisfies the measure.
+
+    `text` is the source line without its comment; `unit_by_default` says that the line names no unit.
+    """
+
+    outputs: tuple[str, ...]
+    wrt: tuple[str, ...]
+    neighbours: NeighbourRelation
+    measure: Measure
+    observers: tuple[str, ...]
+    span: Span
+    line: int
+    text: str
+    unit_by_default: bool = False
+
+    def describe(self) -> str:
+        """In one line, with the unit and the observer spelt out."""
+        names = ", ".join(self.outputs)
+        who = " and ".join(self.observers)
+        return (
+            f"{names}: {self.measure.describe()} with respect to {', '.join(self.wrt)}, "
+            f"{self.neighbours.describe()}, seen by {who}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class IndependenceRequirement:
+    """Outputs are independent of an attribute, perhaps given another, up to a tolerance in total variation."""
+
+    subjects: tuple[str, ...]
+    of: str
+    given: str | None
+    value: syntax.Expr | None
+    tolerance: syntax.Expr | None
+    span: Span
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyTarget:
+    """`left <= right`, for every value of `variable`, perhaps with a probability."""
+
+    target: syntax.Target
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataModel:
+    """`name ~ distribution`: what is believed of an input or a computed value; used for expected loss only."""
+
+    subject: str
+    distribution: str
+    arguments: tuple[syntax.Argument, ...]
+    span: Span
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class MechanismConstraint:
+    """`E[f(z) | x] = e` or `e <= e`: the mechanism must obey it."""
+
+    relation: syntax.Relation
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssertedSensitivity:
+    """`name has l1 sensitivity at most e wrt x`: asserted by the user, never checked."""
+
+    claim: syntax.SensitivityClaim
+    subject: str
+    wrt: str
+    neighbours: NeighbourRelation
+    line: int
+    text: str

@@ -1,0 +1,335 @@
+"""Names: what is declared, twice or not at all, and whether each name that is used stands for something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.model.library import library
+from privspec.model.reports import Report, nearest
+from privspec.model.walk import Tree, children
+
+RESERVED = frozenset({"inf", "real", "E", "worst", "spec"})
+"""Words with a fixed meaning; a variable cannot have one of these names."""
+
+DOMAIN_CALLS = ("grid", "l1_ball", "l2_ball", "law", "table")
+"""Domains that are written like calls; `within = l1_ball(...)` takes one as an argument."""
+
+TRUST_WORDS = ("curator", "nobody", "secure_sum")
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What a name stands for: `what` is the word of its section ("parameter", "party", "input", ...)."""
+
+    name: str
+    what: str
+    span: Span
+    node: syntax.Parameter | syntax.Party | syntax.Component | syntax.Variable
+    index: str | None = None
+
+    @property
+    def with_article(self) -> str:
+        """For messages."""
+        word = {"party": "index set"}.get(self.what, self.what)
+        return ("an " if word[0] in "aeiou" else "a ") + word
+
+
+@dataclass(slots=True)
+class Scope:
+    """All declarations of a file; `ambiguous` names were declared twice (the first one counts)."""
+
+    declarations: dict[str, Declaration] = field(default_factory=dict)
+
+    def of(self, *kinds: str) -> Mapping[str, Declaration]:
+        """Those of some kinds."""
+        return {name: found for name, found in self.declarations.items() if found.what in kinds}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.declarations
+
+    def __getitem__(self, name: str) -> Declaration:
+        return self.declarations[name]
+
+    def get(self, name: str) -> Declaration | None:
+        """The declaration of a name, if there is one."""
+        return self.declarations.get(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name, in order of declaration."""
+        return tuple(self.declarations)
+
+
+def _index(target: syntax.Ref) -> str | None:
+    match target.indices:
+        case (syntax.Name(id=name),):
+            return name
+        case _:
+            return None
+
+
+def _declared(spec: syntax.Spec) -> Iterator[Declaration]:
+    """Every declaration: parties first, as other sections are indexed by them."""
+    for party in spec.parties:
+        yield Declaration(party.name, "party", party.span, party)
+    for parameter in spec.parameters:
+        target = parameter.target
+        yield Declaration(target.name, "parameter", target.span, parameter, _index(target))
+    for component in spec.components:
+        yield Declaration(component.name, "component", component.span, component)
+    for variable in spec.variables:
+        target = variable.target
+        yield Declaration(target.name, variable.kind.value, target.span, variable, _index(target))
+
+
+def collect(spec: syntax.Spec, report: Report) -> Scope:
+    """Every name that is declared, with complaints about those declared twice or reserved.
+
+    `alpha in (0, 1]` under background declares `choose alpha in (0, 1]` if nothing else is called alpha.
+    """
+    scope = Scope()
+    for found in _declared(spec):
+        _declare(found, scope, report)
+    for statement in spec.background:
+        match statement:
+            case syntax.Membership(left=syntax.Name(id=name), domain=domain) if name not in scope:
+                kind = syntax.VariableKind.CHOOSE
+                target = syntax.Ref(name, span=statement.left.span)
+                variable = syntax.Variable(kind, target, domain, span=statement.span)
+                _declare(Declaration(name, kind.value, target.span, variable), scope, report)
+    for found in scope.declarations.values():
+        _check_index(found, scope, report)
+    return scope
+
+
+def _declare(found: Declaration, scope: Scope, report: Report) -> None:
+    if found.name in RESERVED:
+        report.error(
+            "PS0204",
+            found.span,
+            f"{found.name} has a fixed meaning and cannot be the name of {found.with_article}",
+            help="choose another name",
+        )
+        return
+    before = scope.get(found.name)
+    if before is not None:
+        report.error(
+            "PS0202",
+            found.span,
+            f"{found.name} is declared twice",
+            label="declared again here",
+            others=((before.span, f"first declared here, as {before.with_article}"),),
+            help="give one of them another name",
+        )
+        return
+    scope.declarations[found.name] = found
+    if library().get(found.name) is not None:
+        report.warn(
+            "PS0204",
+            found.span,
+            f"{found.name} is also a function of the language",
+            label=f"{found.name}(...) still means the function",
+        )
+
+
+def _check_index(found: Declaration, scope: Scope, report: Report) -> None:
+    target = getattr(found.node, "target", None)
+    if target is None:
+        return
+    if target.attribute is not None:
+        report.error("PS0228", target.span, f"a name with a dot cannot be declared: {target.name}.{target.attribute}")
+    if not target.indices:
+        return
+    parties = scope.of("party")
+    if found.index is None or found.index not in parties:
+        word = found.index or "this"
+        near = nearest(found.index or "", parties)
+        report.error(
+            "PS0228",
+            target.indices[0].span,
+            f"{word} is not an index set; {found.name}[...] is declared over one",
+            help=f"did you mean {found.name}[{near}]?" if near else "declare it: `parties: voter in 1..N`",
+        )
+    elif len(target.indices) > 1:
+        report.error("PS0228", target.indices[1].span, f"{found.name} can be indexed by one index set only")
+
+
+# --- uses -----------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Resolver:
+    """Checks the names of one expression after another."""
+
+    scope: Scope
+    report: Report
+    reported: set[tuple[str, Span]] = field(default_factory=set)
+
+    def check(self, node: Tree, bound: Mapping[str, Span], *, only: frozenset[str] | None = None, why: str = "") -> None:
+        """Check every name below; `only` limits the kinds of declaration that make sense here, `why` says why."""
+        match node:
+            case syntax.Name():
+                self._name(node, bound, only, why)
+            case syntax.SetOf():
+                # a bare word in braces is a symbol unless a parameter has that name
+                for item in node.items:
+                    if not isinstance(item, syntax.Name):
+                        self.check(item, bound, only=only, why=why)
+            case syntax.Comprehension():
+                self._comprehension(node, bound, only, why)
+            case syntax.Call():
+                self._call(node, bound, only, why)
+            case syntax.Attribute(base=syntax.Name() as base):
+                self._name(base, bound, None, "")
+            case syntax.Member():
+                self.check(node.domain, bound, only=only, why=why)
+            case _:
+                for child in children(node):
+                    self.check(child, bound, only=only, why=why)
+
+    def _name(self, node: syntax.Name, bound: Mapping[str, Span], only: frozenset[str] | None, why: str) -> None:
+        if node.id in bound or node.id in ("inf", "real"):
+            return
+        found = self.scope.get(node.id)
+        if found is None:
+            self._undefined(node, bound)
+        elif only is not None and found.what not in only:
+            self.report.error(
+                "PS0203",
+                node.span,
+                f"{node.id} is {found.with_article}; {why}",
+                others=((found.span, "declared here"),),
+            )
+
+    def _undefined(self, node: syntax.Name, bound: Mapping[str, Span]) -> None:
+        functions = library()
+        near = nearest(node.id, (*self.scope.names, *bound))
+        if near is None and node.id in functions:
+            message = f"{node.id} is a function; it needs arguments"
+            self.report.error("PS0203", node.span, message, help=f"it is written {functions[node.id].signature}")
+            return
+        self.report.error(
+            "PS0201",
+            node.span,
+            f"nothing is called {node.id}",
+            help=f"did you mean {near}?" if near else "declare it under `variables:` or `parameters:`",
+        )
+
+    def _comprehension(
+        self, node: syntax.Comprehension, bound: Mapping[str, Span], only: frozenset[str] | None, why: str
+    ) -> None:
+        found = self.scope.get(node.variable)
+        if node.domain is not None:
+            self.check(node.domain, bound, only=None)
+            if found is not None and found.what != "party":
+                self.report.error(
+                    "PS0204",
+                    node.span,
+                    f"{node.variable} already means {found.with_article}",
+                    label=f"used here as the variable of `for {node.variable}`",
+                    others=((found.span, "declared here"),),
+                    help="use another letter",
+                )
+        elif found is None or found.what != "party":
+            near = nearest(node.variable, self.scope.of("party"))
+            self.report.error(
+                "PS0228",
+                node.span,
+                f"{node.variable} is not an index set",
+                help=f"did you mean `for {near}`?" if near else f"say what it runs through: for {node.variable} in 1..n",
+            )
+        self.check(node.body, {**bound, node.variable: node.span}, only=only, why=why)
+
+    def _call(
+        self, node: syntax.Call, bound: Mapping[str, Span], only: frozenset[str] | None, why: str
+    ) -> None:
+        known = (*library(), "csv", "npy", *DOMAIN_CALLS)
+        if node.function not in known:
+            near = nearest(node.function, known)
+            place = self.scope.get(node.function)
+            if place is not None:
+                hint = f"{node.function} is {place.with_article}; its entries are written {node.function}[i]"
+            else:
+                hint = f"did you mean {near}?" if near else "`privspec explain-error PS0205` lists the functions"
+            self.report.error("PS0205", node.span, f"there is no function {node.function}", help=hint)
+        for argument in node.arguments:
+            inner = argument.value if isinstance(argument, syntax.Keyword) else argument
+            self.check(inner, bound, only=only, why=why)
+
+
+PUBLIC = frozenset({"parameter"})
+
+
+def resolve(spec: syntax.Spec, scope: Scope, report: Report) -> None:
+    """Check every name that is used in expressions and domains; requirements and options have passes of their own."""
+    resolver = Resolver(scope, report)
+    why_parameter = "a parameter is computed from other parameters only"
+    why_domain = "domains and sizes are public: only parameters can stand here"
+    for parameter in spec.parameters:
+        resolver.check(parameter.value, _bound(parameter.target, scope), only=PUBLIC, why=why_parameter)
+    for party in spec.parties:
+        resolver.check(party.domain, {}, only=PUBLIC, why=why_domain)
+    for variable in spec.variables:
+        if variable.domain is not None:
+            resolver.check(variable.domain, {}, only=PUBLIC, why=why_domain)
+        if variable.value is not None:
+            resolver.check(variable.value, _bound(variable.target, scope))
+    for statement in spec.background:
+        match statement:
+            case syntax.Relation(op="~"):
+                bound = _index_of(statement.left, scope)
+                resolver.check(statement.left, bound)
+                _distribution(statement.right, resolver, bound)
+            case syntax.Relation():
+                bound = _index_of(statement.left, scope)
+                resolver.check(statement.left, bound)
+                resolver.check(statement.right, bound)
+            case syntax.Membership():
+                resolver.check(statement.left, {})
+                resolver.check(statement.domain, {}, only=PUBLIC, why=why_domain)
+            case syntax.SensitivityClaim():
+                resolver.check(statement.subject, _index_of(statement.subject, scope))
+                resolver.check(statement.amount, {})
+    if spec.loss is not None:
+        resolver.check(spec.loss, {})
+    for target in spec.accuracy:
+        _target(target, scope, resolver)
+
+
+def _distribution(expr: syntax.Expr, resolver: Resolver, bound: Mapping[str, Span]) -> None:
+    """The arguments of a distribution; its name is the model pass's business."""
+    if isinstance(expr, syntax.Call):
+        for argument in expr.arguments:
+            inner = argument.value if isinstance(argument, syntax.Keyword) else argument
+            resolver.check(inner, bound)
+
+
+def _target(target: syntax.Target, scope: Scope, resolver: Resolver) -> None:
+    bound: dict[str, Span] = {}
+    if target.variable is not None:
+        bound[target.variable] = target.span
+        body = syntax.Comprehension(target.left, target.variable, target.domain, span=target.span)
+        resolver.check(body, {})
+    else:
+        resolver.check(target.left, {})
+    resolver.check(target.right, bound)
+    if target.probability is not None:
+        resolver.check(target.probability, bound)
+
+
+def _bound(target: syntax.Ref, scope: Scope) -> dict[str, Span]:
+    """The index of a declaration, in force on its line."""
+    name = _index(target)
+    return {name: target.span} if name is not None and name in scope.of("party") else {}
+
+
+def _index_of(expr: syntax.Expr, scope: Scope) -> dict[str, Span]:
+    """The index on the left of a statement, in force on its line."""
+    match expr:
+        case syntax.Index(indices=(syntax.Name(id=name),)) if name in scope.of("party"):
+            return {name: expr.span}
+        case _:
+            return {}

@@ -1,0 +1,494 @@
+"""Shapes and kinds of values: every expression gets a type, or one error that shows both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.model.domain_rules import read_domain
+from privspec.model.domains import Domain
+from privspec.model.evaluate import Environment, bind_call, evaluate, read_file, value_type
+from privspec.model.library import Argument, Arguments
+from privspec.model.reports import Failure, Report, nearest
+from privspec.model.scope import DOMAIN_CALLS
+from privspec.model.types import (
+    NUMBER,
+    TEXT,
+    UNKNOWN,
+    Anything,
+    Laws,
+    Numbers,
+    Sets,
+    Symbols,
+    Texts,
+    Type,
+)
+from privspec.model.values import Value, show
+from privspec.model.walk import names_used
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What a comprehension variable or an index stands for: its type, its index set, its range if known."""
+
+    type: Type = NUMBER
+    party: str | None = None
+    low: int | None = None
+    high: int | None = None
+
+
+Bindings = Mapping[str, Binding]
+
+
+@dataclass(slots=True)
+class Typer:
+    """Types of the expressions of one file; complaints go to the report, and a wrong part has type UNKNOWN."""
+
+    report: Report
+    environment: Environment
+    types: dict[str, Type] = field(default_factory=dict)
+    places: dict[str, Span] = field(default_factory=dict)
+    indexed: dict[str, str] = field(default_factory=dict)
+    attributes: dict[tuple[str, str], Type] = field(default_factory=dict)
+    components: frozenset[str] = frozenset()
+    domains: dict[str, Domain] = field(default_factory=dict)
+
+    # -- entry points
+
+    def type_of(self, expr: syntax.Expr, bound: Bindings | None = None) -> Type:
+        """The type of an expression; UNKNOWN after a complaint."""
+        try:
+            return self._type(expr, bound or {})
+        except Failure as failure:
+            self.report.failure(failure)
+            return UNKNOWN
+
+    def _type(self, expr: syntax.Expr, bound: Bindings) -> Type:
+        match expr:
+            case syntax.Number():
+                return NUMBER
+            case syntax.String():
+                return TEXT
+            case syntax.Name():
+                return self._name(expr, bound)
+            case syntax.Vector() | syntax.TupleOf():
+                return self._vector(expr, bound)
+            case syntax.SetOf():
+                return self._set(expr)
+            case syntax.Negate():
+                return self._numeric(expr.operand, bound)
+            case syntax.Binary(op="@"):
+                return self._product(expr, bound)
+            case syntax.Binary():
+                return self._entrywise(expr, bound)
+            case syntax.Transpose():
+                return self._transpose(expr, bound)
+            case syntax.Index():
+                return self._index(expr, bound)
+            case syntax.Attribute():
+                return self._attribute(expr, bound)
+            case syntax.Norm():
+                inner = self._numeric(expr.operand, bound)
+                return NUMBER if inner.known else UNKNOWN
+            case syntax.Absolute():
+                return self._numeric(expr.operand, bound)
+            case syntax.Over():
+                if expr.given is not None:
+                    self.type_of(expr.given, bound)
+                return self._numeric(expr.body, bound)
+            case syntax.Call():
+                return self._call(expr, bound)
+
+    # -- names
+
+    def _name(self, expr: syntax.Name, bound: Bindings) -> Type:
+        if expr.id in bound:
+            return bound[expr.id].type
+        if expr.id in self.types:
+            return self.types[expr.id]
+        if expr.id in self.environment.values:
+            return value_type(self.environment.values[expr.id])
+        if expr.id in self.environment.parties:
+            raise Failure(
+                "PS0203",
+                expr.span,
+                f"{expr.id} is an index set, not a value",
+                help=f"write `for {expr.id}` inside sum(...) or mean(...), or define name[{expr.id}] = ...",
+            )
+        if expr.id in self.components:
+            raise Failure(
+                "PS0203", expr.span, f"{expr.id} is another spec", help=f"write {expr.id}.O for its output O"
+            )
+        return UNKNOWN  # undefined: the pass for names has said so
+
+    def _numeric(self, expr: syntax.Expr, bound: Bindings) -> Type:
+        """The type of an expression that must be made of numbers; a law stands for one draw from it."""
+        found = self.type_of(expr, bound)
+        if isinstance(found.element, Laws):
+            return NUMBER if found.element.over is None else found.element.over.type
+        if not found.numeric:
+            raise Failure(
+                "PS0208",
+                expr.span,
+                f"numbers are wanted here, and this is {found.describe()}",
+                help="compare words with mismatch(a, b) or total_variation(a, b)"
+                if isinstance(found.element, Symbols)
+                else None,
+            )
+        return found
+
+    # -- building
+
+    def _vector(self, expr: syntax.Vector | syntax.TupleOf, bound: Bindings) -> Type:
+        items = [self._numeric(item, bound) for item in expr.items]
+        if any(not item.known for item in items):
+            return UNKNOWN
+        for item, written in zip(items, expr.items, strict=True):
+            if item.shape != items[0].shape:
+                raise_two(
+                    self,
+                    "PS0207",
+                    written,
+                    expr.items[0],
+                    item,
+                    items[0],
+                    "the parts of a list must have one shape",
+                )
+        return Type((len(items), *items[0].shape))
+
+    def _set(self, expr: syntax.SetOf) -> Type:
+        try:
+            value = evaluate(expr, self.environment)
+        except Failure:
+            return Type((), Sets())
+        return value_type(value)
+
+    # -- arithmetic
+
+    def _entrywise(self, expr: syntax.Binary, bound: Bindings) -> Type:
+        left, right = self._numeric(expr.left, bound), self._numeric(expr.right, bound)
+        if not left.known or not right.known:
+            return UNKNOWN
+        if expr.op == "/":
+            self._check_divisor(expr.right)
+        if left.shape == right.shape or not right.shape:
+            return left
+        if not left.shape:
+            return right
+        self._misfit(expr, left, right, bound)
+        return UNKNOWN
+
+    def _check_divisor(self, expr: syntax.Expr) -> None:
+        value = self.public(expr)
+        if value is not None and isinstance(value, Fraction) and value == 0:
+            raise Failure("PS0260", expr.span, "division by zero")
+
+    def _product(self, expr: syntax.Binary, bound: Bindings) -> Type:
+        left, right = self._numeric(expr.left, bound), self._numeric(expr.right, bound)
+        if not left.known or not right.known:
+            return UNKNOWN
+        if not left.shape or not right.shape:
+            one, other = (expr.left, expr.right) if not left.shape else (expr.right, expr.left)
+            raise Failure(
+                "PS0207",
+                one.span,
+                "@ multiplies matrices and vectors, and this is one number",
+                help="write * to multiply by a number",
+            )
+        inner = product_shape(left.shape, right.shape)
+        if inner is not None:
+            return Type(inner)
+        self._misfit_product(expr, left, right)
+        return UNKNOWN
+
+    def _misfit_product(self, expr: syntax.Binary, left: Type, right: Type) -> None:
+        help_text = None
+        for text, shape_left, shape_right in self._transposed(expr, left, right):
+            if product_shape(shape_left, shape_right) is not None:
+                help_text = f"did you mean {text}?" + (
+                    " (A' is the transpose)" if "'" in text else " (' is the transpose)"
+                )
+                break
+        primary, others = self._sides(expr, left, right)
+        rows, wanted = right.shape[-2] if len(right.shape) > 1 else right.shape[0], left.shape[-1]
+        self.report.error(
+            "PS0207",
+            primary,
+            f"{left.describe()} cannot multiply {right.describe()}: {wanted} columns here, {rows} rows there",
+            label=f"{left.describe()} times {right.describe()}",
+            others=others,
+            help=help_text,
+        )
+
+    def _transposed(
+        self, expr: syntax.Binary, left: Type, right: Type
+    ) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
+        """The product with one side, or both, transposed (or untransposed), as it would be written."""
+        text_left, text_right = self._text(expr.left), self._text(expr.right)
+        flipped_left, flipped_right = left.shape[::-1], right.shape[::-1]
+        other_left = self._flip(expr.left, text_left)
+        other_right = self._flip(expr.right, text_right)
+        return [
+            (f"{other_left} @ {text_right}", flipped_left, right.shape),
+            (f"{text_left} @ {other_right}", left.shape, flipped_right),
+            (f"{other_left} @ {other_right}", flipped_left, flipped_right),
+            (f"{text_right} @ {text_left}", right.shape, left.shape),
+        ]
+
+    def _flip(self, expr: syntax.Expr, text: str) -> str:
+        if isinstance(expr, syntax.Transpose):
+            return self._text(expr.operand)
+        simple = isinstance(expr, syntax.Name | syntax.Call | syntax.Index | syntax.Attribute)
+        return f"{text}'" if simple else f"({text})'"
+
+    def _text(self, expr: syntax.Expr) -> str:
+        return self.report.source.slice(expr.span).strip() or "..."
+
+    def _misfit(self, expr: syntax.Binary, left: Type, right: Type, bound: Bindings) -> None:
+        word = {"+": "added to", "-": "subtracted from", "*": "multiplied with", "/": "divided by"}.get(
+            expr.op, "combined with"
+        )
+        one, other = (right, left) if expr.op == "-" else (left, right)
+        help_text = None
+        if expr.op == "*" and product_shape(left.shape, right.shape) is not None:
+            help_text = "* acts entry by entry; @ is the matrix product"
+        elif left.shape == right.shape[::-1]:
+            help_text = f"did you mean {self._flip(expr.right, self._text(expr.right))}? (' is the transpose)"
+        else:
+            help_text = self._deeper_help(expr, left, right, bound)
+        primary, others = self._sides(expr, left, right)
+        self.report.error(
+            "PS0207",
+            primary,
+            f"{one.describe()} cannot be {word} {other.describe()}",
+            label="shapes differ",
+            others=others,
+            help=help_text,
+        )
+
+    def _deeper_help(self, expr: syntax.Binary, left: Type, right: Type, bound: Bindings) -> str | None:
+        """`A' @ x + b` with b of the other extent: offer the product without its transpose."""
+        for side, wanted in ((expr.left, right.shape), (expr.right, left.shape)):
+            if isinstance(side, syntax.Binary) and side.op == "@":
+                quiet = replace_report(self)
+                inner_left, inner_right = quiet.type_of(side.left, bound), quiet.type_of(side.right, bound)
+                for text, a, b in self._transposed(side, inner_left, inner_right):
+                    if product_shape(a, b) == wanted:
+                        return f"did you mean {text}? (' is the transpose)"
+        return None
+
+    def _sides(self, expr: syntax.Binary, left: Type, right: Type) -> tuple[Span, list[tuple[Span, str]]]:
+        """The operator's place as primary, and where each named side got its shape."""
+        others = []
+        for side, kind in ((expr.left, left), (expr.right, right)):
+            inner = side.operand if isinstance(side, syntax.Transpose) else side
+            if isinstance(inner, syntax.Name) and inner.id in self.places:
+                shape = self.types.get(inner.id, kind)
+                others.append((self.places[inner.id], shape.describe()))
+            else:
+                others.append((side.span, kind.describe()))
+        return expr.span, others
+
+    def _transpose(self, expr: syntax.Transpose, bound: Bindings) -> Type:
+        inner = self._numeric(expr.operand, bound)
+        if len(inner.shape) > 2:
+            raise Failure("PS0207", expr.span, f"{inner.describe()} has no transpose")
+        return Type(inner.shape[::-1]) if inner.known else UNKNOWN
+
+    # -- entries
+
+    def _index(self, expr: syntax.Index, bound: Bindings) -> Type:
+        base = self.type_of(expr.base, bound)
+        if not base.known:
+            return UNKNOWN
+        if len(expr.indices) > len(base.shape):
+            what = f"{base.describe()} takes {len(base.shape)}" if base.shape else f"{base.describe()} has no entries"
+            raise Failure("PS0209", expr.span, f"{len(expr.indices)} indices here; {what}")
+        for axis, item in enumerate(expr.indices):
+            self._check_place(expr, item, axis, base, bound)
+        return base.with_shape(base.shape[len(expr.indices) :])
+
+    def _check_place(self, expr: syntax.Index, item: syntax.Expr, axis: int, base: Type, bound: Bindings) -> None:
+        name = expr.base.id if isinstance(expr.base, syntax.Name) else None
+        party = self.indexed.get(name or "") if axis == 0 else None
+        extent = base.shape[axis]
+        if isinstance(item, syntax.Name) and item.id in self.environment.parties and item.id not in bound:
+            raise Failure(
+                "PS0228",
+                item.span,
+                f"{item.id} stands for nobody in particular here",
+                help=f"write {name or 'it'} alone for all of them, or `for {item.id}` inside sum(...) or mean(...)",
+            )
+        if isinstance(item, syntax.Name) and item.id in bound:
+            binding = bound[item.id]
+            if party is not None and binding.party is not None and binding.party != party:
+                raise Failure("PS0228", item.span, f"{name} is indexed by {party}, not by {binding.party}")
+            if binding.high is not None and binding.high > extent:
+                raise Failure(
+                    "PS0209", item.span, f"{item.id} runs to {binding.high}, but there are {extent} entries"
+                )
+            if binding.low is not None and binding.low < 1:
+                raise Failure("PS0209", item.span, f"{item.id} starts at {binding.low}; entries are counted from 1")
+            return
+        kind = self._numeric(item, bound)
+        if kind.shape:
+            raise Failure("PS0209", item.span, f"an index is one number, not {kind.describe()}")
+        value = self.public(item)
+        if isinstance(value, Fraction) and (value.denominator != 1 or not 1 <= value <= extent):
+            raise Failure(
+                "PS0209",
+                item.span,
+                f"there is no entry {show(value)}",
+                label=f"entries are counted from 1 to {extent}",
+            )
+
+    def _attribute(self, expr: syntax.Attribute, bound: Bindings) -> Type:
+        match expr.base:
+            case syntax.Name(id=name) | syntax.Index(base=syntax.Name(id=name)):
+                found = self.attributes.get((name, expr.name))
+            case _:
+                name, found = "this", None
+        if found is None:
+            known = [attribute for owner, attribute in self.attributes if owner == name]
+            near = nearest(expr.name, known)
+            if (name, "*") in self.attributes:
+                return UNKNOWN
+            raise Failure(
+                "PS0229",
+                expr.span,
+                f"{name} has no {expr.name}",
+                help=f"did you mean {name}.{near}?" if near else f"it has {', '.join(known)}" if known else None,
+            )
+        if isinstance(expr.base, syntax.Index):
+            self.type_of(expr.base, bound)
+            return found.with_shape(found.shape[len(expr.base.indices) :])
+        return found
+
+    # -- calls
+
+    def _call(self, expr: syntax.Call, bound: Bindings) -> Type:
+        if expr.function in ("csv", "npy"):
+            return value_type(read_file(expr, self.environment))
+        found = self.bind(expr, bound)
+        return UNKNOWN if found is None else found
+
+    def bind(self, expr: syntax.Call, bound: Bindings) -> Type | None:
+        """The type of a library call, None if a part of it is unknown."""
+        arguments = self.arguments(expr, bound)
+        everything = (*arguments.positional, *arguments.keywords.values())
+        if any(isinstance(argument.type.element, Anything) for argument in everything):
+            return None
+        return bind_call(expr, arguments).type
+
+    def arguments(self, expr: syntax.Call, bound: Bindings) -> Arguments:
+        """The arguments of a call with their types, and their values where they are public."""
+        positional = tuple(
+            self._argument(item, bound) for item in expr.arguments if not isinstance(item, syntax.Keyword)
+        )
+        keywords = {
+            item.name: self._argument(item.value, bound)
+            for item in expr.arguments
+            if isinstance(item, syntax.Keyword)
+        }
+        return Arguments(positional, keywords)
+
+    def _argument(self, item: syntax.Argument, bound: Bindings) -> Argument:
+        match item:
+            case syntax.Comprehension():
+                return self._comprehension(item, bound)
+            case syntax.RangeOf() | syntax.Member():
+                raise Failure("PS0206", item.span, "this belongs to a domain, not to a function")
+            case syntax.Keyword():
+                return self._argument(item.value, bound)
+            case syntax.Call(function=function) if function in DOMAIN_CALLS:
+                domain = read_domain(item, self.environment)
+                return Argument(domain.type, None, domain, item.span)
+            case _:
+                found = self.type_of(item, bound)
+                domain_here = self.domains.get(item.id) if isinstance(item, syntax.Name) else None
+                if isinstance(found.element, Laws):
+                    found = NUMBER if found.element.over is None else found.element.over.type
+                return Argument(found, self.public(item), domain_here, item.span)
+
+    def _comprehension(self, item: syntax.Comprehension, bound: Bindings) -> Argument:
+        binding, extent = self.running(item.variable, item.domain, item.span)
+        body = self.type_of(item.body, {**bound, item.variable: binding})
+        if not body.known or extent is None:
+            return Argument(UNKNOWN, None, None, item.span, iterated=True)
+        return Argument(body.with_shape((extent, *body.shape)), None, None, item.span, iterated=True)
+
+    def running(self, variable: str, domain: syntax.Domain | None, span: Span) -> tuple[Binding, int | None]:
+        """What `for variable in domain` runs through, and over how many."""
+        if domain is None or (isinstance(domain, syntax.Name) and domain.id in self.environment.parties):
+            party = variable if domain is None else self.report.source.slice(domain.span) or variable
+            if isinstance(domain, syntax.Name):
+                party = domain.id
+            size = self.environment.parties.get(party)
+            return Binding(NUMBER, party, 1, size), size
+        try:
+            read = read_domain(domain, self.environment)
+        except Failure as failure:
+            if failure.code != "PS0261":
+                self.report.failure(failure)
+            return Binding(UNKNOWN), None
+        if read.size is None or read.shape:
+            raise Failure("PS0228", span, f"{variable} must run through a range lo..hi, a set or an index set")
+        low, high = read.bounds
+        whole = low is not None and high is not None and low.denominator == high.denominator == 1
+        if not whole or low is None or high is None:
+            return Binding(read.type), read.size
+        return Binding(read.type, None, int(low), int(high)), read.size
+
+    # -- public values
+
+    def public(self, expr: syntax.Expr) -> Value | None:
+        """The value of an expression made of literals and parameters only; None for all others."""
+        values = self.environment.values
+        if isinstance(expr, syntax.Call) and expr.function in ("csv", "npy"):
+            return None
+        for name in names_used(expr):
+            held = values.get(name)
+            if held is None and not isinstance(expr, syntax.SetOf):
+                return None
+            if isinstance(held, np.ndarray) and held.size > 4096:
+                return None
+        try:
+            return evaluate(expr, self.environment)
+        except Failure:
+            return None
+
+
+def product_shape(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The shape of a matrix product of vectors and matrices, None if they do not fit."""
+    if not 1 <= len(left) <= 2 or not 1 <= len(right) <= 2:
+        return None
+    if left[-1] != right[0]:
+        return None
+    return left[:-1] + right[1:]
+
+
+def replace_report(typer: Typer) -> Typer:
+    """The same typer with its complaints thrown away."""
+    return replace(typer, report=Report(typer.report.source))
+
+
+def raise_two(
+    typer: Typer, code: str, here: syntax.Expr, there: syntax.Expr, one: Type, other: Type, message: str
+) -> None:
+    """Complain about two places of different types."""
+    typer.report.error(code, here.span, message, label=one.describe(), others=((there.span, other.describe()),))
+
+
+def plain(kind: Type) -> bool:
+    """Whether it is one number, or unknown."""
+    return not kind.known or (isinstance(kind.element, Numbers) and not kind.shape)
+
+
+def is_text(kind: Type) -> bool:
+    """Whether it is a quoted string."""
+    return isinstance(kind.element, Texts)
