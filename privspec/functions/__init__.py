@@ -10,12 +10,23 @@ from privspec.model.library import Function
 HOMES: dict[str, str] = {
     **dict.fromkeys(
         (
-            "prefix_sums", "suffix_sums", "range_sums", "total", "differences",
-            "identity", "ones", "zeros", "prefix_matrix", "range_matrix", "diagonal",
+            "prefix_sums",
+            "suffix_sums",
+            "range_sums",
+            "total",
+            "differences",
+            "identity",
+            "ones",
+            "zeros",
+            "prefix_matrix",
+            "range_matrix",
+            "diagonal",
         ),
         "linear",
     ),
-    **dict.fromkeys(("mean", "sum", "max", "min", "variance", "histogram", "marginals", "count"), "statistics"),
+    **dict.fromkeys(
+        ("mean", "sum", "max", "min", "variance", "histogram", "marginals", "count"), "statistics"
+    ),
     **dict.fromkeys(("mismatch", "total_variation", "angle", "disagreement", "cost"), "comparison"),
     **dict.fromkeys(("sqrt", "exp", "log", "abs", "floor", "ceil", "sign"), "elementary"),
     **dict.fromkeys(("probit_mle",), "preference"),

@@ -28,7 +28,9 @@ def numbers(arguments: Arguments, position: int, function: str) -> Type:
     """
     kind = arguments[position].type
     if not isinstance(kind.element, Numbers | Anything):
-        raise FunctionError(f"{function} takes numbers, and this is {kind.describe()}", position, code="PS0208")
+        raise FunctionError(
+            f"{function} takes numbers, and this is {kind.describe()}", position, code="PS0208"
+        )
     return kind
 
 

@@ -6,4 +6,13 @@ from privspec.model.graph import GraphNode, InputBlock, Model
 from privspec.model.requirements import Requirement
 from privspec.model.targets import target
 
-__all__ = ["Environment", "GraphNode", "InputBlock", "Model", "Requirement", "evaluate", "load_model", "target"]
+__all__ = [
+    "Environment",
+    "GraphNode",
+    "InputBlock",
+    "Model",
+    "Requirement",
+    "evaluate",
+    "load_model",
+    "target",
+]

@@ -53,9 +53,7 @@ def load_model(
     """
     from privspec.language.parser import parse
 
-    return build(
-        parse(source), source, parameters=parameters, constants=constants, base=base, files=files
-    )
+    return build(parse(source), source, parameters=parameters, constants=constants, base=base, files=files)
 
 
 def build(
@@ -87,7 +85,11 @@ class _Builder:
     ) -> None:
         self.spec, self.source, self.base, self.trust, self.open_files = spec, source, base, trust, open_files
         self.report = Report(source)
-        held = None if files is None else {key: np.asarray(value, dtype=np.float64) for key, value in files.items()}
+        held = (
+            None
+            if files is None
+            else {key: np.asarray(value, dtype=np.float64) for key, value in files.items()}
+        )
         self.environment = Environment(files=Reader(base, held))
         self.read_files: dict[str, Any] = {}
 
@@ -118,7 +120,9 @@ class _Builder:
         requirements = tuple(r for r in map(reader.requirement, spec.privacy) if r is not None)
         fairness = self._fairness(reader, nodes)
         constraints = tuple(
-            c for c in (losses.constraint(r, self._bindings(r.left, scope)) for r in definitions.constraints) if c
+            c
+            for c in (losses.constraint(r, self._bindings(r.left, scope)) for r in definitions.constraints)
+            if c
         )
         asserted = tuple(c for c in (losses.claim(claim, reader) for claim in definitions.claims) if c)
         if spec.loss is not None:
@@ -173,10 +177,15 @@ class _Builder:
         components = scope.of("component")
         if not scope.of("input") and not components:
             self.report.error(
-                "PS0219", start, "this spec has no input", help="add `input x in [0, 1]^64` under `variables:`"
+                "PS0219",
+                start,
+                "this spec has no input",
+                help="add `input x in [0, 1]^64` under `variables:`",
             )
         if not scope.of("output") and not components:
-            self.report.error("PS0219", start, "this spec has no output", help="add `output O` under `variables:`")
+            self.report.error(
+                "PS0219", start, "this spec has no output", help="add `output O` under `variables:`"
+            )
         if not self.spec.privacy and not self.spec.fairness:
             self.report.error(
                 "PS0219",
@@ -216,11 +225,17 @@ class _Builder:
             parameters=parameters,
             base=path.parent,
             trust=trust,
-            open_files=self.open_files | {path.resolve()} | ({Path(self.source.name).resolve()} if self.base else set()),
+            open_files=self.open_files
+            | {path.resolve()}
+            | ({Path(self.source.name).resolve()} if self.base else set()),
         )
 
     def _constants(
-        self, scope: Scope, definitions: Definitions, domains: Mapping[str, Domain], given: Mapping[str, object]
+        self,
+        scope: Scope,
+        definitions: Definitions,
+        domains: Mapping[str, Domain],
+        given: Mapping[str, object],
     ) -> dict[str, Value]:
         """Values of constants, and of the files that any expression names."""
         values = given_constants(given, scope, domains, self.report)
@@ -374,7 +389,9 @@ class _Builder:
                 except Failure:
                     return
 
-    def _check_declared(self, name: str, expr: syntax.Expr, found: Type, domain: Domain, scope: Scope) -> None:
+    def _check_declared(
+        self, name: str, expr: syntax.Expr, found: Type, domain: Domain, scope: Scope
+    ) -> None:
         if not found.known:
             return
         same_kind = type(found.element) is type(domain.type.element) or isinstance(domain.type.element, Laws)
@@ -399,7 +416,12 @@ class _Builder:
         for name, found in scope.of(*VARIABLES).items():
             definition = definitions.of.get(name)
             kind = typer.types.get(name, UNKNOWN)
-            if not kind.known and found.what == "output" and name not in definitions.circular and not self.report.failed:
+            if (
+                not kind.known
+                and found.what == "output"
+                and name not in definitions.circular
+                and not self.report.failed
+            ):
                 self.report.error(
                     "PS0213",
                     found.span,

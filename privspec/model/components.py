@@ -114,9 +114,11 @@ def _trust(keyword: syntax.Keyword | None, scope: Scope, report: Report) -> str 
         case syntax.Name(id=name) if name in scope.of("choose", "parameter"):
             return None
         case _:
-            near = nearest(keyword.value.id, (*TRUST_WORDS, *scope.of("choose"))) if isinstance(
-                keyword.value, syntax.Name
-            ) else None
+            near = (
+                nearest(keyword.value.id, (*TRUST_WORDS, *scope.of("choose")))
+                if isinstance(keyword.value, syntax.Name)
+                else None
+            )
             report.error(
                 "PS0270",
                 keyword.value.span,

@@ -192,7 +192,9 @@ def arithmetic(op: str, left: Value, right: Value, span: Span) -> Value:
     a, b = _numbers(left, span), _numbers(right, span)
     if op != "@" and a.shape and b.shape and a.shape != b.shape:
         raise Failure("PS0207", span, f"shapes {a.shape} and {b.shape} do not fit")
-    exact = a.dtype == object and b.dtype == object and op in "+-*" and max(a.size, b.size) <= ENUMERATION_LIMIT
+    exact = (
+        a.dtype == object and b.dtype == object and op in "+-*" and max(a.size, b.size) <= ENUMERATION_LIMIT
+    )
     if not exact:
         a, b = floats(a, span), floats(b, span)
     try:
@@ -271,7 +273,11 @@ def places(argument: syntax.Comprehension, environment: Environment) -> Iterator
         return (Fraction(i) for i in range(1, size + 1))
     if isinstance(domain, syntax.RangeOf):
         low, high = evaluate(domain.low, environment), evaluate(domain.high, environment)
-        if isinstance(low, Fraction) and isinstance(high, Fraction) and low.denominator == high.denominator == 1:
+        if (
+            isinstance(low, Fraction)
+            and isinstance(high, Fraction)
+            and low.denominator == high.denominator == 1
+        ):
             if high - low > ENUMERATION_LIMIT:
                 raise Failure("PS0225", domain.span, "too many terms to compute")
             return (Fraction(i) for i in range(int(low), int(high) + 1))
@@ -337,7 +343,9 @@ def bind_call(expr: syntax.Call, arguments: Arguments) -> Bound:
             span = arguments[error.argument].span
         elif isinstance(error.argument, str) and error.argument in arguments.keywords:
             span = arguments.keywords[error.argument].span
-        raise Failure(error.code, span, error.message, help=error.help or f"it is written {function.signature}") from error
+        raise Failure(
+            error.code, span, error.message, help=error.help or f"it is written {function.signature}"
+        ) from error
 
 
 def _call(expr: syntax.Call, environment: Environment) -> Value:
@@ -376,7 +384,9 @@ def read_file(expr: syntax.Call, environment: Environment) -> NDArray[Any]:
         case (syntax.String(value=name),):
             return environment.files.read(expr.function, name, expr.span, exact=environment.exact_files)
         case _:
-            raise Failure("PS0206", expr.span, f'{expr.function} takes one file name: {expr.function}("file")')
+            raise Failure(
+                "PS0206", expr.span, f'{expr.function} takes one file name: {expr.function}("file")'
+            )
 
 
 # --- evaluating a model ---------------------------------------------------------------------------

@@ -81,7 +81,9 @@ class LossReader:
             case syntax.Call(function=name, arguments=arguments):
                 pass
             case _:
-                self.report.error("PS0404", statement.right.span, "a distribution is wanted here, as in normal(0, 1)")
+                self.report.error(
+                    "PS0404", statement.right.span, "a distribution is wanted here, as in normal(0, 1)"
+                )
                 return
         if name not in DISTRIBUTIONS:
             near = nearest(name, DISTRIBUTIONS)
@@ -150,7 +152,9 @@ class LossReader:
         values = [self.typer.public(a) for a in arguments if not isinstance(a, _SPECIAL)]
         if len(own) != 2:
             self.report.error(
-                "PS0406", statement.span, f"thurstone_mosteller draws n pairs of d features; {subject} has another shape"
+                "PS0406",
+                statement.span,
+                f"thurstone_mosteller draws n pairs of d features; {subject} has another shape",
             )
             self.typer.attributes[subject, "*"] = Type()
             return
@@ -204,11 +208,15 @@ class LossReader:
         subject = root(claim.subject)
         declared = None if subject is None else self.scope.get(subject.id)
         if subject is None or declared is None or declared.what not in ("intermediate", "output"):
-            self.report.error("PS0410", claim.subject.span, "a sensitivity is asserted of an intermediate or output")
+            self.report.error(
+                "PS0410", claim.subject.span, "a sensitivity is asserted of an intermediate or output"
+            )
             return None
         if claim.norm not in ("l1", "l2", "linf"):
             near = nearest(claim.norm, ("l1", "l2", "linf")) or "l1, l2 or linf"
-            self.report.error("PS0410", claim.span, f"there is no {claim.norm} sensitivity", help=f"write {near}")
+            self.report.error(
+                "PS0410", claim.span, f"there is no {claim.norm} sensitivity", help=f"write {near}"
+            )
             return None
         amount = self.typer.public(claim.amount)
         if amount is not None and (not isinstance(amount, Fraction) or amount <= 0):
@@ -220,7 +228,7 @@ class LossReader:
             if extra is not None:
                 self.report.error("PS0310", extra.span, "a sensitivity takes a unit only")
         relation: NeighbourRelation | None
-        relation = reader._default(wrt) if clauses.unit is None else reader.relation(clauses.unit, wrt)
+        relation = reader.default(wrt) if clauses.unit is None else reader.relation(clauses.unit, wrt)
         if not wrt or relation is None:
             return None
         number, text = self.line(claim.span)
@@ -245,7 +253,9 @@ class LossReader:
         left, right = self.typer.type_of(target.left, bound), self.typer.type_of(target.right, bound)
         for side, kind in ((target.left, left), (target.right, right)):
             if not plain(kind):
-                self.report.error("PS0402", side.span, f"one number is wanted here, and this is {kind.describe()}")
+                self.report.error(
+                    "PS0402", side.span, f"one number is wanted here, and this is {kind.describe()}"
+                )
         if target.probability is None:
             self._averaged(target.left, "target")
         else:

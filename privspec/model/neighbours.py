@@ -199,6 +199,31 @@ class ReplacingEverything(NeighbourRelation):
 
 
 @dataclass(frozen=True, slots=True)
+class ReplacingOneOf(NeighbourRelation):
+    """One unit of one of several inputs, each with a relation of its own."""
+
+    parts: tuple[tuple[str, NeighbourRelation], ...] = ()
+
+    def describe(self) -> str:
+        """In the words of the language: "replacing one record of x or one voter of V"."""
+        words = [
+            f"{relation.describe().removeprefix('replacing ')} of {name}" for name, relation in self.parts
+        ]
+        return "replacing " + " or ".join(words)
+
+    def of(self, block: InputBlock) -> NeighbourRelation:
+        """The relation of one input."""
+        return dict(self.parts)[block.name]
+
+    def units(self, block: InputBlock) -> Sequence[Indices]:
+        """Those of the input's own relation."""
+        return self.of(block).units(block)
+
+    def _of(self, block: InputBlock, n: int, scale: Fraction) -> tuple[Differences, ...]:
+        return block.geometry.differences(block, self.of(block), n, scale)
+
+
+@dataclass(frozen=True, slots=True)
 class AddingOrRemovingEntry(ReplacingEntry):
     """One number is there or is not; one that is not counts as 0."""
 

@@ -184,7 +184,9 @@ def _sites(
         if text is None:
             continue
         if text in names:
-            report.error("PS0271", expr.span, f"{text} is named twice", others=((spans[names.index(text)], ""),))
+            report.error(
+                "PS0271", expr.span, f"{text} is named twice", others=((spans[names.index(text)], ""),)
+            )
             continue
         names.append(text)
         spans.append(expr.span)
@@ -200,7 +202,9 @@ def _site(expr: syntax.Expr, scope: Scope, report: Report) -> str | None:
             inner, form = argument, "objective({})"
     found = root(inner)
     if found is None or isinstance(inner, syntax.Attribute):
-        report.error("PS0271", expr.span, "noise enters at a variable", help="give the expression a name of its own")
+        report.error(
+            "PS0271", expr.span, "noise enters at a variable", help="give the expression a name of its own"
+        )
         return None
     declared = scope.get(found.id)
     sites = scope.of("input", "intermediate", "output")
@@ -210,7 +214,11 @@ def _site(expr: syntax.Expr, scope: Scope, report: Report) -> str | None:
             "PS0271",
             expr.span,
             f"nothing is called {found.id}",
-            help=f"did you mean {near}?" if near else f"noise can enter at {listing(sites, 'or')}" if sites else None,
+            help=f"did you mean {near}?"
+            if near
+            else f"noise can enter at {listing(sites, 'or')}"
+            if sites
+            else None,
         )
         return None
     if declared.what in NOT_SITES:

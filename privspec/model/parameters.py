@@ -77,7 +77,9 @@ def parse_override(name: str, given: object, environment: Environment) -> Value:
     try:
         return to_value(given)
     except (TypeError, ValueError) as error:
-        raise SpecError(Diagnostic("PS0251", f"the value given for {name} is no finite number, list or set")) from error
+        raise SpecError(
+            Diagnostic("PS0251", f"the value given for {name} is no finite number, list or set")
+        ) from error
 
 
 def _parse_text(name: str, text: str, environment: Environment) -> Value:
@@ -159,9 +161,13 @@ def read_parameters(
     graph |= {name: names_used(node.domain) for name, node in party_nodes.items()}
     for name, node in declared.items():
         if node.target.indices:
-            graph[name] += tuple(n for n in names_used(node.target) if n in party_nodes and n not in graph[name])
+            graph[name] += tuple(
+                n for n in names_used(node.target) if n in party_nodes and n not in graph[name]
+            )
     looped: set[str] = set()
-    for cycle in cycles({name: tuple(n for n in used if n != name or name in declared) for name, used in graph.items()}):
+    for cycle in cycles(
+        {name: tuple(n for n in used if n != name or name in declared) for name, used in graph.items()}
+    ):
         looped.update(cycle)
         first = scope[cycle[0]]
         report.error(
@@ -173,7 +179,9 @@ def read_parameters(
     for name in topological(graph):
         if name in looped:
             continue
-        now = replace(environment, values=values, parties={n: p.size for n, p in parties.items()}, exact_files=True)
+        now = replace(
+            environment, values=values, parties={n: p.size for n, p in parties.items()}, exact_files=True
+        )
         try:
             if name in party_nodes:
                 parties[name] = _party(party_nodes[name], now)
@@ -212,7 +220,9 @@ def _check_overrides(
             hint = f"the parameters are {', '.join(declared)}"
         else:
             hint = "this spec has no parameters"
-        what = f"{name} is {found.with_article}, not a parameter" if found else f"there is no parameter {name}"
+        what = (
+            f"{name} is {found.with_article}, not a parameter" if found else f"there is no parameter {name}"
+        )
         report.diagnostics.append(Diagnostic("PS0250", what, help=hint, source=report.source))
 
 
@@ -221,7 +231,9 @@ def _parameter(node: syntax.Parameter, environment: Environment, parties: Mappin
     return _indexed(node, value, parties)
 
 
-def _with_index(node: syntax.Parameter, environment: Environment, parties: Mapping[str, PartySet]) -> Environment:
+def _with_index(
+    node: syntax.Parameter, environment: Environment, parties: Mapping[str, PartySet]
+) -> Environment:
     """An indexed parameter is written for all its people at once: `epsilon[voter] = csv("f")` or one number."""
     match node.target.indices:
         case (syntax.Name(id=name, span=span),) if name in parties and name in names_used(node.value):
@@ -273,7 +285,9 @@ def _party(node: syntax.Party, environment: Environment) -> PartySet:
             if ends[0] != 1:
                 raise Failure("PS0227", low.span, f"people are numbered from 1: write {node.name} in 1..N")
             if ends[1] < 1:
-                raise Failure("PS0227", high.span, f"an index set has at least one person, not {show(ends[1])}")
+                raise Failure(
+                    "PS0227", high.span, f"an index set has at least one person, not {show(ends[1])}"
+                )
             if ends[1] > PARTY_LIMIT:
                 raise Failure("PS0225", high.span, f"{show(ends[1])} people are too many; at most 2^40")
             return PartySet(node.name, int(ends[1]), node.span)
@@ -284,7 +298,9 @@ def _party(node: syntax.Party, environment: Environment) -> PartySet:
 # --- constants ------------------------------------------------------------------------------------
 
 
-def fit_constant(name: str, value: Any, domain: Domain | None, span: Span, shown: Span | None = None) -> Value:
+def fit_constant(
+    name: str, value: Any, domain: Domain | None, span: Span, shown: Span | None = None
+) -> Value:
     """A constant's value at the shape of its domain: a single column or row may stand for a vector.
 
     Raises: Failure PS0253 if it has another shape, or an entry outside the domain.
@@ -344,6 +360,7 @@ def given_constants(
         except Failure as failure:
             report.failure(failure)
         except (TypeError, ValueError):
-            report.error("PS0253", found.span, f"the value given for {name} is not an array of finite numbers")
+            report.error(
+                "PS0253", found.span, f"the value given for {name} is not an array of finite numbers"
+            )
     return values
-

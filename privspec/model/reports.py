@@ -14,7 +14,13 @@ class Failure(Exception):  # noqa: N818 - a failed question, reported by the pas
     """One thing that is wrong, raised where it is found and reported by the pass that asked."""
 
     def __init__(
-        self, code: str, span: Span, message: str, *, label: str = "", help: str | None = None  # noqa: A002
+        self,
+        code: str,
+        span: Span,
+        message: str,
+        *,
+        label: str = "",
+        help: str | None = None,  # noqa: A002
     ) -> None:
         self.code, self.span, self.message, self.label, self.help = code, span, message, label, help
         super().__init__(message)
@@ -109,4 +115,6 @@ def suggestion(word: str, known: Iterable[str]) -> str | None:
 def listing(words: Iterable[str], conjunction: str = "and") -> str:
     """`a, b and c`."""
     items = list(words)
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {conjunction} {items[-1]}" if items else ""
+    return (
+        items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {conjunction} {items[-1]}" if items else ""
+    )

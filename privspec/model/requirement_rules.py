@@ -63,7 +63,9 @@ def _delta(value: Fraction, span: Span) -> None:
 
 def _order(value: Fraction, span: Span) -> None:
     if value <= 1:
-        raise Failure("PS0306", span, f"the order of a Renyi divergence must be above 1, and is {show(value)}")
+        raise Failure(
+            "PS0306", span, f"the order of a Renyi divergence must be above 1, and is {show(value)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,11 @@ CONSTANT = _positive("the constant")
 MEASURES: Mapping[str, MeasureRule] = {
     "DP": MeasureRule(("epsilon-DP", "(epsilon, delta)-DP"), (EPSILON, _delta), _dp, 1, kind="epsilon-DP"),
     "LDP": MeasureRule(
-        ("epsilon-LDP", "(epsilon, delta)-LDP"), (EPSILON, _delta), lambda a, _: LDP(*a), 1, kind="epsilon-LDP"
+        ("epsilon-LDP", "(epsilon, delta)-LDP"),
+        (EPSILON, _delta),
+        lambda a, _: LDP(*a),
+        1,
+        kind="epsilon-LDP",
     ),
     "zCDP": MeasureRule(("rho-zCDP",), (RHO,), lambda a, _: ZCDP(*a), kind="rho-zCDP"),
     "GDP": MeasureRule(("mu-GDP",), (MU,), lambda a, _: GDP(*a), kind="mu-GDP"),
@@ -110,7 +116,11 @@ MEASURES: Mapping[str, MeasureRule] = {
         kind="epsilon-metric-DP",
     ),
     "Lipschitz": MeasureRule(
-        ("1-Lipschitz",), (CONSTANT,), lambda a, metric: Lipschitz(a[0], metric), distance=True, kind="Lipschitz"
+        ("1-Lipschitz",),
+        (CONSTANT,),
+        lambda a, metric: Lipschitz(a[0], metric),
+        distance=True,
+        kind="Lipschitz",
     ),
 }
 
@@ -162,7 +172,9 @@ class RequirementReader:
 
     # -- names
 
-    def names(self, names: syntax.Names, kind: str, code: str, also: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    def names(
+        self, names: syntax.Names, kind: str, code: str, also: frozenset[str] = frozenset()
+    ) -> tuple[str, ...]:
         """The outputs or inputs that a line names; complaints about others."""
         known = self.scope.of(kind)
         if isinstance(names, syntax.AllOf):
@@ -212,7 +224,10 @@ class RequirementReader:
                 self.report.error("PS0228", item.span, f"{ref.name} is not indexed", help=f"write {ref.name}")
             elif not (isinstance(item, syntax.Name) and item.id == party):
                 self.report.error(
-                    "PS0228", item.span, f"{ref.name} is indexed by {party}", help=f"write {ref.name}[{party}]"
+                    "PS0228",
+                    item.span,
+                    f"{ref.name} is indexed by {party}",
+                    help=f"write {ref.name}[{party}]",
                 )
 
     # -- amounts
@@ -279,7 +294,9 @@ class RequirementReader:
         if party is not None and isinstance(value, np.ndarray) and value.ndim == 1:
             if len(value) != self.environment.parties[party]:
                 self.report.error(
-                    "PS0317", item.span, f"{len(value)} figures for {self.environment.parties[party]} {party}s"
+                    "PS0317",
+                    item.span,
+                    f"{len(value)} figures for {self.environment.parties[party]} {party}s",
                 )
                 return None
             return party, tuple(Fraction(entry) for entry in value)
@@ -336,7 +353,7 @@ class RequirementReader:
                 )
             return self._whole_report(wrt), True
         if clause is None:
-            return self._default(wrt), True
+            return self.default(wrt), True
         return self.relation(clause, wrt), False
 
     def _whole_report(self, wrt: tuple[str, ...]) -> nb.NeighbourRelation:
@@ -344,14 +361,20 @@ class RequirementReader:
         party = next(iter(parties)) if len(parties) == 1 else None
         return nb.ReplacingVoter(party=party) if party else nb.ReplacingEverything()
 
-    def _default(self, wrt: tuple[str, ...]) -> nb.NeighbourRelation:
+    def default(self, wrt: tuple[str, ...]) -> nb.NeighbourRelation:
         """One party if x is indexed, else one record if its domain is a power or table, else everything."""
-        parties = {self.party_of.get(name) for name in wrt}
-        party = next(iter(parties)) if len(parties) == 1 else None
+        each = {name: self._default_of(name) for name in wrt}
+        kinds = set(each.values())
+        if len(kinds) == 1:
+            return kinds.pop()
+        return nb.ReplacingOneOf(parts=tuple(each.items()))
+
+    def _default_of(self, name: str) -> nb.NeighbourRelation:
+        party = self.party_of.get(name)
         if party:
             return nb.ReplacingVoter(party=party)
-        blocks = [self.blocks[name] for name in wrt if name in self.blocks]
-        if any(block.layout == "cells" or block.domain is not block.base_domain for block in blocks):
+        block = self.blocks.get(name)
+        if block is not None and (block.layout == "cells" or block.domain is not block.base_domain):
             return nb.ReplacingRecord()
         return nb.ReplacingEverything()
 
@@ -364,7 +387,10 @@ class RequirementReader:
         if isinstance(unit, syntax.Everything):
             if adding:
                 self.report.error(
-                    "PS0311", clause.span, "everything cannot be added or removed", help="write `replacing everything`"
+                    "PS0311",
+                    clause.span,
+                    "everything cannot be added or removed",
+                    help="write `replacing everything`",
                 )
                 return None
             return self._fits(nb.ReplacingEverything(), unit.span, wrt)
@@ -405,7 +431,11 @@ class RequirementReader:
         near = nearest(word, (*makers, *(nb.plural(name) for name in makers), "everything"))
         if near is None and word in ("row", "rows", "line", "tuple", "element", "item"):
             near = "record"
-        if near is None and len(parties) == 1 and word in ("person", "user", "individual", "people", "users", "party"):
+        if (
+            near is None
+            and len(parties) == 1
+            and word in ("person", "user", "individual", "people", "users", "party")
+        ):
             near = next(iter(parties))
         if near is not None:
             hint = f"did you mean `one {near}`?" if near != "everything" else "did you mean `everything`?"
@@ -419,7 +449,9 @@ class RequirementReader:
             help=hint,
         )
 
-    def _fits(self, relation: nb.NeighbourRelation, span: Span, wrt: tuple[str, ...]) -> nb.NeighbourRelation | None:
+    def _fits(
+        self, relation: nb.NeighbourRelation, span: Span, wrt: tuple[str, ...]
+    ) -> nb.NeighbourRelation | None:
         good = True
         for name in wrt:
             block = self.blocks.get(name)
@@ -464,7 +496,10 @@ class RequirementReader:
             return ""
         if not rule.distance:
             self.report.error(
-                "PS0310", clause.span, f"{line.measure} takes no distance", help="leave it out, or write metric-DP"
+                "PS0310",
+                clause.span,
+                f"{line.measure} takes no distance",
+                help="leave it out, or write metric-DP",
             )
             return None
         metric = clause.metric
@@ -505,7 +540,11 @@ class RequirementReader:
         return number, " ".join(self.report.source.slice(span).split())
 
     def _check_personalised(
-        self, measure: Personalised, relation: nb.NeighbourRelation | None, line: syntax.Requirement, wrt: tuple[str, ...]
+        self,
+        measure: Personalised,
+        relation: nb.NeighbourRelation | None,
+        line: syntax.Requirement,
+        wrt: tuple[str, ...],
     ) -> None:
         for name in wrt:
             if self.party_of.get(name) != measure.party:
@@ -532,10 +571,11 @@ class RequirementReader:
             block = self.blocks.get(name)
             if block is None or name in self.unbounded_is_fine or isinstance(block.geometry, nb.NoGeometry):
                 continue
-            if isinstance(block.geometry, nb.CellGeometry) and isinstance(relation, nb.ReplacingRecord):
+            own = relation.of(block) if isinstance(relation, nb.ReplacingOneOf) else relation
+            if isinstance(block.geometry, nb.CellGeometry) and isinstance(own, nb.ReplacingRecord):
                 continue
             try:
-                block.geometry.reach(block, adding=relation.adding)
+                block.geometry.reach(block, adding=own.adding)
             except nb.UnboundedError as error:
                 self.report.error(
                     "PS0312",
@@ -591,7 +631,9 @@ def read_independence(
             tolerance = evaluate(line.tolerance, reader.environment)
             if not isinstance(tolerance, Fraction) or not 0 <= tolerance < 1:
                 raise Failure(
-                    "PS0321", line.tolerance.span, "a tolerance in total variation is a number from 0 to below 1"
+                    "PS0321",
+                    line.tolerance.span,
+                    "a tolerance in total variation is a number from 0 to below 1",
                 )
         except Failure as failure:
             report.failure(failure)
@@ -625,7 +667,9 @@ def warn_about_gaps(
                 f"{listing(observers)} sees {listing(held)} together, and no line names both",
                 others=tuple((span, "also seen") for span in lines[:-1]),
                 help=f"add a line: ({', '.join(held)}) is ...",
-                notes=("each line holds for its own outputs; what they reveal together is the composed bound",),
+                notes=(
+                    "each line holds for its own outputs; what they reveal together is the composed bound",
+                ),
             )
     named = {output for requirement in requirements for output in requirement.outputs}
     for output in outputs:

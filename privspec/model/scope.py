@@ -140,7 +140,9 @@ def _check_index(found: Declaration, scope: Scope, report: Report) -> None:
     if target is None:
         return
     if target.attribute is not None:
-        report.error("PS0228", target.span, f"a name with a dot cannot be declared: {target.name}.{target.attribute}")
+        report.error(
+            "PS0228", target.span, f"a name with a dot cannot be declared: {target.name}.{target.attribute}"
+        )
     if not target.indices:
         return
     parties = scope.of("party")
@@ -168,7 +170,9 @@ class Resolver:
     report: Report
     reported: set[tuple[str, Span]] = field(default_factory=set)
 
-    def check(self, node: Tree, bound: Mapping[str, Span], *, only: frozenset[str] | None = None, why: str = "") -> None:
+    def check(
+        self, node: Tree, bound: Mapping[str, Span], *, only: frozenset[str] | None = None, why: str = ""
+    ) -> None:
         """Check every name below; `only` limits the kinds of declaration that make sense here, `why` says why."""
         match node:
             case syntax.Name():
@@ -190,7 +194,9 @@ class Resolver:
                 for child in children(node):
                     self.check(child, bound, only=only, why=why)
 
-    def _name(self, node: syntax.Name, bound: Mapping[str, Span], only: frozenset[str] | None, why: str) -> None:
+    def _name(
+        self, node: syntax.Name, bound: Mapping[str, Span], only: frozenset[str] | None, why: str
+    ) -> None:
         if node.id in bound or node.id in ("inf", "real"):
             return
         found = self.scope.get(node.id)
@@ -209,7 +215,9 @@ class Resolver:
         near = nearest(node.id, (*self.scope.names, *bound))
         if near is None and node.id in functions:
             message = f"{node.id} is a function; it needs arguments"
-            self.report.error("PS0203", node.span, message, help=f"it is written {functions[node.id].signature}")
+            self.report.error(
+                "PS0203", node.span, message, help=f"it is written {functions[node.id].signature}"
+            )
             return
         self.report.error(
             "PS0201",
@@ -239,7 +247,9 @@ class Resolver:
                 "PS0228",
                 node.span,
                 f"{node.variable} is not an index set",
-                help=f"did you mean `for {near}`?" if near else f"say what it runs through: for {node.variable} in 1..n",
+                help=f"did you mean `for {near}`?"
+                if near
+                else f"say what it runs through: for {node.variable} in 1..n",
             )
         self.check(node.body, {**bound, node.variable: node.span}, only=only, why=why)
 
@@ -253,7 +263,9 @@ class Resolver:
             if place is not None:
                 hint = f"{node.function} is {place.with_article}; its entries are written {node.function}[i]"
             else:
-                hint = f"did you mean {near}?" if near else "`privspec explain-error PS0205` lists the functions"
+                hint = (
+                    f"did you mean {near}?" if near else "`privspec explain-error PS0205` lists the functions"
+                )
             self.report.error("PS0205", node.span, f"there is no function {node.function}", help=hint)
         for argument in node.arguments:
             inner = argument.value if isinstance(argument, syntax.Keyword) else argument

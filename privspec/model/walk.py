@@ -28,7 +28,9 @@ def walk(node: Tree) -> Iterator[Tree]:
         yield from walk(child)
 
 
-def free_names(node: Tree, bound: frozenset[str] = frozenset()) -> Iterator[tuple[syntax.Name, frozenset[str]]]:
+def free_names(
+    node: Tree, bound: frozenset[str] = frozenset()
+) -> Iterator[tuple[syntax.Name, frozenset[str]]]:
     """Every name used as a value, with the comprehension variables in force; symbols in sets are marked by caller."""
     match node:
         case syntax.Name():
