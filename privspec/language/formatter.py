@@ -102,10 +102,11 @@ def _emit(source: Source, items: list[_Item], rest: list[Comment]) -> list[_Line
         if out and out[-1].text:
             out.append(_Line(""))
 
-    def comments(group: list[Comment], level: int, *, header: bool) -> None:
+    def comments(group: list[Comment], level: int, before: int | None, *, header: bool) -> None:
         nonlocal last, after_header
         for comment in group:
             line, column = source.position(comment.span.start)
+            line = line if before is None else min(line, before)  # it may come from inside the statement
             inside = level > 0 or (in_section and column > 1)
             if header and not inside:
                 header = False
@@ -117,7 +118,7 @@ def _emit(source: Source, items: list[_Item], rest: list[Comment]) -> list[_Line
             after_header = False
 
     for item in items:
-        comments(item.before, item.level, header=item.header)
+        comments(item.before, item.level, item.first_line, header=item.header)
         outside = bool(item.before) and source.position(item.before[-1].span.start)[1] == 1
         apart = item.first_line > last + 1 and not after_header and (item.level > 0 or outside)
         if apart or (item.header and not (outside and out)):
@@ -128,7 +129,7 @@ def _emit(source: Source, items: list[_Item], rest: list[Comment]) -> list[_Line
         last = item.last_line
         after_header = item.header
         in_section = in_section or item.level > 0 or item.lines[0].endswith(":")
-    comments(rest, 0, header=True)
+    comments(rest, 0, None, header=True)
     return out
 
 

@@ -35,7 +35,7 @@ def encode(grammar: str) -> str:
     rows, numbers = _rows(analysis.parse_table, {rule: i for i, rule in enumerate(rules)}, spelling)
     terminals = {spelling[s.name] for rule in rules for s in rule.expansion if isinstance(s, Terminal)}
     data = {
-        "rules": [[str(rule.origin.name), len(rule.expansion), _action(rule)] for rule in rules],
+        "rules": [[_head(rule.origin.name), len(rule.expansion), _action(rule)] for rule in rules],
         "starts": {start: numbers[analysis.parse_table.start_states[start]] for start in STARTS},
         "ends": {start: numbers[analysis.parse_table.end_states[start]] for start in STARTS},
         "terminals": sorted(terminals | {END}),
@@ -49,6 +49,11 @@ def _spelling(lark: Lark) -> dict[str, str]:
     return {END: END} | {
         t.name: t.pattern.value if isinstance(t.pattern, PatternStr) else t.name for t in lark.terminals
     }
+
+
+def _head(name: str) -> str:
+    """A nonterminal as a key of the table, which no word of a spec can be taken for."""
+    return f"<{name}>"
 
 
 def _rule_key(rule: Any) -> tuple[str, int, list[str], str]:
@@ -78,7 +83,7 @@ def _rows(
         number(table.start_states[start])
     rows = [
         {
-            spelling.get(name, name): number(target) if action is Shift else -(rules[target] + 1)
+            spelling.get(name) or _head(name): number(target) if action is Shift else -(rules[target] + 1)
             for name, (action, target) in sorted(table.states[state].items())
         }
         for state in queue  # which grows meanwhile

@@ -70,11 +70,12 @@ def section_order(tree: s.Spec) -> list[str]:
 
 
 def wrap(text: str, indent: str) -> list[str]:
-    """A statement as lines; one that is too long is broken in its longest bracket, one item a line."""
+    """A statement as lines; if it is too long and ends with a list in brackets, one item of that a line."""
     if len(indent) + len(text) <= WIDTH:
         return [indent + text]
-    group = max(_groups(text), key=lambda g: g[1] - g[0], default=None)
-    if group is None or group[1] - group[0] < 20:
+    breakable = [g for g in _groups(text) if g[2] and len(text) - g[1] <= 20]
+    group = max(breakable, key=lambda g: g[1] - g[0], default=None)
+    if group is None:
         return [indent + text]
     first, last, commas = group
     cuts = [first, *commas, last - 1]

@@ -41,7 +41,8 @@ class Table:
     """An LALR(1) table.
 
     `states[s][symbol]` is t >= 0 for "shift (or go) to t" and -(r + 1) for "reduce by rule r"; literal
-    terminals are keyed by their own text, the others by their name in the grammar.
+    terminals are keyed by their own text, the others by their name in the grammar,
+    nonterminals as `<name>`.
     """
 
     rules: Sequence[Rule]

@@ -81,3 +81,37 @@ def free_names(node: Node) -> frozenset[str]:
                 continue
         stack.extend((child, bound) for child in iter_child_nodes(current))
     return frozenset(found)
+
+
+def dump(tree: s.Spec) -> str:
+    """The tree as text for people who look for a fault: one statement a line, `(Kind field field ...)`."""
+    lines = [f"spec {tree.name}" if tree.name else "spec"]
+    if tree.doc is not None:
+        lines.append(f"doc {tree.doc!r}")
+    for section in _field_names(s.Spec)[2:-1]:
+        value = getattr(tree, section)
+        items = value if isinstance(value, tuple) else (value,) if value is not None else ()
+        lines.extend(f"{section} {_shown(item)}" for item in items)
+    return "\n".join(lines) + "\n"
+
+
+def _shown(value: object) -> str:
+    match value:
+        case s.Name(id=name):
+            return name
+        case s.Number(value=number):
+            return str(number)
+        case s.String(value=text):
+            return f'"{text}"'
+        case Node():
+            names = (n for n in _field_names(type(value)) if n != "text")
+            parts = [type(value).__name__, *(_shown(getattr(value, n)) for n in names)]
+            return f"({' '.join(parts)})"
+        case tuple():
+            return f"[{' '.join(_shown(item) for item in value)}]"
+        case s.VariableKind():
+            return str(value.value)
+        case None:
+            return "-"
+        case _:
+            return str(value)

@@ -1,0 +1,35 @@
+"""Shared by all tests: golden files and the profile of Hypothesis."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "default", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("thorough", settings.get_profile("default"), max_examples=2000)
+settings.load_profile("default")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--accept", action="store_true", help="write golden files instead of comparing with them"
+    )
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """`golden(path, text)`: the text equals the file; with --accept the file is written."""
+
+    def check(path: Path, text: str) -> None:
+        if request.config.getoption("--accept"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8", newline="")
+            return
+        if not path.exists():
+            pytest.fail(f"no golden file {path}; look at the result and run pytest --accept")
+        assert text == path.read_text("utf-8"), f"{path} differs; if that is meant, run pytest --accept"
+
+    return check

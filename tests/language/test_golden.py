@@ -1,0 +1,52 @@
+"""tests/golden/<case>/spec.priv against the tree, the canonical text, or the diagnostics expected of it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from privspec.core.diagnostics import SpecError
+from privspec.core.render import render_all
+from privspec.core.spans import Source
+from privspec.language.formatter import format_source
+from privspec.language.parser import parse
+from privspec.language.printer import print_spec
+from privspec.language.visit import dump
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+GOOD = sorted(p.parent.name for p in GOLDEN.glob("language_*/spec.priv"))
+BAD = sorted(p.parent.name for p in GOLDEN.glob("syntax_*/spec.priv"))
+
+Golden = Callable[[Path, str], None]
+
+
+def source_of(case: str) -> Source:
+    data = (GOLDEN / case / "spec.priv").read_bytes()
+    return Source("spec.priv", data.decode())
+
+
+def test_there_are_cases() -> None:
+    assert len(GOOD) >= 12
+    assert len(BAD) >= 12
+
+
+@pytest.mark.parametrize("case", GOOD)
+def test_tree(case: str, golden: Golden) -> None:
+    golden(GOLDEN / case / "expected.tree", dump(parse(source_of(case))))
+
+
+@pytest.mark.parametrize("case", GOOD)
+def test_format(case: str, golden: Golden) -> None:
+    source = source_of(case)
+    text = format_source(source)
+    golden(GOLDEN / case / "expected.priv", text)
+    assert parse(Source("again", text)) == parse(source)
+    assert format_source(Source("again", text)) == text
+    assert parse(Source("printed", print_spec(parse(source)))) == parse(source)
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_diagnostics(case: str, golden: Golden) -> None:
+    with pytest.raises(SpecError) as caught:
+        parse(source_of(case))
+    golden(GOLDEN / case / "expected.err", render_all(caught.value.diagnostics))
