@@ -1,0 +1,255 @@
+"""Readers, the public rule for what does not fit, and that no message ever shows a value."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privspec.core.diagnostics import DataError, PrivspecError
+from privspec.execute.arrays import Declared, read_entries
+from privspec.execute.data import located, read_inputs
+from privspec.execute.executed import Attribute, ExecutedInput, read_executed
+from privspec.execute.randomness import SimulationRandomness
+from privspec.execute.run import run
+from privspec.execute.tables import count_cells
+
+MakePlan = Callable[..., dict[str, Any]]
+SENTINEL = "8675309"
+VECTOR = Declared("x", (3,))
+MATRIX = Declared("M", (2, 3))
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1\n2\n3\n",
+        "x\n1\n2\n3",
+        "1,2,3\n",
+        "a,b,c\n1,2,3\n",
+        "\ufeff1\n2\n3\n",
+        "id,x\n7,1\n8,2\n9,3\n",
+        '"1"\r\n"2"\r\n"3"\r\n',
+    ],
+)
+def test_vectors_from_csv(tmp_path: Path, text: str) -> None:
+    assert read_entries(VECTOR, write(tmp_path / "x.csv", text)).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("text", ["1,2,3\n4,5,6\n", "a,b,c\n1,2,3\n4,5,6\n"])
+def test_matrices_from_csv(tmp_path: Path, text: str) -> None:
+    assert read_entries(MATRIX, write(tmp_path / "x.csv", text)).tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_two_entries_as_a_row_under_names_or_as_a_column(tmp_path: Path) -> None:
+    declared = Declared("x", (2,))
+    assert read_entries(declared, write(tmp_path / "a.csv", "u,v\n1,2\n")).tolist() == [1, 2]
+    assert read_entries(declared, write(tmp_path / "b.csv", "1\n2\n")).tolist() == [1, 2]
+    assert read_entries(declared, write(tmp_path / "c.csv", "1,2\n")).tolist() == [1, 2]
+
+
+def test_other_files(tmp_path: Path) -> None:
+    import polars as pl
+
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(b"1\n2\n3\n"))
+    np.save(tmp_path / "x.npy", np.array([[1], [2], [3]]))
+    write(tmp_path / "x.json", "[1, 2, 3]")
+    write(tmp_path / "y.json", '{"x": [[1, 2, 3]]}')
+    pl.DataFrame({"x": [1, 2, 3], "other": [7, 8, 9]}).write_parquet(tmp_path / "x.parquet")
+    for name in ("x.csv.gz", "x.npy", "x.json", "y.json", "x.parquet"):
+        assert read_entries(VECTOR, tmp_path / name).tolist() == [1, 2, 3]
+
+
+def test_objects_in_memory() -> None:
+    import polars as pl
+    import pyarrow as pa
+
+    for source in (
+        [1, 2, 3],
+        (1, 2, 3),
+        np.array([[1, 2, 3]]),
+        np.array(["1", "2", "3"]),
+        pl.Series([1, 2, 3]),
+        pl.DataFrame({"x": [1, 2, 3]}),
+        pa.array([1, 2, 3]),
+        pa.table({"x": [1, 2, 3]}),
+        {"x": [1, 2, 3]},
+    ):
+        assert read_entries(VECTOR, source).tolist() == [1, 2, 3]
+
+
+def test_pandas_objects() -> None:
+    pd = pytest.importorskip("pandas")
+    assert read_entries(VECTOR, pd.Series([1, 2, 3])).tolist() == [1, 2, 3]
+    assert read_entries(VECTOR, pd.DataFrame({"x": [1, 2, 3]})).tolist() == [1, 2, 3]
+
+
+def test_data_of_parties_come_in_the_order_of_the_index(tmp_path: Path) -> None:
+    declared = Declared("V", (2, 2, 2), "voter")
+    text = "voter,a,b\n10,5,6\n2,1,2\n10,7,8\n2,3,4\n"
+    assert read_entries(declared, write(tmp_path / "v.csv", text)).tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+    uneven = "voter,a,b\n1,5,6\n2,1,2\n2,7,8\n2,3,4\n"
+    with pytest.raises(DataError, match="PS0806"):
+        read_entries(declared, write(tmp_path / "w.csv", uneven))
+
+
+def test_missing_and_unreadable_numbers_are_not_numbers(tmp_path: Path) -> None:
+    values = read_entries(Declared("x", (4,)), write(tmp_path / "x.csv", "1\n\nhello\n4\n"))
+    assert values[[0, 3]].tolist() == [1, 4]
+    assert np.isnan(values[1:3]).all()
+    short = read_entries(MATRIX, write(tmp_path / "m.csv", "1,2,3\n4\n"))
+    assert np.isnan(short).tolist() == [False] * 4 + [True] * 2
+    ragged = read_entries(MATRIX, [[1, 2, None], [4, 5, 6, 7]])
+    assert np.isnan(ragged).tolist() == [False, False, True, False, False, False]
+
+
+def test_clipping_and_missing_values_in_the_base_vector(make_plan: MakePlan) -> None:
+    executed = read_executed(make_plan(np.eye(4), np.eye(4)))
+    base = read_inputs(executed, {"x": [-3, None, float("inf"), 0.5]})
+    assert base.to_float().tolist() == [0, 0, 1, 0.5]
+
+
+AGE_SEX = (Attribute("age", lower=0, upper=2), Attribute("sex", values=("F", "M")))
+
+
+def cells(drops: bool) -> ExecutedInput:
+    from fractions import Fraction
+
+    return ExecutedInput("x", 0, 6, "cells", (Fraction(0),) * 6, (None,) * 6, Fraction(1), drops=drops)
+
+
+RECORDS = "id,sex,age\n1,F,0\n2,M,2\n3,F,99\n4,?,1\n5,M,\n6,M,1.0\n"
+
+
+@pytest.mark.parametrize(("drops", "expected"), [(True, [1, 0, 0, 1, 1, 1]), (False, [1, 1, 1, 1, 1, 1])])
+def test_records_are_counted_in_cells(tmp_path: Path, drops: bool, expected: list[int]) -> None:
+    import polars as pl
+
+    path = write(tmp_path / "t.csv", RECORDS)
+    assert count_cells(cells(drops), AGE_SEX, path, strict=False).tolist() == expected
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(RECORDS.encode()))
+    assert count_cells(cells(drops), AGE_SEX, tmp_path / "t.csv.gz", strict=False).tolist() == expected
+    frame = pl.read_csv(path)
+    frame.write_parquet(tmp_path / "t.parquet")
+    for source in (frame, frame.to_arrow(), frame.to_dict(as_series=False), tmp_path / "t.parquet"):
+        assert count_cells(cells(drops), AGE_SEX, source, strict=False).tolist() == expected
+
+
+def test_counts_may_be_given(tmp_path: Path) -> None:
+    for source in ([1, 2, 3, 4, 5, 6], np.arange(1, 7).reshape(3, 2), {"count": [1, 2, 3, 4, 5, 6]}):
+        assert count_cells(cells(True), AGE_SEX, source, strict=False).tolist() == [1, 2, 3, 4, 5, 6]
+    np.save(tmp_path / "c.npy", np.array([1.4, -3, np.nan, 0, 0, 0]))
+    assert count_cells(cells(True), AGE_SEX, tmp_path / "c.npy", strict=False).tolist() == [1, 0, 0, 0, 0, 0]
+
+
+def test_numeric_categories_match_their_number() -> None:
+    attributes = (Attribute("v", values=("0", "1/2", "high")),)
+    entry = ExecutedInput("x", 0, 3, "cells", (None,) * 3, (None,) * 3, cells(True).grid, drops=True)
+    counted = count_cells(entry, attributes, {"v": [0, 0.5, "0.50", " high ", "low"]}, strict=False)
+    assert counted.tolist() == [1, 2, 1]
+
+
+def test_records_are_left_out_only_if_no_guarantee_replaces(make_plan: MakePlan) -> None:
+    inputs = [{"name": "x", "start": 0, "stop": 4, "layout": "cells"}]
+    for neighbours, drops in (("adding or removing one record", True), ("replacing one record", False)):
+        plan = make_plan(np.eye(4), np.eye(4), inputs=inputs, neighbours=neighbours)
+        assert read_executed(plan).inputs[0].drops is drops
+
+
+BAD = {
+    "unreadable.csv": f'{SENTINEL}\x00\n"{SENTINEL}',
+    "short.csv": f"{SENTINEL}\n{SENTINEL}\n",
+    "wide.csv": f"{SENTINEL},{SENTINEL}\n" * 4,
+    "broken.json": f"[{SENTINEL}, ",
+    "word.json": f'"{SENTINEL}"',
+    "other.json": json.dumps({SENTINEL: [1, 2, 3, 4]}),
+    "long.json": json.dumps([int(SENTINEL)] * 7),
+    "broken.npy": SENTINEL,
+    "broken.parquet": SENTINEL,
+    "broken.csv.gz": SENTINEL,
+    "none.txt": SENTINEL,
+    "headless.tsv": f"{SENTINEL}\t1\n",
+}
+
+
+@pytest.mark.parametrize("layout", ["entries", "cells"])
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("name", sorted(BAD))
+def test_no_message_holds_a_value(
+    tmp_path: Path,
+    make_plan: MakePlan,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    strict: bool,
+    layout: str,
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(BAD[name].encode())
+    cell = {
+        "name": "x",
+        "start": 0,
+        "stop": 4,
+        "layout": "cells",
+        "attributes": [{"name": "a", "values": list("wxyz")}],
+    }
+    plan = make_plan(np.eye(4), np.eye(4), inputs=[cell] if layout == "cells" else None)
+    said = ""
+    try:
+        run(plan, {"x": path}, strict=strict, randomness=SimulationRandomness(1))
+    except PrivspecError as error:
+        said = "".join(traceback.format_exception(error)) + repr(error.diagnostics)
+        assert error.diagnostics[0].code.startswith("PS08")
+    captured = capsys.readouterr()
+    assert SENTINEL not in said + captured.out + captured.err
+    assert name != "headless.tsv" or said
+
+
+@pytest.mark.parametrize("value", [SENTINEL, float(SENTINEL), None, "", [SENTINEL], {"a": SENTINEL}])
+def test_strict_refuses_without_saying_what(make_plan: MakePlan, value: Any) -> None:
+    plan = make_plan(np.eye(4), np.eye(4))
+    with pytest.raises(DataError) as caught:
+        run(plan, {"x": [0, 1, value, 1]}, strict=True, randomness=SimulationRandomness(1))
+    assert caught.value.diagnostics[0].code == "PS0809"
+    assert SENTINEL not in "".join(traceback.format_exception(caught.value))
+    fine = run(plan, {"x": [0, 1, 0.5, 1]}, strict=True, randomness=SimulationRandomness(1))
+    assert fine.warnings[0].code == "PS0810"
+
+
+def test_missing_inputs_files_and_columns(tmp_path: Path, make_plan: MakePlan) -> None:
+    executed = read_executed(make_plan(np.eye(4), np.eye(4)))
+    for data, code in (
+        ({}, "PS0801"),
+        ({"x": [0] * 4, "y": [0]}, "PS0801"),
+        ({"x": tmp_path / "none.csv"}, "PS0802"),
+        ({"x": str(write(tmp_path / "x.txt", "1"))}, "PS0802"),
+        ({"x": object()}, "PS0803"),
+        ({"x": [0] * 5}, "PS0805"),
+        ({"x": {"a": [0] * 4, "b": [0] * 4}}, "PS0804"),
+        ({"x": {}}, "PS0804"),
+    ):
+        with pytest.raises(DataError, match=code):
+            read_inputs(executed, data)
+    with pytest.raises(DataError, match="PS0804"):
+        count_cells(cells(True), AGE_SEX, {"age": [1]}, strict=False)
+    assert located("x", [1]) == [1]
+
+
+def test_the_base_vector_changes_in_one_coordinate_with_one_entry(make_plan: MakePlan) -> None:
+    """Neighbours stay neighbours, whatever is wrong with the entry."""
+    executed = read_executed(make_plan(np.eye(4), np.eye(4)))
+    plain = read_inputs(executed, {"x": [0.1, 0.2, 0.3, 0.4]}).fractions()
+    for bad in (None, "x", float("nan"), float("inf"), -1e300, "1e400", b"7", [3], True):
+        changed = read_inputs(executed, {"x": [0.1, 0.2, bad, 0.4]}).fractions()
+        assert [a == b for a, b in zip(plain, changed, strict=True)] == [True, True, False, True]
+        assert 0 <= changed[2] <= 1

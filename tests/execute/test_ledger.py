@@ -1,0 +1,333 @@
+"""The ledger: composition, refusals, the chain, and two processes at once."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import sqlite3
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privspec.core.diagnostics import BudgetError, UsageError, VerificationError
+from privspec.execute import ledger
+from privspec.execute.budget import (
+    EpsilonDeltaLimit,
+    EpsilonLimit,
+    MixedError,
+    MuLimit,
+    RhoLimit,
+    Spend,
+    Unit,
+    mu_of_pure,
+    parse_limit,
+    root_up,
+    spends_of_plan,
+)
+from privspec.execute.randomness import SimulationRandomness
+from privspec.execute.run import run
+
+MakePlan = Callable[..., dict[str, Any]]
+ENTRY = Unit(("x",), "replacing one entry")
+DATA = {"x": [0.1, 0.2, 0.3, 0.4]}
+
+
+def plan_with(make_plan: MakePlan, achieved: dict[str, str], **more: Any) -> dict[str, Any]:
+    return make_plan(np.eye(4), np.eye(4), achieved=achieved, **more)
+
+
+def test_a_second_run_is_refused_and_can_be_allowed_knowingly(
+    tmp_path: Path, identity_plan: dict[str, Any]
+) -> None:
+    path = tmp_path / "l.db"
+    run(identity_plan, DATA, ledger=path)
+    with pytest.raises(BudgetError) as caught:
+        run(identity_plan, DATA, ledger=path)
+    assert caught.value.exit_code == 6
+    problem = caught.value.diagnostics[0]
+    assert problem.code == "PS1001" and "--raise" in (problem.help or "")
+    assert ledger.show(path).debits == 1
+    ledger.create(path, ["mu=1 wrt x, replacing one entry"], change=True)
+    for _ in range(3):  # 4 * 0.5^2 = 1
+        run(identity_plan, DATA, ledger=path)
+    with pytest.raises(BudgetError):
+        run(identity_plan, DATA, ledger=path)
+    assert ledger.verify(path).debits == 4
+
+
+def test_the_limit_of_init_is_for_the_unit_of_the_first_release(tmp_path: Path, make_plan: MakePlan) -> None:
+    path = tmp_path / "l.db"
+    ledger.create(path, ["mu=2"])
+    ledger.debit(path, plan_with(make_plan, {"mu": "1"}))
+    with pytest.raises(BudgetError) as caught:
+        ledger.debit(path, plan_with(make_plan, {"mu": "1/10"}, neighbours="replacing everything"))
+    assert caught.value.diagnostics[0].code == "PS1003"
+    ledger.create(path, ["mu=1 wrt x, replacing everything"], change=True)
+    ledger.debit(path, plan_with(make_plan, {"mu": "1/10"}, neighbours="replacing everything"))
+    state = ledger.verify(path)
+    assert [len(a.spends) for a in state.accounts] == [1, 1]
+    assert "replacing everything: spent mu=0.1 of mu=1" in state.describe()
+
+
+def test_a_limit_is_not_overwritten_without_saying_so(tmp_path: Path) -> None:
+    ledger.create(tmp_path / "l.db", ["epsilon=1"])
+    with pytest.raises(UsageError, match="PS1007"):
+        ledger.create(tmp_path / "l.db", ["epsilon=9"])
+    with pytest.raises(UsageError, match="PS1002"):
+        ledger.create(tmp_path / "m.db", [])
+    with pytest.raises(UsageError, match="PS1004"):
+        ledger.show(tmp_path / "none.db")
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "unit"),
+    [
+        ("epsilon=2 delta=1e-6", EpsilonDeltaLimit(Fraction(2), Fraction(1, 10**6)), None),
+        ("epsilon = 1/3", EpsilonLimit(Fraction(1, 3)), None),
+        ("epsilon=1,delta=0", EpsilonLimit(Fraction(1)), None),
+        ("rho=0.5 wrt x, replacing one entry", RhoLimit(Fraction(1, 2)), ENTRY),
+        (
+            "mu=1 wrt y, x, adding or removing one record",
+            MuLimit(Fraction(1)),
+            Unit(("x", "y"), "adding or removing one record"),
+        ),
+    ],
+)
+def test_limits_are_parsed(text: str, limit: Any, unit: Unit | None) -> None:
+    assert parse_limit(text) == (limit, unit)
+
+
+BAD_LIMITS = """2|epsilon|epsilon=x|epsilon=-1|delta=1e-6|mu=1 rho=1|epsilon=1 delta=1|epsilon=1/0|epsilon=nan|
+mu=1 for x|mu=1 wrt x|epsilon=1 epsilon=2 wrt"""
+
+
+@pytest.mark.parametrize("text", ["", *BAD_LIMITS.split("|")])
+def test_bad_limits_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="PS1002"):
+        parse_limit(text)
+
+
+def test_composition_of_gaussian_releases_uses_the_exact_conversion() -> None:
+    from privspec.core.gaussian import mu_down
+
+    limit = EpsilonDeltaLimit(Fraction(1), Fraction(1, 10**6))
+    whole = mu_down(Fraction(1), Fraction(1, 10**6))
+    assert limit.allows([Spend(mu=whole)])
+    parts = [Spend(mu=whole * Fraction(1, 2))] * 4
+    assert limit.allows(parts)
+    assert not limit.allows([*parts, Spend(mu=whole / 10)])
+
+
+def test_rules_for_other_kinds() -> None:
+    pure, gaussian, rho = Spend(pure=Fraction(1, 2)), Spend(mu=Fraction(1, 2)), Spend(rho=Fraction(1, 8))
+    pair = Spend(pair=(Fraction(1, 2), Fraction(1, 10**7)))
+    assert EpsilonLimit(Fraction(1)).allows([pure, pure])
+    assert not EpsilonLimit(Fraction(1)).allows([pure, pure, pure])
+    assert RhoLimit(Fraction(3, 8)).allows([rho, gaussian, pure])
+    assert not RhoLimit(Fraction(3, 8)).allows([rho, gaussian, pure, Spend(pure=Fraction(1, 100))])
+    both = EpsilonDeltaLimit(Fraction(1), Fraction(1, 10**6))
+    assert both.allows([pure, pair])
+    assert not both.allows([pure, pure, pair])
+    assert MuLimit(Fraction(1)).allows([gaussian, pure])
+    for limit, spends in (
+        (EpsilonLimit(Fraction(9)), [pure, gaussian]),
+        (both, [pure, gaussian]),
+        (both, [gaussian, pair]),
+        (MuLimit(Fraction(9)), [rho]),
+    ):
+        with pytest.raises(MixedError):
+            limit.allows(spends)
+
+
+@given(st.fractions(min_value=Fraction(1, 1000), max_value=60, max_denominator=1000))
+@settings(max_examples=40, deadline=None)
+def test_mu_of_pure_epsilon_is_rounded_up(epsilon: Fraction) -> None:
+    from scipy.stats import norm
+
+    mu = float(mu_of_pure(epsilon))
+    assert mu == pytest.approx(-2 * norm.ppf(1 / (1 + np.exp(float(epsilon)))), rel=1e-9)
+
+
+def test_pure_epsilon_implies_its_mu_for_the_whole_curve() -> None:
+    """(epsilon', delta) of mu-GDP is weaker than what epsilon-DP implies, at every epsilon'."""
+    from privspec.core.gaussian import delta_bounds
+
+    for epsilon in (Fraction(1, 10), Fraction(1), Fraction(5)):
+        mu = mu_of_pure(epsilon)
+        for share in range(20):
+            smaller = epsilon * share / 20
+            # worst epsilon-DP pair is randomised response: delta(e) = (e^eps - e^e) / (1 + e^eps)
+            needed = (np.exp(float(epsilon)) - np.exp(float(smaller))) / (1 + np.exp(float(epsilon)))
+            assert float(delta_bounds(smaller, mu)[1]) >= needed - 1e-12
+
+
+@given(st.fractions(min_value=0, max_value=10**9))
+def test_roots_go_up(square: Fraction) -> None:
+    root = root_up(square)
+    assert root**2 >= square
+    assert float(root) == pytest.approx(float(square) ** 0.5, rel=1e-12)
+
+
+def test_what_a_plan_costs(make_plan: MakePlan) -> None:
+    B, L = np.eye(4), np.eye(4)
+    outputs: list[tuple[str, tuple[int, ...]]] = [("A", (2,)), ("B", (2,))]
+
+    def guarantee(
+        names: list[str], mu: str, place: int, neighbours: str = "replacing one entry"
+    ) -> dict[str, Any]:
+        return {
+            "outputs": names,
+            "wrt": "x",
+            "neighbours": neighbours,
+            "achieved": {"mu": mu},
+            "requirement": place,
+        }
+
+    part, whole = guarantee(["A"], "1/10", 0), guarantee(["A", "B"], "1/2", 1)
+    assert spends_of_plan(make_plan(B, L, outputs=outputs, guarantees=[part, whole])) == {
+        ENTRY: Spend(mu=Fraction(1, 2))
+    }
+    # a view with all rows covers everything that is computed from them, unless only outputs are rounded
+    views = [{"outputs": ["A"], "rows": 4}]
+    plan = make_plan(B, L, outputs=outputs, guarantees=[part], views=views)
+    assert spends_of_plan(plan) == {ENTRY: Spend(mu=Fraction(1, 10))}
+    for bad in ({"views": views, "rounding": "outputs"}, {"views": [{"outputs": ["A"], "rows": 2}]}, {}):
+        with pytest.raises(UsageError, match="PS1006"):
+            spends_of_plan(make_plan(B, L, outputs=outputs, guarantees=[part], **bad))
+    two = [whole, guarantee(["A", "B"], "3", 1, "replacing everything")]
+    assert len(spends_of_plan(make_plan(B, L, outputs=outputs, guarantees=two))) == 2
+    with pytest.raises(UsageError, match="PS1008"):
+        spends_of_plan(make_plan(B, L, achieved={"words": "many"}))
+
+
+def test_a_refused_release_leaves_no_trace(tmp_path: Path, make_plan: MakePlan) -> None:
+    path = tmp_path / "l.db"
+    ledger.create(path, ["mu=1 wrt x, replacing one entry"])
+    before = ledger.show(path).head
+    with pytest.raises(BudgetError):
+        run(plan_with(make_plan, {"mu": "2"}), DATA, ledger=path, output=tmp_path / "o.json")
+    assert ledger.show(path).head == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["l.db"]
+
+
+def test_nothing_is_spent_when_the_output_cannot_be_written(
+    tmp_path: Path, identity_plan: dict[str, Any]
+) -> None:
+    for output in (tmp_path / "no" / "o.json", tmp_path / "o.xlsx"):
+        with pytest.raises(UsageError, match="PS083"):
+            run(identity_plan, DATA, ledger=tmp_path / "l.db", output=output)
+    assert not (tmp_path / "l.db").exists()
+
+
+def test_a_simulation_spends_nothing_and_says_so(tmp_path: Path, identity_plan: dict[str, Any]) -> None:
+    release = run(
+        identity_plan,
+        DATA,
+        ledger=tmp_path / "l.db",
+        output=tmp_path / "o.json",
+        randomness=SimulationRandomness(1),
+    )
+    assert not (tmp_path / "l.db").exists()
+    written = json.loads((tmp_path / "o.json").read_text())
+    assert written["private"] is False and written["guarantees"] == [] and "simulation" in written["notice"]
+    assert release.outputs["O"].shape == (4,)
+
+
+def tamper(path: Path, statement: str) -> None:
+    database = sqlite3.connect(path)
+    database.execute("DROP TRIGGER no_update")
+    database.execute("DROP TRIGGER no_delete")
+    database.execute(statement)
+    database.commit()
+    database.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE events SET body = replace(body, '1/2', '1/9') WHERE sequence = 3",
+        "UPDATE events SET digest = previous WHERE sequence = 3",
+        "DELETE FROM events WHERE sequence = 3",
+    ],
+)
+def test_a_changed_ledger_is_noticed(tmp_path: Path, make_plan: MakePlan, statement: str) -> None:
+    path = tmp_path / "l.db"
+    plan = plan_with(make_plan, {"mu": "1/2"})
+    ledger.create(path, ["mu=9 wrt x, replacing one entry"])
+    for _ in range(3):
+        ledger.debit(path, plan)
+    tamper(path, statement)
+    for use in (ledger.show, ledger.verify, ledger.export, lambda p: ledger.debit(p, plan)):
+        with pytest.raises(VerificationError, match="PS1005"):
+            use(path)
+
+
+def test_entries_cannot_be_changed_by_accident(tmp_path: Path, make_plan: MakePlan) -> None:
+    ledger.debit(tmp_path / "l.db", plan_with(make_plan, {"mu": "1/2"}))
+    database = sqlite3.connect(tmp_path / "l.db")
+    for statement in ("DELETE FROM events", "UPDATE events SET body = ''"):
+        with pytest.raises(sqlite3.IntegrityError):
+            database.execute(statement)
+    database.close()
+
+
+def test_a_file_that_is_no_ledger(tmp_path: Path, identity_plan: dict[str, Any]) -> None:
+    (tmp_path / "l.db").write_text("not a database, certainly " * 100)
+    with pytest.raises(UsageError, match="PS1009"):
+        ledger.debit(tmp_path / "l.db", identity_plan)
+
+
+def test_export_holds_the_whole_chain(tmp_path: Path, identity_plan: dict[str, Any]) -> None:
+    ledger.debit(tmp_path / "l.db", identity_plan)
+    exported = ledger.export(tmp_path / "l.db")
+    assert [e["body"]["kind"] for e in exported["events"]] == ["create", "limit", "debit"]
+    assert exported["events"][-1]["body"]["plan_sha256"] == identity_plan["digest"]
+
+
+def _race(path: Path, plan: dict[str, Any], start: Any, results: Any) -> None:
+    start.wait()
+    try:
+        run(plan, DATA, ledger=path)
+        results.put("released")
+    except BudgetError:
+        results.put("refused")
+
+
+@pytest.mark.parametrize("existing", [True, False])
+def test_of_two_processes_only_one_succeeds(
+    tmp_path: Path, identity_plan: dict[str, Any], existing: bool
+) -> None:
+    path = tmp_path / "l.db"
+    if existing:
+        ledger.create(path, ["mu=0.5"])
+    context = multiprocessing.get_context("fork")
+    start, results = context.Barrier(4), context.Queue()
+    processes = [context.Process(target=_race, args=(path, identity_plan, start, results)) for _ in range(4)]
+    for process in processes:
+        process.start()
+    outcomes = sorted(results.get(timeout=60) for _ in processes)
+    for process in processes:
+        process.join()
+    assert outcomes == ["refused"] * 3 + ["released"]
+    assert ledger.verify(path).debits == 1
+
+
+def test_a_crash_after_the_debit_loses_budget(
+    tmp_path: Path, identity_plan: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import privspec.execute.run as module
+
+    def crash(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "draw", crash)
+    with pytest.raises(KeyboardInterrupt):
+        run(identity_plan, DATA, ledger=tmp_path / "l.db", output=tmp_path / "o.json")
+    assert ledger.show(tmp_path / "l.db").debits == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["l.db"]
