@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.model.library import library
-from privspec.model.parameters import cycles, topological
+from privspec.model.parameters import circle, cycles, topological
 from privspec.model.reports import Report
 from privspec.model.scope import Declaration, Scope
 from privspec.model.walk import comparisons, names_used, uses, walk
@@ -220,7 +220,7 @@ def _depend(spec: syntax.Spec, scope: Scope, found: Definitions, report: Report)
         report.error(
             "PS0210",
             spans[0],
-            f"{' needs '.join((*cycle, cycle[0]))}: none of them can be computed first",
+            circle(cycle),
             others=tuple((span, "part of the circle") for span in spans[1:]),
             help="an output that must obey an equation is written E[z | x] = ...",
         )

@@ -46,6 +46,13 @@ def cycles(graph: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
                 yield found
 
 
+def circle(cycle: tuple[str, ...]) -> str:
+    """The message for a cycle."""
+    if len(cycle) == 1:
+        return f"{cycle[0]} is defined in terms of itself"
+    return f"{' needs '.join((*cycle, cycle[0]))}: none of them can be computed first"
+
+
 def topological(graph: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Names so that each comes after those it depends on (order among cycles is arbitrary)."""
     done: dict[str, None] = {}
@@ -100,7 +107,9 @@ def _parse_text(name: str, text: str, environment: Environment) -> Value:
         ) from error
     except Failure as error:
         raise SpecError(
-            Diagnostic("PS0251", f"the value given for {name} has no value: {error.message}", source=shown)
+            Diagnostic(
+                "PS0251", f"the value given for {name} cannot be computed: {error.message}", source=shown
+            )
         ) from error
     return value
 
@@ -173,7 +182,7 @@ def read_parameters(
         report.error(
             "PS0210",
             first.span,
-            f"{' needs '.join((*cycle, cycle[0]))}: none of them can be computed first",
+            circle(cycle),
             others=tuple((scope[name].span, "part of the circle") for name in cycle[1:]),
         )
     for name in topological(graph):

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Source, Span
+from privspec.core.suggest import nearest as closest
 
 
 class Failure(Exception):  # noqa: N818 - a failed question, reported by the pass that asked it
@@ -97,11 +98,11 @@ class Report:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known name most like a word, if one is alike at all."""
-    names = sorted(set(known))
-    folded = {name.casefold(): name for name in names}
-    if word.casefold() in folded and folded[word.casefold()] != word:
-        return folded[word.casefold()]
+    """The known name most like a word, if one is alike at all: by slips of the finger, else by common parts."""
+    names = sorted({name for name in known if name != word})
+    slip = closest(word, names)
+    if slip is not None:
+        return slip
     close = get_close_matches(word, names, n=1, cutoff=0.6)
     return close[0] if close else None
 

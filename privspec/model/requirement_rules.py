@@ -279,7 +279,11 @@ class RequirementReader:
                     "PS0307" if name == "inf" else "PS0201",
                     item.span,
                     "an amount must be finite" if name == "inf" else f"nothing is called {name}",
-                    help=f"did you mean {near}?" if near else "give it a value under `parameters:`",
+                    help=None
+                    if name == "inf"
+                    else f"did you mean {near}?"
+                    if near
+                    else "give it a value under `parameters:`",
                 )
                 return None
             if name not in self.environment.values:
@@ -325,7 +329,12 @@ class RequirementReader:
                 try:
                     check(number, item.span)
                 except Failure as failure:
-                    self.report.failure(failure)
+                    given = [
+                        (self.scope[name].span, "given here")
+                        for name in names_used(item)
+                        if name in self.scope
+                    ]
+                    self.report.failure(failure, others=given)
                     good = False
                     break
         if not good:
@@ -429,6 +438,7 @@ class RequirementReader:
     def _unknown_unit(self, word: str, span: Span, makers: Mapping[str, object]) -> None:
         parties = self.scope.of("party")
         near = nearest(word, (*makers, *(nb.plural(name) for name in makers), "everything"))
+        near = next((name for name in makers if near == nb.plural(name)), near)
         if near is None and word in ("row", "rows", "line", "tuple", "element", "item"):
             near = "record"
         if (

@@ -207,22 +207,20 @@ class Typer:
         return UNKNOWN
 
     def _misfit_product(self, expr: syntax.Binary, left: Type, right: Type) -> None:
-        help_text = None
-        for text, shape_left, shape_right in self._transposed(expr, left, right):
-            if product_shape(shape_left, shape_right) is not None:
-                help_text = f"did you mean {text}?" + (
-                    " (A' is the transpose)" if "'" in text else " (' is the transpose)"
-                )
-                break
+        hint = next(
+            (text for text, a, b in self._transposed(expr, left, right) if product_shape(a, b) is not None),
+            None,
+        )
         primary, others = self._sides(expr, left, right)
-        rows, wanted = right.shape[-2] if len(right.shape) > 1 else right.shape[0], left.shape[-1]
+        rows = right.shape[0]
         self.report.error(
             "PS0207",
             primary,
-            f"{left.describe()} cannot multiply {right.describe()}: {wanted} columns here, {rows} rows there",
-            label=f"{left.describe()} times {right.describe()}",
+            f"{self._text(expr.left)} has {left.shape[-1]} {'columns' if len(left.shape) > 1 else 'entries'} and "
+            f"{self._text(expr.right)} has {rows} {'rows' if len(right.shape) > 1 else 'entries'}",
+            label=f"{left.describe()} cannot multiply {self._text(expr.right)}, {right.describe()}",
             others=others,
-            help=help_text,
+            help=hint and f"did you mean {hint}",
         )
 
     def _transposed(
@@ -233,11 +231,18 @@ class Typer:
         flipped_left, flipped_right = left.shape[::-1], right.shape[::-1]
         other_left = self._flip(expr.left, text_left)
         other_right = self._flip(expr.right, text_right)
+        word_left, word_right = (
+            f"({min(one, other, key=len)}' is the transpose)"
+            for one, other in (
+                (text_left, other_left),
+                (text_right, other_right),
+            )
+        )
         return [
-            (f"{other_left} @ {text_right}", flipped_left, right.shape),
-            (f"{text_left} @ {other_right}", left.shape, flipped_right),
-            (f"{other_left} @ {other_right}", flipped_left, flipped_right),
-            (f"{text_right} @ {text_left}", right.shape, left.shape),
+            (f"{other_left} @ {text_right}? {word_left}", flipped_left, right.shape),
+            (f"{text_left} @ {other_right}? {word_right}", left.shape, flipped_right),
+            (f"{other_left} @ {other_right}? {word_left}", flipped_left, flipped_right),
+            (f"{text_right} @ {text_left}?", right.shape, left.shape),
         ]
 
     def _flip(self, expr: syntax.Expr, text: str) -> str:
@@ -279,7 +284,7 @@ class Typer:
                 inner_left, inner_right = quiet.type_of(side.left, bound), quiet.type_of(side.right, bound)
                 for text, a, b in self._transposed(side, inner_left, inner_right):
                     if product_shape(a, b) == wanted:
-                        return f"did you mean {text}? (' is the transpose)"
+                        return f"did you mean {text}"
         return None
 
     def _sides(self, expr: syntax.Binary, left: Type, right: Type) -> tuple[Span, list[tuple[Span, str]]]:

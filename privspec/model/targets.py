@@ -32,7 +32,7 @@ def environment(model: Model, values: Mapping[str, Value] | None = None) -> Envi
 
 def input_value(block: InputBlock, u: Array) -> Value:
     """The value of an input at base vector u (n,): an array, a number, or cell counts."""
-    part = np.asarray(u, dtype=np.float64)[block.start : block.stop]
+    part = np.array(u[block.start : block.stop], dtype=np.float64)
     element = block.type.element
     if isinstance(element, Tables):
         return CellCounts(element.table, part)

@@ -1,0 +1,345 @@
+"""The graph of a model as a picture: self-contained SVG, read by shape and words as well as by colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+from privspec.explain.graph_words import extent, observers
+from privspec.language.syntax import VariableKind
+from privspec.model.graph import GraphNode, Model
+from privspec.model.reports import listing
+
+CHARACTER = 7.0
+"""Width of a character of the node text, in pixels; the font's own figures are not known here."""
+
+LINE = 17
+MARGIN = 28
+COLUMN_GAP = 76
+ROW_GAP = 30
+LONGEST = 30
+NODES_LIMIT = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How one role is drawn: `shape` is the outline, `word` stands in the node."""
+
+    word: str
+    shape: str
+    fill: str
+    stroke: str
+    dashes: str = ""
+
+
+STYLES = {
+    "secret input": Style("secret input", "folded", "#fde7e2", "#a5281b"),
+    "secret": Style("secret, computed", "box", "#fff5f2", "#a5281b"),
+    "public": Style("public", "box", "#eef2f5", "#5b6b78", "5 4"),
+    "choice": Style("chosen by the solver", "cut", "#f3effa", "#6a4c9c"),
+    "output": Style("released", "pill", "#e2f2ea", "#1d7146"),
+    "part": Style("another spec", "double", "#eef2f5", "#5b6b78"),
+}
+
+INK = "#1c2a35"
+NOISE = "#b86e00"
+
+
+@dataclass(slots=True)
+class Box:
+    """A node with its place."""
+
+    name: str
+    lines: tuple[str, ...]
+    style: Style
+    noise: bool
+    layer: int
+    x: float = 0.0
+    y: float = 0.0
+
+    @property
+    def width(self) -> float:
+        """By its longest line."""
+        return max(96.0, max(len(line) for line in self.lines) * CHARACTER + 32)
+
+    @property
+    def height(self) -> float:
+        """By its number of lines."""
+        return len(self.lines) * LINE + 18
+
+    @property
+    def middle(self) -> float:
+        """Vertical centre."""
+        return self.y + self.height / 2
+
+
+def role(node: GraphNode) -> str:
+    """The key of STYLES that a variable is drawn by."""
+    match node.kind:
+        case VariableKind.INPUT:
+            return "secret input"
+        case VariableKind.OUTPUT:
+            return "output"
+        case VariableKind.CHOOSE:
+            return "choice"
+        case VariableKind.INTERMEDIATE if node.secret:
+            return "secret"
+        case _:
+            return "public"
+
+
+def short(text: str, limit: int = LONGEST) -> str:
+    """At most `limit` characters."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def _boxes(model: Model) -> dict[str, Box]:
+    sites = _sites(model)
+    layers = _layers(model)
+    found: dict[str, Box] = {}
+    for name, node in model.nodes.items():
+        style = STYLES[role(node)]
+        title = f"{name}[{node.index}]" if node.index else name
+        lines = [short(title), style.word, *_what(node)]
+        if node.definition is not None and node.kind is not VariableKind.CONSTANT:
+            lines.insert(1, short("= " + " ".join(model.source.slice(node.definition.span).split())))
+        found[name] = Box(name, tuple(lines), style, name in sites, layers[name])
+    deepest = max((box.layer for box in found.values()), default=0)
+    for part in model.components:
+        lines = (part.name, "another spec", short(part.model.name))
+        found[part.name] = Box(part.name, lines, STYLES["part"], False, deepest + 1)
+    return found
+
+
+def _what(node: GraphNode) -> tuple[str, ...]:
+    text = extent(node)
+    shape, _, domain = text.partition(" in ")
+    if text.startswith("a table by "):
+        names, _, cells = text.removeprefix("a table by ").rpartition(": ")
+        return short(f"table: {cells}"), short(f"by {names}")
+    return (short(shape), short(f"in {domain}")) if domain else (short(shape),)
+
+
+def _sites(model: Model) -> frozenset[str]:
+    """Where noise may enter, if the options say so; else at what is released."""
+    if model.noise_at is None:
+        return frozenset(node.name for node in model.outputs if node.definition is None)
+    return frozenset(site.removeprefix("objective(").removesuffix(")") for site in model.noise_at)
+
+
+def _edges(model: Model) -> Iterator[tuple[str, str]]:
+    yield from model.edges
+    for part in model.components:
+        for name in part.links.values():
+            yield name, part.name
+
+
+def _layers(model: Model) -> dict[str, int]:
+    """The longest way from a source; a public value stands just before what first uses it."""
+    before: dict[str, list[str]] = {name: [] for name in model.nodes}
+    after: dict[str, list[str]] = {name: [] for name in model.nodes}
+    for start, end in model.edges:
+        before[end].append(start)
+        after[start].append(end)
+    layers: dict[str, int] = {}
+    for name in (*model.order, *(n for n in model.nodes if n not in model.order)):
+        layers[name] = 1 + max((layers.get(start, 0) for start in before[name]), default=-1)
+    for name, node in model.nodes.items():
+        if not before[name] and after[name] and not node.secret:
+            layers[name] = max(0, min(layers[end] for end in after[name]) - 1)
+    return layers
+
+
+def _arrange(boxes: dict[str, Box], edges: list[tuple[str, str]]) -> tuple[float, float]:
+    """Give every box its place; neighbours in consecutive layers are brought to similar heights."""
+    columns: list[list[Box]] = [[] for _ in range(1 + max((b.layer for b in boxes.values()), default=0))]
+    for box in boxes.values():
+        columns[box.layer].append(box)
+    columns = [column for column in columns if column]
+    near: dict[str, list[str]] = {name: [] for name in boxes}
+    for start, end in edges:
+        near[start].append(end)
+        near[end].append(start)
+    for _ in range(4):
+        for column in columns:
+            for row, box in enumerate(column):
+                box.y = float(row) if box.y == 0 else box.y
+            column.sort(key=lambda box: _mean([boxes[n].y for n in near[box.name]], box.y))
+            for row, box in enumerate(column):
+                box.y = (row + 1) / (len(column) + 1) * len(boxes)
+    tallest = max((sum(b.height + ROW_GAP for b in column) for column in columns), default=0.0)
+    x = float(MARGIN)
+    top = float(MARGIN + 34)
+    for column in columns:
+        width = max(box.width for box in column)
+        y = top + (tallest - sum(b.height + ROW_GAP for b in column)) / 2
+        for box in column:
+            box.x, box.y = x + (width - box.width) / 2, y
+            y += box.height + ROW_GAP
+        x += width + COLUMN_GAP
+    return x - COLUMN_GAP + MARGIN, top + tallest
+
+
+def _mean(values: list[float], otherwise: float) -> float:
+    return sum(values) / len(values) if values else otherwise
+
+
+# --- drawing --------------------------------------------------------------------------------------
+
+
+def _outline(box: Box) -> str:
+    x, y, w, h = box.x, box.y, box.width, box.height
+    paint = f'fill="{box.style.fill}" stroke="{box.style.stroke}" stroke-width="1.6"'
+    dashes = f' stroke-dasharray="{box.style.dashes}"' if box.style.dashes else ""
+    match box.style.shape:
+        case "folded":
+            corner = 14
+            points = f"{x},{y} {x + w - corner},{y} {x + w},{y + corner} {x + w},{y + h} {x},{y + h}"
+            fold = f"M{x + w - corner},{y} v{corner} h{corner}"
+            return (
+                f'<polygon points="{points}" {paint}/>'
+                f'<path d="{fold}" fill="none" stroke="{box.style.stroke}" stroke-width="1.2"/>'
+            )
+        case "cut":
+            c = 12
+            points = (
+                f"{x + c},{y} {x + w - c},{y} {x + w},{y + h / 2} {x + w - c},{y + h} {x + c},{y + h} {x},{y + h / 2}"
+            )
+            return f'<polygon points="{points}" {paint}/>'
+        case "pill":
+            radius = min(h / 2, 26)
+            return f'<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="{radius}" {paint}/>'
+        case "double":
+            inner = f'<rect x="{x + 4}" y="{y + 4}" width="{w - 8}" height="{h - 8}" fill="none" stroke="{box.style.stroke}"/>'
+            return f'<rect x="{x}" y="{y}" width="{w}" height="{h}" {paint}/>{inner}'
+        case _:
+            return f'<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="3" {paint}{dashes}/>'
+
+
+def _node(box: Box) -> Iterator[str]:
+    description = ", ".join(box.lines) + (", noise may enter here" if box.noise else "")
+    yield f'<g role="img"><title>{escape(description)}</title>'
+    yield _outline(box)
+    centre = box.x + box.width / 2
+    for row, line in enumerate(box.lines):
+        weight = ' font-weight="700" font-size="14"' if row == 0 else ""
+        y = box.y + 24 + row * LINE
+        yield f'<text x="{centre:.1f}" y="{y:.1f}" text-anchor="middle"{weight}>{escape(line)}</text>'
+    if box.noise:
+        yield from _badge(box.x + box.width - 34, box.y + box.height)
+    yield "</g>"
+
+
+def _badge(x: float, y: float) -> Iterator[str]:
+    """A star-edged mark with the word, astride the lower edge of a node."""
+    yield (
+        f'<rect x="{x - 34:.1f}" y="{y - 10:.1f}" width="68" height="20" rx="10" fill="#fff8ea" '
+        f'stroke="{NOISE}" stroke-width="1.6"/>'
+    )
+    yield f'<path d="{_wave(x - 27, y)}" fill="none" stroke="{NOISE}" stroke-width="1.5"/>'
+    yield f'<text x="{x + 10:.1f}" y="{y + 4:.1f}" text-anchor="middle" font-size="12">noise</text>'
+
+
+def _wave(x: float, y: float) -> str:
+    """A jagged line."""
+    return f"M{x:.1f},{y:.1f} l3,-5 l4,9 l4,-8 l3,4"
+
+
+def _edge(start: Box, end: Box, released: bool) -> str:
+    x1, y1 = start.x + start.width, start.middle
+    x2, y2 = end.x - 3, end.middle
+    if x2 <= x1:
+        # a node further left: leave and enter from below
+        x1, y1, x2, y2 = start.x + start.width / 2, start.y + start.height, end.x + end.width / 2, end.y + end.height
+        return (
+            f'<path d="M{x1:.1f},{y1:.1f} C{x1:.1f},{y1 + 60:.1f} {x2:.1f},{y2 + 60:.1f} {x2:.1f},{y2 + 3:.1f}" '
+            f'class="edge" marker-end="url(#tip)"/>'
+        )
+    bend = max(24.0, (x2 - x1) / 2)
+    dashes = ' stroke-dasharray="6 4"' if released else ""
+    return (
+        f'<path d="M{x1:.1f},{y1:.1f} C{x1 + bend:.1f},{y1:.1f} {x2 - bend:.1f},{y2:.1f} {x2:.1f},{y2:.1f}" '
+        f'class="edge" marker-end="url(#tip)"{dashes}/>'
+    )
+
+
+def _legend(roles: Iterable[Style], noise: bool, y: float) -> tuple[list[str], float]:
+    parts: list[str] = []
+    x = float(MARGIN)
+    for style in roles:
+        sample = Box("", ("",), style, False, 0, x, y)
+        small = _outline_small(sample)
+        parts.append(small)
+        parts.append(f'<text x="{x + 38:.1f}" y="{y + 14:.1f}" font-size="12">{escape(style.word)}</text>')
+        x += 38 + len(style.word) * 6.6 + 24
+    if noise:
+        parts.extend(_badge(x + 34, y + 10))
+        parts.append(f'<text x="{x + 76:.1f}" y="{y + 14:.1f}" font-size="12">noise may enter here</text>')
+        x += 76 + 20 * 6.6
+    return parts, x + MARGIN
+
+
+def _outline_small(box: Box) -> str:
+    """A 28 x 18 sample of a node's outline."""
+
+    class _Sample(Box):
+        __slots__ = ()
+
+        @property
+        def width(self) -> float:
+            return 28.0
+
+        @property
+        def height(self) -> float:
+            return 18.0
+
+    return _outline(_Sample(box.name, box.lines, box.style, box.noise, box.layer, box.x, box.y + 1))
+
+
+def _description(model: Model) -> str:
+    secret = listing(node.name for node in model.inputs) or "nothing"
+    released = listing(node.name for node in model.outputs) or "what its parts release"
+    who = "; ".join(f"{name}: {listing(outputs)}" for name, outputs in observers(model).items())
+    return f"{secret} is secret; {released} is released. Who sees what: {who}. Trust: {model.trust.describe()}."
+
+
+def draw_graph(model: Model) -> str:
+    """The graph as SVG: time runs from left to right, from secret inputs to what is released.
+
+    Secret, public and released values, and places where noise may enter, differ in outline and wording, not
+    only in colour. The file needs no fonts, scripts or other files.
+    """
+    boxes = _boxes(model)
+    if len(boxes) > NODES_LIMIT:
+        kept = list(boxes)[:NODES_LIMIT]
+        boxes = {name: boxes[name] for name in kept}
+    edges = [(a, b) for a, b in _edges(model) if a in boxes and b in boxes]
+    width, bottom = _arrange(boxes, edges)
+    used = [style for style in STYLES.values() if any(box.style is style for box in boxes.values())]
+    legend, needed = _legend(used, any(box.noise for box in boxes.values()), bottom + 24)
+    footer = [f"{name} sees {listing(outputs)}" for name, outputs in observers(model).items()]
+    footer.append(f"trust {model.trust.name}: {model.trust.describe()}")
+    width = max(width, needed, 2 * MARGIN + max(len(line) for line in footer) * 6.6)
+    height = bottom + 24 + 34 + len(footer) * LINE + 14
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-labelledby="graph-title graph-description">',
+        f'<title id="graph-title">The graph of {escape(model.name)}</title>',
+        f'<desc id="graph-description">{escape(_description(model))}</desc>',
+        f"<style>text{{font-family:system-ui,'Segoe UI','DejaVu Sans',sans-serif;font-size:13px;fill:{INK}}}"
+        ".edge{fill:none;stroke:#44525e;stroke-width:1.4}</style>",
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" '
+        'orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#44525e"/></marker></defs>',
+        f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
+        f'<text x="{MARGIN}" y="{MARGIN + 8}" font-size="17" font-weight="700">{escape(model.name)}</text>',
+    ]
+    parts.extend(_edge(boxes[a], boxes[b], boxes[b].style.shape == "pill") for a, b in edges)
+    for box in boxes.values():
+        parts.extend(_node(box))
+    parts.extend(legend)
+    for row, line in enumerate(footer):
+        y = bottom + 24 + 34 + (row + 1) * LINE
+        parts.append(f'<text x="{MARGIN}" y="{y:.1f}" font-size="12">{escape(line)}</text>')
+    parts.append("</svg>")
+    return "\n".join(parts) + "\n"
