@@ -97,7 +97,7 @@ def _polar_bound(image: Array, error: Array, total: float) -> float:
 
 
 def _guided(noise: Array, image: Array, terms: NDArray[np.bool_]) -> Array:
-    """z = S^+ v in the space of the error terms of one view, S the covariance of those terms in the plan."""
+    """Z = S^+ v in the space of the error terms of one view, S the covariance of those terms in the plan."""
     z = np.zeros_like(image)
     z[terms] = _solve(noise[terms], image[terms])
     return z

@@ -20,7 +20,7 @@ class Finding:
 
 
 def within(value: Fraction, limit: Fraction, what: str) -> Finding:
-    """value <= limit, exactly."""
+    """Value <= limit, exactly."""
     sign = "≤" if value <= limit else ">"
     margin = float((limit - value) / limit) if limit > 0 else None
     return Finding(value <= limit, f"{what} = {float(value):.6g} {sign} {float(limit):.6g}", margin)
@@ -119,15 +119,15 @@ def _(measure: RDP) -> float | None:
 
 @singledispatch
 def unbiased_mu_up(measure: Measure) -> float | None:  # noqa: ARG001
-    """The same for every unbiased mechanism of any law (Hammersley, Chapman and Robbins); None where none is known."""
+    """The same for every unbiased mechanism of the pure epsilon of a measure, whatever its law; None where there is none.
+
+    Source: Hammersley, Chapman and Robbins, with chi^2 <= e^eps + e^-eps - 2 (MATH.md, section 3).
+    """
     return None
 
 
-@unbiased_mu_up.register
-def _(measure: PureDP) -> float | None:
+@unbiased_mu_up.register(PureDP)
+@unbiased_mu_up.register(EpsilonDelta)
+@unbiased_mu_up.register(LDP)
+def _(measure: PureDP | EpsilonDelta | LDP) -> float | None:
     return hammersley_mu_up(measure.epsilon)
-
-
-@unbiased_mu_up.register
-def _(measure: LDP) -> float | None:
-    return hammersley_mu_up(measure.epsilon) if measure.delta == 0 else None

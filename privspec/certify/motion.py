@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +19,12 @@ from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.model.domains import Table
 from privspec.model.evaluate import Environment, bind_call, evaluate, places, stack, value_type
-from privspec.model.files import Reader
 from privspec.model.graph import Model
 from privspec.model.library import Argument, Arguments
+from privspec.model.targets import environment, meaning
 from privspec.model.types import Tables, Type
+from privspec.model.values import Value, as_float
 from privspec.model.walk import names_used
-from privspec.model.values import CellCounts, Value, as_float
 
 Array = NDArray[np.float64]
 ENTRY_LIMIT = 2**28
@@ -65,7 +64,7 @@ class Scene:
     @property
     def environment(self) -> Environment:
         """Public values only."""
-        return environment(self.model, {**self.model.values, **self.local})
+        return environment(self.model, self.local)
 
     def motion(self, expr: syntax.Expr) -> Motion:
         """How an expression moves.
@@ -195,12 +194,6 @@ class Scene:
         return [self.with_local(over.variable, place) for place in places(over, self.environment)]
 
 
-def environment(model: Model, values: Mapping[str, Value]) -> Environment:
-    """What the evaluator of the model needs."""
-    sizes = {name: party.size for name, party in model.parties.items()}
-    return Environment(values, sizes, Reader(model.base, dict(model.files)))
-
-
 def extents(kind: Type) -> tuple[int, ...]:
     """Shape of the numbers of a value: a table is the vector of its cells."""
     return (kind.element.table.cell_count,) if isinstance(kind.element, Tables) else kind.shape
@@ -276,15 +269,6 @@ def _stack(items: list[Motion], span: Span) -> Motion:
 # --- the system --------------------------------------------------------------------------------------
 
 
-def _as_doubles(value: Value) -> Value:
-    """Large exact arrays are only ever multiplied here."""
-    return (
-        as_float(value)
-        if isinstance(value, np.ndarray) and value.dtype == object and value.size > 64
-        else value
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class System:
     """A spec as a linear system from its base vector u (n,) to its outputs (m,), read from its definitions."""
@@ -327,50 +311,26 @@ class System:
         """Shape of the numbers of a variable (tables: number of cells)."""
         return extents(self.model.nodes[name].type)
 
-    def aim(self, output: str) -> syntax.Expr:
-        """What an output is an unbiased estimate of."""
-        node = self.model.nodes[output]
-        found = self.model.targets.get(output, node.definition)
+    def has_aim(self, output: str) -> bool:
+        """Whether one expression says what an output estimates."""
+        found = meaning(self.model, output)
         if found is None:
-            raise NotUnderstood(f"nothing says what {output} estimates")
-        return found
+            return False
+        known = {*self.model.nodes, *self.model.values}
+        return all(name in known for name in names_used(found))
 
     def target(self, names: Iterable[str], scene: Scene) -> Array:
         """How the aims of the outputs move, one under another (m, k)."""
-        width = scene.width
         parts: list[Array] = []
         for name in names:
-            found = scene.motion(self.aim(name))
+            aim = meaning(self.model, name)
+            if aim is None:
+                raise NotUnderstood(f"nothing says what {name} estimates")
+            found = scene.motion(aim)
             size = prod(extents(found.type))
             if size != prod(self.node_shape(name)):
-                raise NotUnderstood(f"{name} and its aim differ in shape")
-            parts.append(np.zeros((size, width)) if found.data is None else found.data.reshape(size, width))
-        return np.vstack(parts)
-
-    def values(self, base: Array, names: Iterable[str]) -> tuple[Array, dict[str, Value]]:
-        """The aims at a base vector (n,), by the evaluator of the model; and the values of all nodes."""
-        known: dict[str, Value] = {name: _as_doubles(value) for name, value in self.model.values.items()}
-        for block in self.model.blocks:
-            part = base[block.start : block.stop]
-            table = _domain(block.type)
-            known[block.name] = (
-                CellCounts(table, part) if table is not None else _scalar(part.reshape(block.type.shape))
+                raise NotUnderstood(f"{name} and what it estimates differ in shape")
+            parts.append(
+                np.zeros((size, scene.width)) if found.data is None else found.data.reshape(size, -1)
             )
-        for name in self.model.order:
-            node = self.model.nodes[name]
-            if name not in known and node.definition is not None:
-                if node.index is not None:
-                    raise NotUnderstood(f"{name} is held by parties")
-                known[name] = evaluate(node.definition, environment(self.model, known))
-        parts = [
-            as_float(_counts(evaluate(self.aim(n), environment(self.model, known)))).ravel() for n in names
-        ]
-        return np.concatenate(parts), known
-
-
-def _counts(value: Any) -> Any:
-    return value.counts if isinstance(value, CellCounts) else value
-
-
-def _scalar(part: Array) -> Value:
-    return Fraction(float(part)) if part.shape == () else part
+        return np.vstack(parts)

@@ -183,8 +183,8 @@ class Noise(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def deviations(self, rows: int) -> Array:
-        """Standard deviation (k,) of every answer; answers are uncorrelated."""
+    def deviations(self, rows: int, grid: float) -> Array:
+        """Standard deviation (k,) of every answer on a lattice; answers are uncorrelated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,20 +193,22 @@ class Gaussian(Noise):
 
     standard_deviation: Fraction
 
-    def deviations(self, rows: int) -> Array:
-        """The same for all."""
+    def deviations(self, rows: int, grid: float) -> Array:
+        """The same for all; the real sum is rounded, which is counted with the grids."""
         return np.full(rows, float(self.standard_deviation))
 
 
 @dataclass(frozen=True, slots=True)
 class Laplace(Noise):
-    """Independent, discrete on the lattice; variance 2 b^2."""
+    """Independent, discrete on the lattice g Z: probabilities ~ exp(-|z| / b), variance 2 g^2 r / (1 - r)^2 with r = e^(-g/b)."""
 
     scales: tuple[Fraction, ...]
 
-    def deviations(self, rows: int) -> Array:
-        """sqrt(2) times the scales."""
-        return np.sqrt(2.0) * np.array([float(b) for b in self.scales])
+    def deviations(self, rows: int, grid: float) -> Array:
+        """Close to sqrt(2) times the scales when the lattice is fine."""
+        ratios = grid / np.array([float(b) for b in self.scales])
+        result: Array = grid / (np.sqrt(2.0) * np.sinh(ratios / 2))
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +217,7 @@ class KNorm(Noise):
 
     scale: Fraction
 
-    def deviations(self, rows: int) -> Array:
+    def deviations(self, rows: int, grid: float) -> Array:
         """The same for all."""
         return np.full(rows, float(self.scale) * np.sqrt(rows + 1.0))
 
@@ -448,6 +450,7 @@ class DualView:
     requirement: int
     differences: tuple[Mapping[int, Fraction], ...]
     weights: Array
+    place: str
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -476,7 +479,7 @@ def read_proof(data: At) -> Proof:
         weights = item["weights"].doubles(len(differences))
         if np.any(weights < 0):
             raise Malformed(f"{item.place} has a negative weight")
-        views.append(DualView(item["requirement"].integer(), tuple(differences), weights))
+        views.append(DualView(item["requirement"].integer(), tuple(differences), weights, item.place))
     given = data.get("loss_weights")
     loss_weights = None if given is None else given.doubles(len(given.items()))
     return Proof(

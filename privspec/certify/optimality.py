@@ -1,0 +1,227 @@
+"""The lower bound, the gap, and what a plan says about mechanisms and requirements it did not choose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+
+import numpy as np
+
+from privspec.certify.bound import Images, full_bound, sites_bound
+from privspec.certify.loss import Errors
+from privspec.certify.measures import Finding, gaussian_mu_up, unbiased_mu_up
+from privspec.certify.motion import Array, NotUnderstood
+from privspec.certify.promises import claim, with_figures
+from privspec.certify.reading import At, DualView, Malformed, Proof
+from privspec.certify.relations import neighbourhoods
+from privspec.certify.report import Claim
+from privspec.certify.subject import Subject
+from privspec.model.requirements import Requirement
+from privspec.model.trust import Nobody
+
+SAME = 1e-9
+"""Relative difference of figures that were computed in doubles from one another."""
+OPTIMAL_GAP = 1e-5
+"""Largest relative gap of a plan that calls itself optimal."""
+STATUSES = ("proved", "tested", "assumed", "asserted by the user")
+PRICE = 1e-6
+"""Relative error of a price that is given in doubles."""
+
+
+def optimality(subject: Subject) -> Iterator[Claim]:
+    """The lower bound from the listed differences, and the gap."""
+    stated, status = subject.plan["loss"], subject.plan["status"].text()
+    value, said, gap = stated["value"].double(), stated.get("lower_bound"), stated.get("relative_gap")
+    if said is None or gap is None or subject.proof is None:
+        if status == "optimal":
+            yield Claim("optimality", "failed", "the plan is called optimal without a lower bound")
+        else:
+            yield Claim(
+                "optimality", "not checked", "whether a better mechanism exists: no lower bound is claimed"
+            )
+        return
+    bound, share = said.double(), gap.double()
+    if subject.proof.lower_bound != bound:
+        yield Claim("optimality", "failed", "the certificate proves another bound than the plan states")
+    real = max((value - bound) / value, 0.0) if value > 0 else 0.0
+    if not 0 <= bound <= value * (1 + SAME) or abs(share - real) > 1e-12:
+        yield Claim("optimality", "failed", "loss, lower bound and gap do not fit together")
+    if status == "optimal" and share > OPTIMAL_GAP:
+        yield Claim("optimality", "failed", f"with a gap of {share:.1e} a plan is not optimal")
+    derived, among, word = _derived(subject, subject.proof)
+    if word not in stated["among"].text():
+        yield Claim("optimality", "failed", f"the bound is about {among}, not about what the plan says")
+    sign = "below" if bound <= derived else "below the claimed bound proved: only"
+    text = f"no {among} has a loss {sign} {min(bound, derived):.8g} (this one: {value:.8g})"
+    yield claim(
+        "optimality", Finding(bound <= derived, text, (derived - bound) / bound if bound > 0 else None)
+    )
+
+
+def _derived(subject: Subject, proof: Proof) -> tuple[float, str, str]:
+    """The bound; the mechanisms it holds for; a word by which the plan must name them."""
+    pure = not subject.gaussian
+    if proof.hammersley is not pure:
+        raise Malformed(f"{proof.place}.hcr does not fit the noise")
+    zero = np.zeros((subject.executed.size, subject.model.size))
+    terms = subject.errors(zero, subject.system.input_seeds())
+    weights = _loss_weights(proof, terms)
+    views = [_images(subject, view, pure) for view in proof.views]
+    model = subject.model
+    if proof.scope == "full":
+        word, among = "any covariance", "Gaussian mechanism"
+        if pure:
+            word, among = "pure epsilon", "unbiased mechanism of this pure epsilon"
+        elif model.noise_at is not None and subject.plan["status"].text() != "optimal":
+            word = ""
+        return full_bound(terms.weighted(weights), subject.noise_errors.weighted(weights), views), among, word
+    if proof.scope == "messages" and isinstance(model.trust, Nobody):
+        names = tuple(block.name for block in model.blocks)
+        reconstruction = subject.executed.reconstruction.to_float() if subject.executed.of_inputs else None
+        if reconstruction is None:
+            raise Malformed("messages are not the noisy inputs")
+        everything = np.arange(model.size)
+        views = [Images(v.moves, v.roots, v.terms, everything) for v in views]
+        costs = _costs(terms.weighted(weights))
+        identity = np.eye(model.size)
+        bound = sites_bound(identity, reconstruction, identity, costs, views)
+        return bound, "independent Gaussian noise on " + ", ".join(names), "on each party's own values"
+    if proof.scope != "sites" or model.noise_at is None:
+        raise Malformed(f"{proof.place}.scope: the spec does not confine the noise like that")
+    maps = np.hstack([subject.site_map(name) for name in model.noise_at])
+    costs = _costs(subject.errors(maps).weighted(weights))
+    bound = sites_bound(subject.target, subject.noise_map, maps, costs, views)
+    return (
+        bound,
+        "independent Gaussian noise at " + ", ".join(model.noise_at),
+        "independent Gaussian noise at",
+    )
+
+
+def _costs(rows: Array) -> Array:
+    """The loss (K,) of unit noise in each column, rounded down."""
+    result: Array = np.einsum("rk,rk->k", rows, rows) * (1 - 4 * (len(rows) + 8) * 2.0**-53)
+    return result
+
+
+def _loss_weights(proof: Proof, errors: Errors) -> Array:
+    groups = int(errors.group.max()) + 1
+    given = proof.loss_weights
+    if not errors.worst:
+        if given is not None:
+            raise Malformed(f"{proof.place}.loss_weights: the loss is no worst case")
+        return np.ones(groups)
+    if given is None or len(given) != groups or np.any(given < 0) or float(given.sum()) <= 0:
+        raise Malformed(f"{proof.place}.loss_weights do not fit the loss")
+    # divided by a sum that is rounded up, they stay below a convex combination
+    scaled: Array = given / (float(given.sum()) * (1 + 4 * groups * 2.0**-53))
+    return scaled
+
+
+def _images(subject: Subject, view: DualView, pure: bool) -> Images:
+    if not 0 <= view.requirement < len(subject.requirements):
+        raise Malformed(f"{view.place}: there is no requirement {view.requirement}")
+    requirement = subject.requirements[view.requirement]
+    mu = (unbiased_mu_up if pure else gaussian_mu_up)(requirement.measure)
+    if mu is None:
+        raise NotUnderstood(f"no lower bound is known here for {requirement.measure.describe()}")
+    sets = neighbourhoods(subject.model, requirement)
+    moves = np.zeros((subject.model.size, len(view.differences)))
+    for column, difference in enumerate(view.differences):
+        if not any(s.admits(difference) for s in sets):
+            raise Malformed(f"{view.place}: difference {column} is not one of two neighbours")
+        for coordinate, amount in difference.items():
+            moves[coordinate, column] = float(amount) / mu
+    seen = subject.executed.rows_of(requirement.outputs)
+    outside = np.setdiff1d(np.arange(subject.executed.size), seen)
+    probe = np.zeros((subject.executed.size, 2))
+    probe[outside] = np.random.default_rng(2).standard_normal((len(outside), 2))
+    touched = np.any(subject.errors(probe).rows != 0, axis=1)
+    return Images(moves, np.sqrt(view.weights), ~touched, seen)
+
+
+# --- the rest ----------------------------------------------------------------------------------------
+
+
+def alternatives(subject: Subject) -> Iterator[Claim]:
+    """None may contradict the bound; their losses are not re-derived."""
+    bound = subject.plan["loss"].get("lower_bound")
+    names: list[str] = []
+    for item in subject.plan["alternatives"].items():
+        names.append(item["name"].text())
+        item["reason"].text()
+        value = item["loss"].double()
+        if value < 0 or (item["admissible"].flag() and bound is not None and value < bound.double()):
+            yield Claim("alternatives", "failed", f"{names[-1]} is said to be better than possible")
+    if names:
+        yield Claim(
+            "alternatives", "ok", f"{len(names)} alternatives, no admissible one below the lower bound"
+        )
+        yield Claim("alternatives", "not checked", "the losses of the alternatives")
+
+
+def binding(subject: Subject) -> Iterator[Claim]:
+    """The price of each requirement: exact where one requirement binds, within its limits where several do."""
+    for item in subject.plan["binding"].items():
+        change, line = item["loss_change"].double(), item["line"].integer()
+        found = [r for r in subject.requirements if r.line == line]
+        if not found or found[0].text != item["text"].text():
+            raise Malformed(f"{item.place} is no requirement of the spec")
+        yield _price(subject, item, found[0], change)
+
+
+def _price(subject: Subject, item: At, requirement: Requirement, change: float) -> Claim:
+    written = item["change"].text()
+    words = written.split()
+    amounts = requirement.measure.amounts
+    if len(words) != 4 or words[2] != "->" or words[0] not in amounts:
+        raise Malformed(f"{item.place}.change is not understood")
+    key = words[0]
+    if At(words[1], item.place).exact() != amounts[key]:
+        raise Malformed(f"{item.place}.change does not start from the requirement")
+    after = with_figures(requirement.measure, {key: At(words[3], item.place).exact()})
+    share = _share_of(subject, requirement)
+    if subject.gaussian:
+        old, new = gaussian_mu_up(requirement.measure), gaussian_mu_up(after)
+    else:
+        # Laplace scales are inversely proportional to a pure epsilon
+        old, new = float(amounts[key]), float(after.amounts[key])
+    if old is None or new is None:
+        raise Malformed(f"{item.place}.change is no amount that matters")
+    expected = (old / new) ** (2 * share) - 1
+    fits = abs(change - expected) <= PRICE * abs(expected)
+    return claim(
+        "binding", Finding(fits, f"line {requirement.line}, {written}: loss {100 * expected:+.3g} %")
+    )
+
+
+def _share_of(subject: Subject, requirement: Requirement) -> float:
+    """The share of a requirement in the weights of the dual point: d log loss / d log mu^2, up to its sign."""
+    if subject.proof is None:
+        raise Malformed("prices need a dual point")
+    masses = [float(view.weights.sum()) for view in subject.proof.views]
+    mine = [
+        m
+        for m, v in zip(masses, subject.proof.views, strict=True)
+        if subject.requirements[v.requirement] is requirement
+    ]
+    return sum(mine) / sum(masses)
+
+
+def assumptions(subject: Subject) -> Iterator[Claim]:
+    """Each has a status and points to something; whether it is true in the world is for people to judge."""
+    listed = subject.plan["assumptions"].items()
+    lines = subject.model.source.text.count("\n") + 1
+    for item in listed:
+        item["text"].text()
+        if item["status"].text() not in STATUSES:
+            raise Malformed(f"{item.place}.status is unknown")
+        because = item["because"]
+        line = because.get("line") if isinstance(because.value, Mapping) else None
+        if line is not None and not 1 <= line.integer() <= lines:
+            raise Malformed(f"{item.place} points to a line that is not there")
+    yield Claim("assumptions", "ok", f"{len(listed)} assumptions, each with its status")
+    yield Claim("assumptions", "not checked", "whether the assumptions hold in the world")
+
+
+__all__ = ["Fraction", "alternatives", "assumptions", "binding", "optimality"]
