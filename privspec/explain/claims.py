@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -31,8 +31,7 @@ class Relation:
             return "other data stand in the place of all of yours"
         if self.adds:
             return ""
-        stand_in = _STAND_INS.get(self.unit, f"another {self.unit} stands in the place of yours")
-        return stand_in
+        return _STAND_INS.get(self.unit, f"another {self.unit} stands in the place of yours")
 
     @property
     def yours(self) -> str:
@@ -61,7 +60,8 @@ _STAND_INS = {
 _POSSESSIONS = {"entry": "your number", "record": "your record", "voter": "all your answers"}
 _PLURALS = {"entry": "entries"}
 _RELATION = re.compile(
-    r"(?P<how>replacing|adding or removing) (?:(?P<all>everything)|one (?P<one>\w+)|up to (?P<k>\d+) (?P<many>\w+))"
+    r"(?P<how>replacing|adding or removing) "
+    r"(?:(?P<all>everything)|one (?P<one>\w+)|up to (?P<k>\d+) (?P<many>\w+))"
 )
 _SINGULARS = {"entries": "entry"}
 
@@ -99,6 +99,7 @@ class Claim:
     line: SpecLine
     epsilon: Fraction | None
     delta: Fraction | None
+    requirement: int = -1
 
     @property
     def curve(self) -> Curve | None:
@@ -182,6 +183,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], _Read]] = {
     "RDP": _rdp,
     "metric-DP": _metric,
 }
+_PERSONALISED = "personalised"
 _SUFFIX = re.compile(r"(metric-DP|zCDP|GDP|LDP|RDP|DP)$")
 
 
@@ -195,6 +197,10 @@ def claim(guarantee: Mapping[str, Any]) -> Claim:
     match = _SUFFIX.search(measure)
     reader = _READERS.get(match[1]) if match else None
     read = reader(guarantee) if reader else _Read(measure, measure, (), None)
+    if measure.startswith(_PERSONALISED):
+        # the amounts are those of the strictest person, so the statement gives no curve for the others
+        read = replace(read, variant=f"{_PERSONALISED} {read.variant}", curve=None, epsilon=None, delta=None)
+        read = replace(read, statement=f"{read.statement} (for the strictest person)")
     achieved, parameter = _achieved(guarantee.get("achieved") or {})
     wrt = guarantee["wrt"]
     return Claim(
@@ -213,6 +219,7 @@ def claim(guarantee: Mapping[str, Any]) -> Claim:
         line=SpecLine(int(guarantee.get("line") or 0), str(guarantee.get("text", ""))),
         epsilon=read.epsilon,
         delta=read.delta,
+        requirement=int(guarantee.get("requirement", -1)),
     )
 
 

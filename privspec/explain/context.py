@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from privspec.explain.sentences import SpecLine
+from privspec.core.diagnostics import SpecError
+from privspec.core.spans import Source, Span
+from privspec.explain.sentences import Because, Note, SpecLine
+from privspec.language import syntax
+from privspec.language.syntax import VariableKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,22 +24,22 @@ class TrustWords:
 
 
 _CURATOR = TrustWords(
-    sees_raw="The keeper of the data, who makes the release. The guarantee is about the published result only.",
-    stolen_server="Yes. The keeper holds the raw data, and this guarantee does not protect what is stored there.",
+    sees_raw="The keeper of the data, who makes the release. The guarantee is about what is published only.",
+    stolen_server="Yes. The keeper holds the raw data, and what is stored there is not protected.",
     place="at the curator",
-    auditor="One curator holds all raw data, adds the noise and publishes the outputs; everyone else sees outputs only.",
+    auditor="One curator holds all raw data, adds the noise and publishes; all others see outputs only.",
 )
 _NOBODY = TrustWords(
     sees_raw="Nobody but you. Noise is added before your answer leaves you.",
     stolen_server="No more than the messages that were sent, which the guarantee already covers.",
     place="at each party",
-    auditor="No party is trusted: every message is taken to be seen by all, so each must satisfy the requirement itself.",
+    auditor="No party is trusted: all see every message, so each must satisfy the requirement itself.",
 )
 _SECURE_SUM = TrustWords(
     sees_raw="Nobody. The parties add up their answers in such a way that only the sum becomes known.",
-    stolen_server="Not from one server alone. Parties that pool what they hold could learn more than the sum.",
+    stolen_server="Not one server alone. Parties that pool what they hold could learn more than the sum.",
     place="in shares at the parties",
-    auditor="The parties add shares of the noise inside a secure sum; everyone sees the sum and nothing else.",
+    auditor="The parties add shares of the noise in a secure sum; everyone sees the sum and nothing else.",
 )
 _TRUST = {"curator": _CURATOR, "nobody": _NOBODY, "secure_sum": _SECURE_SUM}
 
@@ -45,19 +48,18 @@ _TRUST = {"curator": _CURATOR, "nobody": _NOBODY, "secure_sum": _SECURE_SUM}
 class Context:
     """Facts of the spec that are no numbers of the plan.
 
-    `trust_stated` is whether the spec names its trust model (else it is the default), `trust_line` the line that
-    says so, or the first requirement.
+    `trust_stated` is whether the spec names its trust model (else it is the language's default).
     """
 
     title: str
     source: tuple[str, ...]
     trust: str
     trust_stated: bool
-    trust_line: SpecLine
+    trust_because: Because
     input_lines: Mapping[str, SpecLine]
     output_lines: Mapping[str, SpecLine]
-    loss_line: SpecLine | None
-    sites_line: SpecLine | None
+    loss_because: Because
+    sites_because: Because
 
     @property
     def trust_words(self) -> TrustWords | None:
@@ -66,63 +68,66 @@ class Context:
 
     def line(self, number: int) -> SpecLine:
         """A line of the spec by number, with its text where there is one."""
-        inside = 1 <= number <= len(self.source)
-        return SpecLine(number, self.source[number - 1].strip() if inside else "")
+        return _numbered(self.source, number)
 
 
 def context(plan: Mapping[str, Any]) -> Context:
-    """The context of a plan, read from the source text that the plan carries."""
+    """The context of a plan, from the syntax tree of the source that the plan carries.
+
+    A source that does not parse (a plan that was tampered with) gives a context without lines.
+    """
     spec = plan.get("spec") or {}
-    lines = tuple(str(spec.get("source") or "").splitlines())
-    found = {
-        name: _find(lines, pattern)
-        for name, pattern in {
-            "trust": r"\btrust\s+(?P<word>\w+)",
-            "loss": r"^\s*(?:loss\s*:\s*)?(?P<word>(?:E|𝔼|worst)\s*\[)",
-            "sites": r"\bnoise\s+at\s+(?P<word>.+)",
-        }.items()
-    }
-    first = int((plan.get("guarantees") or [{}])[0].get("line") or 1)
-    trust = found["trust"]
-    stated = trust is not None
+    source = Source(str(spec.get("path") or ""), str(spec.get("source") or ""))
+    lines = tuple(source.text.splitlines())
+    tree = _tree(source)
+
+    def at(span: Span) -> SpecLine:
+        return _numbered(lines, source.position(span.start)[0])
+
+    trust = _option(tree.options, syntax.Trust)
+    sites = _option(tree.options, syntax.NoiseAt)
     local = any(str(g.get("measure", "")).endswith("LDP") for g in plan.get("guarantees") or ())
-    word = trust[1] if trust else ("nobody" if local else "curator")
+    trust_because: Because = at(trust.span) if trust else Note("trust-by-default")
     return Context(
-        title=_title(str(spec.get("source") or ""), str(spec.get("name") or "this plan")),
+        title=_title(tree.doc) or str(spec.get("name") or "this plan"),
         source=lines,
-        trust=word,
-        trust_stated=stated,
-        trust_line=trust[0] if trust else _line(lines, first),
-        input_lines=_declared(lines, "input"),
-        output_lines=_declared(lines, "output"),
-        loss_line=found["loss"][0] if found["loss"] else None,
-        sites_line=found["sites"][0] if found["sites"] else None,
+        trust=_word(trust.model) if trust else ("nobody" if local else "curator"),
+        trust_stated=trust is not None,
+        trust_because=trust_because,
+        input_lines={v.target.name: at(v.span) for v in _variables(tree, VariableKind.INPUT)},
+        output_lines={v.target.name: at(v.span) for v in _variables(tree, VariableKind.OUTPUT)},
+        loss_because=at(tree.loss.span) if tree.loss is not None else Note("placement"),
+        sites_because=at(sites.span) if sites else trust_because,
     )
 
 
-def _line(lines: tuple[str, ...], number: int) -> SpecLine:
-    return SpecLine(number, lines[number - 1].strip() if 1 <= number <= len(lines) else "")
+def _tree(source: Source) -> syntax.Spec:
+    from privspec.language.parser import parse
+
+    try:
+        return parse(source)
+    except SpecError:
+        return syntax.Spec(None, None)
 
 
-def _find(lines: tuple[str, ...], pattern: str) -> tuple[SpecLine, str] | None:
-    compiled = re.compile(pattern)
-    for number, text in enumerate(lines, start=1):
-        match = compiled.search(text.split("#", 1)[0])
-        if match:
-            return SpecLine(number, text.strip()), match["word"]
-    return None
+def _option(options: Iterable[object], kind: type[Any]) -> Any:
+    return next((o for o in options if isinstance(o, kind)), None)
 
 
-def _declared(lines: tuple[str, ...], kind: str) -> dict[str, SpecLine]:
-    pattern = re.compile(rf"(?:^|:)\s*{kind}\s+(\w+)")
-    return {
-        match[1]: SpecLine(number, text.strip())
-        for number, text in enumerate(lines, start=1)
-        if (match := pattern.search(text.split("#", 1)[0]))
-    }
+def _word(model: syntax.Name | syntax.Call) -> str:
+    return model.function if isinstance(model, syntax.Call) else model.id
 
 
-def _title(source: str, name: str) -> str:
-    match = re.search(r'"""(.*?)"""', source, re.DOTALL)
-    first = match[1].strip().splitlines()[0].strip() if match and match[1].strip() else ""
-    return first or name
+def _variables(tree: syntax.Spec, kind: VariableKind) -> list[syntax.Variable]:
+    return [v for v in tree.variables if v.kind is kind]
+
+
+def _numbered(lines: tuple[str, ...], number: int) -> SpecLine:
+    inside = 1 <= number <= len(lines)
+    return SpecLine(number, lines[number - 1].split("#", 1)[0].strip() if inside else "")
+
+
+def _title(doc: str | None) -> str:
+    """The first line of the spec's description, without its full stop."""
+    words = (doc or "").strip().strip('"').strip()
+    return words.splitlines()[0].strip().removesuffix(".") if words else ""

@@ -1,7 +1,7 @@
 """Small charts as SVG text: deterministic, with direct labels, readable in light and dark.
 
-Matplotlib is imported inside the functions only. Five colours are used; in an SVG that stands inside a page each
-becomes a CSS variable with the printed colour as its fallback, so that the page can change them in the dark.
+Matplotlib is imported inside the functions only. Five colours are used; in an SVG that stands inside a page
+each becomes a CSS variable with the printed colour as its fallback, so that pages can change it in the dark.
 Blue and vermilion (Okabe & Ito) stay apart for all common kinds of colour blindness.
 """
 
@@ -247,7 +247,7 @@ def _figure(
 
 
 def inlined(svg: str, name: str) -> str:
-    """An SVG that may stand inside HTML with others: no prologue, ids of its own, colours as CSS variables."""
+    """An SVG that may stand inside HTML: no prologue, ids of its own, colours as CSS variables."""
     body = svg[svg.index("<svg") :].strip()
     body = re.sub(r"<metadata>.*?</metadata>\s*", "", body, flags=re.DOTALL)
     body = re.sub(r"<style[^>]*>.*?</style>\s*", "", body, flags=re.DOTALL)

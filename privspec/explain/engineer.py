@@ -1,9 +1,9 @@
-"""The page for engineers: sites, variances, solver, gap, alternatives, prices, and how to reproduce all of it."""
+"""The page for engineers: sites, variances, solver, gap, alternatives, prices, and how to reproduce them."""
 
 from __future__ import annotations
 
-from privspec.explain.document import Block, Document, Listing, Points, Section, Table
 from privspec.explain import plots
+from privspec.explain.document import Block, Document, Listing, Points, Section, Table
 from privspec.explain.facts import Facts
 from privspec.explain.sentences import CertificateEntry, Note, Sentence, assumed, proved, tested
 from privspec.explain.words import change_words, noise_words
@@ -63,7 +63,7 @@ def _result(facts: Facts) -> tuple[Block, ...]:
     ]
     blocks: list[Block] = [Table("The plan at a glance", ("Item", "Value"), tuple(rows))]
     if facts.gaps:
-        blocks.append(Points(tuple(assumed(gap, facts.context.trust_line) for gap in facts.gaps)))
+        blocks.append(Points(tuple(assumed(gap, facts.context.trust_because) for gap in facts.gaps)))
     return tuple(blocks)
 
 
@@ -79,7 +79,7 @@ def _noise(facts: Facts) -> tuple[Block, ...]:
         )
         for s in facts.sites
     )
-    line = facts.context.sites_line or facts.context.trust_line
+    line = facts.context.sites_because
     table = Table(
         "Standard deviation of the noise by site",
         ("Site", "Law", "Coordinates", "Root mean square", "Least", "Largest"),
@@ -122,7 +122,8 @@ def _guarantees(facts: Facts) -> tuple[Block, ...]:
     if calibrations:
         blocks.append(
             Table(
-                "The classic calibration sqrt(2 ln(1.25/δ))/ε beside the exact one (deviations a unit of sensitivity)",
+                "The classic calibration sqrt(2 ln(1.25/δ))/ε beside the exact one (deviations a unit of "
+                "sensitivity)",
                 ("ε", "δ", "Classic", "Exact", "Variance ratio", "δ of the classic noise", "Enough"),
                 tuple(
                     (
@@ -176,7 +177,10 @@ def _execution(facts: Facts) -> tuple[Block, ...]:
         ("Lattice of the noisy answers", facts.noise_grid or "not stated"),
         ("Grid of the outputs", facts.output_grid or "not stated"),
         *(
-            (f"Input {i.name}", f"{i.size} {i.layout}, {i.limits}{', clipped' if i.clipped else ''}")
+            (
+                f"Input {i.name}",
+                f"{i.size} {i.layout}{f', {i.limits}' if i.limits else ''}{', clipped' if i.clipped else ''}",
+            )
             for i in facts.inputs
         ),
         ("Certificate entries", ", ".join(facts.certificate_entries) or "none"),

@@ -7,26 +7,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privspec.explain import composed, noise
 from privspec.explain.claims import Claim, claim
 from privspec.explain.context import Context, context
-from privspec.explain.curves import Curve, Odds, odds, posterior
-from privspec.explain.frontier import Calibration, Frontier, calibration, frontier
-from privspec.explain.quantities import Quantity, Rounding, count, exact, parse_exact, percent, rounded
+from privspec.explain.curves import Curve, odds, posterior
+from privspec.explain.fact_types import (
+    AlternativeFact,
+    BindingFact,
+    ClaimFact,
+    Consequences,
+    CountedOdds,
+    Facts,
+    InputFact,
+    LossFact,
+    OddsFact,
+    OutputFact,
+    SiteFact,
+    SolverFact,
+)
+from privspec.explain.frontier import calibration, frontier
+from privspec.explain.quantities import Quantity, Rounding, count, parse_exact, percent, rounded
 from privspec.explain.sentences import (
     Because,
     CertificateEntry,
     Note,
     Sentence,
-    SpecLine,
     Status,
 )
+
+if TYPE_CHECKING:
+    from privspec.model.graph import Model
 
 REPEATS = (1, 2, 5, 10)
 GROUPS = (1, 2, 5, 10)
@@ -34,172 +49,7 @@ FALSE_ALARMS = (Fraction(1, 100), Fraction(5, 100), Fraction(10, 100))
 PRIORS = (Fraction(1, 100), Fraction(10, 100), Fraction(50, 100))
 
 
-@dataclass(frozen=True, slots=True)
-class OddsFact:
-    """The odds of one curve as quantities, and the unrounded pair for auditors."""
-
-    without: Quantity
-    taking_part: Quantity
-    of: Quantity
-    error: Quantity
-    plain: Odds
-
-
-@dataclass(frozen=True, slots=True)
-class Consequences:
-    """What a curve means: odds, the largest advantage, and the least misses at given false alarms."""
-
-    words: str
-    exact: bool
-    odds: OddsFact
-    advantage: Quantity
-    misses: tuple[tuple[Quantity, Quantity], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimFact:
-    """One guarantee with all that follows from it; what cannot be said is None or empty."""
-
-    claim: Claim
-    shown: Consequences | None
-    promised: Consequences | None
-    repeats: tuple[tuple[Quantity, OddsFact], ...]
-    groups: tuple[tuple[Quantity, OddsFact], ...]
-    posteriors: tuple[tuple[Quantity, Quantity], ...]
-    everything: Consequences | None
-    covers_everything: bool
-    calibration: Calibration | None
-
-
-@dataclass(frozen=True, slots=True)
-class InputFact:
-    """An input as it is executed."""
-
-    name: str
-    size: Quantity
-    layout: str
-    limits: str
-    clipped: bool
-    line: SpecLine
-
-
-@dataclass(frozen=True, slots=True)
-class OutputFact:
-    """How far the numbers of one output may be off (root mean square, least and largest deviation)."""
-
-    name: str
-    shape: tuple[int, ...]
-    size: Quantity
-    typical: Quantity
-    least: Quantity
-    largest: Quantity
-    without_noise: Quantity
-    deviations: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SiteFact:
-    """One noise site in words and numbers."""
-
-    at: str
-    law: str
-    correlated: bool
-    coordinates: Quantity
-    typical: Quantity
-    least: Quantity
-    largest: Quantity
-    deviations: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LossFact:
-    """The loss, its bound, and the error of an answer where the loss is a plain squared error."""
-
-    value: Quantity
-    lower_bound: Quantity | None
-    gap: Quantity | None
-    standard_error: Quantity | None
-    expression: str
-    units: str
-    among: str
-    error: Quantity | None
-    variance: Quantity | None
-    error_of: str
-    error_units: str
-
-
-@dataclass(frozen=True, slots=True)
-class AlternativeFact:
-    """A design that was considered and not chosen."""
-
-    name: str
-    loss: Quantity
-    times: Quantity
-    error: Quantity | None
-    admissible: bool
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class BindingFact:
-    """A line that holds the loss up, and what relaxing it would give."""
-
-    line: SpecLine
-    change: str
-    lowers: bool
-    loss_change: Quantity
-    error_change: Quantity | None
-
-
-@dataclass(frozen=True, slots=True)
-class SolverFact:
-    """How the plan was found."""
-
-    name: str
-    iterations: Quantity | None
-    seconds: Quantity | None
-    versions: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """All that the three readers' pages draw on."""
-
-    name: str
-    title: str
-    digest: str
-    spec_path: str
-    spec_sha256: str
-    status: str
-    family: str
-    parameters: tuple[tuple[str, str], ...]
-    context: Context
-    claims: tuple[ClaimFact, ...]
-    inputs: tuple[InputFact, ...]
-    outputs: tuple[OutputFact, ...]
-    loss: LossFact | None
-    sites: tuple[SiteFact, ...]
-    noise_shape: str
-    noise_grid: str
-    output_grid: str
-    strategy_shape: tuple[Quantity, Quantity] | None
-    alternatives: tuple[AlternativeFact, ...]
-    binding: tuple[BindingFact, ...]
-    assumptions: tuple[Sentence, ...]
-    frontier: Frontier | None
-    solver: SolverFact
-    certificate_entries: tuple[str, ...]
-    graph_words: str
-    gaps: tuple[str, ...]
-
-    @property
-    def weakest(self) -> ClaimFact | None:
-        """The guarantee under which an observer can tell the most; None where none has odds."""
-        known = [c for c in self.claims if c.shown is not None]
-        return min(known, key=lambda c: c.shown.odds.error.value if c.shown else 1.0) if known else None
-
-
-def facts(plan: Mapping[str, Any], model: object | None = None) -> Facts:
+def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
     """Everything an explanation may say about a plan.
 
     Args: a plan of the form `privspec-plan/1.0`; its model where the caller has it.
@@ -210,7 +60,7 @@ def facts(plan: Mapping[str, Any], model: object | None = None) -> Facts:
     run = noise.executed(plan)
     outputs = noise.output_noise(plan)
     mechanism = plan.get("mechanism") or {}
-    claims = tuple(_claim_fact(plan, claim(g)) for g in plan.get("guarantees") or ())
+    claims = tuple(_claim_fact(plan, claim(g), model) for g in plan.get("guarantees") or ())
     loss = _loss_fact(plan.get("loss") or {}, outputs) if plan.get("loss") else None
     return Facts(
         name=str(spec.get("name") or "plan"),
@@ -229,6 +79,7 @@ def facts(plan: Mapping[str, Any], model: object | None = None) -> Facts:
         sites=tuple(_site_fact(s) for s in noise.sites(plan, outputs)),
         noise_shape=str((run.get("noise") or {}).get("shape", "unknown")),
         noise_grid=str(run.get("grid", "")),
+        rounding=str(run.get("rounding", "strategy")),
         output_grid=str(run.get("output_grid", "")),
         strategy_shape=_shape(run.get("strategy")),
         alternatives=tuple(_alternative(a, loss) for a in plan.get("alternatives") or ()),
@@ -249,6 +100,7 @@ def odds_fact(curve: Curve) -> OddsFact:
         count(found.without),
         count(found.taking_part),
         count(found.of),
+        count(found.of // 2),
         rounded(100 * (curve.equal_error() - 1e-12), 4, Rounding.DOWN),
         found,
     )
@@ -265,7 +117,7 @@ def _consequences(curve: Curve | None) -> Consequences | None:
     return Consequences(curve.words, curve.exact, odds_fact(curve), advantage, misses)
 
 
-def _claim_fact(plan: Mapping[str, Any], item: Claim) -> ClaimFact:
+def _claim_fact(plan: Mapping[str, Any], item: Claim, model: Model | None) -> ClaimFact:
     curve = item.curve
     pure = item.epsilon if item.delta == 0 else None
     return ClaimFact(
@@ -273,34 +125,60 @@ def _claim_fact(plan: Mapping[str, Any], item: Claim) -> ClaimFact:
         shown=_consequences(curve),
         promised=_consequences(item.promised) if item.achieved is not None else None,
         repeats=tuple((count(k), odds_fact(curve.repeated(k))) for k in REPEATS) if curve else (),
-        groups=tuple((count(k), odds_fact(curve.for_group(k))) for k in GROUPS) if curve else (),
+        groups=tuple((count(k), odds_fact(curve.for_group(_steps(k, item)))) for k in GROUPS)
+        if curve
+        else (),
         posteriors=()
         if pure is None
         else tuple((percent(p), percent(posterior(float(p), float(pure)), 3, Rounding.UP)) for p in PRIORS),
-        everything=_consequences(composed.everything_released(plan, item)),
+        everything=_consequences(composed.everything_released(plan, item, model)),
         covers_everything=composed.covers_everything(plan, item),
         calibration=calibration(item),
     )
 
 
+def _steps(units: int, item: Claim) -> int:
+    """How many neighbour steps join data sets that differ in so many units."""
+    return -(-units // item.relation.group)
+
+
 def _input_fact(block: Mapping[str, Any], where: Context) -> InputFact:
-    low, high = _range(block.get("lower")), _range(block.get("upper"))
     name = str(block["name"])
-    bounded = low not in ("", "-inf") or high not in ("", "inf")
+    size = count(int(block["stop"]) - int(block["start"]))
+    limits = next((words(block) for key, words in _LIMITS.items() if block.get(key) is not None), "")
+    cells = block.get("layout") == "cells"
     return InputFact(
         name=name,
-        size=count(int(block["stop"]) - int(block["start"])),
-        layout=str(block.get("layout", "entries")),
-        limits=f"{low} to {high}" if bounded else "no limits",
-        clipped=bounded and block.get("layout") != "cells",
-        line=where.input_lines.get(name, SpecLine(0)),
+        size=size,
+        layout="counts of cells" if cells else "values",
+        limits=limits or ("" if cells else "no limits"),
+        clipped=bool(limits) and not cells,
+        because=where.input_lines.get(name, where.trust_because),
     )
+
+
+def _attributes(block: Mapping[str, Any]) -> str:
+    return " × ".join(str(a["name"]) for a in block["attributes"])
+
+
+def _ball(block: Mapping[str, Any]) -> str:
+    ball = block["ball"]
+    return f"in runs of {ball['size']} inside the l{ball['norm']} ball of radius {ball['radius']}"
+
+
+def _interval(block: Mapping[str, Any]) -> str:
+    low, high = _range(block.get("lower")), _range(block.get("upper"))
+    return f"{low} to {high}" if low and high and (low, high) != ("0", "inf") else ""
+
+
+_LIMITS = {"attributes": _attributes, "ball": _ball, "lower": _interval}
+"""Words for the limits of an input, by the key of the plan that holds them; the first one present counts."""
 
 
 def _range(values: Any) -> str:
     if not isinstance(values, list):
         return "" if values is None else str(values)
-    distinct = sorted({str(v) for v in values}, key=float)
+    distinct = sorted({str(v) for v in values}, key=parse_exact)
     return distinct[0] if len(distinct) == 1 else f"{distinct[0]}..{distinct[-1]}"
 
 
@@ -367,7 +245,7 @@ def _gap(gap: Fraction) -> Quantity:
 def _variance_behind(
     value: float, kind: str, outputs: tuple[noise.OutputNoise, ...]
 ) -> tuple[float | None, str]:
-    """The error variance that the loss stands for, if it is the sum, the mean or the largest of the outputs'."""
+    """The error variance behind the loss, if that is the sum, the mean or the largest of the outputs'."""
     if not outputs:
         return None, ""
     squares = np.concatenate([o.deviations for o in outputs]) ** 2
@@ -411,7 +289,7 @@ def _binding(item: Mapping[str, Any], where: Context, loss: LossFact | None) -> 
 
 def _assumption(item: Any, where: Context) -> Sentence:
     if isinstance(item, str):
-        return Sentence(item, Status.ASSUMED, (where.trust_line,))
+        return Sentence(item, Status.ASSUMED, (where.trust_because,))
     because = item.get("because") or {}
     listed = because if isinstance(because, list) else [because]
     return Sentence(
@@ -446,7 +324,7 @@ def _shape(matrix: Mapping[str, Any] | None) -> tuple[Quantity, Quantity] | None
     return count(int(rows)), count(int(columns))
 
 
-def _graph_words(model: object | None) -> str:
+def _graph_words(model: Model | None) -> str:
     if model is None:
         return ""
     try:
@@ -482,4 +360,17 @@ def _gaps(
     return tuple(found)
 
 
-__all__ = ["Facts", "exact", "facts", "odds_fact", "parse_exact"]
+__all__ = [
+    "AlternativeFact",
+    "BindingFact",
+    "ClaimFact",
+    "Consequences",
+    "CountedOdds",
+    "Facts",
+    "LossFact",
+    "OddsFact",
+    "OutputFact",
+    "SiteFact",
+    "facts",
+    "odds_fact",
+]

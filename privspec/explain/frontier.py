@@ -39,8 +39,8 @@ class Frontier:
 class Calibration:
     """The classic Gaussian calibration beside the exact one, for one (epsilon, delta) claim.
 
-    `classic` and `needed` are noise deviations for each unit of sensitivity, `ratio` of their variances (classic
-    over needed); `delta` is what the classic noise really gives at that epsilon.
+    `classic` and `needed` are noise deviations for each unit of sensitivity, `ratio` that of their variances
+    (classic over needed); `delta` is what the classic noise really gives at that epsilon.
     """
 
     epsilon: Quantity

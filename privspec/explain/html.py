@@ -116,6 +116,7 @@ def icon_svg(row: IconRow, figures: int = 100) -> Markup:
         kind = "icon-full" if i < drawn else "icon-empty"
         marks.append(f'<circle class="{kind}" cx="{x:g}" cy="{y:g}" r="3.6"/>')
     return Markup(
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {ICON_COLUMNS * _STEP} {lines * _STEP}" role="img" '
+        '<svg xmlns="http://www.w3.org/2000/svg" '
+        f'viewBox="0 0 {ICON_COLUMNS * _STEP} {lines * _STEP}" role="img" '
         'stroke-width="1" aria-label="{}">{}</svg>'
     ).format(row.label, Markup("".join(marks)))

@@ -14,7 +14,7 @@ from privspec.explain.facts import Facts
 
 
 def to_json(document: Document, found: Facts) -> dict[str, Any]:
-    """The page (sentences with status and sources, tables, plots as their numbers) and all facts behind it."""
+    """The page (sentences with status and sources, tables, plots as numbers) and all facts behind it."""
     return {
         "reader": document.reader,
         "title": document.title,

@@ -55,7 +55,7 @@ def icons_drawn(row: IconRow, figures: int = 100) -> int:
 
 
 @singledispatch
-def _block(block: Block, shows_basis: bool) -> str:
+def _block(block: Block, _shows_basis: bool) -> str:
     raise TypeError(f"no Markdown for {type(block).__name__}")
 
 
@@ -71,7 +71,7 @@ def _(block: Points, shows_basis: bool) -> str:
 
 
 @_block.register
-def _(block: Table, shows_basis: bool) -> str:
+def _(block: Table, _shows_basis: bool) -> str:
     def line(cells: Iterable[str]) -> str:
         return "| " + " | ".join(escape(c).replace("|", "\\|").replace("\n", " ") for c in cells) + " |"
 
@@ -86,13 +86,13 @@ def _(block: Plot, shows_basis: bool) -> str:
 
 
 @_block.register
-def _(block: IconArray, shows_basis: bool) -> str:
+def _(block: IconArray, _shows_basis: bool) -> str:
     rows = "\n\n".join("\n".join((row.label, *icon_lines(row))) for row in block.rows)
     return f"```text\n{rows}\n```\n\n*{escape(block.caption)}*"
 
 
 @_block.register
-def _(block: Listing, shows_basis: bool) -> str:
+def _(block: Listing, _shows_basis: bool) -> str:
     fence = "```" if "```" not in block.text else "````"
     head = f"*{escape(block.caption)}*\n\n" if block.caption else ""
     return f"{head}{fence}text\n{block.text}\n{fence}"

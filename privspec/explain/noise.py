@@ -77,7 +77,7 @@ _VARIANCES = {"gaussian": _gaussian, "laplace": _laplace, "knorm-l2": _knorm}
 
 
 def output_noise(plan: Mapping[str, Any]) -> tuple[OutputNoise, ...]:
-    """The noise in each output, from the covariance or the reconstruction; empty where the plan has neither."""
+    """The noise in each output, from the covariance or the reconstruction; empty if there is neither."""
     run = executed(plan)
     outputs = run.get("outputs") or ()
     variances = _output_variances(plan)
@@ -107,7 +107,7 @@ def _output_variances(plan: Mapping[str, Any]) -> Array | None:
 
 
 def sites(plan: Mapping[str, Any], outputs: tuple[OutputNoise, ...]) -> tuple[Site, ...]:
-    """Where noise enters, from the mechanism; a full covariance shows the deviations of the outputs it covers."""
+    """Where noise enters, from the mechanism; a full covariance shows the deviations of its outputs."""
     found = []
     for site in (plan.get("mechanism") or {}).get("sites") or ():
         at = str(site.get("at", "output"))

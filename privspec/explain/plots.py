@@ -12,6 +12,7 @@ from privspec.explain.document import Plot, Table
 from privspec.explain.facts import ClaimFact, Facts, SiteFact
 from privspec.explain.frontier import Frontier
 from privspec.explain.quantities import Rounding, percent, rounded
+from privspec.explain.words import joined
 
 MOST_BARS = 64
 MOST_PANELS = 6
@@ -19,7 +20,7 @@ TRADEOFF_MARKS = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 6
 
 
 def noise_plot(facts: Facts) -> Plot | None:
-    """The standard deviation of the noise at every site, coordinate by coordinate (groups where there are many)."""
+    """The standard deviation of the noise at every site by coordinate (in groups where there are many)."""
     sites = [s for s in facts.sites if s.deviations][:MOST_PANELS]
     if not sites:
         return None
@@ -32,8 +33,8 @@ def noise_plot(facts: Facts) -> Plot | None:
     return Plot(
         name="noise",
         draw=lambda: drawing.bars(panels, "deviation", "coordinate", "noise"),
-        alt=f"Bars of the noise deviation at {', '.join(s.at for s in sites)}; the largest is {widest.largest}, "
-        f"at {widest.at}.",
+        alt=f"Bars of the noise deviation at {joined([s.at for s in sites])}; "
+        f"the largest is {widest.largest}, at {widest.at}.",
         twin=Table(
             "Standard deviation of the noise, the numbers of the plot",
             ("Site", "Coordinate", "Deviation"),
@@ -93,7 +94,8 @@ def tradeoff_plot(fact: ClaimFact, number: int) -> Plot | None:
             "misses (does not say so of one who did)",
             f"tradeoff{number}",
         ),
-        alt=f"Trade-off curve of {claim.sentence}. The nearer to the dotted diagonal, the better the protection; at equal "
+        alt=f"Trade-off curve of {claim.sentence}. "
+        "The nearer to the dotted diagonal, the better the protection; at equal "
         f"mistakes the best observer errs in {error} % of cases.",
         twin=Table(
             "Least misses at given false alarms, numbers of the plot",
@@ -179,8 +181,8 @@ def alternatives_plot(facts: Facts) -> Plot | None:
 def sweep_plot(rows: Sequence[Mapping[str, Any]], parameter: str | None = None) -> str:
     """Loss against the swept parameter with its certified lower bound, as a complete SVG file.
 
-    Args: rows with the parameter, "loss" and, where known, "lower_bound"; without `parameter` the first key is it.
-        Rows without a loss (infeasible settings) are left out.
+    Args: rows with the parameter, "loss" and, where known, "lower_bound"; without `parameter` the
+        first key is it. Rows without a loss (infeasible settings) are left out.
     Raises: ValueError if no row has a positive loss and parameter.
     """
     name = parameter or next(iter(rows[0])) if rows else "epsilon"

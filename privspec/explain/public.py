@@ -18,7 +18,6 @@ from privspec.explain.sentences import (
     CertificateEntry,
     Note,
     Sentence,
-    SpecLine,
     asserted,
     assumed,
     proved,
@@ -64,7 +63,8 @@ def _odds_section(facts: Facts, fact: ClaimFact) -> Section:
         raise ValueError("a section on odds needs odds")
     line = fact.claim.line
     aim = (
-        "Someone tries to tell from the published result whether you took part. They may know everything about "
+        "Someone tries to tell from the published result whether you took part. They may know everything "
+        "about "
         "everybody else, have all the computers there are, and make both kinds of mistakes equally often."
     )
     blocks: list[Block] = [Paragraph((assumed(aim, line), asserted(_compared(fact), line)))]
@@ -81,7 +81,8 @@ def _compared(fact: ClaimFact) -> str:
     if relation.group > 1:
         together = f" It holds for up to {relation.group} {relation.plural} at once."
     if relation.absence:
-        return f"All of this is compared with not taking part, which here means that {relation.absence}.{together}"
+        means = f"which here means that {relation.absence}"
+        return f"All of this is compared with not taking part, {means}.{together}"
     return f"All of this is compared with not taking part.{together}"
 
 
@@ -102,7 +103,7 @@ def icons(odds: OddsFact) -> IconArray:
     """Two rows of 100 figures."""
     plain = odds.plain
     return IconArray(
-        caption="Each mark is one possible result; a full mark is a result that would make them say that you took part.",
+        caption="Each mark is a possible result; a full one would make them say that you took part.",
         rows=(
             IconRow(f"You did not take part: at least {odds.without} of {odds.of}", plain.without, plain.of),
             IconRow(f"You took part: at most {odds.taking_part} of {odds.of}", plain.taking_part, plain.of),
@@ -113,10 +114,9 @@ def icons(odds: OddsFact) -> IconArray:
 def _reading(fact: ClaimFact, odds: OddsFact) -> tuple[Sentence, ...]:
     because: tuple[Because, ...] = (_ODDS_NOTE, *fact.claim.notes)
     found = [proved("No method can do better on both counts.", *because)]
-    half = odds.plain.of // 2
     found.append(
         proved(
-            f"A coin toss in place of the result would give {half} of {odds.of} both times.",
+            f"A coin toss in place of the result would give {odds.coin} of {odds.of} both times.",
             _ODDS_NOTE,
         )
     )
@@ -127,7 +127,8 @@ def _reading(fact: ClaimFact, odds: OddsFact) -> tuple[Sentence, ...]:
 
 def _unexplained(facts: Facts, fact: ClaimFact) -> Section:
     text = (
-        f"The guarantee for {', '.join(fact.claim.outputs)} is of a kind that this page cannot turn into odds: "
+        f"The guarantee for {', '.join(fact.claim.outputs)} is of a kind that this page cannot turn into "
+        "odds: "
         f"“{fact.claim.sentence}”."
     )
     return Section(_heading(facts, fact), (Paragraph((asserted(text, fact.claim.line),)),))
@@ -161,7 +162,11 @@ def _reveals(facts: Facts) -> str:
     if weakest is None or weakest.shown is None:
         return "These pages cannot say; see the guarantee itself."
     odds = weakest.shown.odds
-    return f"Only by the odds above: {odds.without} of {odds.of} if not, {odds.taking_part} of {odds.of} if so, at worst."
+    worst = ", at worst" if len(facts.claims) > 1 else ""
+    return (
+        f"Only by the odds above{worst}: {odds.without} of {odds.of} possible results say so if you did not, "
+        f"{odds.taking_part} of {odds.of} if you did."
+    )
 
 
 def _exactly(facts: Facts) -> str:
@@ -181,7 +186,8 @@ def _again(facts: Facts) -> str:
         return "Every further release weakens the protection; the keeper has to count them."
     times, odds = weakest.repeats[-1]
     return (
-        f"Every further release weakens the protection. After {times} releases like this one the odds would be "
+        f"Every further release weakens the protection. After {times} releases like this one the odds "
+        "would be "
         f"{odds.without} of {odds.of} and {odds.taking_part} of {odds.of}. "
         "A ledger counts the releases and refuses those over its limit."
     )
@@ -206,7 +212,7 @@ def _several(facts: Facts) -> Section | None:
 
 def _accuracy(facts: Facts) -> tuple[Sentence, ...]:
     loss = facts.loss
-    where = facts.context.loss_line or SpecLine(0)
+    where = facts.context.loss_because
     entry = CertificateEntry("loss")
     found = [
         proved(
@@ -233,7 +239,7 @@ def _units(units: str) -> str:
 
 
 def _limits(facts: Facts) -> tuple[Sentence, ...]:
-    line = facts.context.trust_line
+    line = facts.context.trust_because
     items = [
         assumed(
             "It compares with not taking part; it does not say what others know about you already.",

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.explain.auditor import auditor_page
+from privspec.explain.conflicts import infeasible_page
 from privspec.explain.document import Document
 from privspec.explain.engineer import engineer_page
 from privspec.explain.facts import Facts, facts
 from privspec.explain.markdown import to_markdown
 from privspec.explain.public import public_page
+
+if TYPE_CHECKING:
+    from privspec.model.graph import Model
 
 FORMAT = "privspec-explanation/1.0"
 
@@ -24,11 +28,14 @@ READERS: Mapping[str, Callable[[Facts], Document]] = {
 
 
 def explain(
-    plan: Mapping[str, Any], reader: str = "public", format: str = "md", model: object | None = None
-) -> str:  # noqa: A002
+    plan: Mapping[str, Any],
+    reader: str = "public",
+    format: str = "md",  # noqa: A002 - the word of the interface
+    model: Model | None = None,
+) -> str:
     """The explanation of a plan.
 
-    Args: reader "public", "auditor" or "engineer"; format "md", "html" or "json"; the plan's model where known.
+    Args: reader "public", "auditor" or "engineer"; format "md", "html" or "json"; the plan's model if any.
     Raises: UsageError for another reader or format, or a plan that is not of the form `privspec-plan/1.0`.
     """
     page = READERS.get(reader)
@@ -43,9 +50,10 @@ def explain(
         )
     try:
         found = facts(plan, model)
+        document = page(found) if found.status != "infeasible" else infeasible_page(plan, found, reader)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(Diagnostic("PS0903", f"this plan cannot be read: {error}")) from error
-    return writer(page(found), found)
+    return writer(document, found)
 
 
 def _markdown(document: Document, _: Facts) -> str:

@@ -52,7 +52,7 @@ _STATUS = {"feasible": "feasible, not proved optimal"}
 
 
 def error_words(facts: Facts) -> tuple[str, str]:
-    """A label and the expected error: the root mean square where the loss is a squared error, else the loss."""
+    """A label and the expected error: a root mean square where the loss is a squared error, else the loss."""
     loss = facts.loss
     if loss is None:
         return "Expected loss", ""

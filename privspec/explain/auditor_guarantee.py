@@ -1,0 +1,198 @@
+"""The auditor's sections on guarantees and on their composition."""
+
+from __future__ import annotations
+
+from privspec.explain import plots
+from privspec.explain.document import Block, Points, Table
+from privspec.explain.facts import ClaimFact, Consequences, CountedOdds, Facts
+from privspec.explain.sentences import (
+    Because,
+    CertificateEntry,
+    Note,
+    Sentence,
+    asserted,
+    assumed,
+    proved,
+    tested,
+)
+
+_PRIVACY = CertificateEntry("privacy")
+_ODDS, _LEDGER, _POST = Note("odds"), Note("ledger"), Note("post-processing")
+
+
+def guarantee_blocks(facts: Facts) -> tuple[Block, ...]:
+    """Each guarantee as a table, in sentences, and as a trade-off curve."""
+    if not facts.claims:
+        return (Points((asserted("The spec states no privacy requirement.", facts.context.trust_because),)),)
+    blocks: list[Block] = []
+    for number, fact in enumerate(facts.claims, start=1):
+        blocks += [_table(fact, number, len(facts.claims)), Points(_sentences(fact))]
+        plot = plots.tradeoff_plot(fact, number)
+        blocks += [plot] if plot else []
+        blocks += [_posteriors(fact)] if fact.posteriors else []
+    return tuple(blocks)
+
+
+def _table(fact: ClaimFact, number: int, total: int) -> Table:
+    claim = fact.claim
+    relation = claim.relation
+    achieved = claim.achieved_parameter
+    many = f", up to {relation.group} at once" if relation.group > 1 else ""
+    rows = (
+        ("Statement", claim.sentence),
+        ("Variant", claim.variant),
+        *((name, quantity.text) for name, quantity in claim.parameters),
+        ("Unit of privacy", f"{relation.unit or relation.text}{many}"),
+        ("Neighbouring data sets", relation.text),
+        ("Protected input", ", ".join(claim.wrt)),
+        ("Outputs covered", ", ".join(claim.outputs)),
+        ("Who sees them", claim.observer),
+        ("Reached by the executed noise", f"{achieved[0]} ≤ {achieved[1]}" if achieved else "as stated"),
+        ("Spec line", f"{claim.line.number}: {claim.line.text}"),
+    )
+    return Table(f"Guarantee {number} of {total}", ("Item", "Value"), rows)
+
+
+def _sentences(fact: ClaimFact) -> tuple[Sentence, ...]:
+    claim = fact.claim
+    found = [asserted(f"The author of the spec requires that {claim.sentence}.", claim.line)]
+    if claim.achieved_parameter is not None:
+        name, value = claim.achieved_parameter
+        words = (
+            f"The noise as executed gives {name} ≤ {value}, which implies the statement; {_MEANING[name]}."
+        )
+        found.append(proved(words, *claim.notes, _PRIVACY))
+    if fact.shown is None:
+        words = f"This report knows no trade-off curve for “{claim.statement}” and gives no odds for it."
+        found.append(asserted(words, claim.line))
+    else:
+        found += _consequences(fact, fact.shown)
+    if fact.calibration is not None:
+        found.append(_calibration(fact))
+    return tuple(found)
+
+
+_MEANING = {
+    "μ": "μ is the largest distance between two neighbouring results, in standard deviations of the noise",
+    "ε": "the probability of any result changes by a factor of at most e^ε between neighbouring worlds",
+}
+
+
+def _consequences(fact: ClaimFact, shown: Consequences) -> list[Sentence]:
+    claim, odds = fact.claim, shown.odds
+    because: tuple[Because, ...] = (_ODDS, *claim.notes, _PRIVACY)
+    absence = f" (“not taking part” means that {claim.relation.absence})" if claim.relation.absence else ""
+    found = [
+        proved(
+            "Of an observer whose two kinds of mistakes are equally frequent: if a person did not take "
+            "part, at least "
+            f"{odds.without} of {odds.of} possible results would still make them say that the person "
+            "did; if the person "
+            f"did, at most {odds.taking_part} of {odds.of}{absence}. No observer does better on both counts.",
+            *because,
+        ),
+        proved(f"That observer's share of mistakes is at least {odds.error} % ({shown.words}).", *because),
+        proved(
+            f"The advantage of any attacker (true minus false positive rate) is at most {shown.advantage}.",
+            *because,
+        ),
+    ]
+    if not shown.exact:
+        words = "These figures are the trade-off bound: they follow from the statement alone."
+        found.append(proved(f"{words} The executed noise may allow less.", _ODDS))
+    if fact.promised is not None and fact.promised.words != shown.words:
+        other = fact.promised
+        words = (
+            f"The statement by itself would allow {other.odds.without} and {other.odds.taking_part} of "
+            f"{other.odds.of} "
+            f"and an advantage of {other.advantage} ({other.words})."
+        )
+        found.append(proved(words, _ODDS, claim.line))
+    if not fact.posteriors:
+        words = "No bound is given on how far a prior probability can move: there is one for pure ε only."
+        found.append(proved(words, _ODDS))
+    return found
+
+
+def _calibration(fact: ClaimFact) -> Sentence:
+    c = fact.calibration
+    if c is None:
+        raise ValueError("no calibration to speak of")
+    proof = "its proof covers this ε" if c.proved else "its proof covers ε below 1 only"
+    if c.enough:
+        verdict = f"It would be safe here, at {c.ratio} times the variance; {proof}"
+    else:
+        verdict = f"Here it would not suffice (δ would be {c.true_delta}): {proof}"
+    words = (
+        f"The usual calibration sqrt(2 ln(1.25/δ))/ε, which Ramon & Basu use too, asks for {c.classic} "
+        "standard "
+        f"deviations a unit of sensitivity at ε = {c.epsilon} and δ = {c.delta}; the exact condition "
+        "asks for "
+        f"{c.needed}. {verdict}. It is shown for comparison and not used."
+    )
+    return proved(words, Note("gaussian-exact"))
+
+
+def _posteriors(fact: ClaimFact) -> Table:
+    return Table(
+        "How sure one can become that a person took part, compared with not taking part (pure ε; note odds)",
+        ("Probability before", "After, at most"),
+        tuple((before.text, after.text) for before, after in fact.posteriors),
+        numeric=frozenset({0, 1}),
+    )
+
+
+def composition_blocks(facts: Facts) -> tuple[Block, ...]:
+    """All outputs together, repeated releases, groups, and the ledger."""
+    blocks: list[Block] = [Points(tuple(_everything(fact) for fact in facts.claims))] if facts.claims else []
+    for fact in facts.claims:
+        line = fact.claim.line.number
+        if fact.repeats:
+            caption = f"Odds after several independent releases like that of line {line} (note odds)"
+            blocks.append(_odds_table(caption, "Releases", fact.repeats))
+        if fact.groups and fact.claim.relation.unit not in (None, "everything"):
+            plural = fact.claim.relation.plural
+            caption = f"Odds when several {plural} change together, for line {line} (note group-privacy)"
+            blocks.append(_odds_table(caption, plural.capitalize(), fact.groups))
+    ledger = (
+        "`privspec run` debits a ledger before each release and refuses what would exceed its limit; "
+        "without a limit "
+        "of its own, the first release uses up the budget."
+    )
+    others = "Releases of the same data that are not entered in the same ledger are not counted."
+    return (*blocks, Points((tested(ledger, _LEDGER), assumed(others, _LEDGER))))
+
+
+def _everything(fact: ClaimFact) -> Sentence:
+    claim = fact.claim
+    names = ", ".join(claim.outputs)
+    if fact.covers_everything:
+        words = (
+            f"The guarantee of line {claim.line.number} covers all outputs together, so it is itself "
+            "the bound for someone who sees everything that this plan releases."
+        )
+        return proved(words, claim.line, _POST)
+    if fact.everything is None:
+        words = (
+            f"The bound for someone who sees more than {names} could not be computed; the separate "
+            "guarantees must not be added up, for outputs may share noise."
+        )
+        return assumed(words, claim.line, _POST)
+    odds = fact.everything.odds
+    words = (
+        f"For the unit of line {claim.line.number}, someone who sees every output, not only {names}, has "
+        "odds of "
+        f"{odds.without} and {odds.taking_part} of {odds.of} and an advantage of at most "
+        f"{fact.everything.advantage}; "
+        "this is computed on all noisy values together, not by adding guarantees."
+    )
+    return proved(words, _POST, _PRIVACY)
+
+
+def _odds_table(caption: str, first: str, rows: tuple[CountedOdds, ...]) -> Table:
+    return Table(
+        caption,
+        (first, "Did not take part: at least", "Took part: at most"),
+        tuple((k.text, f"{o.without} of {o.of}", f"{o.taking_part} of {o.of}") for k, o in rows),
+        numeric=frozenset({0, 1, 2}),
+    )

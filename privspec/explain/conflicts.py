@@ -1,0 +1,53 @@
+"""The page of a spec whose requirements cannot hold together; the same for every reader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from privspec.explain.document import Block, Document, Paragraph, Section, Table
+from privspec.explain.facts import Facts
+from privspec.explain.quantities import rounded
+from privspec.explain.sentences import proved
+
+
+def infeasible_page(plan: Mapping[str, Any], facts: Facts, reader: str) -> Document:
+    """Which lines conflict, why, and which single changes would work, each with its loss where it is known.
+
+    Raises: KeyError if the plan is no infeasible plan.
+    """
+    lines = [facts.context.line(int(c["line"])) for c in plan["conflicts"]]
+    because = tuple(lines) or (facts.context.trust_because,)
+    reason = f"No mechanism can satisfy all of these lines: {str(plan['reason']).removesuffix('.')}."
+    conflicts = Table(
+        "Lines that cannot all hold",
+        ("Line", "Text"),
+        tuple((str(c["line"]), str(c["text"])) for c in plan["conflicts"]),
+        numeric=frozenset({0}),
+    )
+    blocks: tuple[Block, ...] = (Paragraph((proved(reason, *because),)), conflicts)
+    return Document(
+        title=f"No plan for {facts.name}",
+        subtitle=facts.title,
+        reader=reader,
+        shows_basis=reader != "public",
+        sections=(Section("What conflicts", blocks), Section("What would work", (_changes(plan),))),
+        footer=f"Plan fingerprint (SHA-256) {facts.digest}; spec fingerprint {facts.spec_sha256}.",
+    )
+
+
+def _changes(plan: Mapping[str, Any]) -> Table:
+    rows = tuple(
+        (
+            str(r["change"]),
+            str(r["line"]) if r.get("line") else "",
+            rounded(float(r["loss"]), 6).text if r.get("loss") is not None else "unknown",
+        )
+        for r in plan["relaxations"]
+    )
+    return Table(
+        "Smallest single changes that work",
+        ("Change", "Line", "Loss then"),
+        rows or (("no single change is known to work", "", ""),),
+        numeric=frozenset({1, 2}),
+    )

@@ -1,0 +1,184 @@
+"""The facts of a plan as data: quantities with their rounding, ready to be put into sentences and tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from privspec.explain.claims import Claim
+from privspec.explain.context import Context
+from privspec.explain.curves import Odds
+from privspec.explain.frontier import Calibration, Frontier
+from privspec.explain.quantities import Quantity
+from privspec.explain.sentences import Because, Sentence, SpecLine
+
+
+@dataclass(frozen=True, slots=True)
+class OddsFact:
+    """The odds of one curve; `coin` is what a coin toss gives, `error` the share of mistakes in per cent."""
+
+    without: Quantity
+    taking_part: Quantity
+    of: Quantity
+    coin: Quantity
+    error: Quantity
+    plain: Odds
+
+
+CountedOdds: TypeAlias = tuple[Quantity, OddsFact]
+"""A number of releases or of units, and the odds at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consequences:
+    """What a curve means: odds, the largest advantage, and the least misses at given false alarms."""
+
+    words: str
+    exact: bool
+    odds: OddsFact
+    advantage: Quantity
+    misses: tuple[tuple[Quantity, Quantity], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFact:
+    """One guarantee with all that follows from it; what cannot be said is None or empty."""
+
+    claim: Claim
+    shown: Consequences | None
+    promised: Consequences | None
+    repeats: tuple[CountedOdds, ...]
+    groups: tuple[CountedOdds, ...]
+    posteriors: tuple[tuple[Quantity, Quantity], ...]
+    everything: Consequences | None
+    covers_everything: bool
+    calibration: Calibration | None
+
+
+@dataclass(frozen=True, slots=True)
+class InputFact:
+    """An input as it is executed."""
+
+    name: str
+    size: Quantity
+    layout: str
+    limits: str
+    clipped: bool
+    because: Because
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFact:
+    """How far the numbers of one output may be off (root mean square, least and largest deviation)."""
+
+    name: str
+    shape: tuple[int, ...]
+    size: Quantity
+    typical: Quantity
+    least: Quantity
+    largest: Quantity
+    without_noise: Quantity
+    deviations: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFact:
+    """One noise site in words and numbers."""
+
+    at: str
+    law: str
+    correlated: bool
+    coordinates: Quantity
+    typical: Quantity
+    least: Quantity
+    largest: Quantity
+    deviations: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LossFact:
+    """The loss, its bound, and the error of an answer where the loss is a plain squared error."""
+
+    value: Quantity
+    lower_bound: Quantity | None
+    gap: Quantity | None
+    standard_error: Quantity | None
+    expression: str
+    units: str
+    among: str
+    error: Quantity | None
+    variance: Quantity | None
+    error_of: str
+    error_units: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlternativeFact:
+    """A design that was considered and not chosen."""
+
+    name: str
+    loss: Quantity
+    times: Quantity
+    error: Quantity | None
+    admissible: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BindingFact:
+    """A line that holds the loss up, and what relaxing it would give."""
+
+    line: SpecLine
+    change: str
+    lowers: bool
+    loss_change: Quantity
+    error_change: Quantity | None
+
+
+@dataclass(frozen=True, slots=True)
+class SolverFact:
+    """How the plan was found."""
+
+    name: str
+    iterations: Quantity | None
+    seconds: Quantity | None
+    versions: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that the three readers' pages draw on."""
+
+    name: str
+    title: str
+    digest: str
+    spec_path: str
+    spec_sha256: str
+    status: str
+    family: str
+    parameters: tuple[tuple[str, str], ...]
+    context: Context
+    claims: tuple[ClaimFact, ...]
+    inputs: tuple[InputFact, ...]
+    outputs: tuple[OutputFact, ...]
+    loss: LossFact | None
+    sites: tuple[SiteFact, ...]
+    noise_shape: str
+    noise_grid: str
+    rounding: str
+    output_grid: str
+    strategy_shape: tuple[Quantity, Quantity] | None
+    alternatives: tuple[AlternativeFact, ...]
+    binding: tuple[BindingFact, ...]
+    assumptions: tuple[Sentence, ...]
+    frontier: Frontier | None
+    solver: SolverFact
+    certificate_entries: tuple[str, ...]
+    graph_words: str
+    gaps: tuple[str, ...]
+
+    @property
+    def weakest(self) -> ClaimFact | None:
+        """The guarantee under which an observer can tell the most; None where none has odds."""
+        known = [c for c in self.claims if c.shown is not None]
+        return min(known, key=lambda c: c.shown.odds.error.value if c.shown else 1.0) if known else None
