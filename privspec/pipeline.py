@@ -59,10 +59,9 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     from privspec.compile.lower import lower
     from privspec.compile.problem import Problem, Settings
     from privspec.compile.raising import raise_infeasible, raise_plan
-    from privspec.compile.reference import ReferenceFailed
-    from privspec.solvers.results import OutOfTimeError
+    from privspec.solvers.results import SolverError
 
-    tell = watch or (lambda stage, result: None)
+    tell = watch or _nobody
     model = check(request)
     tell("tree", model.spec)
     tell("graph", model)
@@ -73,9 +72,11 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     problem = Problem(model, system, settings or Settings())
     try:
         choice = choose(problem)
-    except (OutOfTimeError, ReferenceFailed) as error:
+    except SolverError as error:
         raise SolveError(
-            Diagnostic("PS0610", f"no answer within the limits: {error}", help="allow more time with --time-limit")
+            Diagnostic(
+                "PS0610", f"no answer within the limits: {error}", help="allow more time with --time-limit"
+            )
         ) from error
     tell("candidates", choice)
     if isinstance(choice, Infeasible):
@@ -84,6 +85,10 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     tell("plan", plan)
     confirm(plan)
     return plan
+
+
+def _nobody(stage: str, result: object) -> None:  # noqa: ARG001 - a watcher that does not watch
+    pass
 
 
 def confirm(plan: Plan) -> None:
@@ -107,8 +112,16 @@ def confirm(plan: Plan) -> None:
 def model_of_plan(document: Mapping[str, Any]) -> Model:
     """The typed graph behind a plan, from the spec, parameters and constants that the plan carries.
 
-    Raises: SpecError, VerificationError if they do not fit together.
+    Raises: SpecError, UsageError PS0711 if they do not fit together.
     """
-    from privspec.certify.spec import rebuild_model
+    from privspec.model.build import load_model
+    from privspec.plan import stored_constants
 
-    return rebuild_model(document)
+    spec = document["spec"]
+    files, constants = stored_constants(spec.get("constants", {}))
+    return load_model(
+        Source(str(spec.get("path") or spec["name"]), str(spec["source"])),
+        parameters=spec.get("parameters", {}),
+        constants=constants,
+        files=files,
+    )

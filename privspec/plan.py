@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.core.files import write_atomically
@@ -117,7 +121,7 @@ class Plan:
 
     @property
     def status(self) -> str:
-        """"optimal", "feasible" or "infeasible"."""
+        """ "optimal", "feasible" or "infeasible"."""
         return str(self.document["status"])
 
     @property
@@ -221,6 +225,27 @@ class Plan:
         from privspec.explain.notebook import plan_html
 
         return plan_html(self.document)
+
+
+def stored_constants(stored: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The public arrays inside a plan: contents of files by key ("csv:queries.csv"), and constants by name.
+
+    Raises: UsageError PS0711 if one is not of that form.
+    """
+    files: dict[str, Any] = {}
+    constants: dict[str, Any] = {}
+    for key, data in stored.items():
+        place = files if ":" in key else constants
+        try:
+            if "packed" in data:
+                raw = zlib.decompress(base64.b64decode(data["packed"], validate=True))
+                array = np.frombuffer(raw, dtype="<f8")
+            else:
+                array = np.array(data["values"], dtype=np.float64)
+            place[key] = array.reshape(tuple(data["shape"]))
+        except (KeyError, TypeError, ValueError, zlib.error) as error:
+            raise _not_a_plan(Path("the plan"), f"its constant {key} cannot be read") from error
+    return files, constants
 
 
 def _not_a_plan(path: Path, why: str) -> UsageError:

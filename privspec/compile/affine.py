@@ -31,7 +31,7 @@ def noise_symbol(name: str) -> str:
     return f"noise {name}"
 
 
-class NotAffine(Exception):
+class NotAffineError(Exception):
     """An operation whose result is not affine in the symbols; says which, in the user's terms."""
 
 

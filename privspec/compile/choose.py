@@ -45,9 +45,9 @@ def choose(problem: Problem) -> Choice | Infeasible:
     found.sort(key=lambda c: c.loss)
     possible = [c for c in found if c.admissible and c.mechanism is not None]
     if not possible:
-        if model.families:
-            if "laplace" not in model.families or any(p is not None for p in problem.epsilons):
-                return family_conflict(problem)
+        known = "laplace" not in model.families or any(p is not None for p in problem.epsilons)
+        if model.families and known:
+            return family_conflict(problem)
         refuse_missing(model)
     chosen = possible[0]
     others = tuple(c for c in found if c is not chosen)

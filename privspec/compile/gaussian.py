@@ -17,6 +17,7 @@ from privspec.compile.release import exact_gaussian
 from privspec.compile.unprotectable import explain_unprotectable
 from privspec.model.measures import EpsilonDelta
 from privspec.solvers.differences import largest_norm
+from privspec.solvers.factor import chain
 from privspec.solvers.gaussian import solve_gaussian
 from privspec.solvers.programs import (
     Array,
@@ -82,8 +83,9 @@ def _correlated(problem: Problem, budgets: tuple[float, ...], allowed: bool, why
     solution = run_solver(problem, program)
     if isinstance(solution, Unprotectable):
         raise AssertionError("a curator can hide every difference")
-    strategy = solution.strategy
-    release = exact_gaussian(strategy, *_reconstruction(problem, solution), solution.blocks)
+    release = exact_gaussian(
+        solution.strategy, *_reconstruction(problem, solution), solution.blocks, _rounding(problem, budgets)
+    )
     root = release.output_map(system.target)
     loss = problem.loss_of_output_noise(root)
     variance = np.sum(root**2, axis=1)
@@ -141,6 +143,11 @@ def _reconstruction(problem: Problem, solution: GaussianSolution) -> tuple[Array
     return None, inverse
 
 
+def _rounding(problem: Problem, budgets: tuple[float, ...]) -> str:
+    """Where to round: the strategy answers when every view sees a prefix of them, else only the outputs."""
+    return "strategy" if chain(problem.views(budgets), problem.system.outputs_count)[1] else "outputs"
+
+
 def _diagonal(matrix: sparse.csr_array) -> Array | None:
     rows, columns = matrix.shape
     if rows != columns or matrix.nnz != rows:
@@ -150,7 +157,18 @@ def _diagonal(matrix: sparse.csr_array) -> Array | None:
 
 
 def run_solver(problem: Problem, program: GaussianProgram) -> GaussianSolution | Unprotectable:
-    """The special solver, or cvxpy where it is asked for or nothing special fits."""
+    """The special solver, or cvxpy where it is asked for or nothing special fits; solved programs are remembered."""
+    settings = problem.settings
+    known = settings.cache.find(settings.solver, program)
+    if known is not None:
+        return known
+    solution = _solve(problem, program)
+    if isinstance(solution, GaussianSolution):
+        settings.cache.add(settings.solver, program, solution)
+    return solution
+
+
+def _solve(problem: Problem, program: GaussianProgram) -> GaussianSolution | Unprotectable:
     settings = problem.settings
     if settings.solver != "cvxpy":
         try:
@@ -187,7 +205,13 @@ def _site_candidate(
     why_not: str,
 ) -> Candidate:
     outputs, inputs = solution.reconstruction, solution.input_estimate
-    release = exact_gaussian(solution.strategy, outputs, None if outputs is not None else inputs, solution.blocks)
+    release = exact_gaussian(
+        solution.strategy,
+        outputs,
+        None if outputs is not None else inputs,
+        solution.blocks,
+        _rounding(problem, budgets),
+    )
     root = release.output_map(problem.system.target)
     names = [site.name for site in sites]
     assert solution.variances is not None
@@ -216,17 +240,13 @@ def _list(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _paper_placement(
-    problem: Problem, budgets: tuple[float, ...], allowed: bool, why_not: str
-) -> Iterator[Candidate]:
+def _paper_placement(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_not: str) -> Iterator[Candidate]:
     """Ramon & Basu's own placement: separate noise at each input and at each value the loss compares."""
     system = problem.system
     inputs = [node.name for node in problem.model.inputs]
     names = (*inputs, *(o.name for o in system.outputs))
     sites = site_maps(problem.model, system, names)
-    program = GaussianProgram(
-        system.target, problem.loss(system.error_map.toarray()), problem.views(budgets), sites
-    )
+    program = GaussianProgram(system.target, problem.loss(system.error_map.toarray()), problem.views(budgets), sites)
     try:
         solution = run_solver(problem, program)
     except NotSpecialError:
@@ -253,9 +273,7 @@ def _messages(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_n
     n = system.inputs_count
     identity = np.eye(n)
     sites = tuple(Site(block.name, identity[:, block.start : block.stop]) for block in problem.model.blocks)
-    views = tuple(
-        type(view)(None, view.differences, view.name) for view in problem.views(budgets)
-    )
+    views = tuple(type(view)(None, view.differences, view.name) for view in problem.views(budgets))
     program = GaussianProgram(identity, problem.loss(problem.errors), views, sites)
     solution = run_solver(problem, program)
     if isinstance(solution, Unprotectable):
@@ -275,9 +293,7 @@ def _messages(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_n
         "independent Gaussian noise on each party's own values, unbiased",
         Mechanism(
             release,
-            tuple(
-                {"at": s.name, "variance": v.tolist()} for s, v in zip(sites, solution.variances, strict=True)
-            ),
+            tuple({"at": s.name, "variance": v.tolist()} for s, v in zip(sites, solution.variances, strict=True)),
             Dual(solution.dual, budgets, "messages"),
             solution.method,
             solution.iterations,
@@ -290,9 +306,7 @@ def _messages(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_n
 # --- classics -------------------------------------------------------------------------------------
 
 
-def _classics(
-    problem: Problem, budgets: tuple[float, ...], allowed: bool, why_not: str
-) -> Iterator[Candidate]:
+def _classics(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_not: str) -> Iterator[Candidate]:
     """Noise on each input, noise on each answer, and both as the paper calibrates them."""
     system = problem.system
     forced = set(problem.model.noise_at) if problem.model.noise_at is not None else None
@@ -322,9 +336,7 @@ def _classics(
             yield _classic(name, loss * ratio, allowed and ratio >= 1, reason, fine, reason)
 
 
-def _classic(
-    name: str, loss: float, allowed: bool, why_not: str, sites_ok: bool, reason: str
-) -> Candidate:
+def _classic(name: str, loss: float, allowed: bool, why_not: str, sites_ok: bool, reason: str) -> Candidate:
     if not sites_ok and not why_not:
         why_not = "`noise at` rules it out"
     return Candidate(name, "gaussian", loss, why_not or reason, allowed and sites_ok)

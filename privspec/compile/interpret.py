@@ -1,7 +1,7 @@
 """Reading expressions as affine values and as sums of squares: the first half of lowering a linear system.
 
 The model says what an expression is; this says how it moves with the inputs, with the outputs that are free,
-and with noise at the nodes that are noise sites. What is not of this form raises `Unsupported`, placed in the text.
+and with noise at the nodes that are noise sites. What is not of this form raises `UnsupportedError`, placed in the text.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from privspec.language.visit import free_names
 from privspec.model.domains import Table
 from privspec.model.evaluate import Environment, bind_call, evaluate, floats, places, value_type
 from privspec.model.files import Reader
-from privspec.model.library import Argument, Arguments
 from privspec.model.graph import Model
+from privspec.model.library import Argument, Arguments
 from privspec.model.types import Tables, Type
 from privspec.model.values import Value
 
@@ -41,14 +41,16 @@ Moving: TypeAlias = Affine | Cells
 Reading: TypeAlias = "Moving | Value"
 
 
-class Unsupported(SpecError):
+class UnsupportedError(SpecError):
     """A construct that `check` accepts and the compiler cannot compute yet (PS05xx)."""
 
 
-def unsupported(source: Source, span: Span, message: str, code: str = "PS0501", help_: str | None = None) -> Unsupported:
+def unsupported(
+    source: Source, span: Span, message: str, code: str = "PS0501", help_: str | None = None
+) -> UnsupportedError:
     """The error for something that cannot be computed yet, under its own line."""
     label = (Label(span),) if span.end > span.start else ()
-    return Unsupported(Diagnostic(code, message, label, help=help_, source=source))
+    return UnsupportedError(Diagnostic(code, message, label, help=help_, source=source))
 
 
 def environment_of(model: Model, local: Mapping[str, Value]) -> Environment:
@@ -111,7 +113,8 @@ class Interpreter:
                 self.model.source, node.span, f"solve cannot compute with {name}, {node.type.describe()}, yet"
             )
         place = sparse.csr_array(
-            (np.ones(width), (np.arange(width), np.arange(block.start, block.stop))), shape=(width, self.model.size)
+            (np.ones(width), (np.arange(width), np.arange(block.start, block.stop))),
+            shape=(width, self.model.size),
         )
         shape = (width,) if isinstance(node.type.element, Tables) else node.type.shape
         value = Affine(shape, np.zeros(width), {INPUTS: place})
@@ -153,7 +156,7 @@ class Interpreter:
     def _environment(self, local: Mapping[str, Value]) -> Environment:
         return environment_of(self.model, local)
 
-    def _not_linear(self, span: Span, message: str) -> Unsupported:
+    def _not_linear(self, span: Span, message: str) -> UnsupportedError:
         return unsupported(
             self.model.source,
             span,
@@ -242,7 +245,10 @@ class Interpreter:
                 raise self._not_linear(item.span, "a whole number is wanted here")
             if not 1 <= place <= value.shape[axis]:
                 raise unsupported(
-                    self.model.source, item.span, f"there is no entry {place}: it has {value.shape[axis]}", "PS0209"
+                    self.model.source,
+                    item.span,
+                    f"there is no entry {place}: it has {value.shape[axis]}",
+                    "PS0209",
                 )
             at.append(int(place) - 1)
         taken = np.arange(value.size).reshape(value.shape)[tuple(at)]
@@ -356,9 +362,10 @@ class Interpreter:
         return float(value)
 
     def _is_two(self, expr: syntax.Expr, local: dict[str, Value]) -> bool:
-        return not free_names(expr) - set(local) - set(self.model.parameters) and evaluate(
-            expr, self._environment(local)
-        ) == 2
+        return (
+            not free_names(expr) - set(local) - set(self.model.parameters)
+            and evaluate(expr, self._environment(local)) == 2
+        )
 
     def _square_of(self, base: syntax.Expr, local: dict[str, Value]) -> Squares:
         match base:
@@ -368,7 +375,10 @@ class Interpreter:
                 return Squares.of(self._affine(operand, local))
             case syntax.Norm():
                 raise unsupported(
-                    self.model.source, base.span, f"solve cannot compute with the {base.order}-norm here yet", "PS0502"
+                    self.model.source,
+                    base.span,
+                    f"solve cannot compute with the {base.order}-norm here yet",
+                    "PS0502",
                 )
             case _:
                 return Squares.of(self._affine(base, local))

@@ -41,7 +41,9 @@ def lower(model: Model) -> LinearSystem | Infeasible:
     """
     refuse_unsupported(model)
     if model.loss is None:
-        raise unsupported(model.source, model.spec.span, "there is no loss to minimise", "PS0504", "add a loss: section")
+        raise unsupported(
+            model.source, model.spec.span, "there is no loss to minimise", "PS0504", "add a loss: section"
+        )
     outputs = _outputs(model)
     quiet = Interpreter(model)
     loss = quiet.loss(model.loss)
@@ -134,7 +136,10 @@ def _error_rows(model: Model, loss: Squares | Worst) -> tuple[Affine, Array, boo
     if any(len(member.weights) != 1 for member in loss.members):
         span = model.loss.span if model.loss else model.spec.span
         raise unsupported(
-            model.source, span, "solve takes the largest of single squared errors, not of sums of them, yet", "PS0502"
+            model.source,
+            span,
+            "solve takes the largest of single squared errors, not of sums of them, yet",
+            "PS0502",
         )
     return stack([s.rows for s in loss.members]), np.concatenate([s.weights for s in loss.members]), True
 
@@ -188,9 +193,7 @@ class _Solver:
                     )
                 )
 
-    def targets(
-        self, rows: Affine, computed: list[tuple[OutputSlice, Affine]]
-    ) -> tuple[Array, Array]:
+    def targets(self, rows: Affine, computed: list[tuple[OutputSlice, Affine]]) -> tuple[Array, Array]:
         """What the joint output stands for: matrix over the inputs and offset."""
         n, m = self.model.size, self.map.shape[1]
         target, offset = np.zeros((m, n)), np.zeros(m)
@@ -220,7 +223,9 @@ class _Solver:
             return out
         if block.shape[0] * block.shape[1] > DENSE_LIMIT:
             span = self.model.loss.span if self.model.loss else self.model.spec.span
-            raise unsupported(self.model.source, span, "this loss mixes too many outputs to be solved for them", "PS0502")
+            raise unsupported(
+                self.model.source, span, "this loss mixes too many outputs to be solved for them", "PS0502"
+            )
         solution, _, rank, _ = np.linalg.lstsq(block.toarray(), right, rcond=None)
         if rank < block.shape[1]:
             span = self.model.loss.span if self.model.loss else self.model.spec.span
@@ -234,9 +239,7 @@ class _Solver:
         return out
 
 
-def _check_consistent(
-    model: Model, error_map: sparse.csr_array, rows: Affine, target: Array, offset: Array
-) -> None:
+def _check_consistent(model: Model, error_map: sparse.csr_array, rows: Affine, target: Array, offset: Array) -> None:
     """Every error term must vanish on average: otherwise the loss compares an output with two different things."""
     secret = rows.dense(INPUTS, model.size)
     bias = error_map @ target + secret

@@ -38,7 +38,7 @@ def binding_prices(problem: Problem, mechanism: Mechanism) -> list[dict[str, Any
         share = masses.get(index, 0.0) / total if total > 0 else 0.0
         if share <= SLACK_SHARE:
             continue
-        pure = mechanism.release.noise.family != "gaussian"
+        pure = mechanism.release.noise.amount == "epsilon"
         for amount in PRICED:
             change = _change(requirement, amount, share, pure)
             if change is not None:

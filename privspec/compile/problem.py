@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
+from privspec.compile.cache import SolutionCache
 from privspec.compile.lower import scaled_differences
 from privspec.compile.program import LinearSystem
 from privspec.model.graph import Model
@@ -29,6 +30,7 @@ class Settings:
     deadline: float | None = None
     progress: Callable[[int, float, float], None] | None = None
     alternatives: bool = True
+    cache: SolutionCache = field(default_factory=SolutionCache)
 
 
 @dataclass(eq=False)

@@ -14,25 +14,25 @@ from math import ceil, sinh
 
 import numpy as np
 
+from privspec.compile.affine import INPUTS, Affine
 from privspec.compile.candidate import Candidate, Dual, Mechanism
 from privspec.compile.gaussian import correlated_program, run_solver
-from privspec.compile.interpret import Interpreter
-from privspec.compile.affine import INPUTS, Affine
-from privspec.compile.interpret import Cells
+from privspec.compile.interpret import Cells, Interpreter
 from privspec.compile.lower import site_maps
 from privspec.compile.problem import Problem
 from privspec.compile.release import (
     GRID_EXPONENT,
-    KNormL2Noise,
-    LaplaceNoise,
-    LinearRelease,
-    NoiseLaw,
+    RECONSTRUCTION_BITS,
     SLACK,
     STRATEGY_BITS,
+    LinearRelease,
     achieved_amount,
 )
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
+from privspec.mechanisms.knorm import KNormL2Noise
+from privspec.mechanisms.laplace import LaplaceNoise
+from privspec.mechanisms.noise import NoiseLaw
 from privspec.solvers.laplace import laplace_scales
 from privspec.solvers.programs import Array, Balls, Boxes, GaussianSolution, Pairs, Vectors
 from privspec.solvers.results import Unprotectable
@@ -119,7 +119,7 @@ def _places(problem: Problem, bound: Bound) -> Iterator[Place]:
     quiet = Interpreter(model)
     for name in system.candidates:
         node = model.nodes[name]
-        if name in inputs or node.definition is None and name not in {o.name for o in system.outputs}:
+        if name in inputs or (node.definition is None and name not in {o.name for o in system.outputs}):
             continue
         place = _node_place(problem, quiet, name)
         if place is not None:
@@ -166,7 +166,7 @@ def _costs(problem: Problem, strategy: Array, used: Array, epsilons: tuple[Fract
         mask = seen.any(axis=0)
         match view.differences:
             case Vectors(matrix):
-                moved = np.abs(np.asarray((matrix.T @ strategy.T)))
+                moved = np.abs(np.asarray(matrix.T @ strategy.T))
             case Pairs(coordinates, scale) if len(coordinates) <= PAIR_LIMIT:
                 first, second = np.triu_indices(len(coordinates), 1)
                 moved = scale * np.abs(strategy[:, coordinates[first]] - strategy[:, coordinates[second]]).T
@@ -198,7 +198,7 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
     release = LinearRelease(
         dyadic,
         LaplaceNoise(tuple(_fraction_up(b) for b in scales)),
-        DyadicMatrix.rounded(place.outputs, STRATEGY_BITS + 6),
+        DyadicMatrix.rounded(place.outputs, RECONSTRUCTION_BITS),
         None,
         _view_rows(problem, used),
         grid,
@@ -219,7 +219,12 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
         "all unbiased mechanisms of the same pure epsilon",
         Mechanism(
             release,
-            ({"at": place.name.removeprefix("Laplace noise on "), "scale": [float(b) for b in noise.scales]},),
+            (
+                {
+                    "at": place.name.removeprefix("Laplace noise on "),
+                    "scale": [float(b) for b in noise.scales],
+                },
+            ),
             bound.dual,
             "laplace scales, barrier",
             0,
@@ -257,7 +262,7 @@ def _fit(problem: Problem, release: LinearRelease, epsilons: tuple[Fraction, ...
     """Raise every scale by one exact factor so that each view's epsilon is met exactly."""
     excess = Fraction(0)
     for view, rows, epsilon in zip(problem.system.views, release.view_rows, epsilons, strict=True):
-        _, reached = achieved_amount(release, view, rows, None, Fraction(10) ** 9)
+        reached = achieved_amount(release, view, rows)
         excess = max(excess, reached / epsilon)
     noise = release.noise
     scaled: NoiseLaw
@@ -308,8 +313,8 @@ def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Ca
     release = LinearRelease(
         DyadicMatrix.rounded(solution.strategy * (1 - SLACK), STRATEGY_BITS),
         KNormL2Noise(Fraction(1)),
-        None if wide else DyadicMatrix.rounded(system.target @ inverse / (1 - SLACK), STRATEGY_BITS + 6),
-        DyadicMatrix.rounded(inverse / (1 - SLACK), STRATEGY_BITS + 6) if wide else None,
+        None if wide else DyadicMatrix.rounded(system.target @ inverse / (1 - SLACK), RECONSTRUCTION_BITS),
+        DyadicMatrix.rounded(inverse / (1 - SLACK), RECONSTRUCTION_BITS) if wide else None,
         tuple(k for _ in system.views),
         f"2^-{GRID_EXPONENT}",
     )

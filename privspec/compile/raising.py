@@ -19,7 +19,7 @@ from privspec.compile.candidate import Candidate, Dual, Mechanism
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.prices import binding_prices
 from privspec.compile.problem import Problem
-from privspec.compile.release import achieved_amount
+from privspec.compile.release import checked_amount
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import LIST_LIMIT
 from privspec.language import syntax
@@ -66,7 +66,7 @@ def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...
         "alternatives": [
             {"name": c.name, "loss": c.loss, "admissible": c.admissible, "reason": c.reason} for c in others
         ],
-        "mechanism": _mechanism(problem, chosen, mechanism),
+        "mechanism": _mechanism(problem, mechanism),
         "guarantees": [_guarantee(problem, r, i, mechanism) for i, r in enumerate(model.requirements)],
         "binding": binding_prices(problem, mechanism),
         "assumptions": _assumptions(problem, mechanism),
@@ -80,13 +80,19 @@ def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...
             "versions": _versions(),
         },
     }
-    return document | {"digest": digest_of(document)}
+    return _sealed(document)
+
+
+def _sealed(document: dict[str, Any]) -> dict[str, Any]:
+    """With its digest, and in plain JSON types: in memory as it will be read from a file."""
+    plain: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False))
+    return plain | {"digest": digest_of(plain)}
 
 
 def raise_infeasible(model: Model, reason: Infeasible) -> dict[str, Any]:
     """The document of a spec whose requirements cannot hold together."""
     document = {"format": FORMAT, "spec": spec_json(model), "status": "infeasible", **reason.to_json()}
-    return document | {"digest": digest_of(document)}
+    return _sealed(document)
 
 
 def digest_of(plan: dict[str, Any]) -> str:
@@ -152,7 +158,7 @@ def _units(model: Model) -> str:
 # --- the mechanism --------------------------------------------------------------------------------
 
 
-def _mechanism(problem: Problem, chosen: Candidate, mechanism: Mechanism) -> dict[str, Any]:
+def _mechanism(problem: Problem, mechanism: Mechanism) -> dict[str, Any]:
     release, system = mechanism.release, problem.system
     out: dict[str, Any] = {"family": release.noise.family, "sites": list(mechanism.sites)}
     root = release.output_map(system.target)
@@ -204,7 +210,12 @@ def _offset_json(offset: NDArray[np.float64]) -> Any:
 
 
 def _input_json(block: InputBlock) -> dict[str, Any]:
-    head: dict[str, Any] = {"name": block.name, "start": block.start, "stop": block.stop, "layout": block.layout}
+    head: dict[str, Any] = {
+        "name": block.name,
+        "start": block.start,
+        "stop": block.stop,
+        "layout": block.layout,
+    }
     if block.schema is not None:
         return head | {"attributes": [_attribute_json(name, domain) for name, domain in block.schema]}
     low, high = block.domain.bounds
@@ -236,14 +247,13 @@ def _attribute_json(name: str, domain: Domain) -> dict[str, Any]:
 def _guarantee(problem: Problem, requirement: Requirement, index: int, mechanism: Mechanism) -> dict[str, Any]:
     release = mechanism.release
     amounts = [
-        achieved_amount(release, view, rows, budget, epsilon)
+        checked_amount(release, view, rows, budget, epsilon)
         for view, rows, budget, epsilon in zip(
             problem.system.views, release.view_rows, problem.budgets, problem.epsilons, strict=True
         )
         if view.index == index
     ]
-    name = amounts[0][0]
-    worst = max(amount for _, amount in amounts)
+    worst = max(amounts)
     out: dict[str, Any] = {
         "outputs": list(requirement.outputs),
         "wrt": requirement.wrt[0] if len(requirement.wrt) == 1 else list(requirement.wrt),
@@ -257,7 +267,7 @@ def _guarantee(problem: Problem, requirement: Requirement, index: int, mechanism
     return out | {
         "measure": requirement.measure.name,
         **figures,
-        "achieved": {name: decimal_up(worst)},
+        "achieved": {release.noise.amount: decimal_up(worst)},
         "because": notes,
         "requirement": index,
         "line": requirement.line,
@@ -351,14 +361,9 @@ def _certificate(problem: Problem, chosen: Candidate, mechanism: Mechanism) -> d
         "scope": dual.scope,
         "lower_bound": chosen.lower_bound,
     }
-    if release_is_pure(mechanism):
+    if mechanism.release.noise.amount == "epsilon":
         out["hcr"] = {"statement": "mu^2 = 4 sinh(epsilon / 2)^2 (Hammersley, Chapman & Robbins)"}
     return out
-
-
-def release_is_pure(mechanism: Mechanism) -> bool:
-    """Whether the noise gives pure epsilon."""
-    return mechanism.release.noise.family != "gaussian"
 
 
 def _dual_json(problem: Problem, dual: Dual, o: int) -> dict[str, Any]:

@@ -16,7 +16,8 @@ import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
-from privspec.solvers.factor import solution_from_covariance
+from privspec.solvers.bounds import lower_bound
+from privspec.solvers.factor import factor, loss_of, tighten
 from privspec.solvers.programs import (
     Array,
     Balls,
@@ -30,12 +31,13 @@ from privspec.solvers.programs import (
     View,
     WorstLoss,
 )
+from privspec.solvers.results import SolverError
 
 VERTEX_LIMIT = 12
 """Boxes of at most this many coordinates are written as all their vertices."""
 
 
-class ReferenceFailed(RuntimeError):
+class ReferenceFailedError(SolverError):
     """cvxpy or its solver gave no usable answer; `status` is its own word for it."""
 
     def __init__(self, status: str) -> None:
@@ -55,7 +57,7 @@ class _Block:
 def solve_with_cvxpy(program: GaussianProgram, solver: str | None = None) -> GaussianSolution:
     """The optimum of a Gaussian program by cvxpy, repaired to strict feasibility and with its dual point.
 
-    Raises: ReferenceFailed if no usable solution comes back.
+    Raises: ReferenceFailedError if no usable solution comes back.
     Source: Ramon & Basu 2020, section 3.2; notes/placement.md (Schur complement form).
     """
     started = time.perf_counter()
@@ -89,21 +91,28 @@ def solve_with_cvxpy(program: GaussianProgram, solver: str | None = None) -> Gau
         try:
             problem.solve(solver=solver or cp.CLARABEL)
         except cp.SolverError as error:
-            raise ReferenceFailed("solver_error") from error
+            raise ReferenceFailedError("solver_error") from error
     if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
-        raise ReferenceFailed(problem.status)
+        raise ReferenceFailedError(problem.status)
     loss_weights = None
     if worst_rows:
         raw = np.maximum(np.asarray(worst_rows[0].dual_value, dtype=float), 0.0)
         loss_weights = raw / raw.sum()
     dual = _dual_point(program, blocks, loss_weights)
     covariance = np.asarray(sigma.value, dtype=float)
+    release, scale = tighten(
+        program.views, program.target, factor((covariance + covariance.T) / 2, program.target, program.views)
+    )
     stats = problem.solver_stats
-    return solution_from_covariance(
-        program,
-        (covariance + covariance.T) / 2,
-        tuple(np.asarray(s.value, dtype=float) for s in variances) if program.sites is not None else None,
-        dual,
+    return GaussianSolution(
+        value=loss_of(program, release.reconstruction),
+        lower_bound=lower_bound(program, dual, release.reconstruction),
+        strategy=release.strategy,
+        reconstruction=release.reconstruction,
+        input_estimate=None,
+        blocks=release.blocks,
+        variances=tuple(np.maximum(np.asarray(s.value, dtype=float), 0.0) * scale for s in variances) or None,
+        dual=dual,
         method=f"cvxpy ({stats.solver_name})",
         iterations=int(stats.num_iters or 0),
         seconds=time.perf_counter() - started,

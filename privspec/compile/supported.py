@@ -27,9 +27,7 @@ def refuse_unsupported(model: Model) -> None:
 
 def _unsupported(model: Model) -> Iterator[Diagnostic]:
     def at(span: Span, what: str, help_: str | None = None) -> Diagnostic:
-        return Diagnostic(
-            "PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source
-        )
+        return Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source)
 
     for party in model.parties.values():
         yield at(party.span, f"with parties ({party.name})")

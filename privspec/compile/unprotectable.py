@@ -72,9 +72,7 @@ def family_conflict(problem: Problem) -> Infeasible:
     relaxations = []
     loss = _loss_if(problem, families=())
     if loss is not None:
-        relaxations.append(
-            Relaxation("drop the line: any noise family", _first_line(model, syntax.NoiseFamily), loss)
-        )
+        relaxations.append(Relaxation("drop the line: any noise family", _first_line(model, syntax.NoiseFamily), loss))
     for requirement in bare:
         if isinstance(requirement.measure, PureDP):
             weaker = EpsilonDelta(requirement.measure.epsilon, RELAXED_DELTA)

@@ -7,4 +7,41 @@ from __future__ import annotations
 
 from privspec.core.catalogue.entry import Entry
 
-ENTRIES: tuple[Entry, ...] = ()
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        "PS0601",
+        "the requirements cannot hold together",
+        """
+        It is proved that no mechanism the spec allows meets all of its lines. The message names the
+        smallest set of lines that conflict: leave any one of them out and the others can hold. Below
+        them stand single changes that make the spec feasible, each with the loss it would have.
+
+        The usual causes: an input without bounds, so that one person can move a result by any amount;
+        `noise at` places that leave a way from the secret to the output bare; a noise family that never
+        satisfies the measure asked for (Gaussian noise and pure epsilon); an accuracy target that this
+        budget cannot pay for. The exit code is 4.
+        """,
+        "input x in real^64                  # one shop could change an answer without limit\n"
+        "input x in [0, 1]^64                # bounded; values outside are clipped",
+    ),
+    Entry(
+        "PS0610",
+        "no answer within the limits",
+        """
+        The solver stopped before it had a solution with a certified gap: time ran out, or numbers of
+        very different size made it stall. The exit code is 5. Allow more time, scale the inputs to
+        similar ranges, or compare with the reference path.
+        """,
+        "privspec solve big.priv --time-limit 600\nprivspec solve big.priv --solver cvxpy",
+    ),
+    Entry(
+        "PS0620",
+        "the plan did not pass the independent check",
+        """
+        Every plan is re-checked by code that shares nothing with the compiler before it is shown. This
+        one failed, so it is not printed as a plan: no guarantee was given and nothing was released.
+        This is a bug of privspec; the notes say which claims failed. The exit code is 7.
+        """,
+        "privspec verify PLAN        # the same check, on a plan file",
+    ),
+)

@@ -1,0 +1,25 @@
+"""The page of a spec whose requirements cannot hold together, in plain text (UX.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def infeasible_text(document: Mapping[str, Any]) -> str:
+    """Which lines conflict, why, and which single changes work, each with its price where it is known."""
+    lines = ["infeasible[PS0601]: these lines cannot all hold"]
+    lines += [f"  {c['line']:>4} | {c['text']}" for c in document["conflicts"]]
+    lines.append(f"Why: {document['reason']}.")
+    if document["relaxations"]:
+        lines.append("Smallest single changes that work:")
+        lines += [f"  {_relaxation(r)}" for r in document["relaxations"]]
+    else:
+        lines.append("No single change that is known would make it feasible.")
+    return "\n".join(lines) + "\n"
+
+
+def _relaxation(relaxation: Mapping[str, Any]) -> str:
+    where = f"  (line {relaxation['line']})" if relaxation["line"] else ""
+    price = f": loss {relaxation['loss']:.6g}" if relaxation["loss"] is not None else ""
+    return f"{relaxation['change']}{price}{where}"

@@ -1,0 +1,140 @@
+"""Privacy against loss over any parameter; one solve serves all values that only scale the budgets."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from privspec.compile.choose import choose
+from privspec.compile.infeasible import Infeasible
+from privspec.compile.lower import lower
+from privspec.compile.problem import Problem, Settings
+from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.pipeline import Request, check
+
+MOST_VALUES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One value of the parameter: the least loss, its certified lower bound, the mechanism that reaches it.
+
+    `loss` is None where the requirements cannot hold together.
+    """
+
+    value: str
+    loss: float | None
+    lower_bound: float | None
+    relative_gap: float | None
+    mechanism: str
+
+
+def parse_range(text: str) -> tuple[str, tuple[str, ...]]:
+    """`epsilon=0.1:10:log:20` or `epsilon=0.1,0.5,1`: the parameter and its values as exact decimals.
+
+    Raises: UsageError PS0722.
+    """
+    name, _, body = text.partition("=")
+    help_ = "write --over epsilon=0.1:10:log:20, --over n=1:9:lin:9 or --over epsilon=0.1,0.5,1"
+    problem = UsageError(Diagnostic("PS0722", f"--over {text} is not a range of values", help=help_))
+    if not name.strip() or not body.strip():
+        raise problem
+    parts = body.split(":")
+    if len(parts) == 1:
+        return name.strip(), tuple(value.strip() for value in body.split(",") if value.strip())
+    if len(parts) != 4 or parts[2] not in ("log", "lin"):
+        raise problem
+    try:
+        low, high, count = Fraction(parts[0]), Fraction(parts[1]), int(parts[3])
+    except (ValueError, ZeroDivisionError) as error:
+        raise problem from error
+    if not 1 <= count <= MOST_VALUES or low > high or (parts[2] == "log" and low <= 0):
+        raise problem
+    return name.strip(), tuple(_values(low, high, parts[2] == "log", count))
+
+
+def _values(low: Fraction, high: Fraction, log: bool, count: int) -> list[str]:
+    if count == 1:
+        return [_decimal(float(low))]
+    steps = [i / (count - 1) for i in range(count)]
+    if log:
+        a, b = math.log(low), math.log(high)
+        inner = [math.exp(a + (b - a) * t) for t in steps]
+    else:
+        inner = [float(low) + float(high - low) * t for t in steps]
+    inner[0], inner[-1] = float(low), float(high)
+    return [_decimal(v) for v in inner]
+
+
+def _decimal(value: float) -> str:
+    return f"{value:.6g}"
+
+
+def sweep_spec(
+    request: Request,
+    name: str,
+    values: Sequence[str],
+    progress: Callable[[int, int], None] | None = None,
+    settings: Settings | None = None,
+) -> tuple[Row, ...]:
+    """Solve a spec for every value of one parameter.
+
+    Raises: SpecError if a value does not make a spec.
+    """
+    base = settings or Settings()
+    shared = replace(base, alternatives=False)
+    rows = []
+    for done, value in enumerate(values, start=1):
+        rows.append(_row(replace(request, parameters={**request.parameters, name: value}), value, shared))
+        if progress is not None:
+            progress(done, len(values))
+    return tuple(rows)
+
+
+def _row(request: Request, value: str, settings: Settings) -> Row:
+    model = check(request)
+    system = lower(model)
+    choice = system if isinstance(system, Infeasible) else choose(Problem(model, system, settings))
+    if isinstance(choice, Infeasible):
+        return Row(value, None, None, None, choice.reason)
+    chosen = choice.chosen
+    bound = chosen.lower_bound
+    gap = None if bound is None else max((chosen.loss - bound) / chosen.loss, 0.0)
+    return Row(value, chosen.loss, bound, gap, chosen.name)
+
+
+def table_csv(name: str, rows: Sequence[Row]) -> str:
+    """The rows as CSV, the parameter first."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([name, "loss", "lower_bound", "relative_gap", "mechanism"])
+    for row in rows:
+        cells = [row.value, row.loss, row.lower_bound, row.relative_gap, row.mechanism]
+        writer.writerow(["" if c is None else c for c in cells])
+    return out.getvalue()
+
+
+def table_json(name: str, rows: Sequence[Row]) -> str:
+    """The rows as JSON."""
+    found: list[dict[str, Any]] = [asdict(row) for row in rows]
+    return json.dumps({"format": "privspec-sweep/1.0", "over": name, "rows": found}, indent=1) + "\n"
+
+
+def frontier_svg(name: str, rows: Sequence[Row]) -> str:
+    """The frontier as a picture."""
+    from privspec.explain.plots import sweep_plot
+
+    return sweep_plot(
+        [
+            {name: float(Fraction(row.value)), "loss": row.loss, "lower_bound": row.lower_bound}
+            for row in rows
+            if row.loss is not None
+        ],
+        name,
+    )

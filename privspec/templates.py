@@ -1,0 +1,72 @@
+"""The built-in specs: list them, show one, copy one out with the files it reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.files import write_atomically
+from privspec.core.suggest import nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A built-in spec; `title` is the first line of its description."""
+
+    name: str
+    title: str
+
+
+def list_templates() -> tuple[Template, ...]:
+    """All built-in specs, by name."""
+    found = [
+        Template(entry.name.removesuffix(".priv"), _title(entry.read_text(encoding="utf-8")))
+        for entry in files("privspec.specs").iterdir()
+        if entry.name.endswith(".priv")
+    ]
+    return tuple(sorted(found, key=lambda t: t.name))
+
+
+def _title(text: str) -> str:
+    start = text.find('"""')
+    return text[start + 3 : text.find('"""', start + 3)].strip().split("\n")[0] if start >= 0 else ""
+
+
+def template_text(name: str) -> str:
+    """The text of a built-in spec.
+
+    Raises: UsageError PS0730 if there is none of that name.
+    """
+    wanted = name.removesuffix(".priv")
+    names = [t.name for t in list_templates()]
+    if wanted not in names:
+        near = nearest(wanted, names)
+        hint = f"did you mean {near}?" if near else f"there are {', '.join(names)}"
+        raise UsageError(Diagnostic("PS0730", f"there is no template {name}", help=hint))
+    return files("privspec.specs").joinpath(f"{wanted}.priv").read_text(encoding="utf-8")
+
+
+def copy_template(name: str, target: Path) -> tuple[Path, ...]:
+    """Write a built-in spec to `target` and the files that it reads beside it; the paths written.
+
+    Raises: UsageError PS0730, PS0731 if a file is there already.
+    """
+    text = template_text(name)
+    path = target / f"{name.removesuffix('.priv')}.priv" if target.is_dir() else target
+    extra = [
+        entry
+        for entry in files("privspec.specs").iterdir()
+        if entry.name.endswith(".csv") and f'"{entry.name}"' in text
+    ]
+    written = (path, *(path.with_name(entry.name) for entry in extra))
+    for place in written:
+        if place.exists():
+            raise UsageError(
+                Diagnostic("PS0731", f"{place} is there already", help="choose another name with -o")
+            )
+    write_atomically(path, text.encode("utf-8"))
+    for entry, place in zip(extra, written[1:], strict=True):
+        write_atomically(place, entry.read_bytes())
+    return written
