@@ -10,6 +10,7 @@ from privspec.explain.graph_words import extent, observers
 from privspec.language.syntax import VariableKind
 from privspec.model.graph import GraphNode, Model
 from privspec.model.reports import listing
+from privspec.model.walk import names_used
 
 CHARACTER = 7.0
 """Width of a character of the node text, in pixels; the font's own figures are not known here."""
@@ -65,8 +66,8 @@ class Box:
 
     @property
     def height(self) -> float:
-        """By its number of lines."""
-        return len(self.lines) * LINE + 18
+        """By its number of lines, with room for the mark of noise."""
+        return len(self.lines) * LINE + (28 if self.noise else 18)
 
     @property
     def middle(self) -> float:
@@ -131,7 +132,8 @@ def _sites(model: Model) -> frozenset[str]:
 def _edges(model: Model) -> Iterator[tuple[str, str]]:
     yield from model.edges
     for part in model.components:
-        for name in part.links.values():
+        chosen = [name for expr in part.overrides.values() for name in names_used(expr)]
+        for name in dict.fromkeys((*part.links.values(), *chosen)):
             yield name, part.name
 
 
@@ -203,9 +205,7 @@ def _outline(box: Box) -> str:
             )
         case "cut":
             c = 12
-            points = (
-                f"{x + c},{y} {x + w - c},{y} {x + w},{y + h / 2} {x + w - c},{y + h} {x + c},{y + h} {x},{y + h / 2}"
-            )
+            points = f"{x + c},{y} {x + w - c},{y} {x + w},{y + h / 2} {x + w - c},{y + h} {x + c},{y + h} {x},{y + h / 2}"
             return f'<polygon points="{points}" {paint}/>'
         case "pill":
             radius = min(h / 2, 26)
@@ -251,7 +251,12 @@ def _edge(start: Box, end: Box, released: bool) -> str:
     x2, y2 = end.x - 3, end.middle
     if x2 <= x1:
         # a node further left: leave and enter from below
-        x1, y1, x2, y2 = start.x + start.width / 2, start.y + start.height, end.x + end.width / 2, end.y + end.height
+        x1, y1, x2, y2 = (
+            start.x + start.width / 2,
+            start.y + start.height,
+            end.x + end.width / 2,
+            end.y + end.height,
+        )
         return (
             f'<path d="M{x1:.1f},{y1:.1f} C{x1:.1f},{y1 + 60:.1f} {x2:.1f},{y2 + 60:.1f} {x2:.1f},{y2 + 3:.1f}" '
             f'class="edge" marker-end="url(#tip)"/>'
@@ -301,7 +306,9 @@ def _description(model: Model) -> str:
     secret = listing(node.name for node in model.inputs) or "nothing"
     released = listing(node.name for node in model.outputs) or "what its parts release"
     who = "; ".join(f"{name}: {listing(outputs)}" for name, outputs in observers(model).items())
-    return f"{secret} is secret; {released} is released. Who sees what: {who}. Trust: {model.trust.describe()}."
+    return (
+        f"{secret} is secret; {released} is released. Who sees what: {who}. Trust: {model.trust.describe()}."
+    )
 
 
 def draw_graph(model: Model) -> str:
@@ -318,7 +325,7 @@ def draw_graph(model: Model) -> str:
     width, bottom = _arrange(boxes, edges)
     used = [style for style in STYLES.values() if any(box.style is style for box in boxes.values())]
     legend, needed = _legend(used, any(box.noise for box in boxes.values()), bottom + 24)
-    footer = [f"{name} sees {listing(outputs)}" for name, outputs in observers(model).items()]
+    footer = [f"seen by {name}: {listing(outputs)}" for name, outputs in observers(model).items()]
     footer.append(f"trust {model.trust.name}: {model.trust.describe()}")
     width = max(width, needed, 2 * MARGIN + max(len(line) for line in footer) * 6.6)
     height = bottom + 24 + 34 + len(footer) * LINE + 14

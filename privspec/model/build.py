@@ -13,7 +13,6 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
-from privspec.model import neighbours as nb
 from privspec.model.components import read_components
 from privspec.model.definitions import VARIABLES, Definitions, collect_definitions
 from privspec.model.domain_rules import read_domain
@@ -21,7 +20,6 @@ from privspec.model.domains import Domain, FiniteSet
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.files import Reader
 from privspec.model.graph import ComponentModel, GraphNode, InputBlock, Model, PartySet, lay_out
-from privspec.model.library import NotComputableError
 from privspec.model.loss_rules import LossReader
 from privspec.model.option_rules import read_options
 from privspec.model.parameters import fit_constant, given_constants, read_parameters
@@ -29,9 +27,9 @@ from privspec.model.reports import Failure, Report
 from privspec.model.requirement_rules import RequirementReader, read_independence, warn_about_gaps
 from privspec.model.scope import DOMAIN_CALLS, Scope, collect, resolve
 from privspec.model.shapes import Binding, Bindings, Typer
-from privspec.model.types import NUMBER, UNKNOWN, Laws, Numbers, Symbols, Tables, Type
+from privspec.model.types import NUMBER, UNKNOWN, Laws, Symbols, Tables, Type
 from privspec.model.values import Value
-from privspec.model.walk import names_used, walk
+from privspec.model.walk import names_used
 
 FILE_CALLS = ("csv", "npy")
 
@@ -128,6 +126,7 @@ class _Builder:
         if spec.loss is not None:
             losses.loss(spec.loss)
         accuracy = tuple(losses.target(target, losses.target_bindings(target)) for target in spec.accuracy)
+        self._check_known(nodes)
         options = read_options(spec, scope, self.environment, domains, requirements, report, self.trust)
         outputs = (*scope.of("output"), *reader.component_outputs)
         if spec.privacy and not report.failed:
@@ -347,8 +346,7 @@ class _Builder:
             if definition is None:
                 target = definitions.targets.get(name)
                 if target is not None and name not in domains:
-                    quiet = replace(typer, report=Report(self.source))
-                    typer.types[name] = quiet.type_of(target)
+                    typer.types[name] = typer.type_of(target)
                 continue
             if declared.what == "constant" and name in typer.environment.values:
                 value = typer.environment.values[name]
@@ -416,18 +414,6 @@ class _Builder:
         for name, found in scope.of(*VARIABLES).items():
             definition = definitions.of.get(name)
             kind = typer.types.get(name, UNKNOWN)
-            if (
-                not kind.known
-                and found.what == "output"
-                and name not in definitions.circular
-                and not self.report.failed
-            ):
-                self.report.error(
-                    "PS0213",
-                    found.span,
-                    f"the shape of {name} does not follow from anything",
-                    help=f"give it a domain, as in output {name} in real^64",
-                )
             nodes[name] = GraphNode(
                 name=name,
                 kind=VariableKind(found.what),
@@ -440,6 +426,17 @@ class _Builder:
                 secret=name in secret,
             )
         return nodes
+
+    def _check_known(self, nodes: Mapping[str, GraphNode]) -> None:
+        """Every output has a shape; where none follows, and nothing else is wrong, say so."""
+        for node in nodes.values():
+            if node.kind is VariableKind.OUTPUT and not node.type.known and not self.report.failed:
+                self.report.error(
+                    "PS0213",
+                    node.span,
+                    f"the shape of {node.name} does not follow from anything",
+                    help=f"give it a domain, as in output {node.name} in real^64",
+                )
 
     def _requirement_reader(
         self,
@@ -490,6 +487,3 @@ def _symbols(kind: Type) -> Domain | None:
     if isinstance(kind.element, Symbols) and kind.element.items is not None and not kind.shape:
         return FiniteSet(kind.element.items)
     return None
-
-
-__all__ = ["NotComputableError", "Numbers", "build", "load_model", "nb", "walk"]

@@ -84,7 +84,7 @@ def _component(
             report.error("PS0421", argument.span, f"{argument.name} is set twice")
         else:
             keywords[argument.name] = argument
-    trust = _trust(keywords.pop("trust", None), scope, report)
+    trust = _trust(keywords.get("trust"), scope, report)
     try:
         model = load(path, {}, trust)
         overrides = _overrides(keywords, model, scope, environment, report)
@@ -136,6 +136,8 @@ def _overrides(
     inputs = {node.name for node in model.inputs}
     known = (*model.parameters, *inputs, *(node.name for node in model.constants))
     for name, keyword in keywords.items():
+        if name == "trust":
+            continue
         if name not in known:
             near = nearest(name, (*known, "trust"))
             report.error(

@@ -11,7 +11,7 @@ from privspec.model.library import library
 from privspec.model.parameters import circle, cycles, topological
 from privspec.model.reports import Report
 from privspec.model.scope import Declaration, Scope
-from privspec.model.walk import comparisons, names_used, uses, walk
+from privspec.model.walk import Comparison, comparisons, names_used, reference, uses, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ def _depend(spec: syntax.Spec, scope: Scope, found: Definitions, report: Report)
     for name in scope.of("output"):
         if name in found.of:
             continue
-        for expr in _meanings(spec, name, found):
+        for expr in _meanings(spec, name, scope, found):
             needs = tuple(n for n in names_used(expr) if n in variables)
             if not reaches(graph, needs, name):
                 found.targets[name] = expr
@@ -239,16 +239,18 @@ def _depend(spec: syntax.Spec, scope: Scope, found: Definitions, report: Report)
     _check_outputs(spec, scope, found, report)
 
 
-def _meanings(spec: syntax.Spec, name: str, found: Definitions) -> Iterator[syntax.Expr]:
+def _meanings(spec: syntax.Spec, name: str, scope: Scope, found: Definitions) -> Iterator[syntax.Expr]:
     """What an output without a definition may stand for: what loss and accuracy compare it with, or its mean."""
     functions = same_type_functions()
     places: list[syntax.Expr] = [] if spec.loss is None else [spec.loss]
     places += [target.left for target in spec.accuracy]
     for place in places:
-        for mine, other, _ in comparisons(place, name, functions):
-            whole = _whole(mine, other)
-            if whole is not None:
-                yield whole
+        for comparison in comparisons(place, scope.of("output"), functions):
+            if reference(comparison.mine) == name:
+                meaning = whole_of(comparison)
+                # a term of a `for` differs from term to term, so it is not what the output stands for
+                if meaning is not None and all(_fixed(n, scope) for n in names_used(meaning)):
+                    yield meaning
     for constraint in found.constraints:
         match constraint:
             case syntax.Relation(op="=", left=syntax.Over(operator="E", body=syntax.Name(id=body))) if (
@@ -257,13 +259,18 @@ def _meanings(spec: syntax.Spec, name: str, found: Definitions) -> Iterator[synt
                 yield constraint.right
 
 
-def _whole(mine: syntax.Node, other: syntax.Node) -> syntax.Expr | None:
+def _fixed(name: str, scope: Scope) -> bool:
+    found = scope.get(name)
+    return found is not None and found.what != "party"
+
+
+def whole_of(comparison: Comparison) -> syntax.Expr | None:
     """`y` from `O - y`, and from `O[j] - y[j]`; None where entries of different things meet."""
-    match mine, other:
+    match comparison.mine, comparison.other:
         case syntax.Index(indices=left), syntax.Index(base=base, indices=right):
             return base if left == right else None
         case syntax.Name(), _:
-            return other  # type: ignore[return-value]
+            return other
         case _:
             return None
 

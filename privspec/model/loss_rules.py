@@ -8,16 +8,16 @@ from fractions import Fraction
 
 from privspec.core.spans import Span
 from privspec.language import syntax
-from privspec.model.definitions import Definitions
+from privspec.model.definitions import Definitions, whole_of
 from privspec.model.domains import Domain
 from privspec.model.neighbours import NeighbourRelation
 from privspec.model.reports import Report, nearest
 from privspec.model.requirement_rules import RequirementReader, sort_clauses
 from privspec.model.requirements import AccuracyTarget, AssertedSensitivity, DataModel, MechanismConstraint
 from privspec.model.scope import Scope
-from privspec.model.shapes import Bindings, Binding, Typer, plain
+from privspec.model.shapes import Bindings, Typer, plain
 from privspec.model.types import Type
-from privspec.model.walk import children, is_reference, names_used, root, walk
+from privspec.model.walk import Comparison, children, comparisons, names_used, reference, root
 
 DISTRIBUTIONS: Mapping[str, tuple[int, int]] = {
     "uniform": (0, 2),
@@ -308,29 +308,35 @@ class LossReader:
 
     def _without_noise(self, expr: syntax.Node) -> Iterator[str]:
         """Names used, leaving out `O - y` where O is a number the solver draws around y: only noise remains."""
+        drawn = self._drawn()
+        noise = [c.whole for c in comparisons(expr, drawn) if self._is_noise(c)]
+        yield from self._names_outside(expr, noise)
+
+    def _names_outside(self, expr: syntax.Node, skipped: list[syntax.Node]) -> Iterator[str]:
+        if any(expr is one for one in skipped):
+            return
         match expr:
-            case syntax.Binary(op="-", left=left, right=right) if self._is_noise(left, right):
-                return
             case syntax.Name(id=name):
                 yield name
-            case syntax.Attribute():
-                yield from (name for name in names_used(expr))
             case _:
                 for child in children(expr):
-                    yield from self._without_noise(child)
+                    yield from self._names_outside(child, skipped)
 
-    def _is_noise(self, left: syntax.Expr, right: syntax.Expr) -> bool:
-        """Whether one side is an output drawn without bias around the other."""
+    def _is_noise(self, comparison: Comparison) -> bool:
+        """Whether the output is compared with what it stands for (anything, if it is computed from noisy values)."""
+        name = reference(comparison.mine) or ""
+        return name in self.definitions.of or whole_of(comparison) == self.definitions.targets.get(name)
+
+    def _drawn(self) -> frozenset[str]:
+        """Outputs that are drawn without bias around what they are compared with."""
         constrained = {n for relation in self.definitions.constraints for n in names_used(relation.left)}
+        found = set()
         for output in self.scope.of("output"):
             domain = self.domains.get(output)
             finite = domain is not None and domain.size is not None
-            if finite or output in constrained:
-                continue
-            for mine, other in ((left, right), (right, left)):
-                if is_reference(mine, output) and not is_reference(other, output):
-                    return True
-        return False
+            if not finite and output not in constrained:
+                found.add(output)
+        return frozenset(found)
 
     def _inputs(self, names: Iterator[str]) -> list[str]:
         """Inputs that some names depend on, not looking behind a value that has a data model."""
@@ -369,6 +375,3 @@ def _outside(expr: syntax.Node) -> Iterator[syntax.Name]:
         case _:
             for child in children(expr):
                 yield from _outside(child)
-
-
-__all__ = ["DISTRIBUTIONS", "Binding", "LossReader", "walk"]

@@ -246,7 +246,8 @@ class MetricDP(Measure):
 @dataclass(frozen=True, slots=True)
 class Lipschitz(Measure):
     """Individual fairness: the laws of the output are no farther apart, in total variation, than
-    `constant` times the distance of the inputs."""
+    `constant` times the distance of the inputs.
+    """
 
     constant: Fraction
     metric: str

@@ -293,6 +293,14 @@ class RequirementReader:
         except Failure as failure:
             self.report.failure(failure)
             return None
+        if isinstance(value, Fraction) and party is not None:
+            self.report.error(
+                "PS0317",
+                item.span,
+                f"{self.report.source.slice(expr.span)} is one number, not one for each {party}",
+                help=f"write {self.report.source.slice(expr.span)}",
+            )
+            return None
         if isinstance(value, Fraction):
             return (value,)
         if party is not None and isinstance(value, np.ndarray) and value.ndim == 1:

@@ -434,8 +434,10 @@ class Typer:
 
     def _comprehension(self, item: syntax.Comprehension, bound: Bindings) -> Argument:
         binding, extent = self.running(item.variable, item.domain, item.span)
+        if extent is None:
+            return Argument(UNKNOWN, None, None, item.span, iterated=True)
         body = self.type_of(item.body, {**bound, item.variable: binding})
-        if not body.known or extent is None:
+        if not body.known:
             return Argument(UNKNOWN, None, None, item.span, iterated=True)
         return Argument(body.with_shape((extent, *body.shape)), None, None, item.span, iterated=True)
 

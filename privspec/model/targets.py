@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from privspec.core.spans import NOWHERE
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.model.evaluate import Environment, evaluate, stack
@@ -101,6 +99,3 @@ def _value(node: GraphNode, expr: syntax.Expr, known: Environment) -> Value:
 def evaluate_in(model: Model, expr: syntax.Expr, values: Mapping[str, Any] | None = None) -> Value:
     """A public expression of the spec's own."""
     return evaluate(expr, environment(model, values))
-
-
-__all__ = ["NOWHERE", "environment", "evaluate_in", "input_value", "meaning", "needed", "replace", "target"]

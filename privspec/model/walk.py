@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, fields
 from typing import TypeAlias
 
 from privspec.language import syntax
@@ -67,31 +67,79 @@ def root(expr: Tree) -> syntax.Name | None:
             return None
 
 
-def comparisons(expr: Tree, name: str, same_type: frozenset[str]) -> Iterator[tuple[Tree, Tree, bool]]:
-    """Where `name` stands against something: in `name - e`, `e - name` or `f(name, e)` for f in `same_type`.
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A place where one output stands against something: `whole` is there to be small when `mine` equals `other`."""
 
-    Yields: (the side that holds the name, the other side, whether it is a difference).
+    whole: Tree
+    mine: syntax.Expr
+    other: syntax.Expr
+
+
+def comparisons(
+    expr: Tree, outputs: Collection[str], same_type: Collection[str] = frozenset()
+) -> Iterator[Comparison]:
+    """Sums and differences with exactly one output as a term, and `f(a, b)` for f in `same_type`.
+
+    `O - y`, `y - O`, `O - A @ x - b` (against A @ x + b); entries likewise. Sums of two outputs say nothing of
+    either one.
     """
-    for node in walk(expr):
-        match node:
-            case syntax.Binary(op="-", left=left, right=right):
-                if is_reference(left, name):
-                    yield left, right, True
-                elif is_reference(right, name):
-                    yield right, left, True
-            case syntax.Call(function=function, arguments=(first, second)) if function in same_type:
-                if is_reference(first, name):
-                    yield first, second, False
-                elif is_reference(second, name):
-                    yield second, first, False
-
-
-def is_reference(expr: Tree, name: str) -> bool:
-    """Whether an expression is `name` or an entry of it."""
     match expr:
-        case syntax.Name(id=found):
-            return found == name
-        case syntax.Index(base=syntax.Name(id=found)):
-            return found == name
+        case syntax.Binary(op="+" | "-"):
+            terms = list(_terms(expr, 1))
+            found = _one_output(expr, terms, outputs)
+            if found is not None:
+                yield found
+            for _, term in terms:
+                yield from comparisons(term, outputs, same_type)
+            return
+        case syntax.Call(function=function, arguments=(first, second)) if function in same_type:
+            for mine, other in ((first, second), (second, first)):
+                name = reference(mine)
+                if name in outputs and not isinstance(other, _SPECIAL) and reference(other) not in outputs:
+                    yield Comparison(expr, mine, other)  # type: ignore[arg-type]
+    for child in children(expr):
+        yield from comparisons(child, outputs, same_type)
+
+
+_SPECIAL = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)
+
+
+def _terms(expr: syntax.Expr, sign: int) -> Iterator[tuple[int, syntax.Expr]]:
+    """The terms of a sum with their signs, left to right."""
+    match expr:
+        case syntax.Binary(op="+" | "-", left=left, right=right):
+            yield from _terms(left, sign)
+            yield from _terms(right, sign if expr.op == "+" else -sign)
+        case syntax.Negate(operand=operand):
+            yield from _terms(operand, -sign)
         case _:
-            return False
+            yield sign, expr
+
+
+def _one_output(
+    whole: syntax.Expr, terms: list[tuple[int, syntax.Expr]], outputs: Collection[str]
+) -> Comparison | None:
+    mine = [(sign, term) for sign, term in terms if reference(term) in outputs]
+    if len(mine) != 1:
+        return None
+    sign, output = mine[0]
+    rest = [(-sign * s, term) for s, term in terms if term is not output]
+    if any(name in outputs for _, term in rest for name in names_used(term)):
+        return None
+    rest.sort(key=lambda part: part[0] < 0)  # start with what is added, so that no leading minus is needed
+    first_sign, total = rest[0]
+    if first_sign < 0:
+        total = syntax.Negate(total, span=total.span)
+    for s, term in rest[1:]:
+        total = syntax.Binary("+" if s > 0 else "-", total, term, span=total.span.to(term.span))
+    return Comparison(whole, output, total)
+
+
+def reference(expr: Tree) -> str | None:
+    """The name in `name` or `name[i]`, None for anything else."""
+    match expr:
+        case syntax.Name(id=name) | syntax.Index(base=syntax.Name(id=name)):
+            return name
+        case _:
+            return None
