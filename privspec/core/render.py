@@ -89,7 +89,7 @@ def _char_width(char: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """An underline on one line: columns `start..end`, and the words behind it (none where a span goes on)."""
+    """An underline on one line from `start` to `end`, and the words behind it (none where a span goes on)."""
 
     start: int
     end: int
@@ -98,20 +98,31 @@ class _Mark:
 
 
 class _Line:
-    """A source line as shown, and where its characters stand."""
+    """A source line as shown, and where its characters stand; a long one is cut to what is marked."""
 
-    def __init__(self, text: str) -> None:
-        self.columns = [0]
-        shown = []
+    def __init__(self, text: str, marked: int) -> None:
+        self.first = 0
+        cut_right = len(text) > 2 * MAX_COLUMNS
+        if cut_right:
+            self.first = max(0, marked - MAX_COLUMNS // 4)
+            text = text[self.first : self.first + MAX_COLUMNS]
+        shown = ["…"] if self.first else []
+        self.columns = [len(shown)]
         for char in text:
             at = self.columns[-1]
             piece = " " * (TAB - at % TAB) if char == "\t" else clean(char)
             shown.append(piece)
             self.columns.append(at + width(piece))
-        self.text = "".join(shown)
+        self.text = "".join(shown) + ("…" if cut_right else "")
 
     def column(self, index: int) -> int:
-        return self.columns[min(index, len(self.columns) - 1)]
+        """The column of a character of the line, counted from its start in the source."""
+        return self.columns[max(0, min(index - self.first, len(self.columns) - 1))]
+
+    def mark(self, mark: _Mark) -> _Mark:
+        """The mark in columns instead of characters; never empty."""
+        left = self.column(mark.start)
+        return _Mark(left, max(self.column(mark.end), left + 1), mark.text, mark.primary)
 
 
 class _Renderer:
@@ -159,7 +170,7 @@ class _Renderer:
         return self.paint(f"{number:>{gutter}} |", "gutter")
 
     def _marks(self) -> dict[int, list[_Mark]]:
-        """The underlines of every line that is shown."""
+        """The underlines of every line that is shown, in characters of the line."""
         source = self.diagnostic.source
         marks: dict[int, list[_Mark]] = {}
         if source is None:
@@ -168,42 +179,28 @@ class _Renderer:
             span = _inside(source, label.span)
             first, start = source.position(span.start)
             last, end = source.position(max(span.start, span.end - 1))
-            if first == last:
-                mark = self._mark(source, first, start - 1, end, label, label.text)
-                marks.setdefault(first, []).append(mark)
-                continue
-            rest = source.line(first)
-            marks.setdefault(first, []).append(self._mark(source, first, start - 1, len(rest), label, ""))
-            text = source.line(last)
-            indent = len(text) - len(text.lstrip())
-            mark = self._mark(source, last, min(indent, end - 1), end, label, label.text)
-            marks.setdefault(last, []).append(mark)
+            text = clean(label.text)
+            if first != last:
+                start_mark = _Mark(start - 1, len(source.line(first)), "", label.primary)
+                marks.setdefault(first, []).append(start_mark)
+                line = source.line(last)
+                start = min(len(line) - len(line.lstrip()), end - 1) + 1
+            marks.setdefault(last, []).append(_Mark(start - 1, end, text, label.primary))
         return marks
-
-    @staticmethod
-    def _mark(source: Source, number: int, start: int, end: int, label: Label, text: str) -> _Mark:
-        line = _Line(source.line(number))
-        left = line.column(start)
-        right = max(line.column(end), left + 1)
-        return _Mark(left, right, clean(text), label.primary)
 
     def _source_line(self, number: int, marks: list[_Mark], gutter: int) -> list[str]:
         assert self.diagnostic.source is not None
-        shown = _Line(self.diagnostic.source.line(number)).text
-        shown, shift = _window(shown, marks)
-        out = [f"{self._bar(gutter, str(number))} {shown}".rstrip()]
-        marks = sorted(
-            (_Mark(max(0, m.start - shift), max(1, m.end - shift), m.text, m.primary) for m in marks),
-            key=lambda m: (m.start, not m.primary),
-        )
+        line = _Line(self.diagnostic.source.line(number), min(m.start for m in marks))
+        out = [f"{self._bar(gutter, str(number))} {line.text}".rstrip()]
+        marks = sorted(map(line.mark, marks), key=lambda m: (m.start, not m.primary))
         under: dict[int, tuple[str, bool]] = {}
         for mark in sorted(marks, key=lambda m: m.primary):  # carets are drawn over dashes
-            for column in range(mark.start, min(mark.end, mark.start + MAX_COLUMNS)):
+            for column in range(mark.start, mark.end):
                 under[column] = ("^" if mark.primary else "-", mark.primary)
         last = marks[-1]
         behind = f" {last.text}" if last.text and max(under) == last.end - 1 else ""
-        line = self._drawn(under) + self.paint(behind, self._style(last.primary))
-        out.append(f"{self._bar(gutter)} {line}")
+        underline = self._drawn(under) + self.paint(behind, self._style(last.primary))
+        out.append(f"{self._bar(gutter)} {underline}")
         waiting = [m for m in (marks[:-1] if behind else marks) if m.text]
         for i in range(len(waiting) - 1, -1, -1):
             stems = {m.start: ("|", m.primary) for m in waiting[:i]}
@@ -226,21 +223,3 @@ class _Renderer:
             run = char * len(tuple(group))
             pieces.append(run if char == " " else self.paint(run, self._style(primary)))
         return "".join(pieces)
-
-
-def _window(shown: str, marks: list[_Mark]) -> tuple[str, int]:
-    """A long line cut to what is marked and its surroundings, and by how much it moved to the left."""
-    if width(shown) <= MAX_COLUMNS:
-        return shown, 0
-    wanted = min(m.start for m in marks)
-    left = max(0, wanted - MAX_COLUMNS // 4)
-    taken, column, first = [], 0, None
-    for char in shown:
-        if left <= column < left + MAX_COLUMNS:
-            first = column if first is None else first
-            taken.append(char)
-        column += _char_width(char)
-    first = first or 0
-    cut_left = "…" if left else ""
-    cut_right = "…" if column > left + MAX_COLUMNS else ""
-    return cut_left + "".join(taken) + cut_right, first - len(cut_left)

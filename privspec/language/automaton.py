@@ -33,17 +33,19 @@ Action = Callable[[list[Any]], Any]
 
 def survives(table: Table, stack: list[int] | tuple[int, ...], terminal: str) -> bool:
     """Whether a terminal can be shifted after the reductions it triggers, or the end be reached."""
-    states = list(stack)
+    height = len(stack)  # what is left of the stack, under the states pushed in thought
+    pushed: list[int] = []
     while True:
-        step = table.states[states[-1]].get(terminal)
+        step = table.states[pushed[-1] if pushed else stack[height - 1]].get(terminal)
         if step is None:
             return False
         if step >= 0:
             return True
         rule = table.rules[-step - 1]
-        del states[len(states) - rule.size :]
-        target = table.states[states[-1]][rule.head]
-        states.append(target)
+        height -= max(0, rule.size - len(pushed))
+        del pushed[max(0, len(pushed) - rule.size) :]
+        target = table.states[pushed[-1] if pushed else stack[height - 1]][rule.head]
+        pushed.append(target)
         if terminal == END and target in table.ends.values():
             return True
 
@@ -94,17 +96,23 @@ def _feed(
             return True
         rule = table.rules[-step - 1]
         cut = len(stack) - rule.size
-        children: list[Any] = []
-        for value in values[cut - 1 :]:
-            if isinstance(value, Inline):
-                children.extend(value)
-            else:
-                children.append(value)
+        children = values[cut - 1 :]
         del stack[cut:], values[cut - 1 :]
         stack.append(table.states[stack[-1]][rule.head])
-        if rule.action.startswith("_"):
-            values.append(Inline(children))
-        else:
-            values.append(actions[rule.action](children) if rule.action else children[0])
+        values.append(_reduced(rule.action, children, actions))
         if token.type == END and stack[-1] == goal:
             return True
+
+
+def _reduced(action: str, children: list[Any], actions: dict[str, Action]) -> Any:
+    if not action:
+        return children[0]
+    collects = action.startswith("_") or actions[action] is Inline
+    # A helper rule repeats itself on its left: extending that list keeps long lists linear.
+    flat = children[0] if collects and isinstance(children[0], Inline) else Inline()
+    for child in children[1:] if flat is children[0] else children:
+        if isinstance(child, Inline):
+            flat.extend(child)
+        else:
+            flat.append(child)
+    return flat if collects else actions[action](flat)

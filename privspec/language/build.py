@@ -385,7 +385,7 @@ ACTIONS: dict[str, Action] = {
     "upper": Inline,
     "ref": _ref, "names": _names, "all_of": _all_of, "amount": _amount, "replacing": _replacing,
     "adding_or_removing": _adding, "distance": _distance, "seen_by": _seen_by, "everything": _everything,
-    "one_unit": _one_unit, "up_to_units": _up_to_units, "clause": lambda children: children[0],
+    "one_unit": _one_unit, "up_to_units": _up_to_units,
     "parameter": _parameter, "party": _party, "component": _component, "variable": _variable,
     "relation": _relation, "membership": _membership, "claim": _claim, "loss": _loss, "target": _target,
     "requirement": _requirement, "independence": _independence, "trust": _trust, "noise_at": _noise_at,

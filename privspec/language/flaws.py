@@ -91,7 +91,7 @@ def stray(source: Source, statements: Sequence[Span]) -> Diagnostic:
     """Lines before the first header."""
     first = statements[0]
     label = Label(_first_line(source, first), "this line belongs to no section")
-    word = source.slice(first).split()[0] if first.end > first.start else ""
+    word = next(iter(source.slice(first).split()), "")
     help_text = "begin with the header of a section, for instance variables:"
     if word in {"input", "constant", "intermediate", "output", "choose"}:
         help_text = "write variables: on the line before"
