@@ -270,7 +270,7 @@ def whole_of(comparison: Comparison) -> syntax.Expr | None:
         case syntax.Index(indices=left), syntax.Index(base=base, indices=right):
             return base if left == right else None
         case syntax.Name(), _:
-            return other
+            return comparison.other
         case _:
             return None
 

@@ -29,7 +29,7 @@ from privspec.model.types import Tables, Type
 from privspec.model.values import Array, Value, approximate
 
 if TYPE_CHECKING:
-    import networkx
+    import networkx  # type: ignore[import-untyped]
 
 
 @dataclass(frozen=True, slots=True)
