@@ -11,10 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import BudgetError, Diagnostic, UsageError
 from privspec.execute.executed import names_of
+
+if TYPE_CHECKING:
+    from privspec.model.graph import Model
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -110,11 +113,12 @@ def spend_of_guarantee(guarantee: Mapping[str, Any]) -> Spend:
     return spend
 
 
-def spends_of_plan(plan: Mapping[str, Any]) -> dict[Unit, Spend]:
+def spends_of_plan(plan: Mapping[str, Any], model: Model | None = None) -> dict[Unit, Spend]:
     """What one run of a plan costs each unit: that of all outputs together, whoever sees which.
 
     For each unit it takes a guarantee that covers all outputs, or, for noise on the strategy, one whose view
-    has all strategy rows, since every output is computed from these.
+    has all strategy rows, since every output is computed from these; failing that, if there is a model,
+    `joint_spend`.
     Raises: UsageError (PS1006) if a unit has none, (PS1008) if an amount is missing.
     """
     executed = plan["mechanism"]["executed"]
@@ -122,11 +126,11 @@ def spends_of_plan(plan: Mapping[str, Any]) -> dict[Unit, Spend]:
     rows = int(executed["strategy"]["shape"][0])
     views = executed.get("views", [])
     whole: dict[Unit, list[Spend]] = {}
-    units: list[Unit] = []
+    units: dict[Unit, int] = {}
     for place, guarantee in enumerate(plan["guarantees"]):
         unit = Unit.from_json(guarantee)
-        units.append(unit)
         index = int(guarantee.get("requirement", place))
+        units.setdefault(unit, index)
         all_rows = (
             executed.get("rounding") != "outputs"
             and index < len(views)
@@ -135,7 +139,10 @@ def spends_of_plan(plan: Mapping[str, Any]) -> dict[Unit, Spend]:
         )
         if outputs <= set(names_of(guarantee["outputs"])) or all_rows:
             whole.setdefault(unit, []).append(spend_of_guarantee(guarantee))
-    for unit in units:
+    for unit, index in units.items():
+        joint = None if unit in whole else _joint(plan, model, index)
+        if joint is not None:
+            whole[unit] = [joint]
         if unit not in whole:
             raise UsageError(
                 Diagnostic(
@@ -146,6 +153,15 @@ def spends_of_plan(plan: Mapping[str, Any]) -> dict[Unit, Spend]:
                 )
             )
     return {unit: _strongest(found) for unit, found in whole.items()}
+
+
+def _joint(plan: Mapping[str, Any], model: Model | None, requirement: int) -> Spend | None:
+    if model is None:
+        return None
+    from privspec.execute.executed import read_executed
+    from privspec.execute.joint import joint_spend
+
+    return joint_spend(read_executed(plan), model, requirement)
 
 
 def _strongest(found: Sequence[Spend]) -> Spend:

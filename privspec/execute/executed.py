@@ -253,7 +253,7 @@ def _read(plan: Mapping[str, Any]) -> Executed:
         raise ValueError(
             "only Gaussian noise with a reconstruction of the outputs can be rounded at the outputs"
         )
-    if not result.round_outputs and not result.of_inputs:
+    if not result.round_outputs:
         _check_views(executed.get("views", []), result)
     return result
 
@@ -278,6 +278,8 @@ def _check_views(views: list[Mapping[str, Any]], executed: Executed) -> None:
     """What a guarantee covers must be a function of the strategy rows it was proved for."""
     for view in views:
         seen = names_of(view["outputs"])
+        if executed.of_inputs and int(view["rows"]) != executed.strategy.shape[0]:
+            raise ValueError("outputs of estimated inputs use all strategy rows, a guarantee covers fewer")
         beyond = executed.reconstruction.integers[:, int(view["rows"]) :]
         for output in executed.outputs:
             if output.name in seen and beyond[output.start : output.stop].any():

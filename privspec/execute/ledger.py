@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import BudgetError, Diagnostic, UsageError, VerificationError
 from privspec.execute.budget import (
@@ -29,6 +29,9 @@ from privspec.execute.budget import (
     parse_limit,
     spends_of_plan,
 )
+
+if TYPE_CHECKING:
+    from privspec.model.graph import Model
 
 FORMAT = "privspec-ledger/1.0"
 WAIT_SECONDS = 30.0
@@ -179,14 +182,15 @@ def export(path: Path) -> dict[str, Any]:
     return {"format": FORMAT, "events": events}
 
 
-def debit(path: Path, plan: Mapping[str, Any]) -> LedgerState:
+def debit(path: Path, plan: Mapping[str, Any], model: Model | None = None) -> LedgerState:
     """Pay for one run of a plan, in one transaction, or refuse.
 
-    A ledger that is not there yet is made, with the plan's own guarantee as its limit.
+    A ledger that is not there yet is made, with the plan's own guarantee as its limit. With a `model`, a unit
+    for which no guarantee names all outputs pays for the noisy strategy answers.
     Raises: BudgetError (PS1001 over the limit, PS1003 no limit covers a unit), UsageError (PS1006, PS1008),
         VerificationError (PS1005).
     """
-    spends = spends_of_plan(plan)
+    spends = spends_of_plan(plan, model)
     with _transaction(path) as database:
         events = _read(database)
         if not events:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from privspec.core.diagnostics import Diagnostic, VerificationError
 from privspec.execute.data import data_rules, read_inputs
 from privspec.execute.executed import Executed, read_executed
-from privspec.execute.layout import declared_shapes
+from privspec.execute.layout import declared_shapes, target_of
 from privspec.execute.ledger import debit, default_ledger
 from privspec.execute.mechanism import Target, draw
 from privspec.execute.problems import STRICT_WARNING
@@ -93,7 +93,7 @@ def run(
     with ExitStack() as stack:
         file = None if output is None else stack.enter_context(ReleaseFile(output, len(executed.outputs)))
         if source.private:
-            debit(path, plan)
+            debit(path, plan, model)
         release = _release(plan, digest, executed, inputs, base, source, target, strict)
         if file is not None:
             file.commit(release)
@@ -111,6 +111,8 @@ def prepare(
     """The base vector of the data, and the function that computes outputs from estimated inputs."""
     declared = None if model is None else declared_shapes(model)
     base = read_inputs(executed, data, declared=declared, strict=strict)
+    if executed.of_inputs and target is None and model is not None:
+        target = target_of(model, executed)
     return base, target
 
 

@@ -164,35 +164,37 @@ class RootDifference:
     slope: Fraction
     shift: Fraction
 
-    def enclosure(self, bits: int) -> tuple[Fraction, Fraction]:
-        """Rationals low <= t <= high with high - low <= slope * 2^-bits."""
-        root = isqrt(self.square << (2 * bits))
-        exact = root * root == self.square << (2 * bits)
-        low = Fraction(root, 1 << bits) * self.slope - self.shift
-        high = low if exact else Fraction(root + 1, 1 << bits) * self.slope - self.shift
-        return max(low, Fraction(0)), high
+    def enclosure(self, bits: int) -> tuple[int, int]:
+        """Integers low <= t * 2^bits <= high that are at most slope + 2 apart."""
+        square = self.square << (2 * bits)
+        root = isqrt(square)
+        above = root if root * root == square else root + 1
+        factor, divisor = self.slope.numerator * self.shift.denominator, self.slope.denominator
+        divisor *= self.shift.denominator
+        shift = self.shift.numerator * self.slope.denominator << bits
+        return max((root * factor - shift) // divisor, 0), -((shift - above * factor) // divisor)
 
 
 def bernoulli_exp_real(real: RootDifference, randomness: Randomness) -> bool:
     """True with probability exp(-t) for the real number t, exactly.
 
-    exp(-t) = exp(-t/m)^m with an integer m >= t, and the parity of a run of Bernoulli(t/(m k)), k = 1, 2,
-    ..., gives exp(-t/m);
-    each such comparison of a uniform number with t/(m k) draws digits and narrows the enclosure until it
-    is decided.
+    exp(-t) = exp(-t/m)^m with an integer m >= t, and the parity of a run of Bernoulli(t/(m k)), k = 1, 2, ...,
+    gives exp(-t/m); each such comparison of a uniform number with t/(m k) draws digits and narrows the
+    enclosure until it is decided.
     """
-    pieces = max(1, -(-real.enclosure(16)[1] // 1))
+    first = real.enclosure(WORD)
+    pieces = max(1, -(-first[1] >> WORD))
 
     def below(divisor: int) -> bool:
-        bits = WORD
-        uniform = randomness.bits(bits)
+        bits, (low, high) = WORD, first
+        uniform = randomness.word()
         while True:
-            low, high = (bound / divisor for bound in real.enclosure(bits))
-            if uniform + 1 <= low * (1 << bits):
+            if (uniform + 1) * divisor <= low:
                 return True
-            if uniform >= high * (1 << bits):
+            if uniform * divisor >= high:
                 return False
             uniform, bits = uniform << bits | randomness.bits(bits), 2 * bits
+            low, high = real.enclosure(bits)
 
     for _ in range(pieces):
         k = 1

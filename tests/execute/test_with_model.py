@@ -1,0 +1,124 @@
+"""Execution with the spec at hand: declared shapes, definitions of outputs, joint cost of all outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privspec.core.diagnostics import DataError, UsageError
+from privspec.core.spans import Source
+from privspec.execute.budget import spends_of_plan
+from privspec.execute.joint import l1_reach, l2_reach
+from privspec.execute.randomness import SimulationRandomness
+from privspec.execute.run import run
+from privspec.model.build import load_model
+from privspec.model.graph import Model
+from privspec.model.neighbours import BallDifferences, BoxDifferences, PairDifferences, VectorDifferences
+
+MakePlan = Callable[..., dict[str, Any]]
+
+
+def model_of(domain: str, total: str = "sum(x)") -> Model:
+    text = f"""
+spec demo
+variables:
+  input x in {domain}
+  intermediate y
+  output A
+  output B
+background:
+  y = {total}
+loss:
+  E[ ||A - x||^2 ] + E[ (B - y)^2 ]
+privacy:
+  A is 1-GDP wrt x, replacing one entry
+"""
+    return load_model(Source("demo.priv", text))
+
+
+def test_a_matrix_is_read_with_its_declared_shape(make_plan: MakePlan) -> None:
+    model = model_of("[0, 1]^(2, 3)", "sum(sum(x))")
+    quiet = {"shape": "gaussian", "standard_deviation": "1e-12"}
+    plan = make_plan(np.eye(6), np.eye(6), noise=quiet, outputs=[("A", (2, 3))])
+    values = np.array([[0, 0.25, 0.5], [0.75, 1, 1]])
+    release = run(plan, {"x": values}, model=model, randomness=SimulationRandomness(1))
+    assert np.allclose(release.outputs["A"], values, atol=1e-5)
+    for wrong in (values.T, values.reshape(-1)):
+        with pytest.raises(DataError, match="PS0805"):
+            run(plan, {"x": wrong}, model=model, randomness=SimulationRandomness(1))
+
+
+def test_estimated_inputs_are_carried_through_the_definitions(make_plan: MakePlan) -> None:
+    model = model_of("[0, 1]^3")
+    quiet = {"shape": "gaussian", "standard_deviation": "1e-12"}
+    outputs: list[tuple[str, tuple[int, ...]]] = [("A", (3,)), ("B", ())]
+    plan = make_plan(np.eye(3), np.eye(3), of="inputs", noise=quiet, outputs=outputs)
+    release = run(plan, {"x": [0.5, 0.25, 1]}, model=model, randomness=SimulationRandomness(1))
+    assert np.allclose(release.outputs["A"], [0.5, 0.25, 1], atol=1e-5)
+    assert abs(release.outputs["B"] - 1.75) < 1e-5
+
+
+def test_an_estimate_uses_all_strategy_rows(make_plan: MakePlan) -> None:
+    views = [{"outputs": ["O"], "rows": 2}]
+    plan = make_plan(np.eye(3), np.eye(3), of="inputs", views=views)
+    with pytest.raises(UsageError, match="PS0820"):
+        run(plan, {"x": [0, 0, 0]}, target=lambda u: u, randomness=SimulationRandomness(1))
+
+
+@pytest.mark.parametrize(
+    ("noise", "cost"),
+    [
+        ({"shape": "gaussian", "standard_deviation": "2"}, {"mu": Fraction(1)}),
+        ({"shape": "laplace", "scale": "2"}, {"pure": Fraction(3, 2)}),
+        ({"shape": "knorm-l2", "scale": "2"}, {"pure": Fraction(1)}),
+    ],
+)
+def test_outputs_without_a_common_line_pay_for_the_strategy(
+    tmp_path: Path, make_plan: MakePlan, noise: dict[str, Any], cost: dict[str, Fraction]
+) -> None:
+    guarantee = {
+        "outputs": ["A"],
+        "wrt": "x",
+        "neighbours": "replacing one entry",
+        "achieved": {"mu": "1/10"},
+        "requirement": 0,
+    }
+    # one entry moves the strategy answers by (2, 0, 0) or (1, 1, 1)
+    strategy = np.array([[2.0, 1], [0, 1], [0, 1]])
+    outputs: list[tuple[str, tuple[int, ...]]] = [("A", (2,)), ("B", ())]
+    plan = make_plan(strategy, np.eye(3), noise=noise, outputs=outputs, guarantees=[guarantee])
+    with pytest.raises(UsageError, match="PS1006"):
+        spends_of_plan(plan)
+    (spend,) = spends_of_plan(plan, model_of("[0, 1]^2")).values()
+    (name, expected), *_ = cost.items()
+    found = getattr(spend, name)
+    assert expected <= found <= expected * (1 + Fraction(1, 10**7))
+    run(plan, {"x": [0, 1]}, ledger=tmp_path / "l.db", model=model_of("[0, 1]^2"))
+
+
+def test_reaches_bound_every_difference() -> None:
+    generator = np.random.default_rng(0)
+    matrix = generator.normal(size=(4, 6))
+    all_of = np.arange(6)
+    amounts = np.array([Fraction(int(a), 3) for a in generator.integers(1, 9, 6)], dtype=object)
+    radius = Fraction(3, 2)
+    blocks = (np.arange(3), np.arange(3, 6))
+    signs = np.array(list(product((-1, 1), repeat=6)))
+    directions = generator.normal(size=(200, 3))
+    directions *= float(radius) / np.linalg.norm(directions, axis=1, keepdims=True)
+    cases: list[tuple[Any, np.ndarray]] = [
+        (VectorDifferences(all_of, amounts), np.diag(amounts.astype(float))),
+        (PairDifferences(all_of, Fraction(2)), 2 * (np.eye(6)[:, None] - np.eye(6)).reshape(-1, 6)),
+        (BallDifferences(blocks, radius), np.hstack([directions, np.zeros((200, 3))])),
+        (BoxDifferences((all_of,), amounts), signs * amounts.astype(float)),
+    ]
+    for differences, members in cases:
+        moved = members @ matrix.T
+        assert np.linalg.norm(moved, axis=1).max() <= l2_reach(differences, matrix) * (1 + 1e-12)
+        assert np.abs(moved).sum(axis=1).max() <= l1_reach(differences, matrix) * (1 + 1e-12)
