@@ -19,7 +19,15 @@ from math import fsum
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.certify.exact import BITS, UNIT_ROUNDOFF, Array, squared_norm_up, to_integers
+from privspec.certify.exact import (
+    BITS,
+    ROUNDINGS,
+    UNIT_ROUNDOFF,
+    Array,
+    exact_product,
+    squared_norm_up,
+    to_integers,
+)
 
 TINY = 1e-9
 """Singular values below this share of the largest are left out (which can only lower the bound)."""
@@ -67,7 +75,8 @@ def full_bound(errors: Array, noise: Array, views: Sequence[Images]) -> float:
     for view, image, size in zip(views, images, sizes, strict=True):
         image[~view.terms] = 0.0
         size[~view.terms] = 0.0
-    roundings = 2 * (errors.shape[1] + 16) * UNIT_ROUNDOFF
+    longest = max(int(np.count_nonzero(view.moves, axis=0).max(initial=0)) for view in views)
+    roundings = 2 * (longest + 16) * UNIT_ROUNDOFF
     image, size = np.hstack(images), np.hstack(sizes)
     if not np.any(image):
         return 0.0
@@ -91,9 +100,12 @@ def _polar_bound(image: Array, error: Array, total: float) -> float:
     kappa = squared_norm_up(left, left_exponent) * squared_norm_up(basis_integers, basis_exponent)
     outer = np.ldexp(left.astype(np.float64), left_exponent)
     inner = np.ldexp(basis_integers.astype(np.float64), basis_exponent)
-    gamma = (image.shape[1] + 4) * UNIT_ROUNDOFF
-    slack = (error + gamma * np.abs(image)) @ np.abs(inner) * (1 + 1e-6)
-    return _quotient(_inner(outer, image @ inner, slack), kappa * (1 + 4 * UNIT_ROUNDOFF), total)
+    # the long sums are exact, over the image rounded to integers
+    rounded, exponent = to_integers(np.ascontiguousarray(image.T), BITS)
+    product = exact_product(rounded, basis_integers).to_float(exponent + basis_exponent)
+    error = error + 2.0 ** (exponent - 1)
+    slack = error @ np.abs(inner) * (1 + 1e-6) + ROUNDINGS * UNIT_ROUNDOFF * np.abs(product)
+    return _quotient(_inner(outer, product, slack), kappa * (1 + 4 * UNIT_ROUNDOFF), total)
 
 
 def _guided(noise: Array, image: Array, terms: NDArray[np.bool_]) -> Array:
@@ -135,7 +147,8 @@ def sites_bound(
     for view in views:
         moves = view.moves * view.roots
         image = target[view.seen] @ moves
-        size = 2 * (target.shape[1] + 16) * UNIT_ROUNDOFF * (np.abs(target[view.seen]) @ np.abs(moves))
+        longest = int(np.count_nonzero(moves, axis=0).max(initial=0))
+        size = 2 * (longest + 16) * UNIT_ROUNDOFF * (np.abs(target[view.seen]) @ np.abs(moves))
         z = _solve(reconstruction[view.seen], image)
         alpha += _inner(z, image, size)
         seen = maps[view.seen]

@@ -95,29 +95,35 @@ def _width(terms: int) -> int:
     return (55 - max(terms, 1).bit_length()) // 2
 
 
-def _products(integers: Integers, product: Callable[[Integers, Integers], Integers]) -> ExactMatrix:
-    """`product(X, X)` for a bilinear product that sums over the rows."""
-    width = _width(integers.shape[0])
-    limbs = _limbs(integers, width)
-    levels: list[Any] = [0] * (2 * len(limbs) - 1)
-    for a, left in enumerate(limbs):
-        for b, right in enumerate(limbs):
-            levels[a + b] = levels[a + b] + product(left, right)
+def _products(left: Integers, right: Integers, product: Callable[[Integers, Integers], Integers]) -> ExactMatrix:
+    """`product(left, right)` for a bilinear product that sums over the rows of both."""
+    width = _width(left.shape[0])
+    first = _limbs(left, width)
+    second = first if right is left else _limbs(right, width)
+    levels: list[Any] = [0] * (len(first) + len(second) - 1)
+    for a, one in enumerate(first):
+        for b, other in enumerate(second):
+            levels[a + b] = levels[a + b] + product(one, other)
     return ExactMatrix.normalised(levels, width)
+
+
+def exact_product(left: Integers, right: Integers) -> ExactMatrix:
+    """X'Y for X (k, m) and Y (k, n), exactly."""
+
+    def product(one: Integers, other: Integers) -> Integers:
+        return (one.T.astype(np.float64) @ other.astype(np.float64)).astype(np.int64)
+
+    return _products(left, right, product)
 
 
 def exact_gram(integers: Integers) -> ExactMatrix:
     """X'X for X (k, n), exactly."""
-
-    def product(left: Integers, right: Integers) -> Integers:
-        return (left.T.astype(np.float64) @ right.astype(np.float64)).astype(np.int64)
-
-    return _products(integers, product)
+    return exact_product(integers, integers)
 
 
 def exact_squares(integers: Integers) -> ExactMatrix:
     """The squared column norms (n,) of X (k, n), exactly."""
-    return _products(integers, lambda left, right: (left * right).sum(axis=0))
+    return _products(integers, integers, lambda one, other: (one * other).sum(axis=0))
 
 
 def to_integers(values: Array, bits: int = BITS) -> tuple[Integers, int]:
@@ -149,7 +155,7 @@ def largest_eigenvalue_up(matrix: Array, radius: float = 0.0) -> float:
     n = matrix.shape[0]
     size = float(np.linalg.norm(matrix)) + radius
     guess = float(np.linalg.eigvalsh(matrix)[-1])
-    pad = 16 * (n + 4) * UNIT_ROUNDOFF * size + radius + 1e-300
+    pad = 16 * UNIT_ROUNDOFF * abs(guess) + 2 * radius + 1e-300
     for _ in range(60):
         bound = guess + pad
         if is_nonnegative(bound * np.eye(n) - matrix, radius + 2 * UNIT_ROUNDOFF * (abs(bound) + size)):
