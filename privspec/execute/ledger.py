@@ -234,7 +234,7 @@ def _check(
             ) from None
         if not allowed:
             before = Account(unit, account.limit, account.spends[:-1])
-            raise BudgetError(_exhausted(before, spends[unit], path, plan))
+            raise BudgetError(_exhausted(before, spends[unit], path, again=_ran_before(state, plan)))
 
 
 def _uncovered(state: LedgerState, unit: Unit, path: Path) -> Diagnostic:
@@ -250,7 +250,14 @@ def _uncovered(state: LedgerState, unit: Unit, path: Path) -> Diagnostic:
     )
 
 
-def _exhausted(account: Account, spend: Spend, path: Path, plan: Mapping[str, Any] | None) -> Diagnostic:
+def _ran_before(state: LedgerState, plan: Mapping[str, Any] | None) -> bool:
+    """Whether an earlier debit was for the same plan."""
+    return plan is not None and any(
+        e.body["kind"] == "debit" and e.body["plan_sha256"] == plan.get("digest") for e in state.events[:-1]
+    )
+
+
+def _exhausted(account: Account, spend: Spend, path: Path, *, again: bool) -> Diagnostic:
     assert account.limit is not None
     return Diagnostic(
         "PS1001",
@@ -259,11 +266,7 @@ def _exhausted(account: Account, spend: Spend, path: Path, plan: Mapping[str, An
             account.describe(),
             f"this release would cost {own_limit(spend).describe()}",
             "nothing was drawn and nothing was spent",
-            *(
-                ("running one plan again would average its noise away",)
-                if plan is not None and account.spends
-                else ()
-            ),
+            *(("running one plan again would average its noise away",) if again else ()),
         ),
         help=f"to allow more, knowingly: privspec ledger init {path} --raise --limit "
         f"'<more than {account.limit.describe()}> {account.unit.describe()}'",
