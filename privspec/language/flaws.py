@@ -9,11 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from privspec.core.diagnostics import Diagnostic, Label
 from privspec.core.spans import Source, Span
 from privspec.language.layout import SECTIONS, Flaw, guess
-from privspec.language.tokens import is_name
+from privspec.language.tokens import REFUSED, is_name
 
-_REFUSED = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]|\r(?!\n)"
-)
 _MAX_REFUSED = 20
 
 
@@ -30,7 +27,7 @@ def _error(
 
 def refused_characters(source: Source) -> Iterator[Diagnostic]:
     """Characters that may stand nowhere, not even in a comment: they would deceive a reader."""
-    for count, match in enumerate(_REFUSED.finditer(source.text)):
+    for count, match in enumerate(REFUSED.finditer(source.text)):
         if count == _MAX_REFUSED:
             return
         span = Span(match.start(), match.end())

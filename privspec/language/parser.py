@@ -1,4 +1,7 @@
-"""Text to syntax tree; every syntax error of a file at once."""
+"""Text to syntax tree; every syntax error of a file at once.
+
+What words the errors (`flaws`, `mistakes`) is imported when there is one: a right spec should be read quickly.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from typing import Any
 
 from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.spans import Source, Span
-from privspec.language import flaws, mistakes, syntax, tables
+from privspec.language import syntax, tables
 from privspec.language.automaton import ParseFailure, run
 from privspec.language.build import ACTIONS
 from privspec.language.layout import SECTIONS, Layout, lay_out
-from privspec.language.tokens import NAMES, is_name
+from privspec.language.tokens import NAMES, REFUSED, is_name
 from privspec.language.visit import depth
 
 MAX_CHARACTERS = 1_000_000
@@ -30,7 +33,10 @@ def parse(source: Source) -> syntax.Spec:
     if len(source.text) > MAX_CHARACTERS:
         raise SpecError(found)
     layout = lay_out(source.text)
-    found.extend(flaws.flaw(source, flaw) for flaw in layout.flaws)
+    if layout.flaws:
+        from privspec.language import flaws
+
+        found.extend(flaws.flaw(source, flaw) for flaw in layout.flaws)
     tree = _assemble(source, layout, found)
     if found:
         raise SpecError(_in_order(found))
@@ -61,6 +67,10 @@ def parse_expression(source: Source) -> syntax.Expr:
 
 
 def _unreadable(source: Source) -> Iterator[Diagnostic]:
+    if len(source.text) <= MAX_CHARACTERS and not REFUSED.search(source.text):
+        return
+    from privspec.language import flaws
+
     if len(source.text) > MAX_CHARACTERS:
         yield flaws.too_long(source, MAX_CHARACTERS)
     else:
@@ -70,6 +80,8 @@ def _unreadable(source: Source) -> Iterator[Diagnostic]:
 def _in_order(found: list[Diagnostic]) -> list[Diagnostic]:
     found = sorted(found, key=lambda d: d.labels[0].span if d.labels else Span(0, 0))
     if len(found) > MAX_DIAGNOSTICS:
+        from privspec.language import flaws
+
         hidden = len(found) - MAX_DIAGNOSTICS
         found = found[:MAX_DIAGNOSTICS]
         found.append(flaws.many_more(hidden))
@@ -81,9 +93,13 @@ def _statement(source: Source, rule: str, span: Span, found: list[Diagnostic]) -
     try:
         tree, tokens = run(tables.load(), rule, source.text, span.start, span.end, ACTIONS)
     except ParseFailure as failure:
+        from privspec.language import mistakes
+
         found.append(mistakes.explain(source, rule, span, failure))
         return None
     if tokens > MAX_DEPTH and depth(tree) > MAX_DEPTH:
+        from privspec.language import flaws
+
         found.append(flaws.too_deep(source, span, MAX_DEPTH))
         return None
     return tree
@@ -93,46 +109,38 @@ def _assemble(source: Source, layout: Layout, found: list[Diagnostic]) -> syntax
     bad = [label.span.start for d in found for label in d.labels if d.code == "PS0118"]
     statements: dict[str, list[Any]] = {name: [] for name in SECTIONS}
     for section in layout.sections:
-        if section.name is None:
-            continue
-        if section.name == "loss" and len(section.statements) != 1:
-            found.append(flaws.loss_count(source, section.header, section.statements))
-        for span in section.statements:
+        for span in section.statements if section.name is not None else ():
             if span.start == span.end or any(span.start <= at < span.end for at in bad):
-                continue
-            tree = _statement(source, SECTIONS[section.name], span, found)
+                continue  # what is wrong with it is told already
+            tree = _statement(source, SECTIONS[section.name or ""], span, found)
             if tree is not None:
-                statements[section.name].append(tree)
-    if layout.stray:
-        found.append(flaws.stray(source, layout.stray))
-    name = _title(source, layout, found)
-    doc = source.slice(layout.doc)[3:-3].strip() if layout.doc else None
-    if not layout.sections and not found:
-        found.append(flaws.empty(source))
-    loss = statements["loss"]
+                statements[section.name or ""].append(tree)
+    _check_layout(source, layout, found)
+    loss = statements.pop("loss")
+    parts: dict[str, Any] = {name: tuple(trees) for name, trees in statements.items()}
+    title = source.slice(layout.title) if layout.title is not None else None
     return syntax.Spec(
-        name=name,
-        doc=doc,
-        parameters=tuple(statements["parameters"]),
-        parties=tuple(statements["parties"]),
-        components=tuple(statements["components"]),
-        variables=tuple(statements["variables"]),
-        background=tuple(statements["background"]),
+        name=NAMES.get(title, title) if title is not None else None,
+        doc=source.slice(layout.doc)[3:-3].strip() if layout.doc else None,
         loss=loss[0] if loss else None,
-        accuracy=tuple(statements["accuracy"]),
-        privacy=tuple(statements["privacy"]),
-        fairness=tuple(statements["fairness"]),
-        options=tuple(statements["options"]),
         sections=tuple(section.name for section in layout.sections if section.name is not None),
         span=Span(0, len(source.text)),
+        **parts,
     )
 
 
-def _title(source: Source, layout: Layout, found: list[Diagnostic]) -> str | None:
-    if layout.spec is None or layout.title is None:
-        return None
-    title = source.slice(layout.title)
-    if not is_name(title):
+def _check_layout(source: Source, layout: Layout, found: list[Diagnostic]) -> None:
+    """What can be wrong with a file whose pieces are right."""
+    losses = [s for s in layout.sections if s.name == "loss" and len(s.statements) != 1]
+    title = source.slice(layout.title) if layout.title is not None else "untitled"
+    if not losses and not layout.stray and layout.sections and is_name(title):
+        return
+    from privspec.language import flaws
+
+    found.extend(flaws.loss_count(source, section.header, section.statements) for section in losses)
+    if layout.stray:
+        found.append(flaws.stray(source, layout.stray))
+    if layout.spec is not None and layout.title is not None and not is_name(title):
         found.append(flaws.bad_title(source, layout.spec, layout.title))
-        return None
-    return NAMES.get(title, title)
+    if not layout.sections and not found:
+        found.append(flaws.empty(source))

@@ -22,6 +22,11 @@ KINDS = frozenset({"input", "constant", "intermediate", "output", "choose"})
 MAX_EXPONENT = 400
 MAX_DIGITS = 400
 
+REFUSED = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]|\r(?!\n)"
+)
+"""Characters that may stand nowhere: controls, changes of direction, halves of characters, lone carriage returns."""
+
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)+")
 _WORD = re.compile(r"[^\W\d_²³¹][^\W²³¹]*")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")

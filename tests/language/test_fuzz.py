@@ -34,7 +34,7 @@ def check(text: str) -> bool:
         assert error.diagnostics
         for diagnostic in error.diagnostics:
             assert diagnostic.code in entries()
-            assert diagnostic.message and diagnostic.source is source or diagnostic.code == "PS0134"
+            assert (diagnostic.message and diagnostic.source is source) or diagnostic.code == "PS0134"
             assert diagnostic.labels or diagnostic.code == "PS0134"
             for label in diagnostic.labels:
                 assert label.span.end <= len(text)
@@ -94,7 +94,7 @@ def test_any_text(text: str) -> None:
     check("privacy: O is " + text)
 
 
-@given(st.lists(st.sampled_from(PIECES + ["x", "1", "a b"]), max_size=25).map("".join))
+@given(st.lists(st.sampled_from([*PIECES, "x", "1", "a b"]), max_size=25).map("".join))
 def test_any_tokens(text: str) -> None:
     check(text)
     check("background:\n" + text)
