@@ -16,6 +16,9 @@ MANTISSA_BITS = 48
 """Answers are whole numbers of this many bits times a power of two: within 2^-47 of the exact root."""
 
 PRECISIONS = (96, 192, 384, 768, 1536, 3072, 6144)
+EPSILON_CAP = Fraction(2**64)
+"""Larger epsilons are treated as this one: far beyond any privacy, and short of what balls can enclose."""
+
 RELATIVE_RADIUS = Fraction(1, 2**64)
 
 
@@ -28,9 +31,9 @@ def _ball(value: Fraction) -> Any:
 
 def _dyadic(ball: Any) -> Fraction:
     """An exact (radius zero) ball as a fraction."""
-    mantissa, exponent = ball.man_exp()
-    mantissa, exponent = int(mantissa), int(exponent)
-    return Fraction(mantissa * 2**exponent) if exponent >= 0 else Fraction(mantissa, 2**-exponent)
+    parts = ball.man_exp()
+    mantissa, exponent = int(parts[0]), int(parts[1])
+    return mantissa * _power(exponent)
 
 
 def _enclose(epsilon: Fraction, mu: Fraction) -> Any:
@@ -112,7 +115,8 @@ def _largest(holds: Callable[[Fraction], bool]) -> Fraction:
             good = middle
         else:
             bad = middle
-    return good * unit
+    answer: Fraction = good * unit
+    return answer
 
 
 def _power(exponent: int) -> Fraction:
@@ -122,6 +126,8 @@ def _power(exponent: int) -> Fraction:
 def mu_down(epsilon: Fraction, delta: Fraction) -> Fraction:
     """A sensitivity mu with delta(epsilon; mu) <= delta, proved, within 2^-47 of the largest one.
 
+    Above `EPSILON_CAP` it is that of the cap.
+
     Args: epsilon >= 0; 0 <= delta < 1 (delta 0 gives 0: no Gaussian release is purely differentially private).
     Raises: ValueError outside that range.
     """
@@ -129,11 +135,13 @@ def mu_down(epsilon: Fraction, delta: Fraction) -> Fraction:
         raise ValueError("epsilon must not be negative and delta must be in [0, 1)")
     if delta == 0:
         return Fraction(0)
-    return _largest(lambda mu: _satisfies(epsilon, mu, delta))
+    # delta falls in epsilon, so what holds at the cap holds beyond it
+    capped = min(epsilon, EPSILON_CAP)
+    return _largest(lambda mu: _satisfies(capped, mu, delta))
 
 
 def epsilon_up(mu: Fraction, delta: Fraction) -> Fraction:
-    """An epsilon with delta(epsilon; mu) <= delta, proved, within 2^-47 of the least one (0 if that suffices).
+    """An epsilon with delta(epsilon; mu) <= delta, proved, within 2^-46 of the least one (0 if that suffices).
 
     Args: mu >= 0; 0 < delta < 1.
     Raises: ValueError outside that range.

@@ -23,7 +23,8 @@ def prefix_sums(values: Array) -> Array:
 
 def suffix_sums(values: Array) -> Array:
     """Totals of what is left along axis 0, (k, *batch) -> (k, *batch)."""
-    return np.cumsum(as_float(values)[::-1], axis=0)[::-1]
+    backwards: Array = np.cumsum(as_float(values)[::-1], axis=0)
+    return backwards[::-1]
 
 
 def range_sums(values: Array) -> Array:
@@ -37,7 +38,8 @@ def range_sums(values: Array) -> Array:
 
 def total(values: Array) -> Array:
     """Sum along axis 0, (k, *batch) -> batch."""
-    return np.sum(as_float(values), axis=0)
+    summed: Array = np.sum(as_float(values), axis=0)
+    return summed
 
 
 def differences(values: Array) -> Array:

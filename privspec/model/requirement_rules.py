@@ -36,6 +36,16 @@ from privspec.model.walk import names_used
 DISTANCES = ("euclidean", "manhattan", "chebyshev", "hamming", "discrete", "kendall", "footrule")
 
 
+SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)
+"""Amounts outside are taken for slips: no double could hold them."""
+
+
+def _in_range(name: str, value: Fraction, span: Span, code: str) -> None:
+    if not SMALLEST <= value <= LARGEST:
+        word = "large" if value > LARGEST else "small"
+        raise Failure(code, span, f"{name} is too {word} to compute with")
+
+
 def _positive(name: str) -> Callable[[Fraction, Span], None]:
     def check(value: Fraction, span: Span) -> None:
         if value <= 0:
@@ -45,6 +55,7 @@ def _positive(name: str) -> Callable[[Fraction, Span], None]:
                 else None
             )
             raise Failure("PS0304", span, f"{name} must be positive, not {show(value)}", help=hint)
+        _in_range(name, value, span, "PS0304")
 
     return check
 
@@ -59,6 +70,8 @@ def _delta(value: Fraction, span: Span) -> None:
             f"delta must be below 1, and is {show(value)}",
             help="delta is a probability of failure: far below one over the number of people, as in 1e-6",
         )
+    if value:
+        _in_range("delta", value, span, "PS0305")
 
 
 def _order(value: Fraction, span: Span) -> None:
@@ -66,6 +79,7 @@ def _order(value: Fraction, span: Span) -> None:
         raise Failure(
             "PS0306", span, f"the order of a Renyi divergence must be above 1, and is {show(value)}"
         )
+    _in_range("the order", value, span, "PS0306")
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,12 +339,11 @@ class RequirementReader:
         party: str | None = None
         columns: list[tuple[Fraction, ...]] = []
         for figure in figures:
-            match figure:
-                case (str() as name, tuple() as column):
-                    party = name
-                    columns.append(column)
-                case _:
-                    columns.append(figure)  # type: ignore[arg-type]
+            if isinstance(figure[0], str):
+                party, column = figure
+                columns.append(column)
+            else:
+                columns.append(figure)
         good = True
         for column, item, check in zip(columns, items, rule.checks, strict=False):
             for number in sorted(set(column)):
