@@ -312,7 +312,7 @@ def _solver(item: Mapping[str, Any]) -> SolverFact:
     return SolverFact(
         str(item.get("name", "unknown")),
         count(int(item["iterations"])) if item.get("iterations") is not None else None,
-        rounded(float(item["seconds"]), 2) if item.get("seconds") is not None else None,
+        rounded(max(float(item["seconds"]), 0.01), 2) if item.get("seconds") is not None else None,
         tuple(sorted((str(k), str(v)) for k, v in (item.get("versions") or {}).items())),
     )
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from privspec.core.matrices import DyadicMatrix
 from privspec.explain.claims import Claim
-from privspec.explain.noise import executed
+from privspec.explain.noise import executed, strategy_variances
 from privspec.explain.quantities import Quantity, Rounding, exact, rounded
 
 FACTORS = tuple(
@@ -81,8 +82,8 @@ def calibration(claim: Claim) -> Calibration | None:
 def frontier(plan: Mapping[str, Any], claims: tuple[Claim, ...]) -> Frontier | None:
     """The loss at other privacy parameters by exact scaling of this plan; None where no scaling law is known.
 
-    Gaussian noise: the loss goes as 1/mu^2 when every mu is scaled together. Laplace and K-norm noise: as
-    1/epsilon^2.
+    Gaussian noise: the loss goes as 1/mu^2 when every mu is scaled together. Laplace and K-norm noise: as the
+    variance at scales divided by the factor, 1/epsilon^2 away from the lattice.
     """
     loss = (plan.get("loss") or {}).get("value")
     shape = str((executed(plan).get("noise") or {}).get("shape"))
@@ -90,8 +91,8 @@ def frontier(plan: Mapping[str, Any], claims: tuple[Claim, ...]) -> Frontier | N
     if loss is None or law is None or not claims:
         return None
     if len(claims) > 1:
-        return _jointly(float(loss))
-    return law(float(loss), claims[0])
+        return _jointly(float(loss)) if shape == "gaussian" else None
+    return law(float(loss), claims[0], plan)
 
 
 def _points(loss: float, values: list[tuple[Fraction, float]], chosen: Fraction) -> tuple[FrontierPoint, ...]:
@@ -109,7 +110,7 @@ def _jointly(loss: float) -> Frontier:
     )
 
 
-def _gaussian(loss: float, claim: Claim) -> Frontier | None:
+def _gaussian(loss: float, claim: Claim, _: Mapping[str, Any]) -> Frontier | None:
     if claim.epsilon and claim.delta:
         from privspec.core.gaussian import mu_down
 
@@ -135,14 +136,26 @@ _POWERS = {"mu": 2, "rho": 1, "epsilon": 1}
 _SQUARES = {1: "", 2: " squared"}
 
 
-def _pure(loss: float, claim: Claim) -> Frontier | None:
-    if claim.epsilon is None or claim.delta:
+def _pure(loss: float, claim: Claim, plan: Mapping[str, Any]) -> Frontier | None:
+    if claim.achieved_parameter is None or claim.achieved_parameter[0] != "ε" or claim.epsilon is None:
         return None
-    values = [(claim.epsilon * f, 1 / float(f) ** 2) for f in FACTORS]
-    return Frontier("ε", "the loss goes with one over ε squared", _points(loss, values, claim.epsilon))
+    base = _total_variance(plan, 1.0)
+    values = [(claim.epsilon * f, _total_variance(plan, float(f)) / base) for f in FACTORS]
+    law = "the loss goes with one over ε squared while the noise is wide on its lattice"
+    return Frontier("ε", law, _points(loss, values, claim.epsilon))
 
 
-_LAWS: Mapping[str, Callable[[float, Claim], Frontier | None]] = {
+def _total_variance(plan: Mapping[str, Any], shrink: float) -> float:
+    """The variance of all outputs together with every scale of the noise divided by `shrink`."""
+    run = executed(plan)
+    matrix = DyadicMatrix.from_json(run["reconstruction"]["matrix"]).to_float()
+    variances = strategy_variances(run, matrix.shape[1], shrink)
+    if variances is None:
+        raise ValueError("no variance is known for this noise")
+    return float(((matrix**2) @ variances).sum())
+
+
+_LAWS: Mapping[str, Callable[[float, Claim, Mapping[str, Any]], Frontier | None]] = {
     "gaussian": _gaussian,
     "laplace": _pure,
     "knorm-l2": _pure,

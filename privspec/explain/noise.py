@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -51,26 +50,43 @@ def executed(plan: Mapping[str, Any]) -> Mapping[str, Any]:
     return part
 
 
-def strategy_variances(noise: Mapping[str, Any], rows: int) -> Array | None:
-    """The variance of the noise on each strategy row (rows,), or None for a law that is not known here."""
+def strategy_variances(run: Mapping[str, Any], rows: int, shrink: float = 1.0) -> Array | None:
+    """The variance of the noise on each strategy row (rows,), all scales divided by `shrink`.
+
+    None for a law that is not known here.
+    """
+    noise = run.get("noise") or {}
     reader = _VARIANCES.get(str(noise.get("shape")))
-    return reader(noise, rows) if reader else None
+    return reader(run, noise, rows, shrink) if reader else None
 
 
-def _gaussian(noise: Mapping[str, Any], rows: int) -> Array:
-    return np.full(rows, float(parse_exact(noise.get("standard_deviation", "1"))) ** 2)
+def _gaussian(_: Mapping[str, Any], noise: Mapping[str, Any], rows: int, shrink: float) -> Array:
+    return np.full(rows, (float(parse_exact(noise.get("standard_deviation", "1"))) / shrink) ** 2)
 
 
-def _laplace(noise: Mapping[str, Any], rows: int) -> Array:
-    scales = [float(parse_exact(s)) for s in noise["scale"]]
+def _laplace(run: Mapping[str, Any], noise: Mapping[str, Any], rows: int, shrink: float) -> Array:
+    scales = np.array([float(parse_exact(s)) for s in noise["scale"]]) / shrink
     if len(scales) != rows:
         raise ValueError("one Laplace scale is needed for each strategy row")
-    return 2.0 * np.array(scales) ** 2
+    return discrete_laplace_variance(scales, lattice(run))
 
 
-def _knorm(noise: Mapping[str, Any], rows: int) -> Array:
+def discrete_laplace_variance(scales: Array, grid: float) -> Array:
+    """The variance of Laplace noise on a lattice: 2 g^2 p / (1 - p)^2 with p = exp(-g/b) (note discrete-laplace)."""
+    if grid <= 0.0:
+        return np.asarray(2.0 * scales**2)
+    half = np.sinh(np.minimum(grid / (2.0 * scales), 300.0))  # p / (1 - p)^2 = 1 / (4 sinh(g / 2b)^2)
+    return np.asarray(grid**2 / (2.0 * half**2))
+
+
+def lattice(run: Mapping[str, Any]) -> float:
+    """The step of the lattice that the noise lives on; 0 where the plan has none."""
+    return float(parse_exact(run["grid"])) if run.get("grid") else 0.0
+
+
+def _knorm(_: Mapping[str, Any], noise: Mapping[str, Any], rows: int, shrink: float) -> Array:
     # density ~ exp(-||z||/b) in R^k: the radius is Gamma(k, b), so E ||z||^2 = k (k + 1) b^2
-    return np.full(rows, (rows + 1) * float(parse_exact(noise["scale"])) ** 2)
+    return np.full(rows, (rows + 1) * (float(parse_exact(noise["scale"])) / shrink) ** 2)
 
 
 _VARIANCES = {"gaussian": _gaussian, "laplace": _laplace, "knorm-l2": _knorm}
@@ -102,7 +118,7 @@ def _output_variances(plan: Mapping[str, Any]) -> Array | None:
     if reconstruction.get("of") != "outputs":
         return None
     matrix = DyadicMatrix.from_json(reconstruction["matrix"]).to_float()
-    variances = strategy_variances(run.get("noise") or {}, matrix.shape[1])
+    variances = strategy_variances(run, matrix.shape[1])
     return None if variances is None else np.asarray((matrix**2) @ variances)
 
 
@@ -113,7 +129,7 @@ def sites(plan: Mapping[str, Any], outputs: tuple[OutputNoise, ...]) -> tuple[Si
         at = str(site.get("at", "output"))
         for key, reader in _SITE_READERS.items():
             if key in site:
-                found.append(reader(at, site, outputs))
+                found.append(reader(at, site, outputs, lattice(executed(plan))))
                 break
         else:
             found.append(Site(at, str(site.get("shape", site.get("kind", "unknown"))), np.zeros(0)))
@@ -125,15 +141,15 @@ def _numbers(values: Any) -> Array:
     return np.array([float(parse_exact(v)) for v in listed])
 
 
-def _site_variance(at: str, site: Mapping[str, Any], _: tuple[OutputNoise, ...]) -> Site:
+def _site_variance(at: str, site: Mapping[str, Any], _: tuple[OutputNoise, ...], __: float) -> Site:
     return Site(at, "Gaussian", np.sqrt(_numbers(site["variance"])))
 
 
-def _site_scale(at: str, site: Mapping[str, Any], _: tuple[OutputNoise, ...]) -> Site:
-    return Site(at, "Laplace", math.sqrt(2.0) * _numbers(site["scale"]))
+def _site_scale(at: str, site: Mapping[str, Any], _: tuple[OutputNoise, ...], grid: float) -> Site:
+    return Site(at, "Laplace", np.sqrt(discrete_laplace_variance(_numbers(site["scale"]), grid)))
 
 
-def _site_full(at: str, _: Mapping[str, Any], outputs: tuple[OutputNoise, ...]) -> Site:
+def _site_full(at: str, _: Mapping[str, Any], outputs: tuple[OutputNoise, ...], __: float) -> Site:
     names = {name.strip(" ()") for name in at.split(",")}
     chosen = [o for o in outputs if o.name in names] or list(outputs)
     joined = np.concatenate([o.deviations for o in chosen]) if chosen else np.zeros(0)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from privspec.explain import drawing
-from privspec.explain.curves import GaussianCurve
+from privspec.explain.curves import Curve
 from privspec.explain.document import Plot, Table
 from privspec.explain.facts import ClaimFact, Facts, SiteFact
 from privspec.explain.frontier import Frontier
@@ -63,20 +63,23 @@ def _site_title(site: SiteFact) -> str:
 def tradeoff_plot(fact: ClaimFact, number: int) -> Plot | None:
     """False alarms against misses: what the executed noise allows, and what the statement alone would."""
     claim = fact.claim
-    known = [c for c in (claim.achieved, claim.promised) if c is not None]
-    if not known or fact.shown is None:
+    if fact.shown is None:
         return None
+    curves: dict[str, Curve] = {}
+    if claim.achieved is not None and claim.achieved_parameter is not None:
+        name, value = claim.achieved_parameter
+        exact = claim.achieved.exact
+        curves["the noise as executed (exact)" if exact else f"what {name} ≤ {value} allows"] = claim.achieved
+    if claim.promised is not None and claim.promised != claim.achieved:
+        curves[f"what {claim.statement} alone allows"] = claim.promised
     grid = [i / 400 for i in range(401)]
-    lines = []
-    for curve in known:
-        is_bound = not isinstance(curve, GaussianCurve)
-        label = f"what {claim.statement} alone allows" if is_bound else "the noise as executed (exact)"
-        lines.append(
-            drawing.Line(label, grid, [curve.misses(a) for a in grid], dashed=is_bound, second=is_bound)
-        )
-    shown = {line.label: line for line in lines}
+    lines = [
+        drawing.Line(label, grid, [c.misses(a) for a in grid], dashed=not c.exact, second=position > 0)
+        for position, (label, c) in enumerate(curves.items())
+    ]
+    known = tuple(curves.values())
     error = fact.shown.odds.error
-    header = ("False alarms", *(f"Misses at least: {label}" for label in shown))
+    header = ("False alarms", *(f"Misses at least: {label}" for label in curves))
     rows = tuple(
         (
             percent(a).text,
@@ -88,7 +91,7 @@ def tradeoff_plot(fact: ClaimFact, number: int) -> Plot | None:
     return Plot(
         name=f"tradeoff{number}",
         draw=lambda: drawing.tradeoff(
-            list(shown.values()),
+            lines,
             [(share, share, f"equal mistakes: {error.text} %")],
             "false alarms (says “took part” of one who did not)",
             "misses (does not say so of one who did)",
@@ -99,7 +102,7 @@ def tradeoff_plot(fact: ClaimFact, number: int) -> Plot | None:
         f"mistakes the best observer errs in {error} % of cases.",
         twin=Table(
             "Least misses at given false alarms, numbers of the plot",
-            tuple(header[: 1 + len(known)]),
+            header,
             rows,
             numeric=frozenset(range(1 + len(known))),
         ),

@@ -65,11 +65,11 @@ def parse_exact(text: object) -> Fraction:
             raise ValueError(f"not finite: {text!r}")
         # A double in a plan is the number its shortest decimal says, as in the spec it came from.
         return Fraction(repr(text))
-    if isinstance(text, str) and text.startswith("2^"):
-        return Fraction(2) ** int(text[2:])
     try:
+        if isinstance(text, str) and text.startswith("2^"):
+            return Fraction(2) ** int(text[2:])
         return Fraction(text)
-    except ZeroDivisionError as error:
+    except (ValueError, ZeroDivisionError) as error:
         raise ValueError(f"not a number: {text!r}") from error
 
 

@@ -42,17 +42,17 @@ def explain(
     writer = _WRITERS.get(format)
     if page is None:
         raise UsageError(
-            Diagnostic("PS0901", f"there is no reader {reader!r}", help=f"choose {', '.join(READERS)}")
+            Diagnostic("PS0721", f"there is no reader {reader!r}", help=f"choose {', '.join(READERS)}")
         )
     if writer is None:
         raise UsageError(
-            Diagnostic("PS0902", f"there is no format {format!r}", help=f"choose {', '.join(_WRITERS)}")
+            Diagnostic("PS0721", f"there is no format {format!r}", help=f"choose {', '.join(_WRITERS)}")
         )
     try:
         found = facts(plan, model)
         document = page(found) if found.status != "infeasible" else infeasible_page(plan, found, reader)
     except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(Diagnostic("PS0903", f"this plan cannot be read: {error}")) from error
+        raise UsageError(Diagnostic("PS0711", f"this plan cannot be read: {error}")) from error
     return writer(document, found)
 
 

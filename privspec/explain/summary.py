@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from privspec.explain.facts import Facts, facts
-from privspec.explain.sentences import SpecLine, Status
+from privspec.explain.sentences import Because, Note, SpecLine, Status
 from privspec.explain.words import (
     alternatives_words,
     binding_words,
@@ -64,14 +64,19 @@ def _claim_rows(found: Facts) -> list[tuple[str, str]]:
         rows.append(("Guarantee", f"{fact.claim.sentence}{f' · {reached}' if reached else ''}"))
     rows += [("What binds", binding_words(item)) for item in found.binding]
     rows += [
-        ("Assumed", f"{s.text}{_where(s.because)}")
+        ("Assumed", f"{s.text.removesuffix('.')}{_where(s.because)}")
         for s in found.assumptions
-        if s.status in (Status.ASSUMED, Status.ASSERTED)
+        if s.status in (Status.ASSUMED, Status.ASSERTED) and any(map(_in_spec, s.because))
     ]
     return rows
 
 
-def _where(because: Iterable[object]) -> str:
+def _in_spec(because: Because) -> bool:
+    """Whether an assumption is the author's to make: a line, or the default that stands for a missing one."""
+    return isinstance(because, SpecLine) or because == Note("trust-by-default")
+
+
+def _where(because: Iterable[Because]) -> str:
     lines = [b for b in because if isinstance(b, SpecLine) and b.number > 0]
     if not lines:
         return ""

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 
 from privspec.explain.facts import BindingFact, ClaimFact, Facts, SiteFact
 
+MOST_COMPARED = 4
+"""Alternatives that the summary names; the engineer's page has all."""
+
 _GREEK = {"epsilon": "ε", "delta": "δ", "mu": "μ", "rho": "ρ", "alpha": "α"}
 
 
@@ -70,11 +73,15 @@ def error_words(facts: Facts) -> tuple[str, str]:
 def alternatives_words(facts: Facts) -> str:
     """The designs that were not chosen, each with its error (or how many times the loss)."""
     items = sorted(facts.alternatives, key=lambda a: a.loss.value)
-    return " · ".join(
+    more = len(items) - MOST_COMPARED
+    shown = items[:MOST_COMPARED] if more > 1 else items
+    tail = f" · {more} more" if more > 1 else ""
+    words = " · ".join(
         f"{a.name} {f'± {a.error}' if a.error else f'{a.times} × the loss'}"
         f"{'' if a.admissible else ' (not admissible)'}"
-        for a in items
+        for a in shown
     )
+    return words + tail
 
 
 def reached_words(fact: ClaimFact) -> str:

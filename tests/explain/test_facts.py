@@ -1,0 +1,225 @@
+import copy
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privspec.core.matrices import DyadicMatrix
+from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve
+from privspec.explain.facts import facts
+from privspec.explain.quantities import Rounding
+from privspec.explain.sentences import Note, SpecLine, Status
+
+from .plans import OBSERVERS_SOURCE, gaussian_mu, histogram, prefix_sums, two_observers
+
+
+def test_error_is_the_root_of_the_mean_variance() -> None:
+    plan = prefix_sums()
+    found = facts(plan)
+    assert found.loss is not None
+    assert found.loss.error is not None
+    assert found.loss.error.value == pytest.approx(math.sqrt(plan["loss"]["value"] / 64))
+    assert found.loss.error_of == "an answer"
+    assert [a.error.text for a in found.alternatives if a.error] == ["24.1", "33.8", "30.2"]
+
+
+def test_variances_come_from_what_is_executed_when_there_is_no_covariance() -> None:
+    plan = prefix_sums()
+    with_covariance = facts(plan).outputs[0]
+    del plan["mechanism"]["output_covariance"]
+    without = facts(plan).outputs[0]
+    assert without.deviations == pytest.approx(with_covariance.deviations, rel=1e-9)
+
+
+def test_discrete_laplace_has_the_variance_of_its_lattice() -> None:
+    plan = histogram()
+    del plan["mechanism"]["output_covariance"]
+    p = math.exp(-1)
+    assert facts(plan).outputs[0].deviations[0] ** 2 == pytest.approx(2 * p / (1 - p) ** 2)
+    plan["mechanism"]["executed"]["grid"] = "2^-30"
+    assert facts(plan).outputs[0].deviations[0] ** 2 == pytest.approx(2.0)
+
+
+def test_gaussian_claims_use_the_exact_curve_and_others_the_bound() -> None:
+    gaussian, pure = facts(prefix_sums()).claims[0], facts(histogram()).claims[0]
+    assert isinstance(gaussian.claim.curve, GaussianCurve)
+    assert gaussian.claim.curve.mu == pytest.approx(gaussian_mu(1.0, 1e-6), rel=1e-9)
+    assert gaussian.promised is not None
+    assert gaussian.promised.odds.without.text == "26"
+    assert isinstance(pure.claim.curve, EpsilonDeltaCurve)
+    assert pure.posteriors
+    assert not gaussian.posteriors
+
+
+def test_rounding_of_claims_is_towards_privacy() -> None:
+    found = facts(prefix_sums()).claims[0]
+    name, value = found.claim.achieved_parameter or ("", None)
+    assert name == "μ"
+    assert value is not None
+    assert Fraction(value.text) >= Fraction(repr(value.value))
+    assert found.shown is not None
+    assert found.shown.advantage.rounding is Rounding.UP
+    assert all(misses.rounding is Rounding.DOWN for _, misses in found.shown.misses)
+
+
+def test_composed_bound_is_not_a_sum_of_claims() -> None:
+    """The press and the auditors together see what the auditors see, no more."""
+    first, second = facts(two_observers()).claims
+    assert not first.covers_everything
+    assert second.covers_everything
+    assert first.everything is not None
+    assert second.shown is not None
+    assert first.everything.odds.plain == second.shown.odds.plain
+
+
+def test_composed_bound_with_shared_noise() -> None:
+    """Two outputs with opposite noise: each is private, together they are not, and the facts say so."""
+    plan = two_observers()
+    run = plan["mechanism"]["executed"]
+    rows = DyadicMatrix.from_json(run["strategy"]).to_float()
+    run["strategy"] = DyadicMatrix.rounded(np.vstack([rows, 1e6 * rows[:1]])).to_json()
+    run["noise"]["standard_deviation"] = "1"
+    found = facts(plan).claims[0]
+    assert found.everything is not None
+    assert found.everything.advantage.text == "1"
+
+
+def test_composed_bound_from_the_model() -> None:
+    from privspec.core.spans import Source
+    from privspec.model.build import load_model
+
+    quarters = np.kron(np.eye(4), np.ones((1, 3)))
+    model = load_model(Source("two.priv", OBSERVERS_SOURCE), constants={"Q": quarters})
+    plain, with_model = facts(two_observers()).claims[0], facts(two_observers(), model).claims[0]
+    assert plain.everything == with_model.everything
+    plan = copy.deepcopy(two_observers())
+    plan["guarantees"][0]["neighbours"] = "replacing everything"
+    assert facts(plan).claims[0].everything is None
+    assert facts(plan, model).claims[0].everything is not None
+
+
+def test_calibrations_side_by_side() -> None:
+    found = facts(prefix_sums()).claims[0].calibration
+    assert found is not None
+    assert (found.classic.text, found.needed.text, found.ratio.text) == ("5.299", "4.225", "1.57")
+    assert found.enough
+    assert not found.proved
+
+
+def test_calibration_that_falls_short() -> None:
+    plan = prefix_sums(4)
+    mu = gaussian_mu(8.0, 1e-2)
+    plan["guarantees"][0] |= {"epsilon": "8", "delta": "1e-2", "achieved": {"mu": f"{mu + 1e-12:.15f}"}}
+    found = facts(plan).claims[0].calibration
+    assert found is not None
+    assert not found.enough
+    assert math.sqrt(found.ratio.value) == pytest.approx(0.951, abs=5e-4)
+    assert found.true_delta.text == "0.0179"
+
+
+def test_frontier_follows_mu() -> None:
+    found = facts(prefix_sums()).frontier
+    assert found is not None
+    chosen = [p for p in found.points if p.chosen]
+    assert [p.parameter.text for p in chosen] == ["1"]
+    for point in found.points:
+        expected = (
+            chosen[0].loss.value * (gaussian_mu(1.0, 1e-6) / gaussian_mu(point.parameter.value, 1e-6)) ** 2
+        )
+        assert point.loss.value == pytest.approx(expected, rel=1e-6)
+
+
+def test_frontier_of_laplace_noise_knows_its_lattice() -> None:
+    plan = histogram()
+    del plan["mechanism"]["output_covariance"]
+    coarse = facts(plan).frontier
+    plan["mechanism"]["executed"]["grid"] = "2^-30"
+    fine = facts(plan).frontier
+    assert coarse is not None
+    assert fine is not None
+    assert fine.points[-1].loss.value == pytest.approx(20.0 / 64)
+    assert coarse.points[-1].loss.value < 0.05 * fine.points[-1].loss.value
+
+
+@pytest.mark.parametrize(
+    ("measure", "figures", "statement"),
+    [
+        ("rho-zCDP", {"rho": "1/8"}, "0.125-zCDP"),
+        ("mu-GDP", {"mu": "1"}, "1-GDP"),
+        ("(order, epsilon)-RDP", {"order": "8", "epsilon": "2"}, "(8, 2)-RDP"),
+        ("epsilon-LDP", {"epsilon": "1"}, "1-LDP"),
+        ("(epsilon, delta)-LDP", {"epsilon": "1", "delta": "1e-3"}, "(1, 0.001)-LDP"),
+        ("epsilon-metric-DP", {"epsilon": "2"}, "2-metric-DP"),
+        ("personalised epsilon-DP", {"epsilon": "0.5"}, "0.5-DP (for the strictest person)"),
+        ("weird-privacy", {}, "weird-privacy"),
+    ],
+)
+def test_measures(measure: str, figures: dict[str, str], statement: str) -> None:
+    plan = histogram()
+    guarantee = plan["guarantees"][0]
+    for key in ("epsilon", "achieved"):
+        del guarantee[key]
+    guarantee |= {"measure": measure, **figures}
+    found = facts(plan).claims[0]
+    assert found.claim.statement == statement
+    known = measure in ("mu-GDP", "epsilon-LDP", "(epsilon, delta)-LDP")
+    assert (found.shown is not None) == known
+    guarantee["achieved"] = {"mu": "0.5"}
+    assert facts(plan).claims[0].shown is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "adds", "group"),
+    [
+        ("replacing one entry", "entry", False, 1),
+        ("adding or removing one record", "record", True, 1),
+        ("replacing up to 3 entries", "entry", False, 3),
+        ("adding or removing up to 2 voters", "voter", True, 2),
+        ("replacing everything", "everything", False, 1),
+        ("something else", None, False, 1),
+    ],
+)
+def test_relations(text: str, unit: str | None, adds: bool, group: int) -> None:
+    plan = histogram()
+    plan["guarantees"][0]["neighbours"] = text
+    found = facts(plan).claims[0].claim.relation
+    assert (found.unit, found.adds, found.group) == (unit, adds, group)
+
+
+def test_groups_count_steps_of_a_group_requirement() -> None:
+    plan = prefix_sums()
+    plan["guarantees"][0]["neighbours"] = "replacing up to 5 entries"
+    found = {k.text: o for k, o in facts(plan).claims[0].groups}
+    assert found["1"].plain == found["2"].plain == found["5"].plain
+    assert found["10"].plain != found["5"].plain
+
+
+def test_assumptions_keep_status_and_source() -> None:
+    first, second, third = facts(prefix_sums()).assumptions
+    assert first.status is Status.ASSUMED
+    assert first.because == (SpecLine(17, "trust curator"),)
+    assert second.because == (SpecLine(7, "input x in [0, 1]^64"),)
+    assert third.because == (Note("placement"),)
+
+
+def test_trust_by_default() -> None:
+    found = facts(histogram()).context
+    assert (found.trust, found.trust_stated) == ("curator", False)
+    assert found.trust_because == Note("trust-by-default")
+    plan = histogram()
+    plan["guarantees"][0]["measure"] = "epsilon-LDP"
+    assert facts(plan).context.trust == "nobody"
+
+
+def test_a_source_that_does_not_parse_still_gives_facts() -> None:
+    plan = prefix_sums(4)
+    plan["spec"]["source"] = "variables: ((("
+    assert facts(plan).title == "prefix_sums"
+
+
+@pytest.mark.parametrize("change", [{"guarantees": [{"measure": "epsilon-DP"}]}, {"loss": {"value": "much"}}])
+def test_what_is_no_plan(change: dict[str, Any]) -> None:
+    with pytest.raises((KeyError, ValueError)):
+        facts(histogram() | change)

@@ -1,0 +1,140 @@
+"""Pages as HTML: well formed, self-contained, accessible, and deaf to what a spec smuggles in."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+
+from privspec.explain.document import IconRow
+from privspec.explain.html import icon_svg
+from privspec.explain.notebook import plan_html
+from privspec.explain.reports import READERS, explain
+
+from .plans import histogram, prefix_sums, two_observers
+
+VOID = {"meta", "br", "link", "img", "hr", "input", "path", "circle", "use"}
+
+
+class Outline(HTMLParser):
+    """Checks nesting and collects what the tests ask for."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.errors: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in VOID:
+            return
+        if not self.open or self.open.pop() != tag:
+            self.errors.append(f"</{tag}> closes something else")
+
+
+def outline(text: str) -> Outline:
+    found = Outline()
+    found.feed(text)
+    found.close()
+    assert not found.errors
+    assert not found.open
+    return found
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    plans = {"prefix": prefix_sums(), "histogram": histogram(), "observers": two_observers()}
+    return {
+        f"{name}.{reader}": explain(plan, reader, "html")
+        for name, plan in plans.items()
+        for reader in READERS
+    }
+
+
+def test_well_formed_and_accessible(pages: dict[str, str]) -> None:
+    for name, page in pages.items():
+        found = outline(page)
+        tags = found.tags
+        assert page.startswith("<!DOCTYPE html>"), name
+        assert [a.get("lang") for t, a in tags if t == "html"] == ["en-GB"]
+        assert sum(t == "h1" for t, _ in tags) == 1
+        levels = [int(t[1]) for t, _ in tags if re.fullmatch("h[1-6]", t)]
+        assert all(b - a <= 1 for a, b in pairwise(levels))
+        assert sum(t == "table" for t, _ in tags) == sum(t == "caption" for t, _ in tags)
+        ids = Counter(a["id"] for _, a in tags if a.get("id"))
+        assert not [i for i, n in ids.items() if n > 1], name
+        labelled = [a for t, a in tags if a.get("role") in ("img", "region")]
+        assert labelled
+        assert all(a.get("aria-label") for a in labelled)
+        for reference in re.findall(r"url\(#([^)]+)\)", page) + re.findall(r'href="#([^"]+)"', page):
+            assert reference in ids, name
+
+
+def test_nothing_is_fetched(pages: dict[str, str]) -> None:
+    for page in pages.values():
+        for url in re.findall(r"https?://[^\s\"'<>)]+", page):
+            assert url in ("http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"), url
+        assert "<script" not in page
+        assert "<link" not in page
+        assert "@import" not in page
+
+
+def test_dark_mode_and_print(pages: dict[str, str]) -> None:
+    for page in pages.values():
+        assert "prefers-color-scheme: dark" in page
+        assert "@media print" in page
+    svg = "".join(re.findall(r"<svg.*?</svg>", pages["prefix.engineer"], re.DOTALL))
+    colours = set(re.findall(r"#[0-9a-fA-F]{6}", re.sub(r"var\([^)]*\)", "", svg)))
+    assert not colours
+
+
+def test_specs_cannot_inject() -> None:
+    plan = histogram()
+    evil = "<script>alert(1)</script><img src=x>"
+    plan["spec"]["name"] = evil
+    plan["spec"]["source"] = plan["spec"]["source"].replace("How many", evil)
+    plan["alternatives"][0]["name"] = evil
+    plan["mechanism"]["sites"][0]["at"] = evil
+    plan["mechanism"]["executed"]["outputs"][0]["name"] = evil
+    plan["guarantees"][0]["outputs"] = [evil]
+    for reader in READERS:
+        page = explain(plan, reader, "html")
+        outline(page)
+        assert "<script" not in page
+        assert "<img" not in page
+    assert "<script" not in plan_html(plan)
+
+
+def test_icons_count() -> None:
+    for filled, of, drawn in (
+        (26, 100, 26),
+        (74, 100, 74),
+        (2, 1000, 0),
+        (998, 1000, 100),
+        (0, 100, 0),
+        (100, 100, 100),
+    ):
+        svg = str(icon_svg(IconRow("row", filled, of)))
+        assert svg.count("icon-full") == drawn
+        assert svg.count("<circle") == 100
+
+
+def test_notebook_fragment() -> None:
+    fragment = plan_html(prefix_sums())
+    found = outline(fragment)
+    assert found.tags[0][0] == "div"
+    assert "<html" not in fragment
+    assert not [a for _, a in found.tags if "id" in a]
+    assert len(fragment) < 40_000
+    assert "± 8.87" in fragment

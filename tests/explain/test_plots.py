@@ -1,0 +1,95 @@
+import re
+
+import pytest
+
+from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve
+from privspec.explain.document import Plot
+from privspec.explain.facts import facts
+from privspec.explain.plots import (
+    TRADEOFF_MARKS,
+    alternatives_plot,
+    frontier_plot,
+    grouped,
+    noise_plot,
+    sweep_plot,
+    tradeoff_plot,
+)
+
+from .plans import histogram, prefix_sums, two_observers
+
+
+def _all(plan: dict[str, object]) -> list[Plot]:
+    found = facts(plan)
+    plots = [noise_plot(found), alternatives_plot(found)]
+    plots += [tradeoff_plot(c, i) for i, c in enumerate(found.claims)]
+    plots += [frontier_plot(found.frontier) if found.frontier else None]
+    return [p for p in plots if p is not None]
+
+
+@pytest.mark.parametrize("make", [prefix_sums, histogram, two_observers])
+def test_drawings_are_deterministic_and_labelled(make: object) -> None:
+    plan = make()  # type: ignore[operator]
+    for plot in _all(plan):
+        assert plot.alt.endswith(".")
+        assert plot.twin.rows
+        assert all(len(row) == len(plot.twin.header) for row in plot.twin.rows)
+        first, again = plot.draw(), plot.draw()
+        assert first == again
+        assert first.startswith("<svg")
+        assert "<metadata" not in first
+        assert "<style" not in first
+
+
+def test_chosen_points_are_drawn_with_their_numbers() -> None:
+    found = facts(prefix_sums())
+    assert found.frontier is not None
+    svg = frontier_plot(found.frontier).draw()
+    assert "this plan: 5037" in svg
+    dots = alternatives_plot(found)
+    assert dots is not None
+    assert all(a.loss.text in dots.draw() for a in found.alternatives)
+    assert "5036.71" in dots.draw()
+
+
+def test_twin_of_the_tradeoff_plot_is_the_curve_rounded_down() -> None:
+    found = facts(prefix_sums()).claims[0]
+    plot = tradeoff_plot(found, 1)
+    assert plot is not None
+    curves = [c for c in (found.claim.achieved, found.claim.promised) if c is not None]
+    assert [type(c) for c in curves] == [GaussianCurve, EpsilonDeltaCurve]
+    for share, row in zip(TRADEOFF_MARKS, plot.twin.rows, strict=True):
+        for curve, cell in zip(curves, row[1:], strict=True):
+            printed = float(cell.removesuffix(" %")) / 100
+            assert 0 <= curve.misses(float(share)) - printed < 2e-3
+
+
+def test_twin_of_the_noise_plot_is_complete() -> None:
+    found = facts(prefix_sums())
+    plot = noise_plot(found)
+    assert plot is not None
+    assert len(plot.twin.rows) == 64
+    assert [float(row[2]) for row in plot.twin.rows] == pytest.approx(found.outputs[0].deviations, rel=5e-3)
+
+
+def test_many_coordinates_are_grouped() -> None:
+    labels, heights = grouped([3.0] * 999 + [30.0])
+    assert len(labels) <= 64
+    assert labels[0] == "1–16"
+    assert labels[-1].endswith("1000")
+    assert heights[0] == pytest.approx(3.0)
+    assert heights[-1] > 3.0
+
+
+def test_sweep() -> None:
+    rows = [{"epsilon": e, "loss": 100 / e**2, "lower_bound": 98 / e**2} for e in (0.1, 0.5, 1.0, 10.0)]
+    rows.append({"epsilon": 20.0, "loss": None, "lower_bound": None})  # type: ignore[dict-item]
+    svg = sweep_plot(rows)
+    assert svg == sweep_plot(rows)
+    assert svg.lstrip().startswith("<?xml")
+    assert "certified lower bound" in svg
+    assert "epsilon" in svg
+    assert not re.search(r"var\(", svg)
+    with pytest.raises(ValueError, match="nothing to draw"):
+        sweep_plot([{"epsilon": 1.0, "loss": None}])
+    with pytest.raises(ValueError, match="nothing to draw"):
+        sweep_plot([])

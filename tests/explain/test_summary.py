@@ -1,0 +1,41 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from privspec.explain.summary import summary
+
+from .plans import Plan, histogram, prefix_sums, two_observers
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.mark.parametrize("width", [100, 60])
+@pytest.mark.parametrize("make", [prefix_sums, histogram, two_observers])
+def test_golden(golden: Callable[[Path, str], None], make: Callable[[], Plan], width: int) -> None:
+    name = make.__name__
+    golden(GOLDEN / f"{name}.summary.{width}.txt", summary(make(), width=width, path=f"{name}.plan.json"))
+
+
+@pytest.mark.parametrize("width", [20, 40, 63, 64, 80, 100, 400])
+def test_fits_the_terminal(width: int) -> None:
+    for make in (prefix_sums, histogram, two_observers):
+        for line in summary(make(), width=width).splitlines():
+            longest = max((len(word) for word in line.split()), default=0)
+            assert len(line) <= max(width, 30, longest + 30)
+
+
+def test_long_lists_are_cut() -> None:
+    plan = histogram()
+    plan["alternatives"] = [
+        {"name": f"design {i}", "loss": 30.0 + i, "admissible": i % 2 == 0, "reason": ""} for i in range(9)
+    ]
+    text = summary(plan, width=100)
+    assert "design 3" in text
+    assert "design 4" not in text
+    assert "5 more" in text
+    assert "(not admissible)" in text
+
+
+def test_without_a_place_it_offers_the_next_commands() -> None:
+    assert summary(histogram(), width=100).splitlines()[-1].startswith("next: privspec run")
