@@ -56,9 +56,7 @@ def expected(table: Table, stack: list[int] | tuple[int, ...]) -> frozenset[str]
     return frozenset(t for t in row if t in table.terminals and survives(table, stack, t))
 
 
-def run(
-    table: Table, rule_name: str, text: str, start: int, end: int, actions: dict[str, Action]
-) -> tuple[Any, int]:
+def run(table: Table, rule_name: str, text: str, start: int, end: int, actions: dict[str, Action]) -> tuple[Any, int]:
     """The tree of the statement in `text[start:end]`, read by the rule `rule_name`, and its number of tokens.
 
     Raises: ParseFailure at the first token that fits nothing; its end token has the type `$END`.

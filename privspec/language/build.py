@@ -156,9 +156,7 @@ def _power_domain(children: Children) -> s.Power:
 def _interval(children: Children) -> s.Interval:
     comma = next(i for i, c in enumerate(children) if _is(c, ","))
     low = _signed(children[1:comma])
-    return s.Interval(
-        low, children[comma + 1], _is(children[0], "("), _is(children[-1], ")"), span=_span(children)
-    )
+    return s.Interval(low, children[comma + 1], _is(children[0], "("), _is(children[-1], ")"), span=_span(children))
 
 
 def _signed(children: Children) -> Any:
@@ -280,9 +278,7 @@ def _up_to_units(children: Children) -> s.UpToUnits:
 
 
 def _clauses(children: Children) -> tuple[Any, ...]:
-    return tuple(
-        c for c in children if isinstance(c, (s.Replacing, s.AddingOrRemoving, s.Distance, s.SeenBy))
-    )
+    return tuple(c for c in children if isinstance(c, (s.Replacing, s.AddingOrRemoving, s.Distance, s.SeenBy)))
 
 
 # --- statements --------------------------------------------------------------------------------
@@ -346,9 +342,7 @@ def _target(children: Children) -> s.Target:
 def _requirement(children: Children) -> s.Requirement:
     wrt = _after(children, "WRT")
     assert isinstance(wrt, (s.Refs, s.AllOf))
-    return s.Requirement(
-        children[0], children[2], children[3].value, wrt, _clauses(children), span=_span(children)
-    )
+    return s.Requirement(children[0], children[2], children[3].value, wrt, _clauses(children), span=_span(children))
 
 
 def _independence(children: Children) -> s.Independence:

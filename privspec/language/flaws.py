@@ -35,9 +35,7 @@ def refused_characters(source: Source) -> Iterator[Diagnostic]:
         label = Label(span, f"the character {point}")
         if match[0] == "\r":
             message = "a carriage return stands here without the end of a line"
-            yield _error(
-                "PS0118", source, message, label, advice="save the file with the line ends of Unix or Windows"
-            )
+            yield _error("PS0118", source, message, label, advice="save the file with the line ends of Unix or Windows")
         elif unicodedata.category(match[0]) == "Cf":
             message = "an invisible character here changes the order in which the line is shown"
             yield _error("PS0118", source, message, label, advice="delete it")
@@ -68,9 +66,11 @@ def too_deep(source: Source, span: Span, limit: int) -> Diagnostic:
     )
 
 
-def many_more(hidden: int) -> Diagnostic:
+def many_more(source: Source, hidden: Sequence[Diagnostic]) -> Diagnostic:
     """Stands for the errors that are not listed."""
-    return Diagnostic("PS0134", f"and {hidden} more errors", help="mend those above and look again")
+    labels = (Label(hidden[0].labels[0].span, "the first of them"),) if hidden[0].labels else ()
+    message = f"and {len(hidden)} more errors"
+    return _error("PS0134", source, message, *labels, advice="mend those above and look again")
 
 
 def empty(source: Source) -> Diagnostic:
@@ -96,9 +96,7 @@ def stray(source: Source, statements: Sequence[Span]) -> Diagnostic:
         help_text = "write the name of the spec after the word spec"
     more = len(statements) - 1
     notes = (f"so do {more} lines after it" if more > 1 else "so does the line after it",) if more else ()
-    return _error(
-        "PS0122", source, "this line stands before the first section", label, advice=help_text, notes=notes
-    )
+    return _error("PS0122", source, "this line stands before the first section", label, advice=help_text, notes=notes)
 
 
 def loss_count(source: Source, header: Span, statements: Sequence[Span]) -> Diagnostic:
@@ -240,9 +238,7 @@ def _second_spec(source: Source, item: Flaw) -> Diagnostic:
     labels = [Label(item.span, "the second")]
     if item.other is not None:
         labels.append(Label(item.other, "the first", primary=False))
-    return _error(
-        "PS0129", source, "a file holds one spec", *labels, advice="put the other into a file of its own"
-    )
+    return _error("PS0129", source, "a file holds one spec", *labels, advice="put the other into a file of its own")
 
 
 def _late_spec(source: Source, item: Flaw) -> Diagnostic:

@@ -66,9 +66,7 @@ def _action(rule: Any) -> str:
     return "" if rule.options.expand1 and len(rule.expansion) == 1 else str(rule.origin.name)
 
 
-def _rows(
-    table: Any, rules: dict[Any, int], spelling: dict[str, str]
-) -> tuple[list[dict[str, int]], dict[Any, int]]:
+def _rows(table: Any, rules: dict[Any, int], spelling: dict[str, str]) -> tuple[list[dict[str, int]], dict[Any, int]]:
     """The states as rows, numbered in the order in which they are found from the starts."""
     numbers: dict[Any, int] = {}
     queue: list[Any] = []

@@ -142,11 +142,7 @@ class _Scanner:
             self._section(header[1], Span(header.start(1), header.end()))
             self.position = header.end()
             return True
-        if (
-            not self.brackets
-            and (bare := _BARE.match(text, position))
-            and not _NOT_BARE.match(text, position)
-        ):
+        if not self.brackets and (bare := _BARE.match(text, position)) and not _NOT_BARE.match(text, position):
             section = self.layout.sections[-1] if self.layout.sections else None
             if section is None or section.name != "loss" or section.statements:
                 self._close()
@@ -183,9 +179,7 @@ class _Scanner:
             comment, end = -1, quotes
         title_end = comment if comment >= 0 else end
         title = text[match.end() : title_end].rstrip()
-        word = Span(
-            match.start() + len(match[0]) - len(match[0].lstrip()), match.start() + len(match[0].rstrip())
-        )
+        word = Span(match.start() + len(match[0]) - len(match[0].lstrip()), match.start() + len(match[0].rstrip()))
         if layout.spec is not None:
             layout.flaws.append(Flaw("second_spec", word, other=layout.spec))
         elif layout.stray or layout.sections:

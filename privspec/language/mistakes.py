@@ -67,8 +67,6 @@ def _unexpected(case: Failure) -> Diagnostic:
     wanted = plain_list(case.expected)
     form = _FORMS[case.rule]
     if case.token.type == END:
-        return case.error(
-            "PS0102", f"the statement ends too early: {wanted} should follow", "ends here", form
-        )
+        return case.error("PS0102", f"the statement ends too early: {wanted} should follow", "ends here", form)
     found = case.source.slice(case.token.span)
     return case.error("PS0101", f"{found} cannot stand here; {wanted} was expected", "not understood", form)

@@ -39,7 +39,7 @@ def parse(source: Source) -> syntax.Spec:
         found.extend(flaws.flaw(source, flaw) for flaw in layout.flaws)
     tree = _assemble(source, layout, found)
     if found:
-        raise SpecError(_in_order(found))
+        raise SpecError(_in_order(source, found))
     return tree
 
 
@@ -77,15 +77,13 @@ def _unreadable(source: Source) -> Iterator[Diagnostic]:
         yield from flaws.refused_characters(source)
 
 
-def _in_order(found: list[Diagnostic]) -> list[Diagnostic]:
+def _in_order(source: Source, found: list[Diagnostic]) -> list[Diagnostic]:
     found = sorted(found, key=lambda d: d.labels[0].span if d.labels else Span(0, 0))
-    if len(found) > MAX_DIAGNOSTICS:
-        from privspec.language import flaws
+    if len(found) <= MAX_DIAGNOSTICS + 1:
+        return found
+    from privspec.language import flaws
 
-        hidden = len(found) - MAX_DIAGNOSTICS
-        found = found[:MAX_DIAGNOSTICS]
-        found.append(flaws.many_more(hidden))
-    return found
+    return [*found[:MAX_DIAGNOSTICS], flaws.many_more(source, found[MAX_DIAGNOSTICS:])]
 
 
 def _statement(source: Source, rule: str, span: Span, found: list[Diagnostic]) -> Any:

@@ -63,9 +63,7 @@ def plain_list(expected: Set[str], most: int = 5) -> str:
     if left > _POSTFIX:
         left -= _POSTFIX  # true behind every name, and hardly ever what is missing
     rest = sorted(plain(t) for t in left if t != END)
-    found = (
-        [w for w in found if w != "an operator"] + rest + (["an operator"] if "an operator" in found else [])
-    )
+    found = [w for w in found if w != "an operator"] + rest + (["an operator"] if "an operator" in found else [])
     if END in left:
         found.append(plain(END))
     if len(found) > most:

@@ -76,9 +76,7 @@ def test_every_rule_has_its_action() -> None:
 
 def test_every_section_has_its_rule() -> None:
     assert set(SECTIONS.values()) == set(tables.STARTS)
-    assert set(SECTIONS) == set(
-        re.findall(r'"(\w+):"', Path(__file__).with_name("contract_grammar.txt").read_text())
-    )
+    assert set(SECTIONS) == set(re.findall(r'"(\w+):"', Path(__file__).with_name("contract_grammar.txt").read_text()))
 
 
 def test_regular_expressions_are_those_of_the_contract() -> None:

@@ -101,9 +101,7 @@ all_domains = domains(small)
 refs = st.builds(s.Ref, names, st.none() | names, several(small, 0, 2))
 subjects = st.builds(s.Refs, several(refs)) | st.sampled_from(["outputs", "inputs"]).map(s.AllOf)
 amounts = st.builds(s.Amount, several(expressions, 1, 2))
-units = st.one_of(
-    st.just(s.Everything()), st.builds(s.OneUnit, names), st.builds(s.UpToUnits, amounts, names)
-)
+units = st.one_of(st.just(s.Everything()), st.builds(s.OneUnit, names), st.builds(s.UpToUnits, amounts, names))
 clauses = st.one_of(
     st.builds(s.Replacing, units),
     st.builds(s.AddingOrRemoving, units),
@@ -111,9 +109,7 @@ clauses = st.one_of(
     st.builds(s.SeenBy, several(name_nodes)),
 )
 MEASURES = ["DP", "zCDP", "GDP", "LDP", "RDP", "metric-DP", "Lipschitz"]
-requirements = st.builds(
-    s.Requirement, subjects, amounts, st.sampled_from(MEASURES), subjects, several(clauses, 0)
-)
+requirements = st.builds(s.Requirement, subjects, amounts, st.sampled_from(MEASURES), subjects, several(clauses, 0))
 
 
 @st.composite

@@ -1,0 +1,80 @@
+import pytest
+
+from privspec.core.spans import Source
+from privspec.language import syntax as s
+from privspec.language.parser import parse, parse_expression, parse_statement
+from privspec.language.visit import depth, dump, free_names, iter_child_nodes, walk
+
+
+def expression(text: str) -> s.Expr:
+    return parse_expression(Source("x", text))
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a + b * c", "a b c"),
+        ("f(a, k = b)", "a b"),
+        ("x.weights[i]'", "x i"),
+        ("sum(x[i] + n for i in 1..n)", "x n"),
+        ("sum(x[i] for i in 1..i)", "x i"),
+        ("mean(V[voter].weights for voter)", "V"),
+        ("E[z | x] + worst[ ||v||_1 + |w| ]", "z x v w"),
+        ("{a, b} + (c, d) + [e, 1]", "a b c d e"),
+        ('csv("a") + 1', ""),
+        ("table(age in 0..m, sex in {F, M})", "m F M"),
+    ],
+)
+def test_free_names(text: str, names: str) -> None:
+    assert free_names(expression(text)) == frozenset(names.split())
+
+
+def test_free_names_of_statements() -> None:
+    target = parse_statement("accuracy", Source("x", "E[ O[j] ] <= t for j in 1..m with probability p"))
+    assert free_names(target) == frozenset({"O", "t", "m", "p"})
+    requirement = parse_statement("privacy", Source("x", "(O, a.P[i]) is (2 * e)-DP wrt x, seen by press"))
+    assert free_names(requirement) == frozenset({"O", "a", "i", "e", "x", "press"})
+
+
+def test_walk_goes_down_left_to_right() -> None:
+    tree = expression("a + f(b, -c)")
+    assert [type(n).__name__ for n in walk(tree)] == ["Binary", "Name", "Call", "Name", "Negate", "Name"]
+    assert [n.id for n in walk(tree) if isinstance(n, s.Name)] == ["a", "b", "c"]
+    assert list(iter_child_nodes(tree)) == [tree.left, tree.right]  # type: ignore[union-attr]
+    assert depth(tree) == 4
+
+
+def test_spans() -> None:
+    source = Source("x", "background:\n  y = (a + b) * f(ε[1])²\n")
+    relation = parse(source).background[0]
+    shown = [(type(n).__name__, source.slice(n.span)) for n in walk(relation)]
+    assert shown == [
+        ("Relation", "y = (a + b) * f(ε[1])²"),
+        ("Name", "y"),
+        ("Binary", "(a + b) * f(ε[1])²"),
+        ("Binary", "(a + b)"),
+        ("Name", "a"),
+        ("Name", "b"),
+        ("Binary", "f(ε[1])²"),
+        ("Call", "f(ε[1])"),
+        ("Index", "ε[1]"),
+        ("Name", "ε"),
+        ("Number", "1"),
+        ("Number", "²"),
+    ]
+
+
+def test_name_span_of_a_reference() -> None:
+    source = Source("x", "privacy: O is ε[voter]-DP wrt V[voter]")
+    (requirement,) = parse(source).privacy
+    assert isinstance(requirement.wrt, s.Refs)
+    assert source.slice(requirement.wrt.items[0].name_span) == "V"
+    assert source.slice(requirement.amount.span) == "ε[voter]"
+
+
+def test_dump() -> None:
+    tree = parse(Source("x", 'spec a\n"""d"""\nvariables: input x in [0, 1)^2\nloss: E[x | y]\n'))
+    assert dump(tree) == (
+        "spec a\ndoc 'd'\nvariables (Variable input (Ref x - []) (Power (Interval 0 1 False True) [2]) -)\n"
+        "loss (Over E x y)\n"
+    )
