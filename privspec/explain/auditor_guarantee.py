@@ -180,11 +180,10 @@ def _everything(fact: ClaimFact) -> Sentence:
         return assumed(words, claim.line, _POST)
     odds = fact.everything.odds
     words = (
-        f"For the unit of line {claim.line.number}, someone who sees every output, not only {names}, has "
-        "odds of "
+        f"For the unit of line {claim.line.number}, someone who sees every output, not only {names}, has odds of "
         f"{odds.without} and {odds.taking_part} of {odds.of} and an advantage of at most "
-        f"{fact.everything.advantage}; "
-        "this is computed on all noisy values together, not by adding guarantees."
+        f"{fact.everything.advantage} ({fact.everything_words}); this is computed on all noisy values together, "
+        "not by adding guarantees."
     )
     return proved(words, _POST, _PRIVACY)
 

@@ -19,7 +19,7 @@ from privspec.core.matrices import DyadicMatrix
 from privspec.explain.claims import Claim
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve
 from privspec.explain.noise import executed
-from privspec.explain.quantities import parse_exact
+from privspec.explain.quantities import Rounding, exact, parse_exact, rounded
 from privspec.model.neighbours import (
     BallDifferences,
     BoxDifferences,
@@ -63,6 +63,22 @@ def everything_released(plan: Mapping[str, Any], claim: Claim, model: Model | No
             (max(_widest(d, strategy / scales[:, None]) for d in changes) + lattice) * _UP
         )
     return None
+
+
+def bound_words(curve: Curve | None, delta: Fraction | None) -> str:
+    """The parameter of a curve rounded up, and for Gaussian noise the epsilon that follows at a given delta."""
+    match curve:
+        case GaussianCurve(mu):
+            words = f"μ ≤ {rounded(mu, 4, Rounding.UP)}"
+            if not delta:
+                return words
+            from privspec.core.gaussian import epsilon_up
+
+            return f"{words}, that is ({rounded(epsilon_up(Fraction(mu), delta), 4, Rounding.UP)}, {exact(delta)})-DP"
+        case EpsilonDeltaCurve(epsilon, extra):
+            shown = rounded(epsilon, 4, Rounding.UP)
+            return f"({shown}, {rounded(extra, 3, Rounding.UP)})-DP" if extra else f"ε ≤ {shown}"
+    return ""
 
 
 def _differences(plan: Mapping[str, Any], claim: Claim, model: Model | None) -> Sequence[Differences]:

@@ -48,7 +48,8 @@ _TRUST = {"curator": _CURATOR, "nobody": _NOBODY, "secure_sum": _SECURE_SUM}
 class Context:
     """Facts of the spec that are no numbers of the plan.
 
-    `trust_stated` is whether the spec names its trust model (else it is the language's default).
+    `trust_stated` is whether the spec names its trust model (else it is the language's default);
+    `squared_error_of` the output whose plain sum of squared errors is the loss, empty for any other loss.
     """
 
     title: str
@@ -60,6 +61,7 @@ class Context:
     output_lines: Mapping[str, SpecLine]
     loss_because: Because
     sites_because: Because
+    squared_error_of: str = ""
 
     @property
     def trust_words(self) -> TrustWords | None:
@@ -98,6 +100,7 @@ def context(plan: Mapping[str, Any]) -> Context:
         output_lines={v.target.name: at(v.span) for v in _variables(tree, VariableKind.OUTPUT)},
         loss_because=at(tree.loss.span) if tree.loss is not None else Note("placement"),
         sites_because=at(sites.span) if sites else trust_because,
+        squared_error_of=_squared_error_of(tree.loss),
     )
 
 
@@ -120,6 +123,22 @@ def _word(model: syntax.Name | syntax.Call) -> str:
 
 def _variables(tree: syntax.Spec, kind: VariableKind) -> list[syntax.Variable]:
     return [v for v in tree.variables if v.kind is kind]
+
+
+def _squared_error_of(loss: syntax.Expr | None) -> str:
+    """The output O of a loss `E[ ||O - y||^2 ]`."""
+    match loss:
+        case syntax.Over(
+            operator="E",
+            body=syntax.Binary(
+                op="^",
+                left=syntax.Norm(operand=syntax.Binary(op="-", left=syntax.Name(id=name)), order="2"),
+                right=syntax.Number(value=power),
+            ),
+            given=None,
+        ) if power == 2:
+            return name
+    return ""
 
 
 def _numbered(lines: tuple[str, ...], number: int) -> SpecLine:

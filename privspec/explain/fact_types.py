@@ -42,7 +42,10 @@ class Consequences:
 
 @dataclass(frozen=True, slots=True)
 class ClaimFact:
-    """One guarantee with all that follows from it; what cannot be said is None or empty."""
+    """One guarantee with all that follows from it; what cannot be said is None or empty.
+
+    `everything_words` is the bound for one who sees all outputs, "μ ≤ 0.45, that is (2, 1e-6)-DP".
+    """
 
     claim: Claim
     shown: Consequences | None
@@ -51,6 +54,7 @@ class ClaimFact:
     groups: tuple[CountedOdds, ...]
     posteriors: tuple[tuple[Quantity, Quantity], ...]
     everything: Consequences | None
+    everything_words: str
     covers_everything: bool
     calibration: Calibration | None
 

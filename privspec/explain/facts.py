@@ -61,7 +61,7 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
     outputs = noise.output_noise(plan)
     mechanism = plan.get("mechanism") or {}
     claims = tuple(_claim_fact(plan, claim(g), model) for g in plan.get("guarantees") or ())
-    loss = _loss_fact(plan.get("loss") or {}, outputs) if plan.get("loss") else None
+    loss = _loss_fact(plan, where, outputs) if plan.get("loss") else None
     return Facts(
         name=str(spec.get("name") or "plan"),
         title=where.title,
@@ -120,6 +120,7 @@ def _consequences(curve: Curve | None) -> Consequences | None:
 def _claim_fact(plan: Mapping[str, Any], item: Claim, model: Model | None) -> ClaimFact:
     curve = item.curve
     pure = item.epsilon if item.delta == 0 else None
+    everything = composed.everything_released(plan, item, model)
     return ClaimFact(
         claim=item,
         shown=_consequences(curve),
@@ -131,7 +132,8 @@ def _claim_fact(plan: Mapping[str, Any], item: Claim, model: Model | None) -> Cl
         posteriors=()
         if pure is None
         else tuple((percent(p), percent(posterior(float(p), float(pure)), 3, Rounding.UP)) for p in PRIORS),
-        everything=_consequences(composed.everything_released(plan, item, model)),
+        everything=_consequences(everything),
+        everything_words=composed.bound_words(everything, item.delta),
         covers_everything=composed.covers_everything(plan, item),
         calibration=calibration(item),
     )
@@ -209,7 +211,7 @@ def _site_fact(site: noise.Site) -> SiteFact:
         site.at,
         site.law,
         site.correlated,
-        count(site.deviations.size),
+        count(site.size),
         typical,
         least,
         largest,
@@ -217,10 +219,15 @@ def _site_fact(site: noise.Site) -> SiteFact:
     )
 
 
-def _loss_fact(loss: Mapping[str, Any], outputs: tuple[noise.OutputNoise, ...]) -> LossFact:
+def _loss_fact(plan: Mapping[str, Any], where: Context, outputs: tuple[noise.OutputNoise, ...]) -> LossFact:
+    loss = plan["loss"]
     value = float(loss["value"])
     bound, gap, spread = (loss.get(k) for k in ("lower_bound", "relative_gap", "standard_error"))
     variance, of = _variance_behind(value, str(loss.get("kind", "")), outputs)
+    sizes = noise.output_sizes(plan)
+    if not outputs and list(sizes) == [where.squared_error_of]:
+        # too many outputs for a covariance in the plan, but the loss is their plain sum of squared errors
+        variance, of = value / sizes[where.squared_error_of], "an answer"
     units = str(loss.get("units", ""))
     return LossFact(
         value=rounded(value, 6),

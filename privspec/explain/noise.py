@@ -17,11 +17,12 @@ Array: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Site:
-    """A place where noise enters: its name, the law, and the standard deviation of each coordinate (k,)."""
+    """A place where noise enters: its name, the law, and the deviation of each coordinate (size,), if known."""
 
     at: str
     law: str
     deviations: Array
+    size: int
     correlated: bool = False
 
 
@@ -122,18 +123,32 @@ def _output_variances(plan: Mapping[str, Any]) -> Array | None:
     return None if variances is None else np.asarray((matrix**2) @ variances)
 
 
+def output_sizes(plan: Mapping[str, Any]) -> dict[str, int]:
+    """How many numbers each output has."""
+    return {str(o["name"]): int(o["stop"]) - int(o["start"]) for o in executed(plan).get("outputs") or ()}
+
+
 def sites(plan: Mapping[str, Any], outputs: tuple[OutputNoise, ...]) -> tuple[Site, ...]:
     """Where noise enters, from the mechanism; a full covariance shows the deviations of its outputs."""
-    found = []
-    for site in (plan.get("mechanism") or {}).get("sites") or ():
-        at = str(site.get("at", "output"))
-        for key, reader in _SITE_READERS.items():
-            if key in site:
-                found.append(reader(at, site, outputs, lattice(executed(plan))))
-                break
-        else:
-            found.append(Site(at, str(site.get("shape", site.get("kind", "unknown"))), np.zeros(0)))
-    return tuple(found)
+    seen = _Seen({o.name: o.deviations for o in outputs}, output_sizes(plan), lattice(executed(plan)))
+    return tuple(_site(site, seen) for site in (plan.get("mechanism") or {}).get("sites") or ())
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Seen:
+    """What a site needs of the rest of the plan: deviations and sizes by output, and the lattice."""
+
+    deviations: Mapping[str, Array]
+    sizes: Mapping[str, int]
+    grid: float
+
+
+def _site(site: Mapping[str, Any], seen: _Seen) -> Site:
+    at = str(site.get("at", "output"))
+    for key, reader in _SITE_READERS.items():
+        if key in site:
+            return reader(at, site, seen)
+    return Site(at, str(site.get("shape", site.get("kind", "unknown"))), np.zeros(0), 0)
 
 
 def _numbers(values: Any) -> Array:
@@ -141,19 +156,22 @@ def _numbers(values: Any) -> Array:
     return np.array([float(parse_exact(v)) for v in listed])
 
 
-def _site_variance(at: str, site: Mapping[str, Any], _: tuple[OutputNoise, ...], __: float) -> Site:
-    return Site(at, "Gaussian", np.sqrt(_numbers(site["variance"])))
+def _site_variance(at: str, site: Mapping[str, Any], _: _Seen) -> Site:
+    deviations = np.sqrt(_numbers(site["variance"]))
+    return Site(at, "Gaussian", deviations, deviations.size)
 
 
-def _site_scale(at: str, site: Mapping[str, Any], _: tuple[OutputNoise, ...], grid: float) -> Site:
-    return Site(at, "Laplace", np.sqrt(discrete_laplace_variance(_numbers(site["scale"]), grid)))
+def _site_scale(at: str, site: Mapping[str, Any], seen: _Seen) -> Site:
+    deviations = np.sqrt(discrete_laplace_variance(_numbers(site["scale"]), seen.grid))
+    return Site(at, "Laplace", deviations, deviations.size)
 
 
-def _site_full(at: str, _: Mapping[str, Any], outputs: tuple[OutputNoise, ...], __: float) -> Site:
-    names = {name.strip(" ()") for name in at.split(",")}
-    chosen = [o for o in outputs if o.name in names] or list(outputs)
-    joined = np.concatenate([o.deviations for o in chosen]) if chosen else np.zeros(0)
-    return Site(at, "Gaussian", joined, correlated=True)
+def _site_full(at: str, _: Mapping[str, Any], seen: _Seen) -> Site:
+    named = [name.strip(" ()") for name in at.split(",")]
+    names = [name for name in named if name in seen.sizes] or list(seen.sizes)
+    known = [seen.deviations[name] for name in names if name in seen.deviations]
+    joined = np.concatenate(known) if known else np.zeros(0)
+    return Site(at, "Gaussian", joined, sum(seen.sizes[name] for name in names), correlated=True)
 
 
 _SITE_READERS = {"covariance": _site_full, "variance": _site_variance, "scale": _site_scale}

@@ -62,6 +62,7 @@ def _claim_rows(found: Facts) -> list[tuple[str, str]]:
     for fact in found.claims:
         reached = reached_words(fact)
         rows.append(("Guarantee", f"{fact.claim.sentence}{f' · {reached}' if reached else ''}"))
+    rows += _together(found)
     rows += [("What binds", binding_words(item)) for item in found.binding]
     rows += [
         ("Assumed", f"{s.text.removesuffix('.')}{_where(s.because)}")
@@ -69,6 +70,19 @@ def _claim_rows(found: Facts) -> list[tuple[str, str]]:
         if s.status in (Status.ASSUMED, Status.ASSERTED) and any(map(_in_spec, s.because))
     ]
     return rows
+
+
+def _together(found: Facts) -> list[tuple[str, str]]:
+    """The composed bounds, where no guarantee covers all outputs."""
+    if any(fact.covers_everything for fact in found.claims):
+        return []
+    bounds = {
+        (", ".join(fact.claim.wrt), fact.claim.relation.text): fact.everything_words for fact in found.claims
+    }
+    return [
+        ("All outputs", f"seen together wrt {wrt}, {relation}: {words or 'no bound could be computed'}")
+        for (wrt, relation), words in bounds.items()
+    ]
 
 
 def _in_spec(because: Because) -> bool:

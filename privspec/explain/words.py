@@ -32,7 +32,7 @@ def noise_words(facts: Facts) -> str:
 def _site(site: SiteFact) -> str:
     if site.correlated:
         return f"correlated across the {site.coordinates} answers of {site.at}"
-    if site.coordinates.value == 0:
+    if not site.deviations:
         return f"{site.law} at {site.at}"
     if site.largest.value == 0:
         return f"none at {site.at}"
@@ -59,10 +59,12 @@ def error_words(facts: Facts) -> tuple[str, str]:
     loss = facts.loss
     if loss is None:
         return "Expected loss", ""
+    each = " · ".join(f"{o.name} ± {o.typical}" for o in facts.outputs)
     if loss.error is None or loss.variance is None:
+        if each:
+            return "Expected error an answer", f"{each}  (root mean square; loss {loss.value})"
         return "Expected loss", f"{loss.value} {loss.units}".strip()
     if len(facts.outputs) > 1:
-        each = " · ".join(f"{o.name} ± {o.typical}" for o in facts.outputs)
         return f"Expected error {loss.error_of}", f"{each}  (root mean square)"
     return (
         f"Expected error {loss.error_of}",
@@ -72,7 +74,7 @@ def error_words(facts: Facts) -> tuple[str, str]:
 
 def alternatives_words(facts: Facts) -> str:
     """The designs that were not chosen, each with its error (or how many times the loss)."""
-    items = sorted(facts.alternatives, key=lambda a: a.loss.value)
+    items = sorted(facts.alternatives, key=lambda a: (not a.admissible, a.loss.value))
     more = len(items) - MOST_COMPARED
     shown = items[:MOST_COMPARED] if more > 1 else items
     tail = f" · {more} more" if more > 1 else ""
@@ -87,7 +89,8 @@ def alternatives_words(facts: Facts) -> str:
 def reached_words(fact: ClaimFact) -> str:
     """What the executed noise reaches, "μ ≤ 0.2368"; empty where it says no more than the statement."""
     achieved = fact.claim.achieved_parameter
-    if achieved is None or (achieved[0] == "ε" and fact.claim.delta == 0):
+    stated = {_GREEK.get(name, name): quantity.text for name, quantity in fact.claim.parameters}
+    if achieved is None or stated == {achieved[0]: achieved[1].text}:
         return ""
     return f"{achieved[0]} ≤ {achieved[1]}"
 

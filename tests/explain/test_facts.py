@@ -139,7 +139,9 @@ def test_frontier_of_laplace_noise_knows_its_lattice() -> None:
     fine = facts(plan).frontier
     assert coarse is not None
     assert fine is not None
-    assert fine.points[-1].loss.value == pytest.approx(20.0 / 64)
+    variance = 2 / 64
+    ratio = math.exp(-1)
+    assert fine.points[-1].loss.value == pytest.approx(10 * variance * ratio / (1 - ratio) ** 2, rel=1e-6)
     assert coarse.points[-1].loss.value < 0.05 * fine.points[-1].loss.value
 
 

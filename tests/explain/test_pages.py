@@ -35,7 +35,8 @@ def plans() -> dict[str, Plan]:
 
 @pytest.mark.parametrize(("name", "reader"), PAGES)
 def test_golden(plans: dict[str, Plan], golden: Callable[[Path, str], None], name: str, reader: str) -> None:
-    golden(GOLDEN / f"{name}.{reader}.md", explain(plans[name], reader))
+    plan = plans[name] | {"digest": "0" * 64}  # the true one depends on the last bits of linear algebra
+    golden(GOLDEN / f"{name}.{reader}.md", explain(plan, reader))
 
 
 NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?:e-?\d+)?(?![\w])")
