@@ -22,6 +22,9 @@ from privspec.language.syntax import Spec
 __all__ = ["format_source", "print_expr", "print_spec"]
 
 
+LONG = 60
+
+
 @dataclass(slots=True)
 class _Item:
     """Some output lines with the place they come from; `level` 0 for headers, 1 for statements."""
@@ -134,20 +137,15 @@ def _emit(source: Source, items: list[_Item], rest: list[Comment]) -> list[_Line
 
 
 def _align(lines: list[_Line]) -> str:
-    """The text, with the comments behind neighbouring lines in one column."""
+    """The text, with the comments behind the lines of a block in one column; long lines do not move it."""
     out: list[str] = []
-    run: list[_Line] = []
-
-    def flush() -> None:
-        column = max((len(line.text) for line in run), default=0) + 2
-        out.extend(line.text.ljust(column) + line.comment for line in run)
-        run.clear()
-
-    for line in lines:
-        if line.comment:
-            run.append(line)
+    block: list[_Line] = []
+    for line in [*lines, _Line("")]:
+        block.append(line)
+        if line.text:
             continue
-        flush()
-        out.append(line.text)
-    flush()
+        commented = [len(other.text) for other in block if other.comment and len(other.text) <= LONG]
+        column = max(commented, default=0)
+        out.extend(f"{other.text:<{column}}  {other.comment}" if other.comment else other.text for other in block)
+        block.clear()
     return "\n".join(out).rstrip("\n") + "\n"

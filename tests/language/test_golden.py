@@ -50,3 +50,15 @@ def test_diagnostics(case: str, golden: Golden) -> None:
     with pytest.raises(SpecError) as caught:
         parse(source_of(case))
     golden(GOLDEN / case / "expected.err", render_all(caught.value.diagnostics))
+
+
+@pytest.mark.parametrize("case", GOOD)
+def test_line_ends_tabs_and_marks_mean_nothing(case: str) -> None:
+    source = source_of(case)
+    text = "\ufeff" + source.text.replace("\n", "\r\n").replace("  ", "\t")
+    windows = Source("windows", text)
+    if parse(source).doc is None:
+        assert parse(windows) == parse(source)
+    formatted = format_source(windows)
+    assert parse(Source("again", formatted)) == parse(windows)
+    assert format_source(Source("again", formatted)) == formatted
