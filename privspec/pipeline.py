@@ -107,21 +107,3 @@ def confirm(plan: Plan) -> None:
                 help="please report this with the spec; no guarantee was given and nothing was released",
             )
         )
-
-
-def model_of_plan(document: Mapping[str, Any]) -> Model:
-    """The typed graph behind a plan, from the spec, parameters and constants that the plan carries.
-
-    Raises: SpecError, UsageError PS0711 if they do not fit together.
-    """
-    from privspec.model.build import load_model
-    from privspec.plan import stored_constants
-
-    spec = document["spec"]
-    files, constants = stored_constants(spec.get("constants", {}))
-    return load_model(
-        Source(str(spec.get("path") or spec["name"]), str(spec["source"])),
-        parameters=spec.get("parameters", {}),
-        constants=constants,
-        files=files,
-    )

@@ -16,6 +16,7 @@ import numpy as np
 
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.core.files import write_atomically
+from privspec.core.spans import Source
 
 if TYPE_CHECKING:
     from privspec.certify.report import Report
@@ -165,9 +166,16 @@ class Plan:
 
     def model(self) -> Model:
         """The typed graph of the spec that was solved, rebuilt from the plan alone."""
-        from privspec.pipeline import model_of_plan
+        from privspec.model.build import load_model
 
-        return model_of_plan(self.document)
+        spec = self.document["spec"]
+        files, constants = stored_constants(spec.get("constants", {}))
+        return load_model(
+            Source(str(spec.get("path") or spec["name"]), str(spec["source"])),
+            parameters=spec.get("parameters", {}),
+            constants=constants,
+            files=files,
+        )
 
     def verify(self) -> Report:
         """Re-check every claim with code that shares nothing with compiler and solvers."""

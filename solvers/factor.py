@@ -12,7 +12,7 @@ from privspec.solvers.results import Indices
 
 RANK_TOLERANCE = 1e-11
 """Singular values of a covariance root below this fraction of the largest count as zero."""
-PINNED = 3e-6
+PINNED = 2e-4
 """Standard deviation, relative to the others, of the noise on effects that no requirement protects."""
 MARGIN = 1e-11
 """Relative margin by which the largest squared Mahalanobis distance stays below one."""

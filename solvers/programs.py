@@ -91,13 +91,25 @@ class Site:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Limit:
+    """An accuracy that must hold: `trace(C Sigma C') <= bound`, C (q, m)."""
+
+    error_map: Array
+    bound: float
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class GaussianProgram:
-    """The whole program; `sites` None means that any covariance is allowed (a trusted curator)."""
+    """The whole program; `sites` None means that any covariance is allowed (a trusted curator).
+
+    Only the reference path takes `limits`.
+    """
 
     target: Array
     loss: Loss
     views: tuple[View, ...]
     sites: tuple[Site, ...] | None = None
+    limits: tuple[Limit, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -109,11 +121,14 @@ class DualPoint:
     v = P_o F d, any z_oi, p = weights:
     lower bound = (sum p z'v)^2 / (kappa sum p), kappa the largest ratio over admissible unit noise of
     sum p (z' P_o m)^2 to its cost (full covariance: the least kappa with sum p P_o'zz'P_o <= kappa W).
+    With limits: `limit_weights` nu (L,) >= 0; the bound is that of the loss plus sum nu trace(C Sigma C'), less
+    sum nu bound (weak duality).
     """
 
     differences: tuple[sparse.csc_array, ...]
     weights: tuple[Array, ...]
     loss_weights: Array | None = None
+    limit_weights: Array | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -54,7 +54,7 @@ def _common_factor(known: GaussianProgram, program: GaussianProgram) -> float | 
     """F such that every difference of `program` is f times that of `known`, all else equal; else None."""
     if type(known.loss) is not type(program.loss) or len(known.views) != len(program.views):
         return None
-    if (known.sites is None) != (program.sites is None):
+    if (known.sites is None) != (program.sites is None) or known.limits or program.limits:
         return None
     if not _same(known.target, program.target) or not _same(known.loss.error_map, program.loss.error_map):
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from privspec.compile.accuracy import meets, within_limits
 from privspec.compile.candidate import Candidate
 from privspec.compile.gaussian import gaussian_budgets, gaussian_candidates
 from privspec.compile.infeasible import Infeasible
@@ -44,6 +45,8 @@ def choose(problem: Problem) -> Choice | Infeasible:
         found.append(candidate)
     found.sort(key=lambda c: c.loss)
     possible = [c for c in found if c.admissible and c.mechanism is not None]
+    if problem.system.limits and possible:
+        return _within_accuracy(problem, found, possible)
     if not possible:
         known = "laplace" not in model.families or any(p is not None for p in problem.epsilons)
         if model.families and known:
@@ -52,6 +55,31 @@ def choose(problem: Problem) -> Choice | Infeasible:
     chosen = possible[0]
     others = tuple(c for c in found if c is not chosen)
     return Choice(chosen, others)
+
+
+def _within_accuracy(problem: Problem, found: list[Candidate], possible: list[Candidate]) -> Choice | Infeasible:
+    """The best mechanism that meets the accuracy lines; others lose their admissibility."""
+    fine = {id(c) for c in possible if c.mechanism is not None and meets(problem, c.mechanism.release)}
+    judged = [
+        c
+        if id(c) in fine
+        else replace(c, admissible=False, reason="it misses an accuracy line, or is not known to meet it")
+        for c in found
+    ]
+    kept = [c for c in judged if c.admissible]
+    if possible[0] in kept:
+        return Choice(possible[0], tuple(c for c in judged if c is not possible[0]))
+    budgets = gaussian_budgets(problem)
+    if budgets is None or problem.local or problem.model.noise_at is not None or not problem.family_allowed("gaussian"):
+        if kept:
+            return Choice(kept[0], tuple(c for c in judged if c is not kept[0]))
+        refuse_missing(problem.model)
+    best = within_limits(problem, budgets)
+    if isinstance(best, Infeasible):
+        return best
+    if kept and kept[0].loss <= best.loss:
+        best, judged = kept[0], [best, *(c for c in judged if c is not kept[0])]
+    return Choice(best, tuple(c for c in judged if c is not best))
 
 
 def _candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:

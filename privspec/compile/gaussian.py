@@ -170,7 +170,7 @@ def run_solver(problem: Problem, program: GaussianProgram) -> GaussianSolution |
 
 def _solve(problem: Problem, program: GaussianProgram) -> GaussianSolution | Unprotectable:
     settings = problem.settings
-    if settings.solver != "cvxpy":
+    if settings.solver != "cvxpy" and not program.limits:
         try:
             return solve_gaussian(program, settings.tolerance, settings.deadline, settings.progress)
         except NotSpecialError:

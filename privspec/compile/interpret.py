@@ -1,7 +1,7 @@
 """Reading expressions as affine values and as sums of squares: the first half of lowering a linear system.
 
 The model says what an expression is; this says how it moves with the inputs, with the outputs that are free,
-and with noise at the nodes that are noise sites. What is not of this form raises `UnsupportedError`, placed in the text.
+and with noise at the nodes that are noise sites. What is not of this form raises `UnsupportedError`, with its place.
 """
 
 from __future__ import annotations

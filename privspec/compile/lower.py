@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +11,14 @@ from scipy import sparse
 
 from privspec.compile.affine import INPUTS, Affine, Matrix, noise_symbol, output_symbol
 from privspec.compile.infeasible import Infeasible, unbounded
-from privspec.compile.interpret import Cells, Interpreter, unsupported
-from privspec.compile.program import LinearSystem, OutputSlice, ProtectedView
+from privspec.compile.interpret import Cells, Interpreter, environment_of, unsupported
+from privspec.compile.program import AccuracyLimit, LinearSystem, OutputSlice, ProtectedView
 from privspec.compile.squares import Squares, Worst, stack
 from privspec.compile.supported import refuse_unsupported
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.spans import Span
 from privspec.language import syntax
+from privspec.model.evaluate import evaluate, places
 from privspec.model.graph import Model
 from privspec.model.neighbours import (
     BallDifferences,
@@ -25,6 +28,7 @@ from privspec.model.neighbours import (
     UnboundedError,
     VectorDifferences,
 )
+from privspec.model.values import Value
 from privspec.solvers import programs
 from privspec.solvers.programs import Array, Site
 
@@ -65,6 +69,7 @@ def lower(model: Model) -> LinearSystem | Infeasible:
         worst=worst,
         views=tuple(views),
         candidates=_sites_of(model),
+        limits=tuple(_limits(model, outputs, target, offset)),
     )
 
 
@@ -239,7 +244,14 @@ class _Solver:
         return out
 
 
-def _check_consistent(model: Model, error_map: sparse.csr_array, rows: Affine, target: Array, offset: Array) -> None:
+def _check_consistent(
+    model: Model,
+    error_map: sparse.csr_array,
+    rows: Affine,
+    target: Array,
+    offset: Array,
+    span: Span | None = None,
+) -> None:
     """Every error term must vanish on average: otherwise the loss compares an output with two different things."""
     secret = rows.dense(INPUTS, model.size)
     bias = error_map @ target + secret
@@ -248,7 +260,7 @@ def _check_consistent(model: Model, error_map: sparse.csr_array, rows: Affine, t
     if np.abs(bias).max(initial=0.0) > CONSISTENT * size or np.abs(shift).max(initial=0.0) > CONSISTENT * max(
         1.0, float(np.abs(rows.offset).max(initial=0.0))
     ):
-        span = model.loss.span if model.loss else model.spec.span
+        span = span or (model.loss.span if model.loss else model.spec.span)
         raise SpecError(
             Diagnostic(
                 "PS0507",
@@ -259,6 +271,37 @@ def _check_consistent(model: Model, error_map: sparse.csr_array, rows: Affine, t
                 source=model.source,
             )
         )
+
+
+# --- accuracy -------------------------------------------------------------------------------------
+
+
+def _limits(model: Model, outputs: Sequence[OutputSlice], target: Array, offset: Array) -> Iterator[AccuracyLimit]:
+    """Every instance of every accuracy line."""
+    quiet = Interpreter(model)
+    for accuracy in model.accuracy:
+        written = accuracy.target
+        for local in target_places(model, written):
+            squares = quiet.loss(written.left, local)
+            members = squares.members if isinstance(squares, Worst) else (squares.total(),)
+            bound = evaluate(written.right, environment_of(model, local))
+            if not isinstance(bound, Fraction) or bound <= 0:
+                raise unsupported(model.source, written.right.span, "an accuracy target is a positive number", "PS0508")
+            for member in members:
+                error_map = _output_matrix(member.rows, outputs)
+                _check_consistent(model, error_map, member.rows, target, offset, written.span)
+                scaled = sparse.csr_array(sparse.diags_array(np.sqrt(member.weights)) @ error_map)
+                yield AccuracyLimit(scaled, float(bound), accuracy.line, accuracy.text, written.span)
+
+
+def target_places(model: Model, written: syntax.Target) -> Iterator[dict[str, Value]]:
+    """What the variable of an accuracy line runs through; one empty binding without a variable."""
+    if written.variable is None:
+        yield {}
+        return
+    over = syntax.Comprehension(written.left, written.variable, written.domain, span=written.span)
+    for place in places(over, environment_of(model, {})):
+        yield {written.variable: place}
 
 
 # --- requirements ---------------------------------------------------------------------------------

@@ -27,8 +27,8 @@ def binding_prices(problem: Problem, mechanism: Mechanism) -> list[dict[str, Any
     d log loss / d log mu_o^2 = -p_o / sum p, so the price is exact when one requirement binds and of first
     order (in the logarithm) when several do.
     """
-    if mechanism.dual is None:
-        return []
+    if mechanism.dual is None or mechanism.dual.point.limit_weights is not None:
+        return []  # with accuracy lines that bind, the loss is no longer homogeneous in the budgets
     masses: dict[int, float] = {}
     for view, weights in zip(problem.system.views, mechanism.dual.point.weights, strict=True):
         masses[view.index] = masses.get(view.index, 0.0) + float(weights.sum())

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from privspec.core.spans import Span
 from privspec.model import neighbours
 from privspec.model.requirements import Requirement
 from privspec.solvers import programs
@@ -41,6 +42,17 @@ class ProtectedView:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class AccuracyLimit:
+    """One instance of an accuracy line: the squares of error_map (q, m) @ noise sum to at most `bound` on average."""
+
+    error_map: sparse.csr_array
+    bound: float
+    line: int
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class LinearSystem:
     """A linear system with unbiased outputs: o = target @ u + offset + noise.
 
@@ -56,6 +68,7 @@ class LinearSystem:
     worst: bool
     views: tuple[ProtectedView, ...]
     candidates: tuple[str, ...]
+    limits: tuple[AccuracyLimit, ...] = ()
 
     @property
     def outputs_count(self) -> int:

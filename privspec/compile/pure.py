@@ -24,9 +24,9 @@ from privspec.compile.release import (
     GRID_EXPONENT,
     RECONSTRUCTION_BITS,
     SLACK,
-    STRATEGY_BITS,
     LinearRelease,
     achieved_amount,
+    rounded_strategy,
 )
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
@@ -179,8 +179,7 @@ def _costs(problem: Problem, strategy: Array, used: Array, epsilons: tuple[Fract
 def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bound: Bound) -> Candidate | None:
     started = time.perf_counter()
     system = problem.system
-    dyadic = DyadicMatrix.rounded(place.strategy, STRATEGY_BITS)
-    dyadic = _plain(place.strategy) or dyadic
+    dyadic = _plain(place.strategy) or rounded_strategy(place.strategy)
     strategy = dyadic.to_float()
     used = place.outputs != 0
     costs = _costs(problem, strategy, used, epsilons)
@@ -311,7 +310,7 @@ def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Ca
     inverse = np.linalg.pinv(solution.strategy)
     wide = system.outputs_count > system.inputs_count
     release = LinearRelease(
-        DyadicMatrix.rounded(solution.strategy * (1 - SLACK), STRATEGY_BITS),
+        rounded_strategy(solution.strategy * (1 - SLACK)),
         KNormL2Noise(Fraction(1)),
         None if wide else DyadicMatrix.rounded(system.target @ inverse / (1 - SLACK), RECONSTRUCTION_BITS),
         DyadicMatrix.rounded(inverse / (1 - SLACK), RECONSTRUCTION_BITS) if wide else None,

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from privspec.compile.accuracy import accuracy_json
 from privspec.compile.candidate import Candidate, Dual, Mechanism
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.prices import binding_prices
@@ -68,6 +69,7 @@ def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...
         ],
         "mechanism": _mechanism(problem, mechanism),
         "guarantees": [_guarantee(problem, r, i, mechanism) for i, r in enumerate(model.requirements)],
+        "accuracy": accuracy_json(problem, mechanism.release),
         "binding": binding_prices(problem, mechanism),
         "assumptions": _assumptions(problem, mechanism),
         "certificate": _certificate(problem, chosen, mechanism),
@@ -319,15 +321,15 @@ def _assumptions(problem: Problem, mechanism: Mechanism) -> list[dict[str, Any]]
             "because": {"certificate": "dual"},
         },
     ]
-    for requirement in model.requirements:
-        if requirement.unit_by_default:
-            out.append(
-                {
-                    "text": f"The unit of privacy, {requirement.neighbours.describe()}, was taken by default.",
-                    "status": "assumed",
-                    "because": {"line": requirement.line},
-                }
-            )
+    out += [
+        {
+            "text": f"The unit of privacy, {requirement.neighbours.describe()}, was taken by default.",
+            "status": "assumed",
+            "because": {"line": requirement.line},
+        }
+        for requirement in model.requirements
+        if requirement.unit_by_default
+    ]
     if mechanism.release.rounding == "strategy" and problem.system.outputs_count > problem.system.inputs_count:
         out.append(
             {
@@ -361,6 +363,8 @@ def _certificate(problem: Problem, chosen: Candidate, mechanism: Mechanism) -> d
         "scope": dual.scope,
         "lower_bound": chosen.lower_bound,
     }
+    if dual.point.limit_weights is not None:
+        out["limit_weights"] = dual.point.limit_weights.tolist()
     if mechanism.release.noise.amount == "epsilon":
         out["hcr"] = {"statement": "mu^2 = 4 sinh(epsilon / 2)^2 (Hammersley, Chapman & Robbins)"}
     return out

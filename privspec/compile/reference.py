@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cvxpy as cp
@@ -24,6 +24,7 @@ from privspec.solvers.programs import (
     Boxes,
     Differences,
     DualPoint,
+    ExpectedLoss,
     GaussianProgram,
     GaussianSolution,
     Pairs,
@@ -85,7 +86,8 @@ def solve_with_cvxpy(program: GaussianProgram, solver: str | None = None) -> Gau
         objective = top
     else:
         objective = cp.sum(row_losses)
-    problem = cp.Problem(cp.Minimize(objective), constraints + worst_rows)
+    limits = [cp.sum(cp.multiply(c.error_map @ sigma, c.error_map)) / c.bound <= 1 for c in program.limits]
+    problem = cp.Problem(cp.Minimize(objective), constraints + worst_rows + limits)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -98,7 +100,11 @@ def solve_with_cvxpy(program: GaussianProgram, solver: str | None = None) -> Gau
     if worst_rows:
         raw = np.maximum(np.asarray(worst_rows[0].dual_value, dtype=float), 0.0)
         loss_weights = raw / raw.sum()
-    dual = _dual_point(program, blocks, loss_weights)
+    limit_weights = None
+    if limits:
+        prices = np.array([max(float(c.dual_value), 0.0) for c in limits])
+        limit_weights = prices / np.array([c.bound for c in program.limits])
+    dual = replace(_dual_point(program, blocks, loss_weights), limit_weights=limit_weights)
     covariance = np.asarray(sigma.value, dtype=float)
     release, scale = tighten(
         program.views, program.target, factor((covariance + covariance.T) / 2, program.target, program.views)
@@ -106,7 +112,7 @@ def solve_with_cvxpy(program: GaussianProgram, solver: str | None = None) -> Gau
     stats = problem.solver_stats
     return GaussianSolution(
         value=loss_of(program, release.reconstruction),
-        lower_bound=lower_bound(program, dual, release.reconstruction),
+        lower_bound=_bound(program, dual, release.reconstruction),
         strategy=release.strategy,
         reconstruction=release.reconstruction,
         input_estimate=None,
@@ -116,6 +122,23 @@ def solve_with_cvxpy(program: GaussianProgram, solver: str | None = None) -> Gau
         method=f"cvxpy ({stats.solver_name})",
         iterations=int(stats.num_iters or 0),
         seconds=time.perf_counter() - started,
+    )
+
+
+def _bound(program: GaussianProgram, dual: DualPoint, root: Array) -> float:
+    """The certified lower bound; limits join the loss at their prices, and their bounds are paid back."""
+    if dual.limit_weights is None:
+        return lower_bound(program, dual, root)
+    if isinstance(program.loss, WorstLoss):
+        weights = dual.loss_weights if dual.loss_weights is not None else np.ones(len(program.loss.error_map))
+        loss_rows = np.sqrt(weights)[:, None] * program.loss.error_map
+    else:
+        loss_rows = program.loss.error_map
+    priced = [np.sqrt(nu) * limit.error_map for nu, limit in zip(dual.limit_weights, program.limits, strict=True)]
+    joined = replace(program, loss=ExpectedLoss(np.vstack([loss_rows, *priced])), limits=())
+    paid = sum(float(nu) * limit.bound for nu, limit in zip(dual.limit_weights, program.limits, strict=True))
+    return max(
+        lower_bound(joined, replace(dual, limit_weights=None, loss_weights=None), root) - paid * (1 + 1e-15), 0.0
     )
 
 

@@ -20,13 +20,17 @@ from privspec.mechanisms.sensitivity import l2_sensitivity_up
 from privspec.solvers.programs import Array
 
 STRATEGY_BITS = 42
-"""Bits of the largest strategy entry; the loss moves by about 2^-42 of itself."""
-RECONSTRUCTION_BITS = 48
+"""Bits of the largest entry of the smallest strategy row; the loss moves by about 2^-42 of itself."""
+MOST_BITS = 60
+"""Bits of the largest strategy entry: rows of very different size share one exponent."""
+RECONSTRUCTION_BITS = 60
 """Bits of the largest entry of a reconstruction (public, free of charge)."""
 GRID_EXPONENT = 30
 """The noisy strategy answers are released on multiples of 2^-30 noise units (or data units)."""
 SLACK = 1e-11
 """Relative room left for float error when a strategy is made to meet its sensitivity."""
+OUTPUT_STEPS = 14
+"""The released grid has at least 2^14 steps in the standard deviation of every output."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -90,6 +94,14 @@ def checked_amount(
     return amount
 
 
+def rounded_strategy(strategy: Array) -> DyadicMatrix:
+    """The strategy in exact numbers, every row with `STRATEGY_BITS` of its own where `MOST_BITS` allow it."""
+    tops = np.abs(strategy).max(axis=1, initial=0.0)
+    tops = tops[tops > 0]
+    spread = int(np.ceil(np.log2(tops.max() / tops.min()))) if len(tops) else 0
+    return DyadicMatrix.rounded(strategy, min(STRATEGY_BITS + spread, MOST_BITS))
+
+
 def exact_gaussian(
     strategy: Array,
     outputs_matrix: Array | None,
@@ -98,11 +110,19 @@ def exact_gaussian(
     rounding: str = "strategy",
 ) -> LinearRelease:
     """Round a Gaussian release to exact numbers, after leaving `SLACK` of room."""
+    deviations = np.linalg.norm(outputs_matrix if outputs_matrix is not None else inputs_matrix, axis=1)
     return LinearRelease(
-        DyadicMatrix.rounded(strategy * (1 - SLACK), STRATEGY_BITS),
+        rounded_strategy(strategy * (1 - SLACK)),
         GaussianNoise(),
         None if outputs_matrix is None else DyadicMatrix.rounded(outputs_matrix / (1 - SLACK), RECONSTRUCTION_BITS),
         None if inputs_matrix is None else DyadicMatrix.rounded(inputs_matrix / (1 - SLACK), RECONSTRUCTION_BITS),
         view_rows,
+        output_grid=output_grid(deviations),
         rounding=rounding,
     )
+
+
+def output_grid(deviations: Array) -> str:
+    """A power of two fine enough for the least noisy output."""
+    least = float(deviations[deviations > 0].min(initial=1.0))
+    return f"2^{min(int(np.floor(np.log2(least))) - OUTPUT_STEPS, -20)}"

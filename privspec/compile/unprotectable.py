@@ -70,7 +70,7 @@ def family_conflict(problem: Problem) -> Infeasible:
     bare = [r for r in model.requirements if r.measure.gaussian_mu_down() is None]
     lines = [conflict_line(model, r.span) for r in bare[:1] or model.requirements[:1]]
     relaxations = []
-    loss = _loss_if(problem, families=())
+    loss = _loss_if(problem, families=(), family_spans=())
     if loss is not None:
         relaxations.append(Relaxation("drop the line: any noise family", _first_line(model, syntax.NoiseFamily), loss))
     for requirement in bare:

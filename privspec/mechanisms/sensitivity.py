@@ -38,7 +38,10 @@ def l2_sensitivity_up(strategy: DyadicMatrix, differences: Differences) -> Fract
             reach = norms * np.array([float(a) for a in amounts])
             return Fraction(float(reach.max(initial=0.0)) * margin)
         case PairDifferences(coordinates, scale, _):
-            columns = B[:, coordinates]
+            # differences of columns do not change when one column is taken off all: what is common to them (the
+            # number of records, which nothing hides) may be many times larger than what is not
+            integers = strategy.integers[:, coordinates]
+            columns = np.ldexp((integers - integers[:, :1]).astype(np.float64), -strategy.exponent)
             gram = columns.T @ columns
             norms = np.diag(gram)
             squared = norms[:, None] + norms[None, :] - 2 * gram

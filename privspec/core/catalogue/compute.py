@@ -80,4 +80,13 @@ ENTRIES: tuple[Entry, ...] = (
         "loss: E[ ||O - y||^2 ] + E[ ||O - z||^2 ]     # O cannot be both y and z\n"
         "background: w = (y + z) / 2                    # one value to compare with",
     ),
+    Entry(
+        "PS0508",
+        "an accuracy target is not a positive number",
+        """
+        An accuracy line bounds an expected squared error. The bound must be a positive public number:
+        no noise at all would be needed to reach 0, and nothing private could be released.
+        """,
+        "accuracy: E[ (O[j] - y[j])^2 ] <= 4 for j in 1..32",
+    ),
 )

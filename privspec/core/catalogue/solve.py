@@ -35,6 +35,15 @@ ENTRIES: tuple[Entry, ...] = (
         "privspec solve big.priv --time-limit 600\nprivspec solve big.priv --solver cvxpy",
     ),
     Entry(
+        "PS0611",
+        "accuracy lines for too many outputs",
+        """
+        Accuracy lines that the best mechanism does not meet by itself are solved by the reference path,
+        which is limited to small systems. Asking for the accuracy in the loss is solved at any size.
+        """,
+        "loss: max(E[ (O[j] - y[j])^2 ] for j in 1..256)",
+    ),
+    Entry(
         "PS0620",
         "the plan did not pass the independent check",
         """

@@ -1,0 +1,251 @@
+"""Accuracy lines: whether the best mechanism meets them, the best that does, or proof that none can (exit 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import isfinite, sqrt
+from typing import Any
+
+import numpy as np
+
+from privspec.compile.candidate import Candidate, Dual, Mechanism
+from privspec.compile.gaussian import run_solver
+from privspec.compile.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
+from privspec.compile.problem import Problem
+from privspec.compile.program import AccuracyLimit
+from privspec.compile.release import LinearRelease, exact_gaussian
+from privspec.core.diagnostics import Diagnostic, Label, SolveError
+from privspec.model.measures import Measure
+from privspec.model.requirements import Requirement
+from privspec.solvers.factor import chain
+from privspec.solvers.programs import ExpectedLoss, GaussianProgram, GaussianSolution, Limit, View, WorstLoss
+from privspec.solvers.results import NotSpecialError, Unprotectable
+
+MET = 1e-9
+"""Relative amount by which a target may be missed through float error."""
+REFERENCE_SIZE = 64
+"""Outputs up to which accuracy lines that bind can be solved (by the reference path)."""
+
+
+def accuracy_values(problem: Problem, release: LinearRelease) -> tuple[float, ...]:
+    """The expected value of the left side of every accuracy instance under a release."""
+    root = release.output_map(problem.system.target) * np.sqrt(release.row_variances())
+    return tuple(float(np.sum(np.asarray(limit.error_map @ root) ** 2)) for limit in problem.system.limits)
+
+
+def meets(problem: Problem, release: LinearRelease) -> bool:
+    """Whether a release meets every accuracy line."""
+    values = accuracy_values(problem, release)
+    return all(v <= limit.bound * (1 + MET) for v, limit in zip(values, problem.system.limits, strict=True))
+
+
+def accuracy_json(problem: Problem, release: LinearRelease) -> list[dict[str, Any]]:
+    """The `accuracy` of a plan: every instance with what is expected and what was asked for."""
+    return [
+        {"line": limit.line, "text": limit.text, "value": value, "bound": limit.bound}
+        for limit, value in zip(problem.system.limits, accuracy_values(problem, release), strict=True)
+    ]
+
+
+def within_limits(problem: Problem, budgets: tuple[float, ...]) -> Candidate | Infeasible:
+    """The least loss of Gaussian noise that meets every accuracy line, or the lines that conflict.
+
+    Raises: SolveError PS0611 when the system is too large for the reference path.
+    """
+    system = problem.system
+    views = problem.views(budgets)
+    slack = _least_excess(problem, views, system.limits)
+    if slack.bound > 1:
+        return _conflict(problem, budgets, slack.value)
+    _check_size(problem)
+    limits = tuple(Limit(limit.error_map.toarray(), limit.bound * (1 - MET)) for limit in system.limits)
+    program = GaussianProgram(system.target, problem.loss(system.error_map.toarray()), views, limits=limits)
+    solution = run_solver(problem, program)
+    if isinstance(solution, Unprotectable):
+        raise AssertionError("a curator can hide every difference")
+    rounding = "strategy" if chain(views, system.outputs_count)[1] else "outputs"
+    release = exact_gaussian(solution.strategy, solution.reconstruction, None, solution.blocks, rounding)
+    root = release.output_map(system.target)
+    variance = np.sum(root**2, axis=1)
+    return Candidate(
+        "correlated noise on the answers that meets the accuracy lines, at the curator",
+        "gaussian",
+        problem.loss_of_output_noise(root),
+        "the least loss of all Gaussian noise that meets the accuracy lines",
+        True,
+        solution.lower_bound * (1 - 1e-10),
+        "Gaussian noise of any covariance that meets the accuracy lines, unbiased",
+        Mechanism(
+            release,
+            tuple(
+                {"at": o.name, "covariance": "full", "variance": variance[o.start : o.stop].tolist()}
+                for o in system.outputs
+            ),
+            Dual(solution.dual, budgets, "full"),
+            solution.method,
+            solution.iterations,
+            solution.seconds,
+            solution.notes,
+        ),
+    )
+
+
+# --- feasibility ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Excess:
+    """By which factor all targets together must be loosened: reached by a mechanism, and a certified lower bound."""
+
+    value: float
+    bound: float
+
+
+def _least_excess(problem: Problem, views: tuple[View, ...], limits: Sequence[AccuracyLimit]) -> Excess:
+    """The least, over covariances, of the largest ratio of an expected error to its target."""
+    if not limits or not views:
+        return Excess(0.0, 0.0)
+    system = problem.system
+    if all(limit.error_map.shape[0] == 1 for limit in limits):
+        rows = np.vstack([limit.error_map.toarray() / sqrt(limit.bound) for limit in limits])
+        program = GaussianProgram(system.target, WorstLoss(rows), views)
+    elif len(limits) == 1:
+        rows = limits[0].error_map.toarray() / sqrt(limits[0].bound)
+        program = GaussianProgram(system.target, ExpectedLoss(rows), views)
+    else:
+        return _bisected_excess(problem, views, limits)
+    solution = run_solver(problem, program)
+    if isinstance(solution, Unprotectable):
+        return Excess(float("inf"), float("inf"))
+    return Excess(solution.value, solution.lower_bound)
+
+
+def _bisected_excess(problem: Problem, views: tuple[View, ...], limits: Sequence[AccuracyLimit]) -> Excess:
+    """The same for targets that are sums of squares: the first is minimised, the others scaled until they agree."""
+    _check_size(problem)
+    low, high = 0.0, 1.0
+    reached = float("inf")
+    while not isfinite(reached) or high - low > 1e-6 * high:
+        middle = high if not isfinite(reached) else (low + high) / 2
+        solution = _first_of(problem, views, limits, middle)
+        if solution is not None and solution.value <= middle * limits[0].bound:
+            reached = high = middle
+        else:
+            low = middle
+            high = max(high, 2 * middle)
+    return Excess(high, low)
+
+
+def _first_of(
+    problem: Problem, views: tuple[View, ...], limits: Sequence[AccuracyLimit], factor: float
+) -> GaussianSolution | None:
+    others = tuple(Limit(limit.error_map.toarray(), limit.bound * factor) for limit in limits[1:])
+    loss = ExpectedLoss(limits[0].error_map.toarray())
+    from privspec.compile.reference import ReferenceFailedError
+
+    try:
+        found = run_solver(problem, GaussianProgram(problem.system.target, loss, views, limits=others))
+    except (ReferenceFailedError, NotSpecialError):
+        return None
+    return None if isinstance(found, Unprotectable) else found
+
+
+def _check_size(problem: Problem) -> None:
+    if problem.system.outputs_count > REFERENCE_SIZE:
+        spans = {limit.span: Label(limit.span) for limit in problem.system.limits}
+        raise SolveError(
+            Diagnostic(
+                "PS0611",
+                f"accuracy lines that bind can be solved for at most {REFERENCE_SIZE} outputs, not "
+                f"{problem.system.outputs_count}",
+                tuple(spans.values()),
+                help="ask for the accuracy in the loss instead: max(E[ (O[j] - y[j])^2 ] for j in ...)",
+                source=problem.model.source,
+            )
+        )
+
+
+# --- conflicts ------------------------------------------------------------------------------------
+
+
+def _conflict(problem: Problem, budgets: tuple[float, ...], excess: float) -> Infeasible:
+    """The smallest set of lines that conflict (each is needed: without it the others hold), and ways out."""
+    system, model = problem.system, problem.model
+    lines = sorted({limit.line for limit in system.limits})
+    needed = list(range(len(model.requirements)))
+
+    def conflicting(requirements: Iterable[int], targets: Iterable[int]) -> bool:
+        kept_views = set(requirements)
+        kept_lines = set(targets)
+        views = tuple(
+            view
+            for view, source in zip(problem.views(budgets), system.views, strict=True)
+            if source.index in kept_views
+        )
+        limits = [limit for limit in system.limits if limit.line in kept_lines]
+        return _least_excess(problem, views, limits).bound > 1
+
+    for line in tuple(lines):
+        if len(lines) > 1 and conflicting(needed, [other for other in lines if other != line]):
+            lines.remove(line)
+    for index in tuple(needed):
+        if len(needed) > 1 and conflicting([other for other in needed if other != index], lines):
+            needed.remove(index)
+    kept = [limit for limit in system.limits if limit.line in lines]
+    views = tuple(
+        view for view, source in zip(problem.views(budgets), system.views, strict=True) if source.index in needed
+    )
+    least = _least_excess(problem, views, kept).value if len(kept) < len(system.limits) else excess
+    conflicts: list[ConflictLine] = [
+        conflict_line(model, next(limit.span for limit in kept if limit.line == line)) for line in lines
+    ]
+    requirements = [model.requirements[index] for index in needed]
+    conflicts += [conflict_line(model, requirement.span) for requirement in requirements]
+    return Infeasible(
+        f"the privacy asked for makes errors at least {least:.4g} times as large as the accuracy allows",
+        tuple(conflicts),
+        tuple(_relaxations(lines, kept, requirements, least)),
+    )
+
+
+def _relaxations(
+    lines: Sequence[int], limits: Sequence[AccuracyLimit], requirements: Sequence[Requirement], excess: float
+) -> Iterator[Relaxation]:
+    if len(lines) == 1:
+        bounds = {limit.bound for limit in limits}
+        values = ", ".join(f"{bound * excess:.6g}" for bound in sorted(bounds))
+        yield Relaxation(f"accept {values} in place of {', '.join(f'{b:.6g}' for b in sorted(bounds))}", lines[0])
+    if len(requirements) == 1:
+        weaker = loosened(requirements[0].measure, sqrt(excess) * (1 + 1e-6))
+        if weaker is not None:
+            yield Relaxation(f"accept {weaker.describe()}", requirements[0].line)
+
+
+def loosened(measure: Measure, factor: float) -> Measure | None:
+    """The same measure with the least figure that allows a Gaussian release `factor` times the mu."""
+    mu = measure.gaussian_mu_down()
+    if mu is None:
+        return None
+    wanted = mu * Fraction(factor)
+    for name in ("mu", "rho", "epsilon"):
+        now = measure.amounts.get(name)
+        if now is None:
+            continue
+        low, high = now, now * 2
+        while (reached := _with(measure, name, high)) is not None and (reached.gaussian_mu_down() or 0) < wanted:
+            low, high = high, high * 2
+        for _ in range(24):
+            middle = (low + high) / 2
+            found = _with(measure, name, middle)
+            if found is not None and (found.gaussian_mu_down() or 0) >= wanted:
+                high = middle
+            else:
+                low = middle
+        return _with(measure, name, Fraction(f"{float(high) * (1 + 5e-5):.4g}"))
+    return None
+
+
+def _with(measure: Measure, name: str, value: Fraction) -> Measure | None:
+    return replace(measure, **{name: value})  # type: ignore[type-var]
