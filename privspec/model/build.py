@@ -88,8 +88,8 @@ class _Builder:
             if files is None
             else {key: np.asarray(value, dtype=np.float64) for key, value in files.items()}
         )
-        self.environment = Environment(files=Reader(base, held))
         self.read_files: dict[str, Any] = {}
+        self.environment = Environment(files=Reader(base, held, self.read_files))
 
     def run(self, parameters: Mapping[str, object], constants: Mapping[str, object]) -> Model:
         """Every pass in order; each works on what those before it left."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privspec.core.spans import Span
 from privspec.model.reports import Failure, nearest
-from privspec.model.values import Array
+from privspec.model.values import Array, as_float, exact_array
 
 BYTES_LIMIT = 2**30
 EXACT_LIMIT = 2**17
@@ -22,10 +22,14 @@ EXACT_LIMIT = 2**17
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Reader:
-    """Reads files named in a spec, relative to `base`; `fixed` overrides the disk by key ("csv:queries.csv")."""
+    """Reads files named in a spec, relative to `base`.
+
+    `fixed` overrides the disk by key ("csv:queries.csv"); `seen` collects what was read, by the same keys.
+    """
 
     base: Path | None = None
     fixed: dict[str, Array] | None = None
+    seen: dict[str, Array] | None = None
 
     def read(self, kind: str, name: str, span: Span, *, exact: bool = False) -> NDArray[Any]:
         """The numbers of a file: (rows, columns), or (rows,) for a CSV of one column.
@@ -33,10 +37,17 @@ class Reader:
         Raises: Failure PS0240-PS0246 naming file, row and column.
         """
         key = f"{kind}:{name}"
+        array: NDArray[Any]
+        if self.seen is not None and key in self.seen and not exact:
+            return self.seen[key]
         if self.fixed is not None and key in self.fixed:
-            return self.fixed[key]
-        path = self._path(name, span)
-        return read_npy(path, name, span) if kind == "npy" else read_csv(path, name, span, exact=exact)
+            array = _as_written(self.fixed[key]) if exact else self.fixed[key]
+        else:
+            path = self._path(name, span)
+            array = read_npy(path, name, span) if kind == "npy" else read_csv(path, name, span, exact=exact)
+        if self.seen is not None:
+            self.seen[key] = as_float(array)
+        return array
 
     def _path(self, name: str, span: Span) -> Path:
         if not name or "\0" in name:
@@ -54,6 +65,13 @@ class Reader:
         if path.stat().st_size > BYTES_LIMIT:
             raise Failure("PS0244", span, f"the file {name} is larger than 1 GB")
         return path
+
+
+def _as_written(array: Array) -> NDArray[Any]:
+    """The shortest decimals that give these doubles, exactly: what a file of figures most likely said."""
+    if array.size > EXACT_LIMIT:
+        return array
+    return exact_array([Fraction(repr(float(entry))) for entry in array.ravel()], array.shape)
 
 
 def _cell(text: str) -> float | None:

@@ -201,7 +201,7 @@ class Resolver:
             return
         found = self.scope.get(node.id)
         if found is None:
-            self._undefined(node, bound)
+            self._undefined(node, bound, domain="domains" in why)
         elif only is not None and found.what not in only:
             self.report.error(
                 "PS0203",
@@ -210,9 +210,9 @@ class Resolver:
                 others=((found.span, "declared here"),),
             )
 
-    def _undefined(self, node: syntax.Name, bound: Mapping[str, Span]) -> None:
+    def _undefined(self, node: syntax.Name, bound: Mapping[str, Span], *, domain: bool) -> None:
         functions = library()
-        near = nearest(node.id, (*self.scope.names, *bound))
+        near = nearest(node.id, (*self.scope.names, *bound, *(("real",) if domain else ())))
         if near is None and node.id in functions:
             message = f"{node.id} is a function; it needs arguments"
             self.report.error(

@@ -1,0 +1,96 @@
+from fractions import Fraction as F
+
+import numpy as np
+import pytest
+from privspec.core.spans import Source
+from privspec.language.parser import parse_expression
+from privspec.model.evaluate import Environment, evaluate
+from privspec.model.reports import Failure
+
+VALUES = {
+    "a": F(1, 3),
+    "v": np.array([1.0, 2.0, 3.0]),
+    "A": np.arange(6.0).reshape(2, 3),
+    "S": ("north", "east"),
+}
+ENVIRONMENT = Environment(VALUES, {"voter": 3})
+
+
+def value(text):
+    return evaluate(parse_expression(Source("e", text)), ENVIRONMENT)
+
+
+EXACT = [
+    ("1/3 + 1/6", F(1, 2)),
+    ("2^10", F(1024)),
+    ("2^-1", F(1, 2)),
+    ("-2^2", F(-4)),
+    ("0^0", F(1)),
+    ("(-1)^1000000001", F(-1)),
+    ("a * 3", F(1)),
+    ("1e-6", F(1, 10**6)),
+    ("sum(i^2 for i in 1..4)", F(30)),
+    ("sum(i for voter in 1..2)".replace("i for", "voter for"), F(3)),
+    ("mean(voter for voter)", F(2)),
+    ("v[2]", F(2)),
+    ("A[2, 3]", F(5)),
+    ("|0 - 2|", F(2)),
+    ("||[3, 4]||", F(5)),
+    ("||[3, -4]||_1", F(7)),
+    ("||[3, -4]||_inf", F(4)),
+    ("v @ v", F(14)),
+    ("max(1, 2, 3)", F(3)),
+    ("min(v)", F(1)),
+    ("floor(7/2) + ceil(7/2)", F(7)),
+    ("mismatch(1, 2)", F(1)),
+    ('cost("b", a = 1, b = 2)', F(2)),
+    ("2 * 3²", F(18)),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), EXACT)
+def test_scalars_are_exact(text, expected):
+    found = value(text)
+    assert isinstance(found, F)
+    assert found == expected
+
+
+def test_arrays():
+    np.testing.assert_array_equal(value("A @ v"), [8, 26])
+    np.testing.assert_array_equal(value("A' @ [1, 1]"), [3, 5, 7])
+    np.testing.assert_array_equal(value("A * 2"), VALUES["A"] * 2)
+    np.testing.assert_array_equal(value("A[1]"), [0, 1, 2])
+    np.testing.assert_array_equal(value("prefix_sums(v)"), [1, 3, 6])
+    np.testing.assert_array_equal(value("[a, 2 * a]"), [F(1, 3), F(2, 3)])
+    assert value("{north, a, x}") == ("north", F(1, 3), "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("1/0", "PS0260"),
+        ("0^-1", "PS0260"),
+        ("(-1)^0.5", "PS0260"),
+        ("10^10^10", "PS0260"),
+        ("2^99999", "PS0260"),
+        ("log(0)", "PS0260"),
+        ("v / 0", "PS0260"),
+        ("v + A", "PS0207"),
+        ("A @ A", "PS0207"),
+        ("v[4]", "PS0209"),
+        ("v[0]", "PS0209"),
+        ("a[1]", "PS0209"),
+        ("x + 1", "PS0261"),
+        ("E[ a ]", "PS0262"),
+        ("S + 1", "PS0208"),
+        ("noname(1)", "PS0205"),
+        ("prefix_sums(a)", "PS0207"),
+        ("sum(i for i in 1..1000000000000)", "PS0225"),
+        ("random_dictator(v)", "PS0208"),
+        ('cost("c", a = 1)', "PS0260"),
+    ],
+)
+def test_what_has_no_value(text, code):
+    with pytest.raises(Failure) as caught:
+        value(text)
+    assert caught.value.code == code

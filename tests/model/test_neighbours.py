@@ -1,0 +1,169 @@
+"""Difference sets against brute force over pairs of neighbouring worlds."""
+
+import itertools
+from fractions import Fraction as F
+
+import model_specs as specs
+import numpy as np
+import pytest
+from privspec.model import neighbours as nb
+
+
+def block(domain, parties="", index=""):
+    text = f"""{parties}
+variables:
+  input x{index} in {domain}
+  output O in real
+privacy:
+  O is 1-metric-DP wrt x, distance euclidean
+"""
+    return specs.load(text).block("x")
+
+
+def reach(parts, direction):
+    """The support function of a union of difference sets: its largest inner product with a direction."""
+    found = []
+    for part in parts:
+        match part:
+            case nb.VectorDifferences():
+                found.append(max(abs(direction[i]) * float(a) for i, a in zip(part.indices, part.amounts)))
+            case nb.PairDifferences():
+                values = direction[part.coordinates]
+                found.append(float(part.scale) * (values.max() - values.min()))
+            case nb.BallDifferences():
+                found.append(max(np.linalg.norm(direction[b]) for b in part.blocks) * float(part.radius))
+            case nb.BoxDifferences():
+                width = np.array([float(r) for r in part.reach])
+                found.append(max((np.abs(direction[b]) * width[b]).sum() for b in part.blocks))
+    return max(found)
+
+
+DIRECTIONS = np.random.default_rng(1).normal(size=(20, 6))
+
+
+def worlds_box(low, high, n):
+    return [np.array(w, float) for w in itertools.product((low, high), repeat=n)]
+
+
+@pytest.mark.parametrize(
+    ("domain", "shape", "low", "high"), [("[-1, 2]^6", 6, -1, 2), ("(-3..1)^6", 6, -3, 1)]
+)
+@pytest.mark.parametrize("group", [1, 2, 3])
+def test_replacing_entries(domain, shape, low, high, group):
+    parts = nb.ReplacingEntry(group).differences([block(domain)], shape)
+    base = worlds_box(low, high, shape)
+    for direction in DIRECTIONS:
+        best = 0.0
+        for chosen in itertools.combinations(range(shape), group):
+            best = max(best, sum((high - low) * abs(direction[i]) for i in chosen))
+        assert reach(parts, direction) == pytest.approx(best)
+    assert len(base) == 2**shape
+
+
+def test_adding_or_removing_an_entry_compares_with_zero():
+    (part,) = nb.AddingOrRemovingEntry().differences([block("[-1, 2]^6")], 6)
+    assert isinstance(part, nb.VectorDifferences)
+    assert set(part.amounts) == {F(2)}
+
+
+def test_a_record_of_several_entries_is_a_box():
+    (part,) = nb.ReplacingRecord().differences([block("[0, 3]^(2, 3)")], 6)
+    assert isinstance(part, nb.BoxDifferences)
+    assert [list(b) for b in part.blocks] == [[0, 1, 2], [3, 4, 5]]
+    assert set(part.reach) == {F(3)}
+    assert part.exact
+
+
+def test_everything_of_a_box():
+    (part,) = nb.ReplacingEverything().differences([block("[0, 3]^6")], 6)
+    assert isinstance(part, nb.BoxDifferences)
+    assert [len(b) for b in part.blocks] == [6]
+
+
+def test_balls():
+    ball = block("l2_ball(1/2, 3)^2")
+    (part,) = nb.ReplacingRecord().differences([ball], 6)
+    assert isinstance(part, nb.BallDifferences)
+    assert (part.radius, len(part.blocks), part.exact) == (F(1), 2, True)
+    (part,) = nb.AddingOrRemovingRecord().differences([ball], 6)
+    assert part.radius == F(1, 2)
+    (part,) = nb.ReplacingEntry().differences([ball], 6)
+    assert isinstance(part, nb.VectorDifferences)
+    (part,) = nb.ReplacingRecord().differences([block("l1_ball(1, 3)^2")], 6)
+    assert isinstance(part, nb.VectorDifferences)
+    assert set(part.amounts) == {F(2)}
+
+
+def test_all_balls_of_one_person_are_covered():
+    both = block("l2_ball(1, 3)^2", "parties: voter in 1..1", "[voter]")
+    (part,) = nb.ReplacingVoter(party="voter").differences([both], 6)
+    assert isinstance(part, nb.BallDifferences)
+    assert not part.exact
+    rng = np.random.default_rng(2)
+    for _ in range(100):
+        moves = [v / np.linalg.norm(v) * 2 for v in rng.normal(size=(2, 3))]
+        assert np.linalg.norm(np.concatenate(moves)) <= float(part.radius) + 1e-12
+
+
+@pytest.mark.parametrize("group", [1, 2])
+def test_tables(group):
+    table = block("table(a in 0..2, b in {F, M})")
+    adding = nb.AddingOrRemovingRecord(group).differences([table], 6)
+    moving = nb.ReplacingRecord(group).differences([table], 6)
+    unit = np.eye(6)
+    for direction in DIRECTIONS:
+        steps = [s * unit[i] for i in range(6) for s in (1, -1)]
+        sums = [sum(some) @ direction for some in itertools.combinations_with_replacement(steps, group)]
+        assert reach(adding, direction) == pytest.approx(max(sums))
+        swaps = [unit[i] - unit[j] for i in range(6) for j in range(6)]
+        sums = [sum(some) @ direction for some in itertools.combinations_with_replacement(swaps, group)]
+        assert reach(moving, direction) == pytest.approx(max(sums))
+
+
+def test_groups_that_are_too_many_are_bounded():
+    wide = block("[0, 1]^200")
+    (part,) = nb.ReplacingEntry(4).differences([wide], 200)
+    assert isinstance(part, nb.VectorDifferences)
+    assert not part.exact
+    assert set(part.amounts) == {F(4)}
+
+
+def test_scale_multiplies():
+    (part,) = nb.ReplacingEntry().differences([block("[0, 1]^3")], 3, F(1, 3))
+    assert set(part.amounts) == {F(1, 3)}
+
+
+def test_no_bounds_no_differences():
+    with pytest.raises(nb.UnboundedError, match="no bounds"):
+        nb.ReplacingEntry().differences([block("real^3")], 3)
+    with pytest.raises(nb.UnboundedError, match="any number of records"):
+        nb.ReplacingEverything().differences([block("table(a in 0..2)")], 3)
+
+
+def test_several_inputs():
+    text = specs.MEASURES
+    model = specs.load(text)
+    both = [model.block("x"), model.block("V")]
+    (part,) = nb.ReplacingEverything().differences(both, model.size)
+    assert isinstance(part, nb.BoxDifferences)
+    assert [float(r) for r in part.reach] == [1.0] * 8 + [2.0] * 12
+    parts = nb.ReplacingRecord().differences(both, model.size)
+    assert len(parts) == 2
+    parts = model.requirements[10].neighbours.differences(both, model.size)
+    assert [type(p) for p in parts] == [nb.VectorDifferences, nb.BoxDifferences]
+    assert [len(b) for b in parts[1].blocks] == [4, 4, 4]
+
+
+@pytest.mark.parametrize(
+    ("relation", "words"),
+    [
+        (nb.ReplacingEntry(), "replacing one entry"),
+        (nb.ReplacingEntry(3), "replacing up to 3 entries"),
+        (nb.AddingOrRemovingRecord(), "adding or removing one record"),
+        (nb.ReplacingVoter(1, "voter"), "replacing one voter"),
+        (nb.AddingOrRemovingVoter(2, "city"), "adding or removing up to 2 cities"),
+        (nb.ReplacingEverything(), "replacing everything"),
+    ],
+)
+def test_words(relation, words):
+    assert relation.describe() == words
