@@ -46,14 +46,10 @@ SpecPath = Annotated[Path, typer.Argument(metavar="SPEC", help="A .priv file.", 
 PlanPath = Annotated[
     Path, typer.Argument(metavar="PLAN", help="A plan that `privspec solve` wrote.", show_default=False)
 ]
-Sets = Annotated[
-    list[str], typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter; may be repeated.")
-]
+Sets = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter; may be repeated.")]
 Constants = Annotated[
     list[str],
-    typer.Option(
-        "--constant", metavar="NAME=FILE", help="A public value without one in the spec (CSV or NPY)."
-    ),
+    typer.Option("--constant", metavar="NAME=FILE", help="A public value without one in the spec (CSV or NPY)."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, warnings or tables; errors only.")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output.")]
@@ -110,9 +106,7 @@ def _with_graph_file(arguments: list[str]) -> list[str]:
 def _usage(error: Any) -> Diagnostic:
     context = getattr(error, "ctx", None)
     name = context.command_path if context is not None else "privspec"
-    return Diagnostic(
-        "PS0700", error.format_message().rstrip("."), help=f"{name} --help shows how it is used"
-    )
+    return Diagnostic("PS0700", error.format_message().rstrip("."), help=f"{name} --help shows how it is used")
 
 
 def _colour() -> bool:
@@ -193,11 +187,7 @@ def _constant(name: str, path: Path) -> Any:
     if not path.is_file():
         raise UsageError(Diagnostic("PS0710", f"the file {path} for {name} does not exist"))
     try:
-        return (
-            read_npy(path, str(path), NOWHERE)
-            if path.suffix == ".npy"
-            else read_csv(path, str(path), NOWHERE)
-        )
+        return read_npy(path, str(path), NOWHERE) if path.suffix == ".npy" else read_csv(path, str(path), NOWHERE)
     except Failure as error:
         raise UsageError(Diagnostic(error.code, error.message, help=error.help)) from error
 
@@ -211,9 +201,7 @@ def _plan(path: Path) -> Plan:
 
     plan = Plan.read(path)
     if not plan.feasible:
-        raise UsageError(
-            Diagnostic("PS0714", f"{path} says that its spec is infeasible: there is no mechanism in it")
-        )
+        raise UsageError(Diagnostic("PS0714", f"{path} says that its spec is infeasible: there is no mechanism in it"))
     return plan
 
 
@@ -285,9 +273,7 @@ def solve(
     solver: Annotated[
         str, typer.Option(help="default: special solvers; cvxpy: the plain program.", metavar="default|cvxpy")
     ] = "default",
-    time_limit: Annotated[
-        float | None, typer.Option(help="Seconds until the solver gives up (exit 5).")
-    ] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds until the solver gives up (exit 5).")] = None,
     dump: Annotated[
         str | None,
         typer.Option(metavar="STAGE", help="Print a stage: tree, graph, system, candidates, plan."),
@@ -366,14 +352,10 @@ def explain(
 ) -> None:
     """Explain a plan: to the public, to an auditor, or to an engineer (.md, .html or .json by suffix of -o)."""
     if reader not in READERS:
-        raise UsageError(
-            Diagnostic("PS0721", f"there is no reader {reader}", help=f"use {', '.join(READERS)}")
-        )
+        raise UsageError(Diagnostic("PS0721", f"there is no reader {reader}", help=f"use {', '.join(READERS)}"))
     form = "md" if output is None else output.suffix.lstrip(".").lower()
     if form not in ("md", "html", "json"):
-        raise UsageError(
-            Diagnostic("PS0721", f"no explanation is written as .{form}", help="use .md, .html or .json")
-        )
+        raise UsageError(Diagnostic("PS0721", f"no explanation is written as .{form}", help="use .md, .html or .json"))
     text = _plan(plan).explain(reader, form)
     if output is None:
         print(text)
@@ -391,9 +373,7 @@ def verify(plan: PlanPath, as_json: AsJson = False, quiet: Quiet = False) -> int
 
     report = Plan.read(plan).verify()
     if as_json:
-        claims = [
-            {"name": c.name, "status": c.status, "text": c.text, "margin": c.margin} for c in report.claims
-        ]
+        claims = [{"name": c.name, "status": c.status, "text": c.text, "margin": c.margin} for c in report.claims]
         print(json.dumps({"verified": report.ok, "claims": claims}, indent=1, ensure_ascii=False))
     elif not quiet:
         print(str(report), end="")
@@ -423,12 +403,8 @@ def run(
         Path | None, typer.Option(metavar="DB", help="The data set's ledger (default: beside the plan).")
     ] = None,
     output: Output = None,
-    strict: Annotated[
-        bool, typer.Option(help="Refuse data that do not fit instead of clipping them.")
-    ] = False,
-    seed: Annotated[
-        int | None, typer.Option(help="Simulate with this seed: NOT private, nothing is debited.")
-    ] = None,
+    strict: Annotated[bool, typer.Option(help="Refuse data that do not fit instead of clipping them.")] = False,
+    seed: Annotated[int | None, typer.Option(help="Simulate with this seed: NOT private, nothing is debited.")] = None,
     quiet: Quiet = False,
 ) -> None:
     """Execute exactly that plan on data; the budget ledger is debited first."""
@@ -461,14 +437,10 @@ def _unverified(plan: Path) -> PrivspecError:
     )
 
 
-@app.command(
-    epilog="Example: privspec sweep specs/prefix_sums.priv --over epsilon=0.1:10:log:20 -o frontier.csv"
-)
+@app.command(epilog="Example: privspec sweep specs/prefix_sums.priv --over epsilon=0.1:10:log:20 -o frontier.csv")
 def sweep(
     spec: SpecPath,
-    over: Annotated[
-        str, typer.Option(metavar="NAME=LO:HI:log|lin:COUNT", help="The parameter and its values.")
-    ],
+    over: Annotated[str, typer.Option(metavar="NAME=LO:HI:log|lin:COUNT", help="The parameter and its values.")],
     sets: Sets = [],  # noqa: B006
     constants: Constants = [],  # noqa: B006
     output: Output = None,

@@ -43,9 +43,7 @@ def check(request: Request) -> Model:
     """
     from privspec.model.build import load_model
 
-    return load_model(
-        request.source, parameters=request.parameters, constants=request.constants, base=request.base
-    )
+    return load_model(request.source, parameters=request.parameters, constants=request.constants, base=request.base)
 
 
 def solve(request: Request, settings: Settings | None = None, watch: Watcher | None = None) -> Plan:
@@ -74,9 +72,7 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
         choice = choose(problem)
     except SolverError as error:
         raise SolveError(
-            Diagnostic(
-                "PS0610", f"no answer within the limits: {error}", help="allow more time with --time-limit"
-            )
+            Diagnostic("PS0610", f"no answer within the limits: {error}", help="allow more time with --time-limit")
         ) from error
     tell("candidates", choice)
     if isinstance(choice, Infeasible):
@@ -87,7 +83,7 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     return plan
 
 
-def _nobody(stage: str, result: object) -> None:  # noqa: ARG001 - a watcher that does not watch
+def _nobody(stage: str, result: object) -> None:
     pass
 
 

@@ -257,6 +257,4 @@ def stored_constants(stored: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
 
 
 def _not_a_plan(path: Path, why: str) -> UsageError:
-    return UsageError(
-        Diagnostic("PS0711", f"{path} is not a plan: {why}", help="`privspec solve SPEC` writes plans")
-    )
+    return UsageError(Diagnostic("PS0711", f"{path} is not a plan: {why}", help="`privspec solve SPEC` writes plans"))

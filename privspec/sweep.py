@@ -15,8 +15,10 @@ from privspec.compile.choose import choose
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.lower import lower
 from privspec.compile.problem import Problem, Settings
+from privspec.compile.raising import raise_plan
 from privspec.core.diagnostics import Diagnostic, UsageError
-from privspec.pipeline import Request, check
+from privspec.pipeline import Request, check, confirm
+from privspec.plan import Plan
 
 MOST_VALUES = 10_000
 
@@ -91,19 +93,26 @@ def sweep_spec(
     shared = replace(base, alternatives=False)
     rows = []
     for done, value in enumerate(values, start=1):
-        rows.append(_row(replace(request, parameters={**request.parameters, name: value}), value, shared))
+        at = replace(request, parameters={**request.parameters, name: value})
+        # the ends are checked like any plan; between them loss and bound come from the same solve or their own bound
+        rows.append(_row(at, value, shared, checked=done in (1, len(values))))
         if progress is not None:
             progress(done, len(values))
     return tuple(rows)
 
 
-def _row(request: Request, value: str, settings: Settings) -> Row:
+def _row(request: Request, value: str, settings: Settings, *, checked: bool) -> Row:
     model = check(request)
     system = lower(model)
-    choice = system if isinstance(system, Infeasible) else choose(Problem(model, system, settings))
+    if isinstance(system, Infeasible):
+        return Row(value, None, None, None, system.reason)
+    problem = Problem(model, system, settings)
+    choice = choose(problem)
     if isinstance(choice, Infeasible):
         return Row(value, None, None, None, choice.reason)
     chosen = choice.chosen
+    if checked:
+        confirm(Plan(raise_plan(problem, chosen, choice.others)))
     bound = chosen.lower_bound
     gap = None if bound is None else max((chosen.loss - bound) / chosen.loss, 0.0)
     return Row(value, chosen.loss, bound, gap, chosen.name)

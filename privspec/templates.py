@@ -63,9 +63,7 @@ def copy_template(name: str, target: Path) -> tuple[Path, ...]:
     written = (path, *(path.with_name(entry.name) for entry in extra))
     for place in written:
         if place.exists():
-            raise UsageError(
-                Diagnostic("PS0731", f"{place} is there already", help="choose another name with -o")
-            )
+            raise UsageError(Diagnostic("PS0731", f"{place} is there already", help="choose another name with -o"))
     write_atomically(path, text.encode("utf-8"))
     for entry, place in zip(extra, written[1:], strict=True):
         write_atomically(place, entry.read_bytes())

@@ -39,11 +39,7 @@ def unbiased(subject: Subject) -> Iterator[Claim]:
     map_, deviation = subject.target, subject.deviation
     scale = np.where(deviation > 0, deviation, 1e-300)
     offsets = _check_linear(subject)
-    said = (
-        offsets
-        if subject.executed.of_inputs
-        else np.concatenate([o.offset for o in subject.executed.outputs])
-    )
+    said = np.concatenate([o.offset for o in subject.executed.outputs])
     middle, half = _box(subject)
     error = subject.released - map_
     off = float(np.max((np.abs(error @ middle + said - offsets) + np.abs(error) @ half) / scale))
@@ -55,9 +51,7 @@ def unbiased(subject: Subject) -> Iterator[Claim]:
     text = f"every error of the loss averages to zero, within {drift:.1e} standard deviations"
     yield claim("unbiased", Finding(drift <= BIAS, text))
     moved = float(np.max(_rounding(subject) / scale))
-    yield claim(
-        "grids", Finding(moved <= GRID, f"rounding to grids moves an output by at most {moved:.1e} of its ±")
-    )
+    yield claim("grids", Finding(moved <= GRID, f"rounding to grids moves an output by at most {moved:.1e} of its ±"))
 
 
 def _check_linear(subject: Subject) -> Array:
@@ -169,9 +163,7 @@ def _correlated(subject: Subject, sites: list[At]) -> Iterator[Claim]:
         if site.get("variance") is not None:
             variances = site["variance"].doubles(output.stop - output.start)
             actual = subject.deviation[output.start : output.stop] ** 2
-            off = max(
-                off, float(np.max(np.abs(variances - actual) / np.maximum(actual, 1e-300), initial=0.0))
-            )
+            off = max(off, float(np.max(np.abs(variances - actual) / np.maximum(actual, 1e-300), initial=0.0)))
     text = f"noise enters at the outputs, correlated; variances fit, within {off:.1e}"
     yield claim("sites", Finding(good and off <= SAME, text))
 
@@ -192,9 +184,7 @@ def _independent(subject: Subject, sites: list[At]) -> Iterator[Claim]:
     else:
         actual = subject.deviation**2
         off = float(np.max(np.abs(np.einsum("mk,mk->m", factor, factor) - actual) / actual))
-    yield claim(
-        "sites", Finding(off <= SAME, f"the variances at the sites give the executed noise, within {off:.1e}")
-    )
+    yield claim("sites", Finding(off <= SAME, f"the variances at the sites give the executed noise, within {off:.1e}"))
 
 
 def _laplace_sites(subject: Subject, sites: list[At]) -> Iterator[Claim]:
@@ -208,15 +198,16 @@ def _laplace_sites(subject: Subject, sites: list[At]) -> Iterator[Claim]:
     if subject.model.noise_at is not None and not all(_allowed(subject, name) for name in named):
         yield Claim("sites", "failed", "the spec does not allow noise there")
     yield claim("sites", Finding(good, "the scales are those that are executed"))
-    if all(name in subject.model.nodes for name in named):
+    if not all(name in subject.model.nodes for name in named):
+        derived = len(named) == 1 and "strategy" in named[0]
+        yield claim("sites", Finding(derived, "noise on combinations of the inputs chosen for the answers"))
+    else:
         measured = np.vstack([_value_map(subject, name) for name in named])
         moved = subject.executed.strategy.to_float()
         fits = measured.shape == moved.shape and np.allclose(
             measured, moved, rtol=1e-9, atol=1e-9 * np.abs(moved).max()
         )
-        yield claim(
-            "sites", Finding(bool(fits), "the noisy answers are the values of " + " and ".join(named))
-        )
+        yield claim("sites", Finding(bool(fits), "the noisy answers are the values of " + " and ".join(named)))
 
 
 def _value_map(subject: Subject, name: str) -> Array:

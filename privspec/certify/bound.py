@@ -1,20 +1,21 @@
 """The lower bound on the loss, re-derived from the weighted differences that a plan lists (MATH.md, section 2).
 
-For weights p_i >= 0, admissible differences with images v_i (in units of the largest mu that the requirement allows) and any
-vectors z_i, v' S^-1 v >= 2 z'v - z'Sz gives, for every noise covariance S that meets the requirements,
+For weights p_i >= 0, admissible differences with images v_i (in units of the largest mu that the
+requirement allows) and any vectors z_i, v' S^-1 v >= 2 z'v - z'Sz gives, for every noise covariance S that
+meets the requirements,
 
     loss(S) >= (sum p z'v)^2 / (kappa sum p)
 
-where kappa is the largest ratio of sum p (z'e)^2 to the loss of e over the unit noises e that the mechanism may use. The z here
-are chosen from the plan's own covariance or by a singular value decomposition; whatever they are, the bound holds, and it is evaluated
-with every rounding counted against it.
+where kappa is the largest ratio of sum p (z'e)^2 to the loss of e over the unit noises e that the mechanism
+may use. The z here are chosen from the plan's own covariance or by a singular value decomposition; whatever
+they are, the bound holds, and it is evaluated with every rounding counted against it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import fsum
+from math import fsum, isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,8 @@ TINY = 1e-9
 class Images:
     """What the differences of one requirement do: columns of `moves` (n, N), divided by mu, with root weights (N,).
 
-    `terms` (R,) bool: the error terms that depend only on outputs the requirement covers; `seen`: those outputs.
+    `terms` (R,) bool: the error terms that depend only on outputs the requirement covers; `seen`: those
+    outputs.
     """
 
     moves: Array
@@ -52,6 +54,12 @@ def _total(views: Sequence[Images]) -> float:
 
 
 def _quotient(alpha: float, kappa: float, total: float) -> float:
+    """The bound, rounded down.
+
+    Raises: ValueError if anything overflowed on the way.
+    """
+    if not all(isfinite(part) and part < 1e150 for part in (alpha, kappa, total)):
+        raise ValueError("the dual point is out of range")
     if not (alpha > 0 and kappa > 0 and total > 0):
         return 0.0
     return alpha * alpha / (kappa * total) * (1 - 16 * UNIT_ROUNDOFF)
@@ -67,8 +75,9 @@ def _inner(left: Array, right: Array, error: Array) -> float:
 def full_bound(errors: Array, noise: Array, views: Sequence[Images]) -> float:
     """No unbiased mechanism with additive noise of any covariance that meets the requirements has a smaller loss.
 
-    Args: errors (R, n), how the error terms move with the base vector through the aims; noise (R, k), how they move
-    with the noise of the plan (only guides the choice of z). The loss is the sum of squares of the terms.
+    Args: errors (R, n), how the error terms move with the base vector through the aims; noise (R, k), how
+    they move with the noise of the plan (only guides the choice of z). The loss is the sum of squares of
+    the terms.
     """
     images = [errors @ (view.moves * view.roots) for view in views]
     sizes = [np.abs(errors) @ np.abs(view.moves * view.roots) for view in views]
@@ -90,7 +99,7 @@ def full_bound(errors: Array, noise: Array, views: Sequence[Images]) -> float:
 
 
 def _polar_bound(image: Array, error: Array, total: float) -> float:
-    """The nuclear norm of the image, squared, over the sum: z is the polar factor, as two nearly orthonormal factors."""
+    """The squared nuclear norm of the image over the sum: z is the polar factor, in two nearly orthonormal parts."""
     core = np.linalg.qr(image, mode="r") if image.shape[0] > image.shape[1] else image
     _, values, right = np.linalg.svd(core, full_matrices=False)
     keep = values > TINY * values[0]
@@ -125,20 +134,17 @@ def _solve(factor: Array, right: Array) -> Array:
             solved = np.full_like(right, np.nan)
         if np.all(np.isfinite(solved)):
             return solved
-    u, values, _ = np.linalg.svd(factor, full_matrices=False)
+    left, values, _ = np.linalg.svd(factor, full_matrices=False)
     keep = values > TINY * values[0]
-    u, values = u[:, keep], values[keep]
-    result: Array = u @ ((u.T @ right) / (values * values)[:, None])
-    return result
+    basis, squares = left[:, keep], values[keep] ** 2
+    return np.asarray(basis @ ((basis.T @ right) / squares[:, None]), dtype=np.float64)
 
 
-def sites_bound(
-    target: Array, reconstruction: Array, maps: Array, costs: Array, views: Sequence[Images]
-) -> float:
+def sites_bound(target: Array, reconstruction: Array, maps: Array, costs: Array, views: Sequence[Images]) -> float:
     """No independent noise at the given sites that meets the requirements has a smaller loss.
 
-    Args: target (m, n); reconstruction (m, k) of the plan in noise units (only guides the choice of z); maps (m, K), columns
-    of all site coordinates; costs (K,), the loss of unit noise at each, rounded down.
+    Args: target (m, n); reconstruction (m, k) of the plan in noise units (only guides the choice of z);
+    maps (m, K), columns of all site coordinates; costs (K,), the loss of unit noise at each, rounded down.
     """
     used = np.any(maps != 0.0, axis=0)
     maps, costs = maps[:, used], costs[used]
@@ -153,9 +159,7 @@ def sites_bound(
         alpha += _inner(z, image, size)
         seen = maps[view.seen]
         error = 2 * (len(seen) + 4) * UNIT_ROUNDOFF * (np.abs(z).T @ np.abs(seen))
-        loads += (((np.abs(z.T @ seen) + error) ** 2).sum(axis=0)) * (
-            1 + 4 * (len(moves.T) + 4) * UNIT_ROUNDOFF
-        )
+        loads += (((np.abs(z.T @ seen) + error) ** 2).sum(axis=0)) * (1 + 4 * (len(moves.T) + 4) * UNIT_ROUNDOFF)
     if np.any((costs <= 0) & (loads > 0)):
         return 0.0
     ratios = loads[costs > 0] / costs[costs > 0]

@@ -1,7 +1,7 @@
 """`verify`: every claim of a plan re-derived from the spec inside it, with code of its own.
 
-Nothing here knows the compiler or the solvers, and nothing that a plan lists is believed: each figure is compared with one
-computed from the text of the spec and from the exact numbers that `run` executes.
+Nothing here knows the compiler or the solvers, and nothing that a plan lists is believed: each figure is
+compared with one computed from the text of the spec and from the exact numbers that `run` executes.
 """
 
 from __future__ import annotations
@@ -65,11 +65,16 @@ CHECKS: tuple[tuple[str, Callable[[Subject], Iterator[Claim]]], ...] = (
 def verify(plan: Mapping[str, Any], base: Path | None = None, progress: Progress | None = None) -> Report:
     """Re-derive every claim of a plan.
 
-    Args: plan, as read from JSON; base, the folder of the spec, for specs that are not inside the plan; progress, told
-    the name of each claim before it is checked.
-    Returns: a report, `ok` only if nothing failed and all of privacy was re-derived. Never raises for a bad plan.
+    Args: plan, as read from JSON; base, the folder of the spec, for specs that are not inside the plan;
+    progress, told the name of each claim before it is checked.
+    Returns: a report, `ok` only if nothing failed and all of privacy was re-derived. Never raises for a bad
+    plan.
     """
-    tell = progress or (lambda name: None)
+    with np.errstate(over="raise", divide="raise", invalid="raise"):
+        return _verify(plan, base, progress or _quiet)
+
+
+def _verify(plan: Mapping[str, Any], base: Path | None, tell: Progress) -> Report:
     tell("integrity")
     try:
         subject = read_subject(plan, base)
@@ -111,6 +116,10 @@ def read_subject(plan: Mapping[str, Any], base: Path | None = None) -> Subject:
         tuple(read_guarantee(item) for item in at["guarantees"].items()),
         None if proof is None or not proof["dual"].items() else read_proof(proof),
     )
+
+
+def _quiet(_name: str) -> None:
+    """Progress that nobody watches."""
 
 
 def _sentence(error: BaseException) -> str:

@@ -1,9 +1,9 @@
 """Arithmetic for claims: exact integers at the speed of floats, and floats with proved error bounds.
 
-Products of integer matrices are exact: the integers are cut into limbs so small that a product of limb matrices stays below
-2^53, where double arithmetic makes no error in any order of summation. What cannot be exact is enclosed: `largest_eigenvalue_up` by a
-floating-point Cholesky factorisation with the a-priori bound of Rump (2006, "Verification of positive definiteness"),
-`privacy_curve` in ball arithmetic.
+Products of integer matrices are exact: the integers are cut into limbs so small that a product of limb
+matrices stays below 2^53, where double arithmetic makes no error in any order of summation. What cannot be
+exact is enclosed: `largest_eigenvalue_up` by a floating-point Cholesky factorisation with the a-priori
+bound of Rump (2006, "Verification of positive definiteness"), `privacy_curve` in ball arithmetic.
 """
 
 from __future__ import annotations
@@ -56,9 +56,7 @@ class ExactMatrix:
     def list(self) -> list[int]:
         """All entries, row-major."""
         flat = [level.ravel().tolist() for level in self.levels]
-        return [
-            sum(int(v) << (self.width * s) for s, v in enumerate(entry)) for entry in zip(*flat, strict=True)
-        ]
+        return [sum(int(v) << (self.width * s) for s, v in enumerate(entry)) for entry in zip(*flat, strict=True)]
 
     def largest(self) -> int:
         """The largest entry: digits are compared from the top, as in a dictionary."""
@@ -135,10 +133,11 @@ def to_integers(values: Array, bits: int = BITS) -> tuple[Integers, int]:
 
 
 def is_nonnegative(matrix: Array, radius: float = 0.0) -> bool:
-    """Whether every symmetric matrix within `radius` (spectral norm) of the given one is positive semidefinite; never wrongly.
+    """Whether every symmetric matrix within `radius` (spectral norm) of this one is positive semidefinite.
 
-    Source: Rump 2006, corollary 2.4: if the Cholesky factorisation of A - c I runs to its end in floats with c above
-    gamma_(n+1) tr A / (1 - gamma_(n+1)), then A is positive definite. The constant here is twice that.
+    Source: Rump 2006, corollary 2.4: if the Cholesky factorisation of A - c I runs to its end in floats
+    with c above gamma_(n+1) tr A / (1 - gamma_(n+1)), then A is positive definite. The constant here is
+    twice that.
     """
     n = matrix.shape[0]
     trace = float(np.trace(np.abs(matrix)))
@@ -185,8 +184,8 @@ def float_up(value: Fraction) -> float:
 def privacy_curve(epsilon: Fraction, mu: Fraction, precision: int = 128) -> Any:
     """A ball (flint.arb) around delta(epsilon) of a Gaussian release of sensitivity mu > 0.
 
-    Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu), Balle & Wang 2018, theorem 8; the precision grows until the
-    difference keeps 40 bits.
+    Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu), Balle & Wang 2018, theorem 8; the precision grows until
+    the difference keeps 40 bits.
     """
     from flint import arb, ctx, fmpq
 
@@ -231,7 +230,7 @@ def largest_mu_up(epsilon: Fraction, delta: Fraction) -> float:
 
 
 def hammersley_mu_up(log_ratio: Fraction) -> float:
-    """The mu with mu^2 = 4 sinh(log_ratio / 2)^2, rounded up: what an unbiased estimate can be told apart by (MATH.md 3)."""
+    """The mu with mu^2 = 4 sinh(log_ratio / 2)^2, rounded up (MATH.md, section 3)."""
     from flint import arb, ctx, fmpq
 
     with ctx.workprec(128):

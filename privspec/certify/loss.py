@@ -14,7 +14,7 @@ from privspec.language import syntax
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Squares:
-    """An array of `shape` whose entry i is the sum of the squares of rows[r] (each a motion, (k,)) with entry[r] = i."""
+    """An array of `shape`: entry i is the sum of the squares of the rows r (each a motion, (k,)) with entry[r] = i."""
 
     shape: tuple[int, ...]
     rows: Array
@@ -56,8 +56,8 @@ class Errors:
 def read_loss(expr: syntax.Expr, scene: Scene) -> Errors:
     """The error terms of a loss.
 
-    Noise is additive and unbiased, so an average or a worst case over the inputs is the same for every input; that the terms
-    vanish without noise is another claim.
+    Noise is additive and unbiased, so an average or a worst case over the inputs is the same for every
+    input; that the terms vanish without noise is another claim.
     Raises: NotUnderstood.
     """
     match expr:

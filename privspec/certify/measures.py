@@ -119,7 +119,7 @@ def _(measure: RDP) -> float | None:
 
 @singledispatch
 def unbiased_mu_up(measure: Measure) -> float | None:  # noqa: ARG001
-    """The same for every unbiased mechanism of the pure epsilon of a measure, whatever its law; None where there is none.
+    """The same for every unbiased mechanism of a measure's pure epsilon, of any law; None where there is none.
 
     Source: Hammersley, Chapman and Robbins, with chi^2 <= e^eps + e^-eps - 2 (MATH.md, section 3).
     """

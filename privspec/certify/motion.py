@@ -1,8 +1,8 @@
 """How the values of a spec move: a second, independent reading of its definitions and of its loss.
 
-A `Motion` is what happens to a value when k things are moved, one column each: the inputs (which gives the target map), the
-outputs (which gives the error terms) or the noise at a site. Only linear dependence is read; anything else raises
-`NotUnderstood`, and the claim that needed it stays unchecked.
+A `Motion` is what happens to a value when k things are moved, one column each: the inputs (which gives the
+target map), the outputs (which gives the error terms) or the noise at a site. Only linear dependence is
+read; anything else raises `NotUnderstood`, and the claim that needed it stays unchecked.
 """
 
 from __future__ import annotations
@@ -102,13 +102,11 @@ class Scene:
     @property
     def width(self) -> int:
         """How many things are moved at once."""
-        return next(iter(self.motions.values())).shape[-1]
+        return int(next(iter(self.motions.values())).shape[-1])
 
     def motion_is_public(self, expr: syntax.Expr) -> bool:
         """Whether an expression is a public value."""
-        return not any(
-            name in self.model.nodes and name not in self.model.values for name in names_used(expr)
-        )
+        return not any(name in self.model.nodes and name not in self.model.values for name in names_used(expr))
 
     def number(self, expr: syntax.Expr) -> Array:
         """A public value.
@@ -330,7 +328,5 @@ class System:
             size = prod(extents(found.type))
             if size != prod(self.node_shape(name)):
                 raise NotUnderstood(f"{name} and what it estimates differ in shape")
-            parts.append(
-                np.zeros((size, scene.width)) if found.data is None else found.data.reshape(size, -1)
-            )
+            parts.append(np.zeros((size, scene.width)) if found.data is None else found.data.reshape(size, -1))
         return np.vstack(parts)

@@ -1,7 +1,8 @@
 """Sets of differences between two neighbouring data sets, derived here from the words of a requirement.
 
-Each set answers three questions: is a difference in it (or in its convex hull, which every guarantee of additive noise covers as
-well), how far can it move a Gaussian release, how far a Laplace one. Answers are exact or rounded up.
+Each set answers three questions: is a difference in it (or in its convex hull, which every guarantee of
+additive noise covers as well), how far can it move a Gaussian release, how far a Laplace one. Answers are
+exact or rounded up.
 """
 
 from __future__ import annotations
@@ -123,11 +124,9 @@ class LaplaceCost:
         return sum((total / scale for scale, total in by_scale.items()), Fraction(0))
 
     def worst(self, shifts: Integers) -> Fraction:
-        """The largest cost over the columns of integer shifts (k, N), exactly for the columns that can be the largest."""
+        """The largest cost over the columns of integer shifts (k, N): exact for those that can be the largest."""
         weights = np.array([float(self.unit / b) for b in self.scales])
-        steps = np.array(
-            [float(self.grid / b) if r else 0.0 for b, r in zip(self.scales, self.rounded, strict=True)]
-        )
+        steps = np.array([float(self.grid / b) if r else 0.0 for b, r in zip(self.scales, self.rounded, strict=True)])
         costs = weights @ shifts + steps @ (shifts != 0)
         error = 8 * (len(weights) + 4) * UNIT_ROUNDOFF
         largest = float(np.max(costs, initial=0.0))
@@ -163,7 +162,7 @@ class Neighbourhood(ABC):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Entries(Neighbourhood):
-    """Up to `group` coordinates change, coordinate i by at most ranges[i]; a guarantee is asked for `cover` times that."""
+    """Up to `group` coordinates change, i by at most ranges[i]; guarantees are asked for `cover` times that."""
 
     ranges: Mapping[int, Fraction]
     group: int = 1
@@ -184,11 +183,7 @@ class Entries(Neighbourhood):
         """The largest squared column; several at once by the triangle inequality."""
         diagonal = form.diagonal()
         squares = sorted((r * r * diagonal[i] for i, r in self.ranges.items()), reverse=True)[: self.group]
-        total = (
-            sum((sqrt_up(s) for s in squares), Fraction(0)) ** 2
-            if self.group > 1
-            else max(squares, default=0)
-        )
+        total = sum((sqrt_up(s) for s in squares), Fraction(0)) ** 2 if self.group > 1 else max(squares, default=0)
         return Fraction(total) * self.cover**2
 
     def cost(self, laplace: LaplaceCost) -> Fraction:
@@ -253,9 +248,7 @@ class Boxes(Neighbourhood):
 
     def admits(self, difference: Difference) -> bool:
         """Inside one box."""
-        if not self.whole or any(
-            i not in self.reaches or abs(a) > self.reaches[i] for i, a in difference.items()
-        ):
+        if not self.whole or any(i not in self.reaches or abs(a) > self.reaches[i] for i, a in difference.items()):
             return False
         return any(set(difference) <= set(unit.tolist()) for unit in self.units)
 
@@ -285,9 +278,7 @@ class Boxes(Neighbourhood):
             scaled = laplace.integers[:, unit] * self._sizes(unit)
             shifts = np.abs(scaled @ _signs(len(unit)).T) if len(unit) <= VERTEX_LIMIT else np.abs(scaled)
             total = weights @ (shifts if len(unit) <= VERTEX_LIMIT else shifts.sum(axis=1, keepdims=True))
-            slack = (
-                8 * (len(weights) + len(unit)) * UNIT_ROUNDOFF * float(weights @ np.abs(scaled).sum(axis=1))
-            )
+            slack = 8 * (len(weights) + len(unit)) * UNIT_ROUNDOFF * float(weights @ np.abs(scaled).sum(axis=1))
             worst = max(worst, float(np.max(total, initial=0.0)) + slack + steps)
         return Fraction(worst) * (1 + Fraction(1, 2**45)) * self.cover
 
@@ -309,8 +300,8 @@ def _vertex_bound(scaled: Array) -> float:
 def _sign_bound(scaled: Array) -> float:
     """An upper bound of s'Qs over signs s: sum d for diag(d) - Q >= 0, or the sum of absolute entries.
 
-    d is found by coordinate ascent on the dual (unit vectors v_i with d_i v_i = sum_j Q_ij v_j at the optimum), then
-    lifted until the matrix inequality is proved.
+    d is found by coordinate ascent on the dual (unit vectors v_i with d_i v_i = sum_j Q_ij v_j at the
+    optimum), then lifted until the matrix inequality is proved.
     """
     n = scaled.shape[0]
     plain = float(np.abs(scaled).sum()) * (1 + 4 * n * UNIT_ROUNDOFF)
@@ -327,12 +318,12 @@ def _sign_bound(scaled: Array) -> float:
     product_ = scaled @ vectors - diagonal[:, None] * vectors
     d = diagonal + np.linalg.norm(product_, axis=1)
     lift = largest_eigenvalue_up(scaled - np.diag(d), 2 * UNIT_ROUNDOFF * float(np.linalg.norm(np.diag(d))))
-    return min(plain, float((d + max(lift, 0.0)).sum()) * (1 + 4 * n * UNIT_ROUNDOFF))
+    return float(min(plain, float((d + max(lift, 0.0)).sum()) * (1 + 4 * n * UNIT_ROUNDOFF)))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Balls(Neighbourhood):
-    """Runs of `dimension` coordinates change by a vector of l2 norm at most `radius`, all runs of up to `group` units."""
+    """Runs of `dimension` coordinates change by vectors of l2 norm at most `radius`, in up to `group` units."""
 
     units: tuple[Integers, ...]
     dimension: int
@@ -347,9 +338,7 @@ class Balls(Neighbourhood):
     def admits(self, difference: Difference) -> bool:
         """Few enough units, every run inside its ball."""
         owner = {
-            int(i): (u, place // self.dimension)
-            for u, unit in enumerate(self.units)
-            for place, i in enumerate(unit)
+            int(i): (u, place // self.dimension) for u, unit in enumerate(self.units) for place, i in enumerate(unit)
         }
         if any(i not in owner for i in difference):
             return False
@@ -371,9 +360,7 @@ class Balls(Neighbourhood):
     def cost(self, laplace: LaplaceCost) -> Fraction:
         """Every row by itself: a bound."""
         worst = Fraction(0)
-        steps = sum(
-            (laplace.grid / b for b, r in zip(laplace.scales, laplace.rounded, strict=True) if r), Fraction(0)
-        )
+        steps = sum((laplace.grid / b for b, r in zip(laplace.scales, laplace.rounded, strict=True) if r), Fraction(0))
         for unit in self.units:
             balls = -(-len(unit) // self.dimension)
             squares = exact_squares(np.ascontiguousarray(laplace.integers[:, unit].T)).list()

@@ -1,7 +1,7 @@
 """Coverage and privacy: the guarantees are those of the spec, and the exact strategy and noise keep them.
 
-Outputs are functions of `z = B u + noise`, so a guarantee holds if the noise hides `B d` for every difference d of neighbours:
-nothing about the reconstruction matters beyond which rows of z it uses.
+Outputs are functions of `z = B u + noise`, so a guarantee holds if the noise hides `B d` for every
+difference d of neighbours: nothing about the reconstruction matters beyond which rows of z it uses.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -19,9 +18,10 @@ from privspec.certify.measures import Finding, gaussian_proves, pure_proves
 from privspec.certify.neighbourhoods import LaplaceCost, Neighbourhood, Quadratic, StrategyForm
 from privspec.certify.projection import projected_form
 from privspec.certify.reading import Gaussian, Guarantee, KNorm, Laplace, Malformed
-from privspec.certify.relations import neighbourhoods
+from privspec.certify.relations import base_domain, neighbourhoods
 from privspec.certify.report import Claim
 from privspec.certify.subject import Subject
+from privspec.model.domains import Ball, L1Ball
 from privspec.model.measures import Measure
 from privspec.model.requirements import Requirement
 from privspec.model.trust import Curator, Nobody
@@ -34,16 +34,12 @@ def with_figures(measure: Measure, figures: dict[str, Fraction | None]) -> Measu
     if not is_dataclass(measure):
         return measure
     known = {field.name for field in fields(measure)}
-    return replace(
-        measure, **{key: value for key, value in figures.items() if key in known and value is not None}
-    )
+    return replace(measure, **{key: value for key, value in figures.items() if key in known and value is not None})
 
 
 def claim(name: str, finding: Finding) -> Claim:
     """A finding as a claim."""
-    return Claim(
-        name, "ok" if finding.holds else "failed", finding.text, finding.margin if finding.holds else None
-    )
+    return Claim(name, "ok" if finding.holds else "failed", finding.text, finding.margin if finding.holds else None)
 
 
 # --- coverage ----------------------------------------------------------------------------------------
@@ -56,9 +52,7 @@ def coverage(subject: Subject) -> Iterator[Claim]:
     if sorted(listed) != list(range(len(subject.requirements))):
         wrong.append("the guarantees of the plan are not the requirements of the spec, one for one")
     else:
-        wrong.extend(
-            w for g in subject.guarantees for w in _mismatches(g, subject.requirements[g.requirement])
-        )
+        wrong.extend(w for g in subject.guarantees for w in _mismatches(g, subject.requirements[g.requirement]))
     seen = [set(view.outputs) for view in subject.executed.views]
     if seen != [set(r.outputs) for r in subject.requirements]:
         wrong.append("the plan does not list one view for each requirement")
@@ -87,7 +81,9 @@ def _layout(subject: Subject) -> Iterator[str]:
             yield f"{data.name} stands elsewhere in the spec"
         elif not (set(data.lower) <= {low} and set(data.upper) <= {high}):
             yield f"{data.name} is not clipped to the domain that the spec declares"
-        if block.ball is not None and (data.ball is None or data.ball[0] != block.ball):
+        base = base_domain(block.domain)
+        ball = (base.radius, base.dimension, 1 if isinstance(base, L1Ball) else 2) if isinstance(base, Ball) else None
+        if data.ball != ball:
             yield f"{data.name} is not kept inside its ball"
 
 
@@ -131,9 +127,7 @@ def privacy(subject: Subject) -> Iterator[Claim]:
     """Each guarantee from the exact strategy and the law of the noise."""
     expected = FAMILIES[type(subject.executed.noise)]
     if subject.plan["mechanism"]["family"].text() != expected:
-        yield Claim(
-            "privacy", "failed", f"the noise that is executed is not of the family the plan names: {expected}"
-        )
+        yield Claim("privacy", "failed", f"the noise that is executed is not of the family the plan names: {expected}")
     for guarantee in subject.guarantees:
         yield from _guarantee(subject, guarantee, subject.requirements[guarantee.requirement])
 
@@ -145,9 +139,7 @@ def _guarantee(subject: Subject, guarantee: Guarantee, requirement: Requirement)
     if not 0 <= rows <= executed.strategy.shape[0]:
         raise Malformed(f"{guarantee.place}: a view has {rows} strategy rows")
     if executed.of_inputs and executed.views[guarantee.requirement].rows != rows:
-        raise Malformed(
-            f"{guarantee.place}: outputs that are computed from noisy inputs use all strategy rows"
-        )
+        raise Malformed(f"{guarantee.place}: outputs that are computed from noisy inputs use all strategy rows")
     seen = executed.rows_of(requirement.outputs)
     mixed = not executed.of_inputs and bool(np.any(executed.reconstruction.integers[seen, rows:]))
     projected = executed.round_outputs and len(seen) < executed.size
@@ -157,21 +149,19 @@ def _guarantee(subject: Subject, guarantee: Guarantee, requirement: Requirement)
     head = f"{', '.join(requirement.outputs)}, {requirement.neighbours.describe()}: "
     tail = "" if all(s.exact for s in sets) else " (a bound)"
     noise = executed.noise
-    if isinstance(noise, Gaussian):
+    if isinstance(noise, Laplace | KNorm):
+        epsilon = max(_pure_epsilon(subject, noise, rows, s, guarantee) for s in sets)
+        yield from _pure(guarantee, measure, epsilon, head, tail)
+    elif isinstance(noise, Gaussian):
         unit = executed.strategy.unit / noise.standard_deviation
         form: Quadratic = StrategyForm(executed.strategy.integers[:rows], unit * unit)
         if projected:
             form = projected_form(executed.strategy, executed.reconstruction, seen, noise.standard_deviation)
         square = max(s.reach(form) for s in sets)
         yield from _gaussian(guarantee, measure, square, head, tail)
-    else:
-        epsilon = max(_pure_epsilon(subject, noise, rows, s, guarantee) for s in sets)
-        yield from _pure(guarantee, measure, epsilon, head, tail)
 
 
-def _gaussian(
-    guarantee: Guarantee, measure: Measure, square: Fraction, head: str, tail: str
-) -> Iterator[Claim]:
+def _gaussian(guarantee: Guarantee, measure: Measure, square: Fraction, head: str, tail: str) -> Iterator[Claim]:
     mu = guarantee.achieved.get("mu")
     if mu is None or mu < 0 or set(guarantee.achieved) != {"mu"}:
         raise Malformed(f"{guarantee.place}.achieved does not give mu")
@@ -192,7 +182,7 @@ def _pure(guarantee: Guarantee, measure: Measure, epsilon: Fraction, head: str, 
 
 
 def _pure_epsilon(
-    subject: Subject, noise: Any, rows: int, differences: Neighbourhood, guarantee: Guarantee
+    subject: Subject, noise: Laplace | KNorm, rows: int, differences: Neighbourhood, guarantee: Guarantee
 ) -> Fraction:
     """The pure epsilon of the executed release under one set of differences, not below the truth."""
     executed = subject.executed

@@ -148,10 +148,7 @@ class At:
             matrix = DyadicMatrix.from_json(self.value)
         except ValueError as error:
             raise Malformed(f"{self.place}: {error}") from error
-        if (
-            matrix.integers.size
-            and not -(2**61) < int(matrix.integers.min()) <= int(matrix.integers.max()) < 2**61
-        ):
+        if matrix.integers.size and not -(2**61) < int(matrix.integers.min()) <= int(matrix.integers.max()) < 2**61:
             raise Malformed(f"{self.place} has entries out of range")
         return matrix
 
@@ -200,7 +197,7 @@ class Gaussian(Noise):
 
 @dataclass(frozen=True, slots=True)
 class Laplace(Noise):
-    """Independent, discrete on the lattice g Z: probabilities ~ exp(-|z| / b), variance 2 g^2 r / (1 - r)^2 with r = e^(-g/b)."""
+    """Independent on the lattice g Z: probabilities ~ exp(-|z| / b), variance g^2 / (2 sinh(g / 2b)^2)."""
 
     scales: tuple[Fraction, ...]
 
@@ -224,7 +221,7 @@ class KNorm(Noise):
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Coordinates start:stop of the base vector, clipped to lower..upper and put on a grid of `grid` times the width."""
+    """Coordinates start:stop of the base vector, clipped to lower..upper, on a grid of `grid` times the width."""
 
     name: str
     start: int
@@ -233,7 +230,7 @@ class Input:
     lower: tuple[Fraction | None, ...]
     upper: tuple[Fraction | None, ...]
     grid: Fraction
-    ball: tuple[Fraction, int] | None
+    ball: tuple[Fraction, int, int] | None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -312,7 +309,7 @@ def _input(data: At, at: int) -> Input:
         (Fraction(0),) * (stop - start) if cells and lower is None else _bounds(lower, stop - start),
         _bounds(upper, stop - start),
         grid,
-        None if ball is None else (ball["radius"].positive(), ball["size"].integer()),
+        None if ball is None else (ball["radius"].positive(), ball["size"].integer(), ball["norm"].integer()),
     )
 
 
@@ -340,9 +337,7 @@ def _noise(data: At, rows: int) -> Noise:
     if shape != "laplace":
         raise Malformed(f"{data.place}.shape is unknown")
     scale = data["scale"]
-    scales = (
-        tuple(s.positive() for s in scale.items()) if isinstance(scale.value, list) else (scale.positive(),)
-    )
+    scales = tuple(s.positive() for s in scale.items()) if isinstance(scale.value, list) else (scale.positive(),)
     if len(scales) not in (1, rows):
         raise Malformed(f"{scale.place} has {len(scales)} entries in place of {rows}")
     return Laplace(scales if len(scales) == rows else scales * rows)
@@ -372,8 +367,7 @@ def read_executed(data: At) -> Executed:
         raise Malformed(f"{data.place}.reconstruction does not fit the strategy")
     rounding = data.get("rounding")
     views = [
-        View(v["outputs"].names(), v["rows"].integer())
-        for v in (data["views"].items() if data.get("views") else ())
+        View(v["outputs"].names(), v["rows"].integer()) for v in (data["views"].items() if data.get("views") else ())
     ]
     round_outputs = rounding is not None and rounding.text() == "outputs"
     if rounding is not None and rounding.text() not in ("outputs", "strategy"):
@@ -430,9 +424,7 @@ def read_guarantee(data: At) -> Guarantee:
         data["outputs"].names(),
         data["wrt"].names(),
         data["neighbours"].text(),
-        data["observer"].text()
-        if isinstance(data["observer"].value, str)
-        else " and ".join(data["observer"].names()),
+        data["observer"].text() if isinstance(data["observer"].value, str) else " and ".join(data["observer"].names()),
         data["measure"].text(),
         {key: data[key].exact() for key in FIGURES if data.get(key) is not None},
         {str(key): achieved[key].exact() for key in achieved.value},

@@ -38,7 +38,8 @@ def neighbourhoods(model: Model, requirement: Requirement) -> tuple[Neighbourhoo
     return tuple(_of_block(block, relation) for block in blocks)
 
 
-def _base(domain: Domain) -> Domain:
+def base_domain(domain: Domain) -> Domain:
+    """A domain without its powers."""
     while isinstance(domain, Power):
         domain = domain.base
     return domain
@@ -72,7 +73,7 @@ def _change(domain: Domain, adding: bool) -> Fraction:
 
 
 def _of_block(block: InputBlock, relation: words.NeighbourRelation) -> Neighbourhood:
-    base, adding, group = _base(block.domain), relation.adding, relation.group
+    base, adding, group = base_domain(block.domain), relation.adding, relation.group
     if isinstance(base, Table):
         if not isinstance(relation, words.ReplacingRecord) or isinstance(block.domain, Power):
             raise Unbounded("a table without a limit to its records")
@@ -95,7 +96,7 @@ def _of_block(block: InputBlock, relation: words.NeighbourRelation) -> Neighbour
 
 def _everything(blocks: list[InputBlock]) -> Neighbourhood:
     """All inputs named at once; balls are covered by boxes unless there is one ball only."""
-    bases = [_base(block.domain) for block in blocks]
+    bases = [base_domain(block.domain) for block in blocks]
     if any(isinstance(base, Table) for base in bases):
         raise Unbounded("a table without a limit to its records")
     everything = np.concatenate([np.arange(b.start, b.stop, dtype=np.int64) for b in blocks])

@@ -16,7 +16,9 @@ import numpy as np
 from privspec.certify.reading import Array, At, Malformed
 from privspec.core.diagnostics import Diagnostic, VerificationError
 from privspec.core.spans import Source
+from privspec.language import syntax
 from privspec.model.graph import Model
+from privspec.model.walk import walk
 
 ENTRY_LIMIT = 2**28
 """Largest number of entries of a constant."""
@@ -26,14 +28,13 @@ def rebuild_model(document: Mapping[str, Any], base: Path | None = None) -> Mode
     """The typed graph behind a plan, from what the plan carries alone.
 
     Args: base, the folder of the spec, for plans that hold its path and not its text.
-    Raises: VerificationError PS0911 if source or constants are not those of the plan; SpecError if they do not build.
+    Raises: VerificationError PS0911 if source or constants are not those of the plan; SpecError if they do
+    not build.
     """
     try:
         return model_inside(At(document)["spec"], base)
     except Malformed as error:
-        raise VerificationError(
-            Diagnostic("PS0911", f"the spec inside this plan cannot be used: {error}")
-        ) from error
+        raise VerificationError(Diagnostic("PS0911", f"the spec inside this plan cannot be used: {error}")) from error
 
 
 def model_inside(spec: At, base: Path | None) -> Model:
@@ -49,6 +50,8 @@ def model_inside(spec: At, base: Path | None) -> Model:
     parameters, constants = spec.get("parameters"), spec.get("constants")
     values = {} if constants is None else _all(constants, _constant)
     path = spec.get("path")
+    if base is None:
+        _carried(text, values)
     model = load_model(
         Source(spec["name"].text() if path is None else path.text(), text),
         parameters={} if parameters is None else _all(parameters, _parameter),
@@ -59,6 +62,19 @@ def model_inside(spec: At, base: Path | None) -> Model:
     if model.name != spec["name"].text():
         raise Malformed(f"the spec is called {model.name}, not {spec['name'].text()}")
     return model
+
+
+def _carried(text: str, values: Mapping[str, Any]) -> None:
+    """Every file that the spec names is inside the plan: nothing is read from this machine's disk."""
+    from privspec.language.parser import parse
+
+    for node in walk(parse(Source("spec", text))):
+        match node:
+            case syntax.Call(function="csv" | "npy" as kind, arguments=(syntax.String(value=name), *_)):
+                if f"{kind}:{name}" not in values:
+                    raise Malformed(f"the plan does not hold the numbers of {name}")
+            case syntax.Call(function="csv" | "npy" | "spec"):
+                raise Malformed("the spec reads a file whose numbers the plan does not hold")
 
 
 def _source_text(spec: At, base: Path | None) -> str:
@@ -80,6 +96,8 @@ def _all(data: At, read: Any) -> dict[str, Any]:
 def _parameter(data: At) -> Any:
     """A text is read as an expression, a number exactly, a list entry by entry."""
     if isinstance(data.value, str):
+        if "(" in data.value:
+            raise Malformed(f"{data.place} is not a value")
         return data.value
     if isinstance(data.value, list):
         return np.array([_entry(item) for item in data.items()], dtype=object)
@@ -100,9 +118,7 @@ def _constant(data: At) -> Array:
         if packed is None:
             array = np.array(data["values"].value, dtype=np.float64)
         else:
-            raw = zlib.decompressobj().decompress(
-                base64.b64decode(packed.text(), validate=True), 8 * size + 1
-            )
+            raw = zlib.decompressobj().decompress(base64.b64decode(packed.text(), validate=True), 8 * size + 1)
             array = np.frombuffer(raw, dtype="<f8").astype(np.float64)
         array = array.reshape(shape)
     except (ValueError, TypeError, OverflowError, zlib.error) as error:

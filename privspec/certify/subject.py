@@ -72,8 +72,8 @@ class Subject:
     def respond(self, seeds: Mapping[str, Array]) -> Array:
         """How the aims of all outputs (m, k) move with the nodes that are seeded.
 
-        The aim of an output is its definition, or what the loss compares it with. Where the loss compares entries with different
-        things, the aim is the value that makes every error term vanish.
+        The aim of an output is its definition, or what the loss compares it with. Where the loss compares
+        entries with different things, the aim is the value that makes every error term vanish.
         """
         scene = self.system.response(seeds)
         width = scene.width
@@ -96,8 +96,7 @@ class Subject:
         solution, _, rank, _ = np.linalg.lstsq(self.errors(unit).rows, -right, rcond=None)
         if rank < len(rows):
             raise NotUnderstood("the loss does not say what every output estimates")
-        result: Array = solution
-        return result
+        return np.asarray(solution, dtype=np.float64)
 
     @cached_property
     def target(self) -> Array:

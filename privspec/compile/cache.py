@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from privspec.solvers.gaussian import rescale
 from privspec.solvers.programs import (
     Array,
     Balls,
@@ -21,7 +22,6 @@ from privspec.solvers.programs import (
     Vectors,
     View,
 )
-from privspec.solvers.rescale import rescale
 
 SAME_FACTOR = 1e-12
 """Relative difference up to which two factors count as one."""
@@ -42,7 +42,8 @@ class SolutionCache:
             factor = _common_factor(known, program)
             if factor is not None:
                 self.hits += 1
-                return rescale(solution, factor)
+                # differences times f are budgets divided by f
+                return rescale(solution, 1.0 / factor)
         return None
 
     def add(self, solver: str, program: GaussianProgram, solution: GaussianSolution) -> None:

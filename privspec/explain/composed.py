@@ -42,10 +42,17 @@ def covers_everything(plan: Mapping[str, Any], claim: Claim) -> bool:
     return {str(o["name"]) for o in executed(plan).get("outputs") or ()} <= set(claim.outputs)
 
 
-def everything_released(plan: Mapping[str, Any], claim: Claim, model: Model | None = None) -> Curve | None:
-    """The curve of one who sees all outputs, for the unit of a claim; None where it is not known."""
-    if covers_everything(plan, claim):
-        return claim.curve
+def everything_released(
+    plan: Mapping[str, Any], claim: Claim, stated: Sequence[Claim], model: Model | None = None
+) -> Curve | None:
+    """The curve of one who sees all outputs, for the unit of a claim; None where it is not known.
+
+    `stated` are all claims of the plan: one for the same unit that covers everything is itself the bound.
+    """
+    for other in (claim, *stated):
+        same = other.wrt == claim.wrt and other.relation == claim.relation
+        if same and covers_everything(plan, other) and other.curve is not None:
+            return other.curve
     run = executed(plan)
     noise = run.get("noise") or {}
     changes = _differences(plan, claim, model)

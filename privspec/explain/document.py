@@ -39,12 +39,14 @@ class Table:
 class Plot:
     """A drawing with words for those who do not see it, and the table of its numbers.
 
-    `draw` makes the SVG text; it is called only by renderers that show drawings.
+    `draw` makes the SVG text; it is called only by renderers that show drawings. `caption` is what all readers
+    see below it, `alt` what it shows.
     """
 
     name: str
     draw: Callable[[], str]
     alt: str
+    caption: str
     twin: Table
 
 

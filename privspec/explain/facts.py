@@ -60,7 +60,8 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
     run = noise.executed(plan)
     outputs = noise.output_noise(plan)
     mechanism = plan.get("mechanism") or {}
-    claims = tuple(_claim_fact(plan, claim(g), model) for g in plan.get("guarantees") or ())
+    stated = tuple(claim(g) for g in plan.get("guarantees") or ())
+    claims = tuple(_claim_fact(plan, item, stated, model) for item in stated)
     loss = _loss_fact(plan, where, outputs) if plan.get("loss") else None
     return Facts(
         name=str(spec.get("name") or "plan"),
@@ -117,10 +118,12 @@ def _consequences(curve: Curve | None) -> Consequences | None:
     return Consequences(curve.words, curve.exact, odds_fact(curve), advantage, misses)
 
 
-def _claim_fact(plan: Mapping[str, Any], item: Claim, model: Model | None) -> ClaimFact:
+def _claim_fact(
+    plan: Mapping[str, Any], item: Claim, stated: tuple[Claim, ...], model: Model | None
+) -> ClaimFact:
     curve = item.curve
     pure = item.epsilon if item.delta == 0 else None
-    everything = composed.everything_released(plan, item, model)
+    everything = composed.everything_released(plan, item, stated, model)
     return ClaimFact(
         claim=item,
         shown=_consequences(curve),

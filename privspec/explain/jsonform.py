@@ -72,7 +72,13 @@ def _(block: Table) -> dict[str, Any]:
 
 @_block.register
 def _(block: Plot) -> dict[str, Any]:
-    return {"kind": "plot", "name": block.name, "alt": block.alt, "table": _block(block.twin)}
+    return {
+        "kind": "plot",
+        "name": block.name,
+        "alt": block.alt,
+        "caption": block.caption,
+        "table": _block(block.twin),
+    }
 
 
 @_block.register

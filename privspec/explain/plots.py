@@ -35,6 +35,7 @@ def noise_plot(facts: Facts) -> Plot | None:
         draw=lambda: drawing.bars(panels, "deviation", "coordinate", "noise"),
         alt=f"Bars of the noise deviation at {joined([s.at for s in sites])}; "
         f"the largest is {widest.largest}, at {widest.at}.",
+        caption="Standard deviation of the noise, coordinate by coordinate.",
         twin=Table(
             "Standard deviation of the noise, the numbers of the plot",
             ("Site", "Coordinate", "Deviation"),
@@ -97,9 +98,8 @@ def tradeoff_plot(fact: ClaimFact, number: int) -> Plot | None:
             "misses (does not say so of one who did)",
             f"tradeoff{number}",
         ),
-        alt=f"Trade-off curve of {claim.sentence}. "
-        "The nearer to the dotted diagonal, the better the protection; at equal "
-        f"mistakes the best observer errs in {error} % of cases.",
+        alt=f"Trade-off curve of {claim.sentence}; at equal mistakes the best observer errs in {error} % of cases.",
+        caption="The nearer to the dotted diagonal, the better the protection.",
         twin=Table(
             "Least misses at given false alarms, numbers of the plot",
             header,
@@ -125,6 +125,7 @@ def frontier_plot(frontier: Frontier) -> Plot:
         ),
         alt=f"Loss against {frontier.axis}: from {points[0].loss} at {points[0].parameter} "
         f"down to {points[-1].loss} at {points[-1].parameter}.",
+        caption=f"This plan, rescaled: {frontier.law}.",
         twin=Table(
             f"Loss of this plan rescaled to other guarantees ({frontier.law}), numbers of the plot",
             (frontier.axis, "Loss", ""),
@@ -172,6 +173,9 @@ def alternatives_plot(facts: Facts) -> Plot | None:
         alt="Losses side by side: "
         + ", ".join(f"{item.label} {item.text}{' (not admissible)' if item.hollow else ''}" for item in items)
         + ".",
+        caption="Hollow marks: not admissible under the options of the spec."
+        if any(item.hollow for item in items)
+        else "All of these are admissible.",
         twin=Table(
             "Designs considered at the same guarantee, numbers of the plot",
             ("Design", "Loss", "Times this plan", "Error ±", "Admissible", "Reason"),

@@ -22,14 +22,16 @@ from privspec.explain.sentences import (
     assumed,
     proved,
 )
+from privspec.explain.words import joined
 
 _ODDS_NOTE = Note("odds")
 
 
 def public_page(facts: Facts) -> Document:
     """What the release can reveal about one person, in odds and a label."""
-    sections = [_odds_section(facts, fact) for fact in facts.claims if fact.shown is not None]
-    sections += [_unexplained(facts, fact) for fact in facts.claims if fact.shown is None]
+    known = [fact for fact in facts.claims if fact.shown is not None]
+    sections = [Section("Could someone tell that you took part?", _odds(known))] if known else []
+    sections += [_unexplained(fact) for fact in facts.claims if fact.shown is None]
     sections.append(Section("Privacy label", (label(facts),)))
     several = _several(facts)
     if several is not None:
@@ -49,28 +51,34 @@ def public_page(facts: Facts) -> Document:
     )
 
 
-def _heading(facts: Facts, fact: ClaimFact) -> str:
-    observer = fact.claim.observer
-    if len(facts.claims) == 1:
-        return "Could someone tell that you took part?"
-    who = "anyone" if observer == "anyone" else f"someone who sees what is given to {observer}"
-    return f"Could {who} tell that you took part? ({', '.join(fact.claim.outputs)})"
-
-
-def _odds_section(facts: Facts, fact: ClaimFact) -> Section:
-    odds = fact.shown.odds if fact.shown else None
-    if odds is None:
-        raise ValueError("a section on odds needs odds")
-    line = fact.claim.line
+def _odds(known: list[ClaimFact]) -> tuple[Block, ...]:
+    """The odds under each guarantee; what is compared with what is said once for each relation."""
+    line = known[0].claim.line
     aim = (
-        "Someone tries to tell from the published result whether you took part. They may know everything "
-        "about "
+        "Someone tries to tell from the published result whether you took part. They may know everything about "
         "everybody else, have all the computers there are, and make both kinds of mistakes equally often."
     )
-    blocks: list[Block] = [Paragraph((assumed(aim, line), asserted(_compared(fact), line)))]
-    blocks += [Paragraph(odds_sentences(fact, odds), strong=True), icons(odds)]
-    blocks.append(Paragraph(_reading(fact, odds)))
-    return Section(_heading(facts, fact), tuple(blocks))
+    blocks: list[Block] = [Paragraph((assumed(aim, line), asserted(_compared(known[0]), line)))]
+    relation = known[0].claim.relation
+    for fact in known:
+        if fact.shown is None:
+            continue
+        if len(known) > 1:
+            blocks.append(Paragraph((asserted(_who(fact), fact.claim.line),)))
+        if fact.claim.relation != relation:
+            relation = fact.claim.relation
+            blocks.append(Paragraph((asserted(_compared(fact), fact.claim.line),)))
+        blocks += [Paragraph(odds_sentences(fact, fact.shown.odds), strong=True), icons(fact.shown.odds)]
+        blocks += [Paragraph(weak)] if (weak := _weakness(fact, fact.shown.odds)) else []
+    return (*blocks, Paragraph(_reading(known)))
+
+
+def _who(fact: ClaimFact) -> str:
+    outputs = joined(fact.claim.outputs)
+    observer = fact.claim.observer
+    return (
+        f"For anyone, who sees {outputs}:" if observer == "anyone" else f"For {observer}, who see {outputs}:"
+    )
 
 
 def _compared(fact: ClaimFact) -> str:
@@ -111,27 +119,32 @@ def icons(odds: OddsFact) -> IconArray:
     )
 
 
-def _reading(fact: ClaimFact, odds: OddsFact) -> tuple[Sentence, ...]:
+def _weakness(fact: ClaimFact, odds: OddsFact) -> tuple[Sentence, ...]:
+    if odds.plain.without * 20 >= odds.plain.of:
+        return ()
     because: tuple[Because, ...] = (_ODDS_NOTE, *fact.claim.notes)
-    found = [proved("No method can do better on both counts.", *because)]
-    found.append(
+    return (proved("These odds protect little: such an observer can be almost sure.", *because),)
+
+
+def _reading(known: list[ClaimFact]) -> tuple[Sentence, ...]:
+    notes = dict.fromkeys(note for fact in known for note in fact.claim.notes)
+    coin = next(fact.shown.odds for fact in known if fact.shown is not None)
+    return (
+        proved("No method can do better on both counts.", _ODDS_NOTE, *notes),
         proved(
-            f"A coin toss in place of the result would give {odds.coin} of {odds.of} both times.",
-            _ODDS_NOTE,
-        )
+            f"A coin toss in place of the result would give {coin.coin} of {coin.of} both times.", _ODDS_NOTE
+        ),
     )
-    if odds.plain.without * 20 < odds.plain.of:
-        found.append(proved("These odds protect little: an observer can be almost sure.", *because))
-    return tuple(found)
 
 
-def _unexplained(facts: Facts, fact: ClaimFact) -> Section:
+def _unexplained(fact: ClaimFact) -> Section:
     text = (
         f"The guarantee for {', '.join(fact.claim.outputs)} is of a kind that this page cannot turn into "
         "odds: "
         f"“{fact.claim.sentence}”."
     )
-    return Section(_heading(facts, fact), (Paragraph((asserted(text, fact.claim.line),)),))
+    heading = f"What {joined(fact.claim.outputs)} can reveal"
+    return Section(heading, (Paragraph((asserted(text, fact.claim.line),)),))
 
 
 def label(facts: Facts) -> Table:
@@ -215,15 +228,13 @@ def _accuracy(facts: Facts) -> tuple[Sentence, ...]:
     where = facts.context.loss_because
     entry = CertificateEntry("loss")
     found = [
-        proved(
-            f"The figures in {o.name} carry noise and are typically off by {o.typical} "
-            f"{_units(loss.error_units if loss else '')}.",
-            where,
-            entry,
-        )
+        proved(f"Noise makes the figures in {o.name} typically off by {o.typical}.", where, entry)
         for o in facts.outputs
         if o.typical.value > 0
     ]
+    if not found and loss is not None and loss.error is not None:
+        words = f"Noise makes {loss.error_of} typically off by {loss.error}."
+        found.append(proved(words, where, entry))
     if found and loss is not None:
         found.append(
             proved(
@@ -232,10 +243,6 @@ def _accuracy(facts: Facts) -> tuple[Sentence, ...]:
             )
         )
     return tuple(found)
-
-
-def _units(units: str) -> str:
-    return f"(in {units})" if units else "(in the units of the answer)"
 
 
 def _limits(facts: Facts) -> tuple[Sentence, ...]:
