@@ -108,8 +108,8 @@ def _boxes(model: Model) -> dict[str, Box]:
         found[name] = Box(name, tuple(lines), style, name in sites, layers[name])
     deepest = max((box.layer for box in found.values()), default=0)
     for part in model.components:
-        lines = (part.name, "another spec", short(part.model.name))
-        found[part.name] = Box(part.name, lines, STYLES["part"], False, deepest + 1)
+        words = (part.name, "another spec", short(part.model.name))
+        found[part.name] = Box(part.name, words, STYLES["part"], False, deepest + 1)
     return found
 
 
@@ -205,14 +205,15 @@ def _outline(box: Box) -> str:
             )
         case "cut":
             c = 12
-            points = f"{x + c},{y} {x + w - c},{y} {x + w},{y + h / 2} {x + w - c},{y + h} {x + c},{y + h} {x},{y + h / 2}"
+            ring = ((x + c, y), (x + w - c, y), (x + w, y + h / 2), (x + w - c, y + h), (x + c, y + h), (x, y + h / 2))
+            points = " ".join(f"{across},{down}" for across, down in ring)
             return f'<polygon points="{points}" {paint}/>'
         case "pill":
             radius = min(h / 2, 26)
             return f'<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="{radius}" {paint}/>'
         case "double":
-            inner = f'<rect x="{x + 4}" y="{y + 4}" width="{w - 8}" height="{h - 8}" fill="none" stroke="{box.style.stroke}"/>'
-            return f'<rect x="{x}" y="{y}" width="{w}" height="{h}" {paint}/>{inner}'
+            inner = f'<rect x="{x + 4}" y="{y + 4}" width="{w - 8}" height="{h - 8}" fill="none"'
+            return f'<rect x="{x}" y="{y}" width="{w}" height="{h}" {paint}/>{inner} stroke="{box.style.stroke}"/>'
         case _:
             return f'<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="3" {paint}{dashes}/>'
 
@@ -306,9 +307,7 @@ def _description(model: Model) -> str:
     secret = listing(node.name for node in model.inputs) or "nothing"
     released = listing(node.name for node in model.outputs) or "what its parts release"
     who = "; ".join(f"{name}: {listing(outputs)}" for name, outputs in observers(model).items())
-    return (
-        f"{secret} is secret; {released} is released. Who sees what: {who}. Trust: {model.trust.describe()}."
-    )
+    return f"{secret} is secret; {released} is released. Who sees what: {who}. Trust: {model.trust.describe()}."
 
 
 def draw_graph(model: Model) -> str:

@@ -114,16 +114,12 @@ def _computed(model: Model) -> Iterator[str]:
             continue
         text = "" if node.definition is None else " ".join(model.source.slice(node.definition.span).split())
         left = f"{_written(node)} = {text}" if text else _written(node)
-        rows.append(
-            (left, f"{node.type.describe()}; {'secret' if node.secret else 'public'}{_map_word(model, node)}")
-        )
+        rows.append((left, f"{node.type.describe()}; {'secret' if node.secret else 'public'}{_map_word(model, node)}"))
     yield from _columns(rows)
 
 
 def _map_word(model: Model, node: GraphNode) -> str:
-    return (
-        ", a linear map of the data" if node.secret and degree_of(model, node.name) is Degree.AFFINE else ""
-    )
+    return ", a linear map of the data" if node.secret and degree_of(model, node.name) is Degree.AFFINE else ""
 
 
 def _outputs(model: Model) -> Iterator[str]:

@@ -24,9 +24,7 @@ HOMES: dict[str, str] = {
         ),
         "linear",
     ),
-    **dict.fromkeys(
-        ("mean", "sum", "max", "min", "variance", "histogram", "marginals", "count"), "statistics"
-    ),
+    **dict.fromkeys(("mean", "sum", "max", "min", "variance", "histogram", "marginals", "count"), "statistics"),
     **dict.fromkeys(("mismatch", "total_variation", "angle", "disagreement", "cost"), "comparison"),
     **dict.fromkeys(("sqrt", "exp", "log", "abs", "floor", "ceil", "sign"), "elementary"),
     **dict.fromkeys(("probit_mle",), "preference"),

@@ -15,9 +15,7 @@ def vector(arguments: Arguments, position: int, function: str) -> int:
     """
     kind = arguments[position].type
     if not isinstance(kind.element, Numbers | Anything) or len(kind.shape) != 1:
-        raise FunctionError(
-            f"{function} takes a vector, and this is {kind.describe()}", position, code="PS0207"
-        )
+        raise FunctionError(f"{function} takes a vector, and this is {kind.describe()}", position, code="PS0207")
     return kind.shape[0]
 
 
@@ -28,9 +26,7 @@ def numbers(arguments: Arguments, position: int, function: str) -> Type:
     """
     kind = arguments[position].type
     if not isinstance(kind.element, Numbers | Anything):
-        raise FunctionError(
-            f"{function} takes numbers, and this is {kind.describe()}", position, code="PS0208"
-        )
+        raise FunctionError(f"{function} takes numbers, and this is {kind.describe()}", position, code="PS0208")
     return kind
 
 

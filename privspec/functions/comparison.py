@@ -129,7 +129,8 @@ FUNCTIONS: Mapping[str, Function] = {
         Function(
             "disagreement",
             "disagreement(a, b)",
-            "angle(a, b) / pi: the share of random pairs of alternatives that the two weight vectors order differently.",
+            "angle(a, b) / pi: the share of random pairs of alternatives that the two weight vectors order "
+            "differently.",
             _angle("disagreement", 1 / pi),
             arity=(2, 2),
             same_type=True,

@@ -47,9 +47,7 @@ FUNCTIONS: Mapping[str, Function] = {
             "The square root, entry by entry (nearest double).",
             _entrywise("sqrt", np.sqrt),
         ),
-        Function(
-            "exp", "exp(e)", "The exponential, entry by entry (nearest double).", _entrywise("exp", np.exp)
-        ),
+        Function("exp", "exp(e)", "The exponential, entry by entry (nearest double).", _entrywise("exp", np.exp)),
         Function(
             "log",
             "log(e)",

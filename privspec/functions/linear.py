@@ -70,9 +70,7 @@ def _bind_total(arguments: Arguments) -> Bound:
     return Bound(Type(), lambda values: np.sum(as_float(values), axis=tuple(range(rank))), linear=True)
 
 
-def _matrix(
-    name: str, make: Callable[[int], Array], rows: Callable[[int], int]
-) -> Callable[[Arguments], Bound]:
+def _matrix(name: str, make: Callable[[int], Array], rows: Callable[[int], int]) -> Callable[[Arguments], Bound]:
     """Bind a public matrix given by its number of columns."""
 
     def bind(arguments: Arguments) -> Bound:
@@ -169,12 +167,8 @@ FUNCTIONS: Mapping[str, Function] = {
             "The matrix with range_matrix(n) @ v = range_sums(v): n (n + 1) / 2 rows (public).",
             _matrix("range_matrix", range_matrix, lambda n: n * (n + 1) // 2),
         ),
-        Function(
-            "ones", "ones(n), ones(m, n)", "An array full of ones (public).", _filled(1.0), arity=(1, 4)
-        ),
-        Function(
-            "zeros", "zeros(n), zeros(m, n)", "An array full of zeros (public).", _filled(0.0), arity=(1, 4)
-        ),
+        Function("ones", "ones(n), ones(m, n)", "An array full of ones (public).", _filled(1.0), arity=(1, 4)),
+        Function("zeros", "zeros(n), zeros(m, n)", "An array full of zeros (public).", _filled(0.0), arity=(1, 4)),
         Function(
             "diagonal",
             "diagonal(v)",

@@ -122,9 +122,7 @@ def marginal_sets(names: tuple[str, ...], arguments: tuple[Argument, ...]) -> tu
                 places.append(names.index(str(word)))
             found.append(tuple(sorted(places)))
         else:
-            raise FunctionError(
-                "write how many attributes at once, or which: marginals(t, 1, {age, sex})", position
-            )
+            raise FunctionError("write how many attributes at once, or which: marginals(t, 1, {age, sex})", position)
     for i, one in enumerate(found):
         if one in found[:i]:
             words = ", ".join(names[j] for j in one) or "none"

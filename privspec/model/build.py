@@ -83,11 +83,7 @@ class _Builder:
     ) -> None:
         self.spec, self.source, self.base, self.trust, self.open_files = spec, source, base, trust, open_files
         self.report = Report(source)
-        held = (
-            None
-            if files is None
-            else {key: np.asarray(value, dtype=np.float64) for key, value in files.items()}
-        )
+        held = None if files is None else {key: np.asarray(value, dtype=np.float64) for key, value in files.items()}
         self.read_files: dict[str, Any] = {}
         self.environment = Environment(files=Reader(base, held, self.read_files))
 
@@ -97,7 +93,7 @@ class _Builder:
         scope = collect(spec, report)
         self._check_sections(scope)
         resolve(spec, scope, report)
-        values, parties = read_parameters(spec, scope, self.environment, parameters, report)
+        values, parties = read_parameters(scope, self.environment, parameters, report)
         self.environment = replace(
             self.environment, values=values, parties={name: party.size for name, party in parties.items()}
         )
@@ -118,9 +114,7 @@ class _Builder:
         requirements = tuple(r for r in map(reader.requirement, spec.privacy) if r is not None)
         fairness = self._fairness(reader, nodes)
         constraints = tuple(
-            c
-            for c in (losses.constraint(r, self._bindings(r.left, scope)) for r in definitions.constraints)
-            if c
+            c for c in (losses.constraint(r, self._bindings(r.left, scope)) for r in definitions.constraints) if c
         )
         asserted = tuple(c for c in (losses.claim(claim, reader) for claim in definitions.claims) if c)
         if spec.loss is not None:
@@ -182,9 +176,7 @@ class _Builder:
                 help="add `input x in [0, 1]^64` under `variables:`",
             )
         if not scope.of("output") and not components:
-            self.report.error(
-                "PS0219", start, "this spec has no output", help="add `output O` under `variables:`"
-            )
+            self.report.error("PS0219", start, "this spec has no output", help="add `output O` under `variables:`")
         if not self.spec.privacy and not self.spec.fairness:
             self.report.error(
                 "PS0219",
@@ -268,9 +260,7 @@ class _Builder:
             now = replace(self.environment, values={**self.environment.values, **values})
             try:
                 value = evaluate(definition.expr, now)
-                values[name] = fit_constant(
-                    name, value, domains.get(name), declared.span, definition.expr.span
-                )
+                values[name] = fit_constant(name, value, domains.get(name), declared.span, definition.expr.span)
             except Failure as failure:
                 if failure.code in ("PS0261", "PS0205") and (reported or self.report.failed):
                     continue
@@ -334,9 +324,7 @@ class _Builder:
             return {}
         return {name: Binding(NUMBER, name, 1, self.environment.parties.get(name))}
 
-    def _types(
-        self, scope: Scope, definitions: Definitions, domains: Mapping[str, Domain], typer: Typer
-    ) -> None:
+    def _types(self, scope: Scope, definitions: Definitions, domains: Mapping[str, Domain], typer: Typer) -> None:
         """Types of what is computed, in an order in which parts come first."""
         for name in definitions.order:
             if name in definitions.circular:
@@ -374,9 +362,7 @@ class _Builder:
 
                 quiet = replace(typer, report=Report(typer.report.source))
                 bound = (
-                    {}
-                    if index is None
-                    else {index: Binding(NUMBER, index, 1, typer.environment.parties.get(index))}
+                    {} if index is None else {index: Binding(NUMBER, index, 1, typer.environment.parties.get(index))}
                 )
                 try:
                     arguments = quiet.arguments(expr, bound)
@@ -387,9 +373,7 @@ class _Builder:
                 except Failure:
                     return
 
-    def _check_declared(
-        self, name: str, expr: syntax.Expr, found: Type, domain: Domain, scope: Scope
-    ) -> None:
+    def _check_declared(self, name: str, expr: syntax.Expr, found: Type, domain: Domain, scope: Scope) -> None:
         if not found.known:
             return
         same_kind = type(found.element) is type(domain.type.element) or isinstance(domain.type.element, Laws)

@@ -58,9 +58,7 @@ def _path(component: syntax.Component, base: Path | None, open_files: frozenset[
         near = None
         if "\0" not in name and path.parent.is_dir():
             near = nearest(path.name, (p.name for p in path.parent.iterdir() if p.suffix == ".priv"))
-        raise Failure(
-            "PS0420", span, f"the spec {name} does not exist", help=f"did you mean {near}?" if near else None
-        )
+        raise Failure("PS0420", span, f"the spec {name} does not exist", help=f"did you mean {near}?" if near else None)
     if path.resolve() in open_files:
         raise Failure("PS0420", span, f"{name} uses itself as a component")
     return path

@@ -104,9 +104,7 @@ def _member(statement: syntax.Membership, scope: Scope, found: Definitions, repo
         report.error(
             "PS0211",
             left.span,
-            f"{left.id} already has a domain"
-            if left.id in found.domains
-            else f"{left.id} cannot have a domain",
+            f"{left.id} already has a domain" if left.id in found.domains else f"{left.id} cannot have a domain",
             others=((place, "given here"),),
         )
         return
@@ -118,9 +116,7 @@ def _define(statement: syntax.Relation, scope: Scope, found: Definitions, report
     match left:
         case syntax.Name(id=name):
             index: str | None = None
-        case syntax.Index(base=syntax.Name(id=name), indices=(syntax.Name(id=index),)) if index in scope.of(
-            "party"
-        ):
+        case syntax.Index(base=syntax.Name(id=name), indices=(syntax.Name(id=index),)) if index in scope.of("party"):
             pass
         case _ if any(isinstance(node, syntax.Over) for node in walk(left)):
             found.constraints.append(statement)
@@ -253,9 +249,7 @@ def _meanings(spec: syntax.Spec, name: str, scope: Scope, found: Definitions) ->
                     yield meaning
     for constraint in found.constraints:
         match constraint:
-            case syntax.Relation(op="=", left=syntax.Over(operator="E", body=syntax.Name(id=body))) if (
-                body == name
-            ):
+            case syntax.Relation(op="=", left=syntax.Over(operator="E", body=syntax.Name(id=body))) if body == name:
                 yield constraint.right
 
 
@@ -297,9 +291,7 @@ def _check_outputs(spec: syntax.Spec, scope: Scope, found: Definitions, report: 
     for name, declaration in scope.of("output").items():
         if name in found.of or name in found.targets:
             continue
-        if reaches(found.dependencies, spoken, name) or any(
-            uses(claim.subject, name) for claim in found.claims
-        ):
+        if reaches(found.dependencies, spoken, name) or any(uses(claim.subject, name) for claim in found.claims):
             continue
         if spec.loss is None and name in found.domains:
             continue

@@ -91,9 +91,7 @@ def _end(expr: syntax.Expr, environment: Environment) -> Fraction | None:
 
 def _interval(node: syntax.Interval, environment: Environment) -> Domain:
     low, high = _end(node.low, environment), _end(node.high, environment)
-    if (low is None and isinstance(node.low, syntax.Name)) or (
-        high is None and isinstance(node.high, syntax.Negate)
-    ):
+    if (low is None and isinstance(node.low, syntax.Name)) or (high is None and isinstance(node.high, syntax.Negate)):
         raise Failure("PS0221", node.span, "this interval is empty", help="write [lo, hi] with lo below hi")
     if low is not None and high is not None:
         if low > high:
@@ -161,16 +159,13 @@ def _named(node: syntax.Name, environment: Environment) -> Domain:
     if isinstance(value, tuple):
         return FiniteSet(_items(value, node.span))
     if value is not None:
-        raise Failure(
-            "PS0220", node.span, f"{node.id} is no domain", help=f"for the one value write {{{node.id}}}"
-        )
+        raise Failure("PS0220", node.span, f"{node.id} is no domain", help=f"for the one value write {{{node.id}}}")
     sets = [name for name, held in environment.values.items() if isinstance(held, tuple)]
     raise Failure(
         "PS0220",
         node.span,
         f"there is no domain {node.id}",
-        help=suggestion(node.id, ["real", *sets])
-        or "domains are real, [lo, hi], lo..hi, {a, b}, grid(...), ...",
+        help=suggestion(node.id, ["real", *sets]) or "domains are real, [lo, hi], lo..hi, {a, b}, grid(...), ...",
     )
 
 
@@ -184,8 +179,7 @@ def _ranking(node: syntax.RankingOf, environment: Environment) -> RankingOf:
             "PS0220",
             node.alternatives.span,
             f"{node.alternatives.id} is not a set of alternatives",
-            help=suggestion(node.alternatives.id, sets)
-            or "declare it under `parameters:`, as in A = {a, b, c}",
+            help=suggestion(node.alternatives.id, sets) or "declare it under `parameters:`, as in A = {a, b, c}",
         )
     return RankingOf(_items(value, node.alternatives.span))
 
@@ -207,9 +201,7 @@ def _call(node: syntax.Call, environment: Environment) -> Domain:
             radius_expr, dimension_expr = _two(node, f"{node.function}(radius, dimension)")
             radius = number(radius_expr, environment, "the radius of a ball")
             if radius <= 0:
-                raise Failure(
-                    "PS0226", radius_expr.span, f"the radius of a ball must be positive, not {show(radius)}"
-                )
+                raise Failure("PS0226", radius_expr.span, f"the radius of a ball must be positive, not {show(radius)}")
             dimension = whole(dimension_expr, environment, "the dimension of a ball")
             return (L1Ball if node.function == "l1_ball" else L2Ball)(radius, dimension)
         case "law":
@@ -227,11 +219,7 @@ def _call(node: syntax.Call, environment: Environment) -> Domain:
 
 def _two(node: syntax.Call, written: str) -> tuple[syntax.Expr, syntax.Expr]:
     special = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)
-    if (
-        len(node.arguments) != 2
-        or isinstance(node.arguments[0], special)
-        or isinstance(node.arguments[1], special)
-    ):
+    if len(node.arguments) != 2 or isinstance(node.arguments[0], special) or isinstance(node.arguments[1], special):
         raise Failure("PS0226", node.span, f"this domain is written {written}")
     return node.arguments[0], node.arguments[1]
 
@@ -247,9 +235,7 @@ def _grid(node: syntax.Call, environment: Environment) -> Grid:
         ends.append(number(item, environment, "each part of a grid"))
     low, high, step = ends
     if step <= 0:
-        raise Failure(
-            "PS0226", node.arguments[2].span, f"the step of a grid must be positive, not {show(step)}"
-        )
+        raise Failure("PS0226", node.arguments[2].span, f"the step of a grid must be positive, not {show(step)}")
     if low > high:
         raise Failure("PS0221", node.span, f"this grid is empty: {show(low)} is above {show(high)}")
     if ((high - low) / step).denominator != 1:
@@ -269,18 +255,14 @@ def _law(node: syntax.Call, environment: Environment) -> Law:
         case (syntax.RangeOf() | syntax.SetOf() | syntax.Name() | syntax.Call() as inner,):
             return Law(read_domain(inner, environment))
         case _:
-            raise Failure(
-                "PS0226", node.span, "this domain is written law(1..10), law({a, b}) or law(grid(...))"
-            )
+            raise Failure("PS0226", node.span, "this domain is written law(1..10), law({a, b}) or law(grid(...))")
 
 
 def _table(node: syntax.Call, environment: Environment) -> Table:
     attributes: list[tuple[str, Domain]] = []
     for item in node.arguments:
         if not isinstance(item, syntax.Member):
-            raise Failure(
-                "PS0226", item.span, "a table lists its attributes: table(age in 0..120, sex in {F, M})"
-            )
+            raise Failure("PS0226", item.span, "a table lists its attributes: table(age in 0..120, sex in {F, M})")
         if item.name in {name for name, _ in attributes}:
             raise Failure("PS0202", item.span, f"the attribute {item.name} stands twice in this table")
         domain = read_domain(item.domain, environment)

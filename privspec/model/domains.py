@@ -492,9 +492,7 @@ class Power(Domain):
         inner = self.base.describe()
         if isinstance(self.base, IntegerRange | RankingOf | Power):
             inner = f"({inner})"
-        power = (
-            str(self.exponents[0]) if len(self.exponents) == 1 else f"({', '.join(map(str, self.exponents))})"
-        )
+        power = str(self.exponents[0]) if len(self.exponents) == 1 else f"({', '.join(map(str, self.exponents))})"
         return f"{inner}^{power}"
 
     def _elements(self) -> Iterator[Any]:

@@ -192,9 +192,7 @@ def arithmetic(op: str, left: Value, right: Value, span: Span) -> Value:
     a, b = _numbers(left, span), _numbers(right, span)
     if op != "@" and a.shape and b.shape and a.shape != b.shape:
         raise Failure("PS0207", span, f"shapes {a.shape} and {b.shape} do not fit")
-    exact = (
-        a.dtype == object and b.dtype == object and op in "+-*" and max(a.size, b.size) <= ENUMERATION_LIMIT
-    )
+    exact = a.dtype == object and b.dtype == object and op in "+-*" and max(a.size, b.size) <= ENUMERATION_LIMIT
     if not exact:
         a, b = floats(a, span), floats(b, span)
     try:
@@ -273,11 +271,7 @@ def places(argument: syntax.Comprehension, environment: Environment) -> Iterator
         return (Fraction(i) for i in range(1, size + 1))
     if isinstance(domain, syntax.RangeOf):
         low, high = evaluate(domain.low, environment), evaluate(domain.high, environment)
-        if (
-            isinstance(low, Fraction)
-            and isinstance(high, Fraction)
-            and low.denominator == high.denominator == 1
-        ):
+        if isinstance(low, Fraction) and isinstance(high, Fraction) and low.denominator == high.denominator == 1:
             if high - low > ENUMERATION_LIMIT:
                 raise Failure("PS0225", domain.span, "too many terms to compute")
             return (Fraction(i) for i in range(int(low), int(high) + 1))
@@ -351,12 +345,8 @@ def bind_call(expr: syntax.Call, arguments: Arguments) -> Bound:
 def _call(expr: syntax.Call, environment: Environment) -> Value:
     if expr.function in ("csv", "npy"):
         return read_file(expr, environment)
-    positional = tuple(
-        _argument(item, environment) for item in expr.arguments if not isinstance(item, syntax.Keyword)
-    )
-    keywords = {
-        item.name: _argument(item, environment) for item in expr.arguments if isinstance(item, syntax.Keyword)
-    }
+    positional = tuple(_argument(item, environment) for item in expr.arguments if not isinstance(item, syntax.Keyword))
+    keywords = {item.name: _argument(item, environment) for item in expr.arguments if isinstance(item, syntax.Keyword)}
     bound = bind_call(expr, Arguments(positional, keywords))
     data = [_data(positional[i].value) for i in bound.data if i < len(positional)]
     try:
@@ -384,9 +374,7 @@ def read_file(expr: syntax.Call, environment: Environment) -> NDArray[Any]:
         case (syntax.String(value=name),):
             return environment.files.read(expr.function, name, expr.span, exact=environment.exact_files)
         case _:
-            raise Failure(
-                "PS0206", expr.span, f'{expr.function} takes one file name: {expr.function}("file")'
-            )
+            raise Failure("PS0206", expr.span, f'{expr.function} takes one file name: {expr.function}("file")')
 
 
 # --- evaluating a model ---------------------------------------------------------------------------

@@ -58,9 +58,7 @@ class Reader:
             if path.parent.is_dir():
                 near = nearest(path.name, (p.name for p in path.parent.iterdir() if p.is_file()))
             what = "is a folder" if path.is_dir() else "does not exist"
-            hint = (
-                f"did you mean {near}?" if near else f"files are looked up beside the spec, in {path.parent}"
-            )
+            hint = f"did you mean {near}?" if near else f"files are looked up beside the spec, in {path.parent}"
             raise Failure("PS0240", span, f"the file {name} {what}", help=hint)
         if path.stat().st_size > BYTES_LIMIT:
             raise Failure("PS0244", span, f"the file {name} is larger than 1 GB")

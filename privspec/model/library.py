@@ -101,9 +101,7 @@ class Function:
         least, most = self.arity
         count = len(arguments)
         if count < least or (most is not None and count > most):
-            wanted = (
-                str(least) if most == least else f"{least} or more" if most is None else f"{least} to {most}"
-            )
+            wanted = str(least) if most == least else f"{least} or more" if most is None else f"{least} to {most}"
             raise FunctionError(
                 f"{self.name} takes {wanted} argument{'' if wanted == '1' else 's'}, not {count}",
                 help=f"it is written {self.signature}",

@@ -81,9 +81,7 @@ class LossReader:
             case syntax.Call(function=name, arguments=arguments):
                 pass
             case _:
-                self.report.error(
-                    "PS0404", statement.right.span, "a distribution is wanted here, as in normal(0, 1)"
-                )
+                self.report.error("PS0404", statement.right.span, "a distribution is wanted here, as in normal(0, 1)")
                 return
         if name not in DISTRIBUTIONS:
             near = nearest(name, DISTRIBUTIONS)
@@ -97,9 +95,7 @@ class LossReader:
         least, most = DISTRIBUTIONS[name]
         if not least <= len(arguments) <= most or (name == "uniform" and len(arguments) == 1):
             wanted = str(least) if least == most else f"{least} or {most}"
-            self.report.error(
-                "PS0406", statement.right.span, f"{name} takes {wanted} arguments, not {len(arguments)}"
-            )
+            self.report.error("PS0406", statement.right.span, f"{name} takes {wanted} arguments, not {len(arguments)}")
             return
         if subject.id in self.modelled:
             self.report.error(
@@ -140,9 +136,7 @@ class LossReader:
                         others=((declared.span, "declared here"),),
                     )
 
-    def _preferences(
-        self, subject: str, arguments: tuple[syntax.Argument, ...], statement: syntax.Relation
-    ) -> None:
+    def _preferences(self, subject: str, arguments: tuple[syntax.Argument, ...], statement: syntax.Relation) -> None:
         kind = self.typer.types.get(subject)
         if kind is None or not kind.known:
             self.typer.attributes[subject, "*"] = Type()
@@ -208,15 +202,11 @@ class LossReader:
         subject = root(claim.subject)
         declared = None if subject is None else self.scope.get(subject.id)
         if subject is None or declared is None or declared.what not in ("intermediate", "output"):
-            self.report.error(
-                "PS0410", claim.subject.span, "a sensitivity is asserted of an intermediate or output"
-            )
+            self.report.error("PS0410", claim.subject.span, "a sensitivity is asserted of an intermediate or output")
             return None
         if claim.norm not in ("l1", "l2", "linf"):
             near = nearest(claim.norm, ("l1", "l2", "linf")) or "l1, l2 or linf"
-            self.report.error(
-                "PS0410", claim.span, f"there is no {claim.norm} sensitivity", help=f"write {near}"
-            )
+            self.report.error("PS0410", claim.span, f"there is no {claim.norm} sensitivity", help=f"write {near}")
             return None
         amount = self.typer.public(claim.amount)
         if amount is not None and (not isinstance(amount, Fraction) or amount <= 0):
@@ -253,9 +243,7 @@ class LossReader:
         left, right = self.typer.type_of(target.left, bound), self.typer.type_of(target.right, bound)
         for side, kind in ((target.left, left), (target.right, right)):
             if not plain(kind):
-                self.report.error(
-                    "PS0402", side.span, f"one number is wanted here, and this is {kind.describe()}"
-                )
+                self.report.error("PS0402", side.span, f"one number is wanted here, and this is {kind.describe()}")
         if target.probability is None:
             self._averaged(target.left, "target")
         else:
@@ -297,13 +285,14 @@ class LossReader:
             return
         declared = self.scope[free[0]]
         text = self.report.source.slice(over.span)
+        name = free[0]
         inside = text[text.find("[") + 1 : text.rfind("]")].strip() if "[" in text else "..."
         self.report.error(
             "PS0401",
             over.span,
-            f"this average depends on {free[0]}, for which there is no data model",
+            f"this average depends on {name}, for which there is no data model",
             others=((declared.span, "no data model for it"),),
-            help=f"write worst[ {inside} ] for the largest over all {free[0]}, or add a model such as {free[0]} ~ uniform",
+            help=f"write worst[ {inside} ] for the largest over all {name}, or add a model such as {name} ~ uniform",
         )
 
     def _without_noise(self, expr: syntax.Node) -> Iterator[str]:

@@ -245,8 +245,9 @@ class MetricDP(Measure):
 
 @dataclass(frozen=True, slots=True)
 class Lipschitz(Measure):
-    """Individual fairness: the laws of the output are no farther apart, in total variation, than
-    `constant` times the distance of the inputs.
+    """Individual fairness: laws of the output differ by at most `constant` times the distance of the inputs.
+
+    Laws are compared in total variation.
     """
 
     constant: Fraction

@@ -206,9 +206,7 @@ class ReplacingOneOf(NeighbourRelation):
 
     def describe(self) -> str:
         """In the words of the language: "replacing one record of x or one voter of V"."""
-        words = [
-            f"{relation.describe().removeprefix('replacing ')} of {name}" for name, relation in self.parts
-        ]
+        words = [f"{relation.describe().removeprefix('replacing ')} of {name}" for name, relation in self.parts]
         return "replacing " + " or ".join(words)
 
     def of(self, block: InputBlock) -> NeighbourRelation:
@@ -317,7 +315,7 @@ class BallGeometry(Geometry):
     def differences(
         self, block: InputBlock, relation: NeighbourRelation, n: int, scale: Fraction
     ) -> tuple[Differences, ...]:
-        """Balls; a unit of several balls is covered by one larger ball (l2) or by its vertices times their number (l1)."""
+        """Balls; several balls of one unit are covered by a larger one (l2), or by their vertices, multiplied (l1)."""
         from privspec.core.gaussian import sqrt_up
 
         amount = self.reach(block, adding=relation.adding) * scale

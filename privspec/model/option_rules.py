@@ -134,9 +134,7 @@ def _trust(
             return None
 
 
-def _secure_sum(
-    call: syntax.Call, option: syntax.Trust, environment: Environment, report: Report
-) -> SecureSum | None:
+def _secure_sum(call: syntax.Call, option: syntax.Trust, environment: Environment, report: Report) -> SecureSum | None:
     match call.arguments:
         case ():
             return SecureSum(0, option.span)
@@ -184,9 +182,7 @@ def _sites(
         if text is None:
             continue
         if text in names:
-            report.error(
-                "PS0271", expr.span, f"{text} is named twice", others=((spans[names.index(text)], ""),)
-            )
+            report.error("PS0271", expr.span, f"{text} is named twice", others=((spans[names.index(text)], ""),))
             continue
         names.append(text)
         spans.append(expr.span)
@@ -202,9 +198,7 @@ def _site(expr: syntax.Expr, scope: Scope, report: Report) -> str | None:
             inner, form = argument, "objective({})"
     found = root(inner)
     if found is None or isinstance(inner, syntax.Attribute):
-        report.error(
-            "PS0271", expr.span, "noise enters at a variable", help="give the expression a name of its own"
-        )
+        report.error("PS0271", expr.span, "noise enters at a variable", help="give the expression a name of its own")
         return None
     declared = scope.get(found.id)
     sites = scope.of("input", "intermediate", "output")
@@ -214,11 +208,7 @@ def _site(expr: syntax.Expr, scope: Scope, report: Report) -> str | None:
             "PS0271",
             expr.span,
             f"nothing is called {found.id}",
-            help=f"did you mean {near}?"
-            if near
-            else f"noise can enter at {listing(sites, 'or')}"
-            if sites
-            else None,
+            help=f"did you mean {near}?" if near else f"noise can enter at {listing(sites, 'or')}" if sites else None,
         )
         return None
     if declared.what in NOT_SITES:

@@ -84,9 +84,7 @@ def parse_override(name: str, given: object, environment: Environment) -> Value:
     try:
         return to_value(given)
     except (TypeError, ValueError) as error:
-        raise SpecError(
-            Diagnostic("PS0251", f"the value given for {name} is no finite number, list or set")
-        ) from error
+        raise SpecError(Diagnostic("PS0251", f"the value given for {name} is no finite number, list or set")) from error
 
 
 def _parse_text(name: str, text: str, environment: Environment) -> Value:
@@ -107,9 +105,7 @@ def _parse_text(name: str, text: str, environment: Environment) -> Value:
         ) from error
     except Failure as error:
         raise SpecError(
-            Diagnostic(
-                "PS0251", f"the value given for {name} cannot be computed: {error.message}", source=shown
-            )
+            Diagnostic("PS0251", f"the value given for {name} cannot be computed: {error.message}", source=shown)
         ) from error
     return value
 
@@ -145,7 +141,6 @@ def _member(item: object) -> str | Fraction:
 
 
 def read_parameters(
-    spec: syntax.Spec,
     scope: Scope,
     environment: Environment,
     overrides: Mapping[str, object],
@@ -156,9 +151,7 @@ def read_parameters(
     Returns: values by name; index sets by name. Those with errors are left out.
     """
     declared = {
-        name: found.node
-        for name, found in scope.of("parameter").items()
-        if isinstance(found.node, syntax.Parameter)
+        name: found.node for name, found in scope.of("parameter").items() if isinstance(found.node, syntax.Parameter)
     }
     party_nodes = {
         name: found.node for name, found in scope.of("party").items() if isinstance(found.node, syntax.Party)
@@ -170,9 +163,7 @@ def read_parameters(
     graph |= {name: names_used(node.domain) for name, node in party_nodes.items()}
     for name, node in declared.items():
         if node.target.indices:
-            graph[name] += tuple(
-                n for n in names_used(node.target) if n in party_nodes and n not in graph[name]
-            )
+            graph[name] += tuple(n for n in names_used(node.target) if n in party_nodes and n not in graph[name])
     looped: set[str] = set()
     for cycle in cycles(
         {name: tuple(n for n in used if n != name or name in declared) for name, used in graph.items()}
@@ -188,9 +179,7 @@ def read_parameters(
     for name in topological(graph):
         if name in looped:
             continue
-        now = replace(
-            environment, values=values, parties={n: p.size for n, p in parties.items()}, exact_files=True
-        )
+        now = replace(environment, values=values, parties={n: p.size for n, p in parties.items()}, exact_files=True)
         try:
             if name in party_nodes:
                 parties[name] = _party(party_nodes[name], now)
@@ -229,9 +218,7 @@ def _check_overrides(
             hint = f"the parameters are {', '.join(declared)}"
         else:
             hint = "this spec has no parameters"
-        what = (
-            f"{name} is {found.with_article}, not a parameter" if found else f"there is no parameter {name}"
-        )
+        what = f"{name} is {found.with_article}, not a parameter" if found else f"there is no parameter {name}"
         report.diagnostics.append(Diagnostic("PS0250", what, help=hint, source=report.source))
 
 
@@ -240,15 +227,11 @@ def _parameter(node: syntax.Parameter, environment: Environment, parties: Mappin
     return _indexed(node, value, parties)
 
 
-def _with_index(
-    node: syntax.Parameter, environment: Environment, parties: Mapping[str, PartySet]
-) -> Environment:
+def _with_index(node: syntax.Parameter, environment: Environment, parties: Mapping[str, PartySet]) -> Environment:
     """An indexed parameter is written for all its people at once: `epsilon[voter] = csv("f")` or one number."""
     match node.target.indices:
         case (syntax.Name(id=name, span=span),) if name in parties and name in names_used(node.value):
-            raise Failure(
-                "PS0228", span, f"give {node.target.name} as one list or file with a figure for each {name}"
-            )
+            raise Failure("PS0228", span, f"give {node.target.name} as one list or file with a figure for each {name}")
         case _:
             return environment
 
@@ -294,9 +277,7 @@ def _party(node: syntax.Party, environment: Environment) -> PartySet:
             if ends[0] != 1:
                 raise Failure("PS0227", low.span, f"people are numbered from 1: write {node.name} in 1..N")
             if ends[1] < 1:
-                raise Failure(
-                    "PS0227", high.span, f"an index set has at least one person, not {show(ends[1])}"
-                )
+                raise Failure("PS0227", high.span, f"an index set has at least one person, not {show(ends[1])}")
             if ends[1] > PARTY_LIMIT:
                 raise Failure("PS0225", high.span, f"{show(ends[1])} people are too many; at most 2^40")
             return PartySet(node.name, int(ends[1]), node.span)
@@ -307,18 +288,16 @@ def _party(node: syntax.Party, environment: Environment) -> PartySet:
 # --- constants ------------------------------------------------------------------------------------
 
 
-def fit_constant(
-    name: str, value: Any, domain: Domain | None, span: Span, shown: Span | None = None
-) -> Value:
+def fit_constant(name: str, value: Any, domain: Domain | None, span: Span, shown: Span | None = None) -> Value:
     """A constant's value at the shape of its domain: a single column or row may stand for a vector.
 
     Raises: Failure PS0253 if it has another shape, or an entry outside the domain.
     """
     if domain is None:
         return value  # type: ignore[no-any-return]
-    if isinstance(value, np.ndarray) and value.shape != domain.shape and len(domain.shape) == 1:
-        if value.ndim == 2 and 1 in value.shape and value.size == domain.shape[0]:
-            value = value.reshape(domain.shape)
+    wants_vector = len(domain.shape) == 1 and isinstance(value, np.ndarray) and value.ndim == 2
+    if wants_vector and 1 in value.shape and value.size == domain.shape[0]:
+        value = value.reshape(domain.shape)
     if isinstance(value, np.ndarray) and value.shape == (1,) and domain.shape == ():
         value = as_fraction(value[0])
     actual = value.shape if isinstance(value, np.ndarray) else ()
@@ -369,7 +348,5 @@ def given_constants(
         except Failure as failure:
             report.failure(failure)
         except (TypeError, ValueError):
-            report.error(
-                "PS0253", found.span, f"the value given for {name} is not an array of finite numbers"
-            )
+            report.error("PS0253", found.span, f"the value given for {name} is not an array of finite numbers")
     return values

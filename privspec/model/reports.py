@@ -64,15 +64,11 @@ class Report:
         notes: tuple[str, ...] = (),
     ) -> None:
         """Add one that does not stop the work."""
-        self.error(
-            code, span, message, label=label, others=others, help=help, notes=notes, severity="warning"
-        )
+        self.error(code, span, message, label=label, others=others, help=help, notes=notes, severity="warning")
 
     def failure(self, failure: Failure, *, others: Iterable[tuple[Span, str]] = ()) -> None:
         """Add what a question raised."""
-        self.error(
-            failure.code, failure.span, failure.message, label=failure.label, help=failure.help, others=others
-        )
+        self.error(failure.code, failure.span, failure.message, label=failure.label, help=failure.help, others=others)
 
     @property
     def failed(self) -> bool:
@@ -116,6 +112,4 @@ def suggestion(word: str, known: Iterable[str]) -> str | None:
 def listing(words: Iterable[str], conjunction: str = "and") -> str:
     """`a, b and c`."""
     items = list(words)
-    return (
-        items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {conjunction} {items[-1]}" if items else ""
-    )
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {conjunction} {items[-1]}" if items else ""

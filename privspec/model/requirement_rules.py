@@ -76,9 +76,7 @@ def _delta(value: Fraction, span: Span) -> None:
 
 def _order(value: Fraction, span: Span) -> None:
     if value <= 1:
-        raise Failure(
-            "PS0306", span, f"the order of a Renyi divergence must be above 1, and is {show(value)}"
-        )
+        raise Failure("PS0306", span, f"the order of a Renyi divergence must be above 1, and is {show(value)}")
     _in_range("the order", value, span, "PS0306")
 
 
@@ -119,9 +117,7 @@ MEASURES: Mapping[str, MeasureRule] = {
     ),
     "zCDP": MeasureRule(("rho-zCDP",), (RHO,), lambda a, _: ZCDP(*a), kind="rho-zCDP"),
     "GDP": MeasureRule(("mu-GDP",), (MU,), lambda a, _: GDP(*a), kind="mu-GDP"),
-    "RDP": MeasureRule(
-        ("(order, epsilon)-RDP",), (_order, EPSILON), lambda a, _: RDP(*a), kind="(order, epsilon)-RDP"
-    ),
+    "RDP": MeasureRule(("(order, epsilon)-RDP",), (_order, EPSILON), lambda a, _: RDP(*a), kind="(order, epsilon)-RDP"),
     "metric-DP": MeasureRule(
         ("epsilon-metric-DP",),
         (EPSILON,),
@@ -186,9 +182,7 @@ class RequirementReader:
 
     # -- names
 
-    def names(
-        self, names: syntax.Names, kind: str, code: str, also: frozenset[str] = frozenset()
-    ) -> tuple[str, ...]:
+    def names(self, names: syntax.Names, kind: str, code: str, also: frozenset[str] = frozenset()) -> tuple[str, ...]:
         """The outputs or inputs that a line names; complaints about others."""
         known = self.scope.of(kind)
         if isinstance(names, syntax.AllOf):
@@ -225,7 +219,7 @@ class RequirementReader:
             self.report.error(
                 code,
                 ref.span,
-                f"{ref.name} is {declared.with_article}, and {'an' if kind[0] in 'aeiou' else 'a'} {kind} is wanted here",
+                f"{ref.name} is {declared.with_article}, and an {kind} is wanted here",
                 others=((declared.span, "declared here"),),
                 help=hint,
             )
@@ -350,11 +344,7 @@ class RequirementReader:
                 try:
                     check(number, item.span)
                 except Failure as failure:
-                    given = [
-                        (self.scope[name].span, "given here")
-                        for name in names_used(item)
-                        if name in self.scope
-                    ]
+                    given = [(self.scope[name].span, "given here") for name in names_used(item) if name in self.scope]
                     self.report.failure(failure, others=given)
                     good = False
                     break
@@ -462,11 +452,7 @@ class RequirementReader:
         near = next((name for name in makers if near == nb.plural(name)), near)
         if near is None and word in ("row", "rows", "line", "tuple", "element", "item"):
             near = "record"
-        if (
-            near is None
-            and len(parties) == 1
-            and word in ("person", "user", "individual", "people", "users", "party")
-        ):
+        if near is None and len(parties) == 1 and word in ("person", "user", "individual", "people", "users", "party"):
             near = next(iter(parties))
         if near is not None:
             hint = f"did you mean `one {near}`?" if near != "everything" else "did you mean `everything`?"
@@ -480,9 +466,7 @@ class RequirementReader:
             help=hint,
         )
 
-    def _fits(
-        self, relation: nb.NeighbourRelation, span: Span, wrt: tuple[str, ...]
-    ) -> nb.NeighbourRelation | None:
+    def _fits(self, relation: nb.NeighbourRelation, span: Span, wrt: tuple[str, ...]) -> nb.NeighbourRelation | None:
         good = True
         for name in wrt:
             block = self.blocks.get(name)
@@ -698,9 +682,7 @@ def warn_about_gaps(
                 f"{listing(observers)} sees {listing(held)} together, and no line names both",
                 others=tuple((span, "also seen") for span in lines[:-1]),
                 help=f"add a line: ({', '.join(held)}) is ...",
-                notes=(
-                    "each line holds for its own outputs; what they reveal together is the composed bound",
-                ),
+                notes=("each line holds for its own outputs; what they reveal together is the composed bound",),
             )
     named = {output for requirement in requirements for output in requirement.outputs}
     for output in outputs:

@@ -140,9 +140,7 @@ def _check_index(found: Declaration, scope: Scope, report: Report) -> None:
     if target is None:
         return
     if target.attribute is not None:
-        report.error(
-            "PS0228", target.span, f"a name with a dot cannot be declared: {target.name}.{target.attribute}"
-        )
+        report.error("PS0228", target.span, f"a name with a dot cannot be declared: {target.name}.{target.attribute}")
     if not target.indices:
         return
     parties = scope.of("party")
@@ -194,9 +192,7 @@ class Resolver:
                 for child in children(node):
                     self.check(child, bound, only=only, why=why)
 
-    def _name(
-        self, node: syntax.Name, bound: Mapping[str, Span], only: frozenset[str] | None, why: str
-    ) -> None:
+    def _name(self, node: syntax.Name, bound: Mapping[str, Span], only: frozenset[str] | None, why: str) -> None:
         if node.id in bound or node.id in ("inf", "real"):
             return
         found = self.scope.get(node.id)
@@ -215,9 +211,7 @@ class Resolver:
         near = nearest(node.id, (*self.scope.names, *bound, *(("real",) if domain else ())))
         if near is None and node.id in functions:
             message = f"{node.id} is a function; it needs arguments"
-            self.report.error(
-                "PS0203", node.span, message, help=f"it is written {functions[node.id].signature}"
-            )
+            self.report.error("PS0203", node.span, message, help=f"it is written {functions[node.id].signature}")
             return
         self.report.error(
             "PS0201",
@@ -253,9 +247,7 @@ class Resolver:
             )
         self.check(node.body, {**bound, node.variable: node.span}, only=only, why=why)
 
-    def _call(
-        self, node: syntax.Call, bound: Mapping[str, Span], only: frozenset[str] | None, why: str
-    ) -> None:
+    def _call(self, node: syntax.Call, bound: Mapping[str, Span], only: frozenset[str] | None, why: str) -> None:
         known = (*library(), "csv", "npy", *DOMAIN_CALLS)
         if node.function not in known:
             near = nearest(node.function, known)
@@ -263,9 +255,7 @@ class Resolver:
             if place is not None:
                 hint = f"{node.function} is {place.with_article}; its entries are written {node.function}[i]"
             else:
-                hint = (
-                    f"did you mean {near}?" if near else "`privspec explain-error PS0205` lists the functions"
-                )
+                hint = f"did you mean {near}?" if near else "`privspec explain-error PS0205` lists the functions"
             self.report.error("PS0205", node.span, f"there is no function {node.function}", help=hint)
         for argument in node.arguments:
             inner = argument.value if isinstance(argument, syntax.Keyword) else argument
@@ -308,7 +298,7 @@ def resolve(spec: syntax.Spec, scope: Scope, report: Report) -> None:
     if spec.loss is not None:
         resolver.check(spec.loss, {})
     for target in spec.accuracy:
-        _target(target, scope, resolver)
+        _target(target, resolver)
 
 
 def _distribution(expr: syntax.Expr, resolver: Resolver, bound: Mapping[str, Span]) -> None:
@@ -319,7 +309,7 @@ def _distribution(expr: syntax.Expr, resolver: Resolver, bound: Mapping[str, Spa
             resolver.check(inner, bound)
 
 
-def _target(target: syntax.Target, scope: Scope, resolver: Resolver) -> None:
+def _target(target: syntax.Target, resolver: Resolver) -> None:
     bound: dict[str, Span] = {}
     if target.variable is not None:
         bound[target.variable] = target.span

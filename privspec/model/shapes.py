@@ -121,9 +121,7 @@ class Typer:
                 help=f"write `for {expr.id}` inside sum(...) or mean(...), or define name[{expr.id}] = ...",
             )
         if expr.id in self.components:
-            raise Failure(
-                "PS0203", expr.span, f"{expr.id} is another spec", help=f"write {expr.id}.O for its output O"
-            )
+            raise Failure("PS0203", expr.span, f"{expr.id} is another spec", help=f"write {expr.id}.O for its output O")
         return UNKNOWN  # undefined: the pass for names has said so
 
     def _numeric(self, expr: syntax.Expr, bound: Bindings) -> Type:
@@ -193,7 +191,7 @@ class Typer:
         if not left.known or not right.known:
             return UNKNOWN
         if not left.shape or not right.shape:
-            one, other = (expr.left, expr.right) if not left.shape else (expr.right, expr.left)
+            one = expr.right if left.shape else expr.left
             raise Failure(
                 "PS0207",
                 one.span,
@@ -312,19 +310,13 @@ class Typer:
         if not base.known:
             return UNKNOWN
         if len(expr.indices) > len(base.shape):
-            what = (
-                f"{base.describe()} takes {len(base.shape)}"
-                if base.shape
-                else f"{base.describe()} has no entries"
-            )
+            what = f"{base.describe()} takes {len(base.shape)}" if base.shape else f"{base.describe()} has no entries"
             raise Failure("PS0209", expr.span, f"{len(expr.indices)} indices here; {what}")
         for axis, item in enumerate(expr.indices):
             self._check_place(expr, item, axis, base, bound)
         return base.with_shape(base.shape[len(expr.indices) :])
 
-    def _check_place(
-        self, expr: syntax.Index, item: syntax.Expr, axis: int, base: Type, bound: Bindings
-    ) -> None:
+    def _check_place(self, expr: syntax.Index, item: syntax.Expr, axis: int, base: Type, bound: Bindings) -> None:
         name = expr.base.id if isinstance(expr.base, syntax.Name) else None
         party = self.indexed.get(name or "") if axis == 0 else None
         extent = base.shape[axis]
@@ -340,13 +332,9 @@ class Typer:
             if party is not None and binding.party is not None and binding.party != party:
                 raise Failure("PS0228", item.span, f"{name} is indexed by {party}, not by {binding.party}")
             if binding.high is not None and binding.high > extent:
-                raise Failure(
-                    "PS0209", item.span, f"{item.id} runs to {binding.high}, but there are {extent} entries"
-                )
+                raise Failure("PS0209", item.span, f"{item.id} runs to {binding.high}, but there are {extent} entries")
             if binding.low is not None and binding.low < 1:
-                raise Failure(
-                    "PS0209", item.span, f"{item.id} starts at {binding.low}; entries are counted from 1"
-                )
+                raise Failure("PS0209", item.span, f"{item.id} starts at {binding.low}; entries are counted from 1")
             return
         kind = self._numeric(item, bound)
         if kind.shape:
@@ -375,11 +363,7 @@ class Typer:
                 "PS0229",
                 expr.span,
                 f"{name} has no {expr.name}",
-                help=f"did you mean {name}.{near}?"
-                if near
-                else f"it has {', '.join(known)}"
-                if known
-                else None,
+                help=f"did you mean {name}.{near}?" if near else f"it has {', '.join(known)}" if known else None,
             )
         if isinstance(expr.base, syntax.Index):
             self.type_of(expr.base, bound)
@@ -408,9 +392,7 @@ class Typer:
             self._argument(item, bound) for item in expr.arguments if not isinstance(item, syntax.Keyword)
         )
         keywords = {
-            item.name: self._argument(item.value, bound)
-            for item in expr.arguments
-            if isinstance(item, syntax.Keyword)
+            item.name: self._argument(item.value, bound) for item in expr.arguments if isinstance(item, syntax.Keyword)
         }
         return Arguments(positional, keywords)
 
@@ -456,9 +438,7 @@ class Typer:
                 self.report.failure(failure)
             return Binding(UNKNOWN), None
         if read.size is None or read.shape:
-            raise Failure(
-                "PS0228", span, f"{variable} must run through a range lo..hi, a set or an index set"
-            )
+            raise Failure("PS0228", span, f"{variable} must run through a range lo..hi, a set or an index set")
         low, high = read.bounds
         whole = low is not None and high is not None and low.denominator == high.denominator == 1
         if not whole or low is None or high is None:
@@ -502,9 +482,7 @@ def raise_two(
     typer: Typer, code: str, here: syntax.Expr, there: syntax.Expr, one: Type, other: Type, message: str
 ) -> None:
     """Complain about two places of different types."""
-    typer.report.error(
-        code, here.span, message, label=one.describe(), others=((there.span, other.describe()),)
-    )
+    typer.report.error(code, here.span, message, label=one.describe(), others=((there.span, other.describe()),))
 
 
 def plain(kind: Type) -> bool:

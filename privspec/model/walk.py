@@ -28,9 +28,7 @@ def walk(node: Tree) -> Iterator[Tree]:
         yield from walk(child)
 
 
-def free_names(
-    node: Tree, bound: frozenset[str] = frozenset()
-) -> Iterator[tuple[syntax.Name, frozenset[str]]]:
+def free_names(node: Tree, bound: frozenset[str] = frozenset()) -> Iterator[tuple[syntax.Name, frozenset[str]]]:
     """Every name used as a value, with the comprehension variables in force; symbols in sets are marked by caller."""
     match node:
         case syntax.Name():
@@ -76,9 +74,7 @@ class Comparison:
     other: syntax.Expr
 
 
-def comparisons(
-    expr: Tree, outputs: Collection[str], same_type: Collection[str] = frozenset()
-) -> Iterator[Comparison]:
+def comparisons(expr: Tree, outputs: Collection[str], same_type: Collection[str] = frozenset()) -> Iterator[Comparison]:
     """Sums and differences with exactly one output as a term, and `f(a, b)` for f in `same_type`.
 
     `O - y`, `y - O`, `O - A @ x - b` (against A @ x + b); entries likewise. Sums of two outputs say nothing of

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from privspec.explain.graph_svg import draw_graph
 from privspec.explain.graph_words import describe_graph
 
@@ -61,7 +62,5 @@ def test_boxes_do_not_overlap(tmp_path):
     placed = list(boxes.values())
     for i, a in enumerate(placed):
         for b in placed[i + 1 :]:
-            apart = (
-                a.x + a.width <= b.x or b.x + b.width <= a.x or a.y + a.height <= b.y or b.y + b.height <= a.y
-            )
+            apart = a.x + a.width <= b.x or b.x + b.width <= a.x or a.y + a.height <= b.y or b.y + b.height <= a.y
             assert apart, (a.name, b.name)

@@ -1,10 +1,11 @@
 """Library functions: types, values, linearity along axis 0."""
 
 import itertools
-from fractions import Fraction as F
+from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from privspec.functions import HOMES, REGISTRY
 from privspec.model.domains import FiniteSet, IntegerRange, L1Ball, RankingOf, Table
 from privspec.model.library import Argument, Arguments, FunctionError, NotComputableError
@@ -19,7 +20,7 @@ def vector(n):
 
 
 def public(value):
-    return Argument(NUMBER, F(value))
+    return Argument(NUMBER, Fraction(value))
 
 
 def bind(name, *arguments, **keywords):
@@ -63,9 +64,7 @@ def test_linear_functions_act_along_axis_0(name, arguments):
     for i, j in itertools.product(range(3), range(2)):
         np.testing.assert_allclose(batch[..., i, j], bound.apply(values[:, i, j]))
     columns = bound.apply(np.eye(k))
-    np.testing.assert_allclose(
-        (columns.reshape(-1, k) @ values[:, 0, 0]).reshape(bound.type.shape), batch[..., 0, 0]
-    )
+    np.testing.assert_allclose((columns.reshape(-1, k) @ values[:, 0, 0]).reshape(bound.type.shape), batch[..., 0, 0])
 
 
 def test_matrices_are_those_of_the_maps():
@@ -94,8 +93,8 @@ def test_marginals_against_counting():
     found = bind("marginals", TABLE, public(1), public(2)).apply(counts.ravel())
     expected = []
     for keep in [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]:
-        for cell in itertools.product(*(range(SCHEMA.cell_shape[i]) for i in keep)):
-            expected.append(sum(tuple(r[i] for i in keep) == cell for r in records))
+        cells = itertools.product(*(range(SCHEMA.cell_shape[i]) for i in keep))
+        expected.extend(sum(tuple(r[i] for i in keep) == cell for r in records) for cell in cells)
     np.testing.assert_array_equal(found, expected)
     named = bind("marginals", TABLE, Argument(NUMBER, ("ok", "age"))).apply(counts.ravel())
     np.testing.assert_array_equal(named, expected[7 + 6 : 7 + 6 + 6])
@@ -137,13 +136,13 @@ def test_wrong_arguments(name, arguments, words):
 
 def test_settings():
     rows = Argument(Type((4, 3)))
-    bound = bind("probit_mle", rows, within=Argument(Type((3,)), None, L1Ball(F(2), 3)))
-    assert bound.domain == L1Ball(F(2), 3)
+    bound = bind("probit_mle", rows, within=Argument(Type((3,)), None, L1Ball(Fraction(2), 3)))
+    assert bound.domain == L1Ball(Fraction(2), 3)
     assert bound.type.shape == (3,)
     with pytest.raises(FunctionError, match="no setting withn"):
-        bind("probit_mle", rows, withn=Argument(Type((3,)), None, L1Ball(F(2), 3)))
+        bind("probit_mle", rows, withn=Argument(Type((3,)), None, L1Ball(Fraction(2), 3)))
     with pytest.raises(FunctionError, match="dimensions"):
-        bind("probit_mle", rows, within=Argument(Type((2,)), None, L1Ball(F(2), 2)))
+        bind("probit_mle", rows, within=Argument(Type((2,)), None, L1Ball(Fraction(2), 2)))
     with pytest.raises(NotComputableError):
         bound.apply(np.zeros((4, 3)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.model import Model, load_model

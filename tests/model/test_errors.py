@@ -1,11 +1,12 @@
 """Each question a pass asks, with the code and the help of its complaint."""
 
+import model_specs as specs
 import numpy as np
 import pytest
-import model_specs as specs
+from model_specs import errors, helps
+
 from privspec.core.diagnostics import SpecError
 from privspec.core.render import render_all
-from model_specs import errors, helps
 
 BASE = """parameters:
   N = 3

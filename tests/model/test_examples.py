@@ -1,10 +1,11 @@
 """Every example of the language reference builds a model."""
 
-from fractions import Fraction as F
+from fractions import Fraction
 
+import model_specs as specs
 import numpy as np
 import pytest
-import model_specs as specs
+
 from privspec.model import target
 from privspec.model.domains import L1Ball
 from privspec.model.measures import EpsilonDelta, Personalised
@@ -37,7 +38,7 @@ def test_the_first_example(tmp_path):
     assert model.nodes["O"].type.shape == (32,)
     assert set(model.graph.edges) == {("x", "y"), ("A", "y"), ("b", "y"), ("y", "O")}
     (requirement,) = model.requirements
-    assert requirement.measure == EpsilonDelta(F(1), F(1, 10**6))
+    assert requirement.measure == EpsilonDelta(Fraction(1), Fraction(1, 10**6))
     assert requirement.neighbours.describe() == "replacing one entry"
     assert requirement.line == 17
     assert requirement.text == "O is (epsilon, delta)-DP wrt x, replacing one entry"
@@ -65,8 +66,8 @@ def test_files_that_were_read_are_kept(tmp_path):
 
 
 def test_parameters_are_overridden_by_text(tmp_path):
-    model = specs.load(specs.SHOPS, specs.folder(tmp_path), parameters={"epsilon": "1/3", "delta": F(1, 100)})
-    assert model.requirements[0].measure == EpsilonDelta(F(1, 3), F(1, 100))
+    model = specs.load(specs.SHOPS, specs.folder(tmp_path), parameters={"epsilon": "1/3", "delta": Fraction(1, 100)})
+    assert model.requirements[0].measure == EpsilonDelta(Fraction(1, 3), Fraction(1, 100))
 
 
 def test_local_privacy_implies_trusting_nobody():
@@ -81,7 +82,7 @@ def test_people_index_collections():
     model = specs.load(specs.CROWD)
     assert model.nodes["V"].type.shape == (20, 5, 3)
     assert model.nodes["beta"].type.shape == (20, 3)
-    assert model.nodes["beta"].domain == L1Ball(F(2), 3)
+    assert model.nodes["beta"].domain == L1Ball(Fraction(2), 3)
     assert model.nodes["O"].type.shape == (3,)
     (block,) = model.blocks
     assert len(block.party_units) == 20
@@ -137,9 +138,7 @@ def test_tables_are_cell_counts():
 
 
 def test_huge_domains_are_named_but_not_laid_out():
-    text = specs.TABLE.replace("0..9", "0..99999999").replace(
-        "marginals(people, 1, {age, sex})", "count(people)"
-    )
+    text = specs.TABLE.replace("0..9", "0..99999999").replace("marginals(people, 1, {age, sex})", "count(people)")
     model = specs.load(text)
     assert model.size == 4 * 10**8
     from privspec.core.diagnostics import SpecError

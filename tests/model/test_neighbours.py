@@ -1,11 +1,12 @@
 """Difference sets against brute force over pairs of neighbouring worlds."""
 
 import itertools
-from fractions import Fraction as F
+from fractions import Fraction
 
 import model_specs as specs
 import numpy as np
 import pytest
+
 from privspec.model import neighbours as nb
 
 
@@ -26,7 +27,7 @@ def reach(parts, direction):
     for part in parts:
         match part:
             case nb.VectorDifferences():
-                found.append(max(abs(direction[i]) * float(a) for i, a in zip(part.indices, part.amounts)))
+                found.append(max(abs(direction[i]) * float(a) for i, a in zip(part.indices, part.amounts, strict=True)))
             case nb.PairDifferences():
                 values = direction[part.coordinates]
                 found.append(float(part.scale) * (values.max() - values.min()))
@@ -45,9 +46,7 @@ def worlds_box(low, high, n):
     return [np.array(w, float) for w in itertools.product((low, high), repeat=n)]
 
 
-@pytest.mark.parametrize(
-    ("domain", "shape", "low", "high"), [("[-1, 2]^6", 6, -1, 2), ("(-3..1)^6", 6, -3, 1)]
-)
+@pytest.mark.parametrize(("domain", "shape", "low", "high"), [("[-1, 2]^6", 6, -1, 2), ("(-3..1)^6", 6, -3, 1)])
 @pytest.mark.parametrize("group", [1, 2, 3])
 def test_replacing_entries(domain, shape, low, high, group):
     parts = nb.ReplacingEntry(group).differences([block(domain)], shape)
@@ -63,14 +62,14 @@ def test_replacing_entries(domain, shape, low, high, group):
 def test_adding_or_removing_an_entry_compares_with_zero():
     (part,) = nb.AddingOrRemovingEntry().differences([block("[-1, 2]^6")], 6)
     assert isinstance(part, nb.VectorDifferences)
-    assert set(part.amounts) == {F(2)}
+    assert set(part.amounts) == {Fraction(2)}
 
 
 def test_a_record_of_several_entries_is_a_box():
     (part,) = nb.ReplacingRecord().differences([block("[0, 3]^(2, 3)")], 6)
     assert isinstance(part, nb.BoxDifferences)
     assert [list(b) for b in part.blocks] == [[0, 1, 2], [3, 4, 5]]
-    assert set(part.reach) == {F(3)}
+    assert set(part.reach) == {Fraction(3)}
     assert part.exact
 
 
@@ -84,14 +83,14 @@ def test_balls():
     ball = block("l2_ball(1/2, 3)^2")
     (part,) = nb.ReplacingRecord().differences([ball], 6)
     assert isinstance(part, nb.BallDifferences)
-    assert (part.radius, len(part.blocks), part.exact) == (F(1), 2, True)
+    assert (part.radius, len(part.blocks), part.exact) == (Fraction(1), 2, True)
     (part,) = nb.AddingOrRemovingRecord().differences([ball], 6)
-    assert part.radius == F(1, 2)
+    assert part.radius == Fraction(1, 2)
     (part,) = nb.ReplacingEntry().differences([ball], 6)
     assert isinstance(part, nb.VectorDifferences)
     (part,) = nb.ReplacingRecord().differences([block("l1_ball(1, 3)^2")], 6)
     assert isinstance(part, nb.VectorDifferences)
-    assert set(part.amounts) == {F(2)}
+    assert set(part.amounts) == {Fraction(2)}
 
 
 def test_all_balls_of_one_person_are_covered():
@@ -125,12 +124,12 @@ def test_groups_that_are_too_many_are_bounded():
     (part,) = nb.ReplacingEntry(4).differences([wide], 200)
     assert isinstance(part, nb.VectorDifferences)
     assert not part.exact
-    assert set(part.amounts) == {F(4)}
+    assert set(part.amounts) == {Fraction(4)}
 
 
 def test_scale_multiplies():
-    (part,) = nb.ReplacingEntry().differences([block("[0, 1]^3")], 3, F(1, 3))
-    assert set(part.amounts) == {F(1, 3)}
+    (part,) = nb.ReplacingEntry().differences([block("[0, 1]^3")], 3, Fraction(1, 3))
+    assert set(part.amounts) == {Fraction(1, 3)}
 
 
 def test_no_bounds_no_differences():
