@@ -122,7 +122,7 @@ class Plan:
 
     @property
     def status(self) -> str:
-        """ "optimal", "feasible" or "infeasible"."""
+        """One of "optimal", "feasible" and "infeasible"."""
         return str(self.document["status"])
 
     @property
