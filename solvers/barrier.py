@@ -22,13 +22,13 @@ from scipy import linalg
 from privspec.solvers.programs import Array
 from privspec.solvers.results import Indices, Watch
 
-GROWTH = 100.0
+GROWTH = 12.0
 """Factor between the weights t of the objective on successive centres."""
 GROWTH_LAST = 1.7
 """The same when the bound at the last centre did not suffice."""
 OVERSHOOT = 1.6
 """The last centre has this part of the allowed gap: more would lose the bound to round-off in 1 - q."""
-CENTRED = 5.0
+CENTRED = 1.0
 """Squared Newton decrement below which t is raised."""
 CENTRED_LAST = 1e-8
 """The same at the last centre."""
@@ -284,8 +284,8 @@ class Barrier:
         mass = sum(term.mass for term in terms)
         use = self._use(terms, shares @ errors, state)
         bound = sum(term.gain for term in terms) ** 2 / (use * mass) if use > 0 else 0.0
-        # the final bound is computed again from this state, so keep the state that proves most
-        if bound >= best.bound or not np.isfinite(best.value):
+        # value and bound come from one state: whoever checks takes the dual vectors from the final covariance
+        if not np.isfinite(best.value) or (value - bound) / value <= (best.value - best.bound) / best.value:
             return BarrierResult(state, value, bound, shares, expired=False)
         return best
 
@@ -341,19 +341,33 @@ class Barrier:
         rise = float(step[size]) if self.worst else 0.0
         direction = step[:size]
         before = self._merit(state, top, terms, weight)
-        length = 1.0
+        length, found = 1.0, None
         for _ in range(40):
-            moved = self.chart.move(state, length * direction)
-            if moved is not None:
-                following, logdet = moved
-                found = self.terms(following)
-                height = top + length * rise
-                if found is not None:
-                    after = self._merit(following, height, found, weight) - logdet
-                    if after <= before + 0.1 * length * slope + 1e-11 * abs(before):
-                        return following, height, found
+            tried = self._try(state, top, weight, direction * length, rise * length)
+            if tried is not None and tried[0] <= before + 0.1 * length * slope + 1e-11 * abs(before):
+                if found is not None and tried[0] >= found[0]:
+                    break
+                found = tried
+                if length == 1.0:
+                    break
+            elif found is not None:
+                break
+            # shorter steps are tried while they are better: the longest one allowed ends up far off the centre
             length *= 0.5
-        return None
+        return None if found is None else found[1:]
+
+    def _try(
+        self, state: Array, top: float, weight: float, step: Array, rise: float
+    ) -> tuple[float, Array, float, list[_Term]] | None:
+        """Merit, state, epigraph variable and terms after a step; None outside the domain."""
+        moved = self.chart.move(state, step)
+        if moved is None:
+            return None
+        following, logdet = moved
+        terms = self.terms(following)
+        if terms is None:
+            return None
+        return self._merit(following, top + rise, terms, weight) - logdet, following, top + rise, terms
 
     def _merit(self, state: Array, top: float, terms: list[_Term], weight: float) -> float:
         """Weighted objective plus barrier, without the log determinant of the state."""

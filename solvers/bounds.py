@@ -14,6 +14,8 @@ from privspec.solvers.differences import seen_rows
 from privspec.solvers.programs import Array, DualPoint, GaussianProgram, WorstLoss
 
 UNIT = float(np.finfo(float).eps)
+LARGEST_PRODUCT = 2e7
+"""Entries of the matrix of all effects above which only its Gram matrix is formed."""
 
 
 def weighted_error_map(program: GaussianProgram, dual: DualPoint) -> Array:
@@ -50,6 +52,9 @@ def nuclear_bound(program: GaussianProgram, dual: DualPoint) -> float:
     """Squared nuclear norm of C F D^(1/2) over the sum of the weights, by singular values, rounded down."""
     errors = weighted_error_map(program, dual)
     effects = np.asarray(errors @ program.target)
+    count = sum(len(weights) for weights in dual.weights)
+    if count * effects.shape[1] > LARGEST_PRODUCT and count > 4 * effects.shape[1]:
+        return _moment_bound(effects, dual)
     parts = [
         np.asarray(sparse.csr_array(part.T * np.sqrt(weights)[:, None]) @ effects.T)
         for part, weights in zip(dual.differences, dual.weights, strict=True)
@@ -71,6 +76,33 @@ def nuclear_bound(program: GaussianProgram, dual: DualPoint) -> float:
     slack = np.sqrt(rank) * UNIT * (backward + terms * np.sqrt(magnitude))
     total = float(np.sum(singular)) - slack
     return max(total, 0.0) ** 2 / (mass * (1 + UNIT * (len(dual.weights) + 64)))
+
+
+def _moment_bound(effects: Array, dual: DualPoint) -> float:
+    """The bound for very many differences, through M = sum p v v' with v = effects @ difference.
+
+    For any positive semidefinite Z the vectors z = Z v prove (tr Z M)^2 / (lambda_max(Z M Z) sum p); with Z near M^-1/2
+    this is the nuclear-norm bound, but round-off in M only enters at first order.
+    """
+    if effects.shape[0] > effects.shape[1]:
+        effects = np.linalg.qr(effects, mode="r")
+    n = effects.shape[1]
+    total = np.zeros((n, n))
+    for part, weights in zip(dual.differences, dual.weights, strict=True):
+        total += sparse.csr_array(part * weights[None, :] @ part.T).toarray()
+    mass = sum(float(np.sum(weights)) for weights in dual.weights)
+    moment = effects @ total @ effects.T
+    magnitude = float(np.linalg.norm(np.abs(effects) @ np.abs(total) @ np.abs(effects).T))
+    values, vectors = np.linalg.eigh((moment + moment.T) / 2)
+    kept = values > 1e-11 * max(float(values[-1]), 1e-300)
+    if mass <= 0 or not kept.any():
+        return 0.0
+    doubt = 8 * n**0.5 * UNIT * magnitude
+    shape = (vectors[:, kept] / values[kept] ** 0.5) @ vectors[:, kept].T
+    gain = float(np.sum(shape * moment)) - doubt * float(np.trace(shape)) * (1 + 1e-9)
+    norm = float(np.linalg.norm(shape, 2))
+    kappa = float(np.linalg.eigvalsh(shape @ moment @ shape)[-1]) * (1 + 16 * n * UNIT) + 2 * norm**2 * doubt
+    return max(gain, 0.0) ** 2 / (kappa * mass * (1 + UNIT * (len(dual.weights) + 64)))
 
 
 def _inner_length(errors: Array | sparse.csr_array) -> float:

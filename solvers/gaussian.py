@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from privspec.solvers.covariance import solve_covariance
 from privspec.solvers.differences import same_rows
 from privspec.solvers.observers import barrier_fits, solve_by_barrier, solve_observers
 from privspec.solvers.placement import solve_placement
-from privspec.solvers.programs import GaussianProgram, GaussianSolution
+from privspec.solvers.programs import DualPoint, GaussianProgram, GaussianSolution
 from privspec.solvers.results import Progress, Unprotectable, Watch
+from privspec.solvers.rows import many_pairs, solve_by_rows
 
 
 def solve_gaussian(
@@ -26,7 +29,8 @@ def solve_gaussian(
     """
     watch = Watch(deadline, progress)
     if program.sites is not None:
-        return solve_placement(program, tolerance, watch)
+        solver = solve_by_rows if any(many_pairs(view) for view in program.views) else solve_placement
+        return solver(program, tolerance, watch)
     if not same_rows(program):
         return solve_observers(program, tolerance, watch)
     solution = solve_covariance(program, tolerance, watch)
@@ -34,3 +38,26 @@ def solve_gaussian(
         return solution
     second = solve_by_barrier(program, tolerance, watch)
     return second if second.relative_gap < solution.relative_gap else solution
+
+
+def rescale(solution: GaussianSolution, factor: float) -> GaussianSolution:
+    """The solution of the same program after every view's mu was multiplied by one common factor.
+
+    Noise covariances scale by factor^-2, and so do the value and the lower bound: one solve serves a whole sweep.
+    """
+    if not factor > 0:
+        raise ValueError("the factor must be positive")
+    square = factor**2
+    dual = DualPoint(
+        tuple(part / factor for part in solution.dual.differences), solution.dual.weights, solution.dual.loss_weights
+    )
+    return replace(
+        solution,
+        value=solution.value / square,
+        lower_bound=solution.lower_bound / square * (1 - 4e-16),
+        strategy=solution.strategy * factor,
+        reconstruction=None if solution.reconstruction is None else solution.reconstruction / factor,
+        input_estimate=None if solution.input_estimate is None else solution.input_estimate / factor,
+        variances=None if solution.variances is None else tuple(part / square for part in solution.variances),
+        dual=dual,
+    )

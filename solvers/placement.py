@@ -27,10 +27,8 @@ def solve_placement(program: GaussianProgram, tolerance: float, watch: Watch) ->
     Raises: OutOfTimeError at the deadline.
     Source: Ramon & Basu 2020, section 3.2; notes/placement.md.
     """
-    if program.sites is None:
-        raise ValueError("the program has no sites")
     m, n = program.target.shape
-    maps = np.column_stack([site.map for site in program.sites]) if program.sites else np.zeros((m, 0))
+    maps = site_maps(program)
     useful = np.flatnonzero(np.any(maps != 0, axis=0))
     directions = tuple(explicit(view.differences, n) for view in program.views)
     eyes = []
@@ -56,6 +54,13 @@ def solve_placement(program: GaussianProgram, tolerance: float, watch: Watch) ->
     if result.expired and solution.relative_gap > tolerance:
         raise OutOfTimeError(solution)
     return solution
+
+
+def site_maps(program: GaussianProgram) -> Array:
+    """The maps of all sites side by side (m, K)."""
+    if program.sites is None:
+        raise ValueError("the program has no sites")
+    return np.column_stack([np.zeros((len(program.target), 0)), *(site.map for site in program.sites)])
 
 
 def effects_of(target: Array, direction: Directions) -> Array:
