@@ -18,13 +18,15 @@ from privspec.model.definitions import VARIABLES, Definitions, collect_definitio
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import Domain, FiniteSet
 from privspec.model.evaluate import Environment, evaluate
+from privspec.model.fairness_rules import read_independence
 from privspec.model.files import Reader
+from privspec.model.gap_rules import warn_about_gaps
 from privspec.model.graph import ComponentModel, GraphNode, InputBlock, Model, PartySet, lay_out
 from privspec.model.loss_rules import LossReader
 from privspec.model.option_rules import read_options
 from privspec.model.parameters import fit_constant, given_constants, read_parameters
 from privspec.model.reports import Failure, Report
-from privspec.model.requirement_rules import RequirementReader, read_independence, warn_about_gaps
+from privspec.model.requirement_rules import RequirementReader
 from privspec.model.scope import DOMAIN_CALLS, Scope, collect, resolve
 from privspec.model.shapes import Binding, Bindings, Typer
 from privspec.model.types import NUMBER, UNKNOWN, Laws, Symbols, Tables, Type

@@ -12,11 +12,12 @@ from privspec.model.definitions import Definitions, whole_of
 from privspec.model.domains import Domain
 from privspec.model.neighbours import NeighbourRelation
 from privspec.model.reports import Report, nearest
-from privspec.model.requirement_rules import RequirementReader, sort_clauses
+from privspec.model.requirement_rules import RequirementReader
 from privspec.model.requirements import AccuracyTarget, AssertedSensitivity, DataModel, MechanismConstraint
 from privspec.model.scope import Scope
 from privspec.model.shapes import Bindings, Typer, plain
 from privspec.model.types import Type
+from privspec.model.unit_rules import sort_clauses
 from privspec.model.walk import Comparison, children, comparisons, names_used, reference, root
 
 DISTRIBUTIONS: Mapping[str, tuple[int, int]] = {
@@ -218,7 +219,7 @@ class LossReader:
             if extra is not None:
                 self.report.error("PS0310", extra.span, "a sensitivity takes a unit only")
         relation: NeighbourRelation | None
-        relation = reader.default(wrt) if clauses.unit is None else reader.relation(clauses.unit, wrt)
+        relation = reader.units.default(wrt) if clauses.unit is None else reader.units.relation(clauses.unit, wrt)
         if not wrt or relation is None:
             return None
         number, text = self.line(claim.span)
