@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from privspec.explain.facts import Facts, facts
@@ -90,10 +90,10 @@ def _in_spec(because: Because) -> bool:
     return isinstance(because, SpecLine) or because == Note("trust-by-default")
 
 
-def _where(because: Iterable[Because]) -> str:
+def _where(because: tuple[Because, ...]) -> str:
     lines = [b for b in because if isinstance(b, SpecLine) and b.number > 0]
     if not lines:
-        return ""
+        return " (the default)" if Note("trust-by-default") in because else ""
     first = lines[0]
     short = f"{first.text}, " if 0 < len(first.text) <= 30 else ""
     return f" ({short}line {first.number})"
