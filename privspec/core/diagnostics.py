@@ -1,4 +1,4 @@
-"""What is wrong, as data: a stable code, labelled spans, a sentence in the user's terms, and a fix where one is known."""
+"""What is wrong, as data: a stable code, labelled spans, a sentence in the user's terms, and a fix if one is known."""
 
 from __future__ import annotations
 

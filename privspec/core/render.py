@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from privspec.core.diagnostics import Diagnostic, Label
+from privspec.core.diagnostics import Diagnostic
 from privspec.core.spans import Source, Span
 
 TAB = 4
