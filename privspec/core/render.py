@@ -211,9 +211,7 @@ class _Renderer:
         return out
 
     def _style(self, primary: bool) -> str:
-        return (
-            "error" if primary and self.diagnostic.severity == "error" else "warning" if primary else "second"
-        )
+        return "error" if primary and self.diagnostic.severity == "error" else "warning" if primary else "second"
 
     def _drawn(self, cells: dict[int, tuple[str, bool]], upto: int | None = None) -> str:
         end = max(cells, default=-1) + 1 if upto is None else upto
