@@ -129,7 +129,7 @@ def _solve(factor: Array, right: Array) -> Array:
     rows, columns = factor.shape
     if rows <= columns:
         try:
-            solved: Array = np.linalg.solve(factor @ factor.T, right)
+            solved = np.asarray(np.linalg.solve(factor @ factor.T, right), dtype=np.float64)
         except np.linalg.LinAlgError:
             solved = np.full_like(right, np.nan)
         if np.all(np.isfinite(solved)):

@@ -472,13 +472,15 @@ def read_proof(data: At) -> Proof:
         if np.any(weights < 0):
             raise Malformed(f"{item.place} has a negative weight")
         views.append(DualView(item["requirement"].integer(), tuple(differences), weights, item.place))
-    given = data.get("loss_weights")
+    given, hammersley = data.get("loss_weights"), data.get("hcr")
+    if hammersley is not None:
+        hammersley["statement"].text()
     loss_weights = None if given is None else given.doubles(len(given.items()))
     return Proof(
         data["scope"].text(),
         data["lower_bound"].double(),
         tuple(views),
         loss_weights,
-        data.get("hcr") is not None,
+        hammersley is not None,
         data.place,
     )

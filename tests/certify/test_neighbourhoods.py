@@ -6,7 +6,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from privspec.certify.neighbourhoods import Balls, Boxes, Cells, Entries, EnclosedForm, LaplaceCost, StrategyForm
+from privspec.certify.neighbourhoods import (
+    Balls,
+    Boxes,
+    Cells,
+    EnclosedForm,
+    Entries,
+    LaplaceCost,
+    StrategyForm,
+)
 
 K, N = 5, 6
 RNG = np.random.default_rng(3)
@@ -81,10 +89,11 @@ def test_cells(moving: bool, group: int) -> None:
 def test_boxes_by_vertices() -> None:
     units = (np.arange(3), np.arange(3, 6))
     reaches = {i: Fraction(i + 1) for i in range(N)}
-    members = []
-    for block in units:
-        for signs in product((1, -1), repeat=3):
-            members.append(sum(unit(int(i), s * (i + 1)) for i, s in zip(block, signs, strict=True)))
+    members = [
+        sum(unit(int(i), s * (i + 1)) for i, s in zip(block, signs, strict=True))
+        for block in units
+        for signs in product((1, -1), repeat=3)
+    ]
     check(Boxes(units, reaches), members)
     assert not Boxes(units, reaches).admits({0: Fraction(1), 3: Fraction(1)})
     assert not Boxes(units, reaches, whole=False).admits({0: Fraction(1)})
