@@ -310,7 +310,7 @@ def _description(model: Model) -> str:
     return f"{secret} is secret; {released} is released. Who sees what: {who}. Trust: {model.trust.describe()}."
 
 
-def draw_graph(model: Model) -> str:
+def graph_svg(model: Model) -> str:
     """The graph as SVG: time runs from left to right, from secret inputs to what is released.
 
     Secret, public and released values, and places where noise may enter, differ in outline and wording, not

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privspec.explain.graph_svg import draw_graph
+from privspec.explain.graph_svg import graph_svg
 from privspec.explain.graph_words import describe_graph
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "model"))
@@ -21,7 +21,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 def test_all_examples(name, tmp_path):
     model = specs.load(getattr(specs, name), specs.folder(tmp_path))
     words = describe_graph(model)
-    picture = ET.fromstring(draw_graph(model))
+    picture = ET.fromstring(graph_svg(model))
     for node in model.nodes.values():
         assert node.name in words
     texts = "\n".join("".join(t.itertext()) for t in picture.iter(f"{SVG}text"))
@@ -54,11 +54,11 @@ def test_sensitivities_of_tables():
 
 
 def test_boxes_do_not_overlap(tmp_path):
-    from privspec.explain import graph_svg
+    from privspec.explain import graph_svg as module
 
     model = specs.load(specs.MEASURES, specs.folder(tmp_path))
-    boxes = graph_svg._boxes(model)
-    graph_svg._arrange(boxes, list(graph_svg._edges(model)))
+    boxes = module._boxes(model)
+    module._arrange(boxes, list(module._edges(model)))
     placed = list(boxes.values())
     for i, a in enumerate(placed):
         for b in placed[i + 1 :]:
