@@ -51,6 +51,14 @@ class Plot:
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """A drawing without numbers, whose words stand beside it: an SVG file as text, kept apart from the page."""
+
+    svg: str
+    alt: str
+
+
+@dataclass(frozen=True, slots=True)
 class IconRow:
     """`filled` figures of `of`, under a short label."""
 
@@ -75,7 +83,7 @@ class Listing:
     text: str
 
 
-Block: TypeAlias = Paragraph | Points | Table | Plot | IconArray | Listing
+Block: TypeAlias = Paragraph | Points | Table | Plot | Picture | IconArray | Listing
 
 
 @dataclass(frozen=True, slots=True)

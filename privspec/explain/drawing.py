@@ -78,10 +78,11 @@ class Line:
 
 
 def bars(panels: Sequence[Bars], ylabel: str, xlabel: str, name: str) -> str:
-    """Panels of bars that share the vertical axis, one above the other."""
+    """Panels of bars one above the other, all to the same vertical scale."""
     height = 0.6 + 1.9 * len(panels)
     with _figure(name, WIDTH, height) as (figure, finish):
-        axes = figure.subplots(len(panels), 1, sharey=True, squeeze=False)[:, 0]
+        axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
+        top = 1.05 * max(max(panel.heights) for panel in panels)
         for axis, panel in zip(axes, panels, strict=True):
             positions = range(len(panel.heights))
             axis.bar(positions, panel.heights, color=ACCENT, width=0.8 if len(panel.heights) <= 40 else 1.0)
@@ -89,7 +90,7 @@ def bars(panels: Sequence[Bars], ylabel: str, xlabel: str, name: str) -> str:
             marks = _few(len(panel.labels))
             axis.set_xticks(marks, [panel.labels[i] for i in marks])
             axis.set_ylabel(ylabel)
-            axis.set_ylim(bottom=0)
+            axis.set_ylim(0.0, top if top > 0 else 1.0)
             axis.grid(axis="y")
         axes[-1].set_xlabel(xlabel)
         return finish()
@@ -189,9 +190,7 @@ def tradeoff(
     with _figure(name, WIDTH, 4.0) as (figure, finish):
         axis = figure.subplots()
         axis.plot([0, 1], [1, 0], color=MUTED, linewidth=1.0, linestyle=(0, (1, 2)))
-        axis.annotate(
-            "a guess without looking", (0.66, 0.34), xytext=(6, 3), textcoords="offset points", color=MUTED
-        )
+        axis.annotate("a coin toss", (0.66, 0.34), xytext=(6, 3), textcoords="offset points", color=MUTED)
         for line in curves:
             colour = SECOND if line.second else ACCENT
             axis.plot(line.x, line.y, color=colour, linestyle=(0, (4, 2)) if line.dashed else "-")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privspec.explain import plots
-from privspec.explain.document import Block, Document, Listing, Points, Section, Table
+from privspec.explain.document import Block, Document, Listing, Picture, Points, Section, Table
 from privspec.explain.facts import Facts
 from privspec.explain.sentences import CertificateEntry, Note, Sentence, assumed, proved, tested
 from privspec.explain.words import change_words, noise_words
@@ -22,7 +22,8 @@ def engineer_page(facts: Facts) -> Document:
         Section("Assumptions", (Points(facts.assumptions),) if facts.assumptions else ()),
     ]
     if facts.graph_words:
-        sections.append(Section("Graph", (Listing("", facts.graph_words),)))
+        picture = Picture(facts.graph_svg, "The graph of the spec; the same in words below")
+        sections.append(Section("Graph", (picture, Listing("", facts.graph_words))))
     sections.append(Section("Reproduce", (_commands(facts),)))
     return Document(
         title=f"Engineering report: {facts.name}",

@@ -179,6 +179,7 @@ class Facts:
     solver: SolverFact
     certificate_entries: tuple[str, ...]
     graph_words: str
+    graph_svg: str
     gaps: tuple[str, ...]
 
     @property

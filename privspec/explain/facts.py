@@ -60,6 +60,7 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
     run = noise.executed(plan)
     outputs = noise.output_noise(plan)
     mechanism = plan.get("mechanism") or {}
+    words, drawing = _graph(model)
     stated = tuple(claim(g) for g in plan.get("guarantees") or ())
     claims = tuple(_claim_fact(plan, item, stated, model) for item in stated)
     loss = _loss_fact(plan, where, outputs) if plan.get("loss") else None
@@ -89,7 +90,8 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
         frontier=frontier(plan, tuple(c.claim for c in claims)),
         solver=_solver(plan.get("solver") or {}),
         certificate_entries=tuple(sorted(plan.get("certificate") or {})),
-        graph_words=_graph_words(model),
+        graph_words=words,
+        graph_svg=drawing,
         gaps=_gaps(plan, claims, outputs),
     )
 
@@ -334,14 +336,14 @@ def _shape(matrix: Mapping[str, Any] | None) -> tuple[Quantity, Quantity] | None
     return count(int(rows)), count(int(columns))
 
 
-def _graph_words(model: Model | None) -> str:
+def _graph(model: Model | None) -> tuple[str, str]:
+    """The graph in words and as an SVG file; empty without a model."""
     if model is None:
-        return ""
-    try:
-        from privspec.explain.graph_words import describe_graph
-    except ImportError:
-        return ""
-    return str(describe_graph(model))
+        return "", ""
+    from privspec.explain.graph_svg import graph_svg
+    from privspec.explain.graph_words import describe_graph
+
+    return describe_graph(model), graph_svg(model)
 
 
 def _gaps(

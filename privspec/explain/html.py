@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from privspec.explain.document import (
     IconRow,
     Listing,
     Paragraph,
+    Picture,
     Plot,
     Points,
     Table,
@@ -31,6 +33,7 @@ _MACROS = {
     Points: "points",
     Table: "table",
     Plot: "plot",
+    Picture: "picture",
     IconArray: "icons",
     Listing: "listing",
 }
@@ -65,7 +68,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.globals.update(prose=_prose, source=_source, svg=_svg, icon_svg=icon_svg)
+    made.globals.update(prose=_prose, source=_source, svg=_svg, data_uri=_data_uri, icon_svg=icon_svg)
     return made
 
 
@@ -102,6 +105,11 @@ def _svg(text: str) -> Markup:
     from markupsafe import Markup
 
     return Markup(text)
+
+
+def _data_uri(svg: str) -> str:
+    """An SVG file as the address of an image: its ids and styles stay out of the page."""
+    return f"data:image/svg+xml;base64,{b64encode(svg.encode('utf-8')).decode('ascii')}"
 
 
 def icon_svg(row: IconRow, figures: int = 100) -> Markup:

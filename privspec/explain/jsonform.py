@@ -9,8 +9,20 @@ from fractions import Fraction
 from functools import singledispatch
 from typing import Any
 
-from privspec.explain.document import Block, Document, IconArray, Listing, Paragraph, Plot, Points, Table
+from privspec.explain.document import (
+    Block,
+    Document,
+    IconArray,
+    Listing,
+    Paragraph,
+    Picture,
+    Plot,
+    Points,
+    Table,
+)
 from privspec.explain.facts import Facts
+
+_DRAWINGS = frozenset({"graph_svg"})
 
 
 def to_json(document: Document, found: Facts) -> dict[str, Any]:
@@ -35,7 +47,8 @@ def plain(value: Any) -> Any:
     if callable(known):
         return known()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        fields = [f.name for f in dataclasses.fields(value) if f.name not in _DRAWINGS]
+        return {name: plain(getattr(value, name)) for name in fields}
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, tuple | list | frozenset):
@@ -79,6 +92,11 @@ def _(block: Plot) -> dict[str, Any]:
         "caption": block.caption,
         "table": _block(block.twin),
     }
+
+
+@_block.register
+def _(block: Picture) -> dict[str, Any]:
+    return {"kind": "picture", "alt": block.alt}
 
 
 @_block.register

@@ -12,6 +12,7 @@ from privspec.explain.document import (
     IconRow,
     Listing,
     Paragraph,
+    Picture,
     Plot,
     Points,
     Table,
@@ -83,6 +84,11 @@ def _(block: Table, _shows_basis: bool) -> str:
 @_block.register
 def _(block: Plot, shows_basis: bool) -> str:
     return _block(block.twin, shows_basis)
+
+
+@_block.register
+def _(_: Picture, _shows_basis: bool) -> str:
+    return ""
 
 
 @_block.register

@@ -116,6 +116,21 @@ def test_specs_cannot_inject() -> None:
     assert "<script" not in plan_html(plan)
 
 
+def test_graph_is_an_image_apart() -> None:
+    from privspec.core.spans import Source
+    from privspec.model.build import load_model
+
+    plan = prefix_sums()
+    model = load_model(Source("prefix_sums.priv", plan["spec"]["source"]))
+    page = explain(plan, "engineer", "html", model)
+    found = outline(page)
+    images = [a for t, a in found.tags if t == "img"]
+    assert len(images) == 1
+    assert images[0]["alt"]
+    assert (images[0]["src"] or "").startswith("data:image/svg+xml;base64,")
+    assert "x" in explain(plan, "engineer", "md", model).split("## Graph")[1]
+
+
 def test_icons_count() -> None:
     for filled, of, drawn in (
         (26, 100, 26),

@@ -71,6 +71,21 @@ def test_twin_of_the_noise_plot_is_complete() -> None:
     assert [float(row[2]) for row in plot.twin.rows] == pytest.approx(found.outputs[0].deviations, rel=5e-3)
 
 
+def test_bars_of_all_panels_have_one_scale() -> None:
+    """The tallest bar of each panel is as tall as its number says, in the same units."""
+    plan = two_observers()
+    plot = noise_plot(facts(plan))
+    assert plot is not None
+    svg = plot.draw()
+    heights = []
+    for path in re.findall(r'<path d="(M[^"]*z)\s*"', svg):
+        ys = [float(y) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", path)]
+        heights.append(max(ys) - min(ys))
+    drawn = sorted({round(h, 1) for h in heights if h > 5}, reverse=True)
+    sites = sorted((s.largest.value for s in facts(plan).sites), reverse=True)
+    assert drawn[0] / drawn[1] == pytest.approx(sites[0] / sites[1], rel=0.02)
+
+
 def test_many_coordinates_are_grouped() -> None:
     labels, heights = grouped([3.0] * 999 + [30.0])
     assert len(labels) <= 64
