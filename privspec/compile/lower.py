@@ -166,8 +166,21 @@ def _computed(
             value = interpreter.node(out.name, model.nodes[out.name].span)
             inner = value.counts if isinstance(value, Cells) else value
             if isinstance(inner, Affine):
+                _refuse_chained(model, out, inner)
                 found.append((out, inner))
     return found
+
+
+def _refuse_chained(model: Model, out: OutputSlice, value: Affine) -> None:
+    """An output computed from another output is the reader's own arithmetic: not solved yet."""
+    other = next((o.name for o in model.outputs if output_symbol(o.name) in value.coefficients), None)
+    if other is not None:
+        raise unsupported(
+            model.source,
+            model.nodes[out.name].span,
+            f"solve cannot compute {out.name} from the output {other} yet",
+            help_=f"leave {out.name} out: whoever has {other} can compute it, at no cost in privacy",
+        )
 
 
 class _Solver:

@@ -7,7 +7,9 @@ from typing import NoReturn
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
-from privspec.model.graph import Model
+from privspec.language.syntax import VariableKind
+from privspec.language.visit import free_names
+from privspec.model.graph import GraphNode, Model
 from privspec.model.requirements import Requirement
 from privspec.model.trust import Curator, Nobody
 
@@ -35,6 +37,14 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
         yield at(component.span, "whole systems of components")
     for choice in model.choices:
         yield at(choice.span, f"a value for {choice.name}: nothing can be left to `choose`")
+    for node in model.outputs:
+        other = _output_within(model, node)
+        if other is not None:
+            yield at(
+                node.span,
+                f"an output that is computed from another output ({node.name} from {other})",
+                f"release {other} alone: whoever has it can compute {node.name}, which costs no privacy",
+            )
     for constraint in model.constraints:
         yield at(constraint.relation.span, "conditions on the mechanism")
     for claim in model.asserted:
@@ -55,6 +65,22 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
     for node in model.inputs:
         if not (node.type.numeric or type(node.type.element).__name__ == "Tables"):
             yield at(node.span, f"with {node.name}, {node.type.describe()}")
+
+
+def _output_within(model: Model, node: GraphNode) -> str | None:
+    """An output that the definition of another node refers to, through intermediates too."""
+    waiting, seen = [node], {node.name}
+    while waiting:
+        current = waiting.pop()
+        for name in sorted(free_names(current.definition)) if current.definition is not None else ():
+            if name in seen or name not in model.nodes:
+                continue
+            seen.add(name)
+            inner = model.nodes[name]
+            if inner.kind is VariableKind.OUTPUT:
+                return name
+            waiting.append(inner)
+    return None
 
 
 def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:

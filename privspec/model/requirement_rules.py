@@ -197,7 +197,7 @@ class RequirementReader:
             try:
                 block.geometry.reach(block, adding=own.adding)
             except nb.UnboundedError as error:
-                self.report.error(
+                self.report.warn(
                     "PS0312",
                     line.span,
                     error.why,
