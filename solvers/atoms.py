@@ -9,11 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-from scipy import sparse
-
 from privspec.solvers.differences import Directions, pair_distances, pair_matrix
 from privspec.solvers.programs import Array, Pairs
 from privspec.solvers.results import Indices
+from scipy import sparse
 
 LEAST_LOG = -60.0
 """Weights below e^-60 of the largest are round-off of any sum they enter."""
@@ -52,7 +51,7 @@ class Atoms(ABC):
 
     def normalised(self, logs: Array) -> Array:
         """The logarithms kept above the floor."""
-        return np.maximum(logs, logs.max(initial=0.0) + LEAST_LOG)
+        return np.asarray(np.maximum(logs, logs.max() + LEAST_LOG)) if logs.size else logs
 
 
 class SingleAtoms(Atoms):
@@ -63,20 +62,20 @@ class SingleAtoms(Atoms):
 
     def start(self) -> Array:
         """Logarithms of the norms."""
-        return np.log(np.maximum(np.linalg.norm(self.effects, axis=0), 1e-300))
+        return np.asarray(np.log(np.maximum(np.linalg.norm(self.effects, axis=0), 1e-300)))
 
     def mass(self, logs: Array) -> float:
         """Sum of the weights."""
         return float(np.exp(logs).sum())
 
     def moment(self, logs: Array) -> Array:
-        """effects @ diag(weights) @ effects.T."""
+        """Effects @ diag(weights) @ effects.T."""
         scaled = self.effects * np.exp(logs / 2)
-        return scaled @ scaled.T
+        return np.asarray(scaled @ scaled.T)
 
     def quadratics(self, whitener: Array) -> Array:
         """Squared norms of the whitened effects."""
-        return np.sum((whitener @ self.effects) ** 2, axis=0)
+        return np.asarray(np.sum((whitener @ self.effects) ** 2, axis=0))
 
     def update(self, logs: Array, whitener: Array) -> tuple[Array, float]:
         """Log weights plus log q."""
@@ -108,7 +107,7 @@ class PairAtoms(Atoms):
         return float(np.exp(logs).sum())
 
     def moment(self, logs: Array) -> Array:
-        """points @ (weighted graph Laplacian) @ points.T."""
+        """Points @ (weighted graph Laplacian) @ points.T."""
         k = self.points.shape[1]
         weights = np.zeros((k, k))
         weights[self.firsts, self.seconds] = np.exp(logs)
@@ -158,7 +157,10 @@ class BallAtoms(Atoms):
         """Matrix logarithms, with eigenvalues kept above round-off."""
         decomposed = [np.linalg.eigh((matrix + matrix.T) / 2) for matrix in matrices]
         floor = max(float(values[-1]) for values, _ in decomposed) * np.exp(LEAST_LOG / 2)
-        flat = [((vectors * np.log(np.maximum(values, floor))) @ vectors.T).ravel() for values, vectors in decomposed]
+        flat = [
+            ((vectors * np.log(np.maximum(values, floor))) @ vectors.T).ravel()
+            for values, vectors in decomposed
+        ]
         return np.concatenate(flat)
 
     def start(self) -> Array:
@@ -173,9 +175,12 @@ class BallAtoms(Atoms):
     def moment(self, logs: Array) -> Array:
         """Sum of effects @ weights @ effects.T over the balls."""
         scaled = np.column_stack(
-            [self.effects[:, columns] @ root for columns, root in zip(self.slices, self._roots(logs), strict=True)]
+            [
+                self.effects[:, columns] @ root
+                for columns, root in zip(self.slices, self._roots(logs), strict=True)
+            ]
         )
-        return scaled @ scaled.T
+        return np.asarray(scaled @ scaled.T)
 
     def update(self, logs: Array, whitener: Array) -> tuple[Array, float]:
         """Logarithms of root @ Q @ root for each ball, and the largest eigenvalue of the matrices Q."""

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
-
 from privspec.solvers.programs import Array
 from privspec.solvers.results import Indices, Watch
+from scipy import linalg
 
 GROWTH = 12.0
 """Factor between the weights t of the objective on successive centres."""
@@ -214,12 +213,12 @@ class Barrier:
         """The linear forms X -> error terms: (q, d) for a worst-case loss, their sum (1, d) else."""
         carried = self.chart.carry(self.error_map, state)
         if isinstance(self.chart, Diagonal) and not self.worst:
-            return np.sum(carried**2, axis=0)[None, :]
+            return np.asarray(np.sum(carried**2, axis=0)[None, :])
         if self.worst:
             return self.chart.squares(carried.T).T
         product = carried.T @ carried
         left, right = np.linalg.eigh(product)
-        return np.sum(self.chart.squares(right) * left, axis=1)[None, :]
+        return np.asarray(np.sum(self.chart.squares(right) * left, axis=1)[None, :])
 
     def terms(self, state: Array) -> list[_Term] | None:
         """The barrier terms of all views, None outside the domain."""
@@ -233,7 +232,7 @@ class Barrier:
 
     def minimise(self, state: Array, tolerance: float, watch: Watch) -> BarrierResult:
         """Follow the central path from a strictly feasible state until the relative gap is at most `tolerance`."""
-        chart, unit = self.chart, self.chart.trace()
+        unit = self.chart.trace()
         terms = self.terms(state)
         if terms is None:
             raise ValueError("the first state is not strictly feasible")
@@ -273,7 +272,9 @@ class Barrier:
             errors = self.errors(state)
         return best
 
-    def _record(self, best: BarrierResult, state: Array, terms: list[_Term], errors: Array, top: float) -> BarrierResult:
+    def _record(
+        self, best: BarrierResult, state: Array, terms: list[_Term], errors: Array, top: float
+    ) -> BarrierResult:
         """Keep the better of the old and the new value and bound."""
         losses = errors @ self.chart.trace()
         shares = np.ones(1)
@@ -302,7 +303,9 @@ class Barrier:
         scale = np.where(rows == columns, 1.0, np.sqrt(2.0))
         matrix[rows, columns] = matrix[columns, rows] = cost / scale
         try:
-            return float(linalg.eigh(total, matrix, eigvals_only=True, subset_by_index=[size - 1, size - 1])[0])
+            return float(
+                linalg.eigh(total, matrix, eigvals_only=True, subset_by_index=[size - 1, size - 1])[0]
+            )
         except linalg.LinAlgError:
             return np.inf
 

@@ -8,10 +8,9 @@ as long as unit noise at every allowed place is charged at most kappa times its 
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
-
 from privspec.solvers.differences import seen_rows
 from privspec.solvers.programs import Array, DualPoint, GaussianProgram, WorstLoss
+from scipy import sparse
 
 UNIT = float(np.finfo(float).eps)
 LARGEST_PRODUCT = 2e7
@@ -71,11 +70,13 @@ def nuclear_bound(program: GaussianProgram, dual: DualPoint) -> float:
         float(np.sum((sparse.csr_array(abs(part).T) @ sizes.T) ** 2 * weights[:, None]))
         for part, weights in zip(dual.differences, dual.weights, strict=True)
     )
-    terms = _inner_length(errors) + max(_inner_length(sparse.csr_array(part.T)) for part in dual.differences) + 8
+    terms = (
+        _inner_length(errors) + max(_inner_length(sparse.csr_array(part.T)) for part in dual.differences) + 8
+    )
     backward = 4 * np.sqrt(rank * max(matrix.shape)) * float(np.linalg.norm(singular))
     slack = np.sqrt(rank) * UNIT * (backward + terms * np.sqrt(magnitude))
     total = float(np.sum(singular)) - slack
-    return max(total, 0.0) ** 2 / (mass * (1 + UNIT * (len(dual.weights) + 64)))
+    return float(max(total, 0.0) ** 2 / (mass * (1 + UNIT * (len(dual.weights) + 64))))
 
 
 def _moment_bound(effects: Array, dual: DualPoint) -> float:
@@ -85,7 +86,7 @@ def _moment_bound(effects: Array, dual: DualPoint) -> float:
     this is the nuclear-norm bound, but round-off in M only enters at first order.
     """
     if effects.shape[0] > effects.shape[1]:
-        effects = np.linalg.qr(effects, mode="r")
+        effects = np.asarray(np.linalg.qr(effects, mode="r"))
     n = effects.shape[1]
     total = np.zeros((n, n))
     for part, weights in zip(dual.differences, dual.weights, strict=True):
@@ -102,7 +103,7 @@ def _moment_bound(effects: Array, dual: DualPoint) -> float:
     gain = float(np.sum(shape * moment)) - doubt * float(np.trace(shape)) * (1 + 1e-9)
     norm = float(np.linalg.norm(shape, 2))
     kappa = float(np.linalg.eigvalsh(shape @ moment @ shape)[-1]) * (1 + 16 * n * UNIT) + 2 * norm**2 * doubt
-    return max(gain, 0.0) ** 2 / (kappa * mass * (1 + UNIT * (len(dual.weights) + 64)))
+    return float(max(gain, 0.0) ** 2 / (kappa * mass * (1 + UNIT * (len(dual.weights) + 64))))
 
 
 def _inner_length(errors: Array | sparse.csr_array) -> float:
@@ -147,7 +148,7 @@ def _general_bound(program: GaussianProgram, dual: DualPoint, root: Array) -> fl
 
 
 def _places(program: GaussianProgram, errors: Array) -> tuple[Array, Array]:
-    """Site maps side by side (m, K) and the cost of unit noise at each column, rounded down; empty for full covariance."""
+    """Site maps side by side (m, K) and the cost of unit noise at each column, rounded down; empty without sites."""
     if program.sites is None:
         return np.zeros((len(program.target), 0)), np.zeros(0)
     maps = np.column_stack([site.map for site in program.sites])
@@ -164,7 +165,7 @@ def _kappa(program: GaussianProgram, charges: Array, maps: Array, cost: Array, e
         charge = np.sum(product**2, axis=0) * (1 + (charges.shape[1] + 4) * UNIT)
         paid = cost > 0
         return float(np.max(charge[paid] / cost[paid], initial=0.0))
-    left, singular, right = np.linalg.svd(errors, full_matrices=False)
+    _, singular, right = np.linalg.svd(errors, full_matrices=False)
     kept = singular > 1e-12 * singular[0]
     # least t with C't = z: its norm is the cost of z
     terms = (right[kept] @ charges) / singular[kept, None]

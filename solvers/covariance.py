@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-
 from privspec.solvers.ascent import Ascent, Point
 from privspec.solvers.atoms import Atoms, BallAtoms, PairAtoms, SingleAtoms, pair_span
 from privspec.solvers.bounds import lower_bound
@@ -59,7 +58,11 @@ def solve_covariance(program: GaussianProgram, tolerance: float, watch: Watch) -
     """
     if not same_rows(program):
         raise NotSpecialError("views that see different rows under a full covariance")
-    large = [view for view in program.views if isinstance(view.differences, Boxes) and not small_boxes(view.differences)]
+    large = [
+        view
+        for view in program.views
+        if isinstance(view.differences, Boxes) and not small_boxes(view.differences)
+    ]
     if large:
         return _solve_box(program, large[0], watch)
     reduced = reduce_outputs(program)
@@ -108,7 +111,7 @@ def reduce_outputs(program: GaussianProgram) -> Reduced | None:
     inputs = basis.T @ program.target
     if isinstance(program.loss, WorstLoss):
         return Reduced(basis, inputs, errors)
-    upper = np.linalg.qr(errors, mode="r")
+    upper = np.asarray(np.linalg.qr(errors, mode="r"))
     return Reduced(np.linalg.solve(upper.T, basis.T).T, upper @ inputs, None)
 
 
@@ -139,7 +142,9 @@ def _finish(
         loss_weights = loss_weights / loss_weights.sum()
     dual = DualPoint(tuple(d for d, _ in parts), tuple(p / largest for _, p in parts), loss_weights)
     bound = lower_bound(program, dual)
-    return package(program, reduced.basis @ point.root, dual, bound, "matrix mechanism, dual ascent", (), watch)
+    return package(
+        program, reduced.basis @ point.root, dual, bound, "matrix mechanism, dual ascent", (), watch
+    )
 
 
 def package(
@@ -204,7 +209,11 @@ def _solve_box(program: GaussianProgram, view: View, watch: Watch) -> GaussianSo
     Hadamard-like sign matrix give a dual point that can be checked, and sometimes a better bound.
     """
     differences = view.differences
-    if len(program.views) > 1 or not isinstance(differences, Boxes) or not isinstance(program.loss, ExpectedLoss):
+    if (
+        len(program.views) > 1
+        or not isinstance(differences, Boxes)
+        or not isinstance(program.loss, ExpectedLoss)
+    ):
         raise NotSpecialError("a large box beside other requirements or under a worst-case loss")
     blocks = [block[differences.reach[block] > 0] for block in differences.blocks]
     if sum(1 for block in blocks if len(block)) != 1:

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
-
 from privspec.solvers.programs import Array, Balls, Boxes, Differences, GaussianProgram, Pairs, Vectors, View
 from privspec.solvers.results import Indices, NotSpecialError
+from scipy import sparse
 
 VERTEX_LIMIT = 12
 """Largest box block that is replaced by its vertices: 2^11 of them up to sign."""
@@ -41,7 +40,9 @@ class Directions:
         return bool(np.all(self.sizes == 1))
 
 
-def pair_matrix(coordinates: Indices, firsts: Indices, seconds: Indices, scale: float, n: int) -> sparse.csc_array:
+def pair_matrix(
+    coordinates: Indices, firsts: Indices, seconds: Indices, scale: float, n: int
+) -> sparse.csc_array:
     """The differences scale * (e_i - e_j), i = coordinates[firsts], j = coordinates[seconds], as columns (n, N)."""
     count = len(firsts)
     rows = np.concatenate([coordinates[firsts], coordinates[seconds]])
@@ -84,7 +85,9 @@ def explicit(differences: Differences, n: int) -> Directions:
             matrix = pair_matrix(coordinates, firsts, seconds, scale, n)
             return Directions(matrix, np.ones(len(firsts), np.intp))
         case Balls(blocks, radius):
-            blocks = tuple(sorted((block for block in blocks if len(block)), key=lambda block: len(block) > 1))
+            blocks = tuple(
+                sorted((block for block in blocks if len(block)), key=lambda block: len(block) > 1)
+            )
             rows = np.concatenate([np.asarray(block, np.intp) for block in blocks] or [np.zeros(0, np.intp)])
             columns = np.arange(len(rows))
             values = np.full(len(rows), radius)
@@ -112,7 +115,7 @@ def same_rows(program: GaussianProgram) -> bool:
 
 
 def largest_norm(strategy: Array, differences: Differences) -> float:
-    """max ||strategy @ d||^2 over the differences (k, n); an upper bound for boxes with too many vertices."""
+    """Max ||strategy @ d||^2 over the differences (k, n); an upper bound for boxes with too many vertices."""
     match differences:
         case Vectors(matrix):
             effects = np.asarray(sparse.csr_array(matrix.T) @ strategy.T)
@@ -127,7 +130,7 @@ def largest_norm(strategy: Array, differences: Differences) -> float:
 
 
 def _largest_pair(columns: Array, scale: float) -> float:
-    """scale^2 max_ij ||column i - column j||^2, the candidates from the Gram matrix evaluated again without cancellation."""
+    """Largest scaled squared distance of two columns: candidates by Gram matrix, evaluated again from the columns."""
     if columns.shape[1] < 2:
         return 0.0
     # a direction common to all columns (a total that is released exactly) would drown the differences
@@ -149,7 +152,7 @@ def pair_distances(gram: Array) -> Array:
 
 
 def _largest_in_box(scaled: Array) -> float:
-    """max ||scaled @ h||^2 over |h_i| <= 1: exact by vertices, and the absolute row sums of the Gram matrix when wide."""
+    """Max ||scaled @ h||^2 over |h_i| <= 1: exact by vertices; by the absolute sum of the Gram matrix when wide."""
     gram = scaled.T @ scaled
     scaled = scaled[:, np.diag(gram) > 0]
     width = scaled.shape[1]

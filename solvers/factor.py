@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
-
 from privspec.solvers.differences import largest_norm, seen_rows
 from privspec.solvers.programs import Array, GaussianProgram, View, WorstLoss
 from privspec.solvers.results import Indices
@@ -14,6 +14,8 @@ RANK_TOLERANCE = 1e-11
 """Singular values of a covariance root below this fraction of the largest count as zero."""
 PINNED = 2e-4
 """Standard deviation, relative to the others, of the noise on effects that no requirement protects."""
+PINNED_SHARE = 1e-7
+"""Most that all of this noise together may add to the total variance, relatively."""
 MARGIN = 1e-11
 """Relative margin by which the largest squared Mahalanobis distance stays below one."""
 
@@ -47,10 +49,13 @@ def chain(views: tuple[View, ...], m: int) -> tuple[list[Indices], bool]:
     Returns: groups of rows, a partition of range(m); the union of the first ones is what a view sees.
     """
     shown = sorted(
-        (set(range(m)) if (rows := seen_rows(view, m)) is None else {int(row) for row in rows} for view in views),
+        (
+            set(range(m)) if (rows := seen_rows(view, m)) is None else {int(row) for row in rows}
+            for view in views
+        ),
         key=len,
     )
-    nested = all(small <= large for small, large in zip(shown, shown[1:], strict=False))
+    nested = all(small <= large for small, large in itertools.pairwise(shown))
     groups: list[Indices] = []
     done: set[int] = set()
     for seen in [*shown, set(range(m))]:
@@ -95,10 +100,11 @@ def factor_root(root: Array, target: Array, views: tuple[View, ...]) -> Release:
         if outside:
             basis, values, _ = np.linalg.svd(rest, full_matrices=False)
             basis = basis[:, values > 1e-9 * values[0]]
+            nominal = _nominal_deviation(root, spread, basis.shape[1])
             extra = np.zeros((m, basis.shape[1]))
-            extra[group] = basis * (PINNED * spread)
+            extra[group] = basis * nominal
             reconstruction = np.column_stack([reconstruction, extra])
-            strategy = np.vstack([strategy, (basis.T @ rest) / (PINNED * spread)])
+            strategy = np.vstack([strategy, (basis.T @ rest) / nominal])
             pinned += basis.shape[1]
         sizes.append(len(strategy))
     sees = [m if (rows := seen_rows(view, m)) is None else len(rows) for view in views]
@@ -108,6 +114,12 @@ def factor_root(root: Array, target: Array, views: tuple[View, ...]) -> Release:
     else:
         blocks = tuple(_last_block(groups, sizes, seen_rows(view, m)) for view in views)
     return Release(strategy, reconstruction, blocks, nested, pinned)
+
+
+def _nominal_deviation(root: Array, spread: float, count: int) -> float:
+    """Standard deviation of nominal noise in `count` directions: too little to show in the loss."""
+    share = np.sqrt(PINNED_SHARE / count) * float(np.linalg.norm(root))
+    return min(PINNED * spread, share) if share > 0 else PINNED * spread
 
 
 def _last_block(groups: list[Indices], sizes: list[int], rows: Indices | None) -> int:

@@ -9,8 +9,9 @@ from privspec.solvers.differences import same_rows
 from privspec.solvers.observers import barrier_fits, solve_by_barrier, solve_observers
 from privspec.solvers.placement import solve_placement
 from privspec.solvers.programs import DualPoint, GaussianProgram, GaussianSolution
-from privspec.solvers.results import Progress, Unprotectable, Watch
+from privspec.solvers.results import NotSpecialError, Progress, Unprotectable, Watch
 from privspec.solvers.rows import many_pairs, solve_by_rows
+from scipy import sparse
 
 
 def solve_gaussian(
@@ -27,6 +28,8 @@ def solve_gaussian(
         at `relative_gap`), or the difference that cannot be hidden.
     Raises: NotSpecialError if no special solver treats the program; OutOfTimeError at the deadline.
     """
+    if program.limits:
+        raise NotSpecialError("accuracy limits")
     watch = Watch(deadline, progress)
     if program.sites is not None:
         solver = solve_by_rows if any(many_pairs(view) for view in program.views) else solve_placement
@@ -49,7 +52,9 @@ def rescale(solution: GaussianSolution, factor: float) -> GaussianSolution:
         raise ValueError("the factor must be positive")
     square = factor**2
     dual = DualPoint(
-        tuple(part / factor for part in solution.dual.differences), solution.dual.weights, solution.dual.loss_weights
+        tuple(sparse.csc_array(part / factor) for part in solution.dual.differences),
+        solution.dual.weights,
+        solution.dual.loss_weights,
     )
     return replace(
         solution,

@@ -1,4 +1,4 @@
-"""Laplace noise under pure epsilon (MATH.md section 3): scales of several sites, K-norm noise, a bound for any mechanism."""
+"""Laplace noise under pure epsilon (MATH.md section 3): scales of sites, K-norm noise, a bound for any mechanism."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
-
 from privspec.solvers.programs import Array
 from privspec.solvers.results import OutOfTimeError, Progress, SolverError, Watch
+from scipy import linalg
 
 GROWTH = 20.0
 
@@ -118,7 +117,9 @@ def _newton(costs: Array, weights: Array, tolerance: float, watch: Watch) -> tup
     return best[1], best[2]
 
 
-def _search(costs: Array, weights: Array, inverse: Array, step: Array, weight: float, decrement: float) -> Array:
+def _search(
+    costs: Array, weights: Array, inverse: Array, step: Array, weight: float, decrement: float
+) -> Array:
     """The backtracked Newton step in relative coordinates."""
 
     def merit(point: Array) -> float:
@@ -145,7 +146,7 @@ def knorm_l2_variance(dimension: int, scale: float) -> float:
 
 
 def hcr_mu_squared(epsilon: float) -> float:
-    """The mu^2 = 4 sinh(epsilon / 2)^2 at which the Gaussian optimum bounds every unbiased epsilon-DP mechanism, rounded up.
+    """4 sinh(epsilon / 2)^2, rounded up: the mu^2 at which the Gaussian optimum bounds every unbiased mechanism.
 
     Source: Hammersley-Chapman-Robbins; MATH.md section 3.
     """

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-
 from privspec.solvers.barrier import Barrier, Eye, Symmetric
 from privspec.solvers.bounds import lower_bound
 from privspec.solvers.covariance import UNSEEN, package, solve_covariance
@@ -33,7 +32,9 @@ def solve_observers(program: GaussianProgram, tolerance: float, watch: Watch) ->
     return relaxed if relaxed is not None else solve_by_barrier(program, tolerance, watch)
 
 
-def _without_partial_views(program: GaussianProgram, tolerance: float, watch: Watch) -> GaussianSolution | None:
+def _without_partial_views(
+    program: GaussianProgram, tolerance: float, watch: Watch
+) -> GaussianSolution | None:
     """The solution for the views of everything when it happens to satisfy the others; None otherwise."""
     m, n = program.target.shape
     complete = [index for index, view in enumerate(program.views) if seen_rows(view, m) is None]
@@ -54,7 +55,13 @@ def _without_partial_views(program: GaussianProgram, tolerance: float, watch: Wa
     dual = DualPoint(tuple(differences), tuple(weights), solution.dual.loss_weights)
     note = "views that see a part of the outputs are implied by those that see everything"
     return package(
-        program, solution.reconstruction, dual, solution.lower_bound, solution.method, (*solution.notes, note), watch
+        program,
+        solution.reconstruction,
+        dual,
+        solution.lower_bound,
+        solution.method,
+        (*solution.notes, note),
+        watch,
     )
 
 
@@ -117,4 +124,4 @@ def _first_state(eyes: list[Eye], m: int) -> Array:
         for size in eye.sizes:
             largest = max(largest, float(np.linalg.norm(eye.effects[:, start : start + int(size)], 2)))
             start += int(size)
-    return np.eye(m) * largest * np.sqrt(2.0)
+    return np.asarray(np.eye(m) * largest * np.sqrt(2.0))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-
 from privspec.solvers.differences import pair_distances, pair_matrix
 from privspec.solvers.factor import Release, chain, view_strategy
 from privspec.solvers.placement import assemble, site_maps, solve_placement
@@ -22,7 +21,9 @@ def many_pairs(view: View) -> bool:
     return isinstance(view.differences, Pairs) and len(view.differences.coordinates) > LISTED_PAIRS
 
 
-def solve_by_rows(program: GaussianProgram, tolerance: float, watch: Watch) -> GaussianSolution | Unprotectable:
+def solve_by_rows(
+    program: GaussianProgram, tolerance: float, watch: Watch
+) -> GaussianSolution | Unprotectable:
     """As `solve_placement`, with the pairs of large views generated as they are violated.
 
     Every round solves for the pairs found so far, which bounds the loss from below; all pairs are then checked
@@ -40,7 +41,10 @@ def solve_by_rows(program: GaussianProgram, tolerance: float, watch: Watch) -> G
     best: GaussianSolution | None = None
     maps = site_maps(program)
     for _ in range(MAXIMUM_ROUNDS):
-        smaller = replace(program, views=tuple(_listed(view, active.get(i), program) for i, view in enumerate(program.views)))
+        smaller = replace(
+            program,
+            views=tuple(_listed(view, active.get(i), program) for i, view in enumerate(program.views)),
+        )
         solution = solve_placement(smaller, tolerance, watch)
         if isinstance(solution, Unprotectable):
             return solution
@@ -67,11 +71,15 @@ def _listed(view: View, active: tuple[Indices, Indices] | None, program: Gaussia
     return View(view.rows, Vectors(matrix), view.name)
 
 
-def _grow(program: GaussianProgram, solution: GaussianSolution, active: dict[int, tuple[Indices, Indices]]) -> bool:
+def _grow(
+    program: GaussianProgram, solution: GaussianSolution, active: dict[int, tuple[Indices, Indices]]
+) -> bool:
     """Add the pairs of largest distance to the active ones; whether any was new."""
     grown = False
     _, nested = chain(program.views, len(program.target))
-    outputs = np.zeros((len(program.target), 0)) if solution.reconstruction is None else solution.reconstruction
+    outputs = (
+        np.zeros((len(program.target), 0)) if solution.reconstruction is None else solution.reconstruction
+    )
     release = Release(solution.strategy, outputs, solution.blocks, nested, 0)
     for index, (firsts, seconds) in active.items():
         view = program.views[index]

@@ -7,8 +7,6 @@ from collections.abc import Callable
 import cvxpy as cp
 import numpy as np
 import pytest
-from scipy import sparse
-
 from privspec.solvers.differences import explicit
 from privspec.solvers.programs import (
     Array,
@@ -21,6 +19,7 @@ from privspec.solvers.programs import (
     View,
     WorstLoss,
 )
+from scipy import sparse
 
 
 def _reference(program: GaussianProgram) -> float:
