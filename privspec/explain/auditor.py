@@ -18,7 +18,7 @@ from privspec.explain.sentences import (
 from privspec.explain.words import noise_words
 
 _PRIVACY = CertificateEntry("privacy")
-_LOSS = CertificateEntry("loss")
+_LOSS, _SITES = CertificateEntry("loss"), CertificateEntry("sites")
 _ODDS, _LEDGER, _POST = Note("odds"), Note("ledger"), Note("post-processing")
 
 
@@ -67,7 +67,7 @@ def _trust(facts: Facts) -> tuple[Sentence, ...]:
 
 
 def _mechanism(facts: Facts) -> tuple[Sentence, ...]:
-    found = [proved(f"Where the noise goes: {noise_words(facts)}.", facts.context.sites_because, _LOSS)]
+    found = [proved(f"Where the noise goes: {noise_words(facts)}.", facts.context.sites_because, _SITES)]
     found += _loss(facts)
     found += _implementation(facts)
     found += [assumed(gap, facts.context.trust_because) for gap in facts.gaps]
@@ -140,7 +140,7 @@ def outputs_table(facts: Facts) -> Table:
         for o in facts.outputs
     )
     return Table(
-        "Noise in the released numbers, in units of the output (certificate entry loss)",
+        "Noise in the released numbers, in units of the output (certificate entry covariance)",
         ("Output", "Numbers", "Root mean square", "Least", "Largest", "Without noise"),
         rows or (("not stated in the plan", "", "", "", "", ""),),
         numeric=frozenset(range(1, 6)),

@@ -88,7 +88,7 @@ def _noise(facts: Facts) -> tuple[Block, ...]:
         numeric=frozenset({2, 3, 4, 5}),
     )
     plot = plots.noise_plot(facts)
-    words = proved(f"Where the noise goes: {noise_words(facts)}.", line, CertificateEntry("loss"))
+    words = proved(f"Where the noise goes: {noise_words(facts)}.", line, CertificateEntry("sites"))
     return (Points((words,)), table, *((plot,) if plot else ()))
 
 
@@ -160,7 +160,7 @@ def _binding(facts: Facts) -> tuple[Block, ...]:
                 f"Line {item.line.number} holds the loss up: {change_words(item.change)} {verb} the loss by "
                 f"{item.loss_change}{error}.",
                 item.line,
-                Note("placement"),
+                CertificateEntry("binding"),
             )
         )
     return (Points(tuple(found)),) if found else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from functools import lru_cache
 from importlib import resources
@@ -82,9 +83,11 @@ def _prose(text: str) -> Markup:
     """Escaped text; what stands between backquotes becomes code."""
     from markupsafe import Markup, escape
 
-    pieces = str(text).split("`")
+    # numbers stay on one line with their signs and units
+    tied = re.sub(r"(?<=[±≤≥→]) | (?=[→%])", "\u00a0", str(text))
+    pieces = tied.split("`")
     if len(pieces) % 2 == 0:
-        return escape(text)
+        return escape(tied)
     marked = [
         Markup("<code>{}</code>").format(piece) if i % 2 else escape(piece) for i, piece in enumerate(pieces)
     ]

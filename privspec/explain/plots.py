@@ -132,10 +132,10 @@ def frontier_plot(frontier: Frontier) -> Plot:
         ),
         alt=f"Loss against {frontier.axis}: from {points[0].loss} at {points[0].parameter} "
         f"down to {points[-1].loss} at {points[-1].parameter}.",
-        caption=f"This plan, rescaled: {frontier.law}.",
+        caption="The diamond marks this plan.",
         twin=Table(
             f"Loss of this plan rescaled to other guarantees ({frontier.law}), numbers of the plot",
-            (frontier.axis, "Loss", ""),
+            (frontier.axis, "Loss", "Remark"),
             tuple((p.parameter.text, p.loss.text, "this plan" if p.chosen else "") for p in points),
             numeric=frozenset({0, 1}),
         ),

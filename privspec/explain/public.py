@@ -239,7 +239,7 @@ def _accuracy(facts: Facts) -> tuple[Sentence, ...]:
         found.append(
             proved(
                 "The noise is what protects you; on average it neither adds nor takes away.",
-                Note("placement"),
+                CertificateEntry("unbiased"),
             )
         )
     return tuple(found)
