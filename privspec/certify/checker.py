@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from privspec.certify import accuracy, optimality, promises
+from privspec.certify import accuracy, optimality, promises, targets
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.reading import (
     FORMAT,
@@ -54,6 +54,7 @@ CHECKS: tuple[tuple[str, Callable[[Subject], Iterator[Claim]]], ...] = (
     ("privacy", promises.privacy),
     ("unbiased", accuracy.unbiased),
     ("loss", accuracy.loss),
+    ("accuracy", targets.targets),
     ("noise", accuracy.noise),
     ("optimality", optimality.optimality),
     ("alternatives", optimality.alternatives),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -16,6 +17,7 @@ from privspec.certify.reading import At, DualView, Malformed, Proof
 from privspec.certify.relations import neighbourhoods
 from privspec.certify.report import Claim
 from privspec.certify.subject import Subject
+from privspec.certify.targets import instances
 from privspec.model.requirements import Requirement
 from privspec.model.trust import Nobody
 
@@ -64,8 +66,9 @@ def _derived(subject: Subject, proof: Proof) -> tuple[float, str, str]:
     zero = np.zeros((subject.executed.size, subject.model.size))
     terms = subject.errors(zero, subject.system.input_seeds())
     weights = _loss_weights(proof, terms)
+    rows = _Rows(subject, weights, _prices(subject, proof))
     heaviest = max((float(view.weights.max(initial=0.0)) for view in proof.views), default=0.0)
-    views = [_images(subject, view, heaviest, pure) for view in proof.views]
+    views = [_images(subject, view, heaviest, pure, rows) for view in proof.views]
     model = subject.model
     if proof.scope == "full":
         word, among = "any covariance", "Gaussian mechanism"
@@ -73,7 +76,10 @@ def _derived(subject: Subject, proof: Proof) -> tuple[float, str, str]:
             word, among = "pure epsilon", "unbiased mechanism of this pure epsilon"
         elif model.noise_at is not None and subject.plan["status"].text() != "optimal":
             word = ""
-        return full_bound(terms.weighted(weights), subject.noise_errors.weighted(weights), views), among, word
+        effects, noise = rows.of(zero, subject.system.input_seeds()), rows.of(subject.noise_map)
+        return full_bound(effects, noise, views) - rows.paid, among, word
+    if rows.prices is not None:
+        raise Malformed(f"{proof.place}.limit_weights: accuracy lines are priced for full covariances only")
     if proof.scope == "messages" and isinstance(model.trust, Nobody):
         names = tuple(block.name for block in model.blocks)
         reconstruction = subject.executed.reconstruction.to_float() if subject.executed.of_inputs else None
@@ -117,7 +123,47 @@ def _loss_weights(proof: Proof, errors: Errors) -> Array:
     return scaled
 
 
-def _images(subject: Subject, view: DualView, heaviest: float, pure: bool) -> Images:
+@dataclass(frozen=True, eq=False, slots=True)
+class _Rows:
+    """The error terms of a weighted loss; accuracy lines join it at their prices, which are paid back at the end.
+
+    For a mechanism that meets the lines, loss >= loss + sum price (error - bound): weak duality.
+    """
+
+    subject: Subject
+    weights: Array
+    prices: Array | None
+
+    def of(self, moves: Array, seeds: Mapping[str, Array] | None = None) -> Array:
+        """The rows (q, k) when the released numbers move by `moves` (m, k), and nodes as seeded."""
+        loss = self.subject.errors(moves, seeds).weighted(self.weights)
+        if self.prices is None:
+            return loss
+        limits = instances(self.subject, moves, seeds)
+        priced = [np.sqrt(nu) * i.rows for nu, i in zip(self.prices, limits, strict=True)]
+        return np.vstack([loss, *priced])
+
+    @property
+    def paid(self) -> float:
+        """What the bounds of the lines cost at their prices, rounded up."""
+        if self.prices is None:
+            return 0.0
+        limits = instances(self.subject, np.zeros((self.subject.executed.size, 1)))
+        bounds = np.array([i.bound for i in limits])
+        return float(self.prices @ bounds) * (1 + 4 * (len(bounds) + 4) * 2.0**-53)
+
+
+def _prices(subject: Subject, proof: Proof) -> Array | None:
+    """Prices of the accuracy lines, one for each instance; None where none is priced."""
+    if proof.limit_weights is None:
+        return None
+    count = len(instances(subject, np.zeros((subject.executed.size, 1))))
+    if len(proof.limit_weights) != count or np.any(proof.limit_weights < 0):
+        raise Malformed(f"{proof.place}.limit_weights do not fit the accuracy lines")
+    return proof.limit_weights
+
+
+def _images(subject: Subject, view: DualView, heaviest: float, pure: bool, rows: _Rows) -> Images:
     """The differences of one requirement, with weights as shares of the heaviest (any weights prove a bound)."""
     if not 0 <= view.requirement < len(subject.requirements):
         raise Malformed(f"{view.place}: there is no requirement {view.requirement}")
@@ -136,7 +182,7 @@ def _images(subject: Subject, view: DualView, heaviest: float, pure: bool) -> Im
     outside = np.setdiff1d(np.arange(subject.executed.size), seen)
     probe = np.zeros((subject.executed.size, 2))
     probe[outside] = np.random.default_rng(2).standard_normal((len(outside), 2))
-    touched = np.any(subject.errors(probe).rows != 0, axis=1)
+    touched = np.any(rows.of(probe) != 0, axis=1)
     shares = view.weights / heaviest if heaviest > 0 else view.weights
     return Images(moves, np.sqrt(np.where(shares > NEGLIGIBLE, shares, 0.0)), ~touched, seen)
 

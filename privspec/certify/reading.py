@@ -453,6 +453,7 @@ class Proof:
     lower_bound: float
     views: tuple[DualView, ...]
     loss_weights: Array | None
+    limit_weights: Array | None
     hammersley: bool
     place: str
 
@@ -476,11 +477,14 @@ def read_proof(data: At) -> Proof:
     if hammersley is not None:
         hammersley["statement"].text()
     loss_weights = None if given is None else given.doubles(len(given.items()))
+    prices = data.get("limit_weights")
+    limit_weights = None if prices is None else prices.doubles(len(prices.items()))
     return Proof(
         data["scope"].text(),
         data["lower_bound"].double(),
         tuple(views),
         loss_weights,
+        limit_weights,
         hammersley is not None,
         data.place,
     )

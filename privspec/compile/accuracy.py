@@ -25,6 +25,8 @@ from privspec.solvers.results import NotSpecialError, Unprotectable
 
 MET = 1e-9
 """Relative amount by which a target may be missed through float error."""
+ROOM = 2e-7
+"""Relative room left below each target for the tolerance of the reference solver."""
 REFERENCE_SIZE = 64
 """Outputs up to which accuracy lines that bind can be solved (by the reference path)."""
 
@@ -60,7 +62,7 @@ def within_limits(problem: Problem, budgets: tuple[float, ...]) -> Candidate | I
     if slack.bound > 1:
         return _conflict(problem, budgets, slack.value)
     _check_size(problem)
-    limits = tuple(Limit(limit.error_map.toarray(), limit.bound * (1 - MET)) for limit in system.limits)
+    limits = tuple(Limit(limit.error_map.toarray(), limit.bound * (1 - ROOM)) for limit in system.limits)
     program = GaussianProgram(system.target, problem.loss(system.error_map.toarray()), views, limits=limits)
     solution = run_solver(problem, program)
     if isinstance(solution, Unprotectable):
@@ -75,7 +77,7 @@ def within_limits(problem: Problem, budgets: tuple[float, ...]) -> Candidate | I
         problem.loss_of_output_noise(root),
         "the least loss of all Gaussian noise that meets the accuracy lines",
         True,
-        solution.lower_bound * (1 - 1e-10),
+        _bound_at_targets(solution, limits) * (1 - 1e-10),
         "Gaussian noise of any covariance that meets the accuracy lines, unbiased",
         Mechanism(
             release,
@@ -90,6 +92,15 @@ def within_limits(problem: Problem, budgets: tuple[float, ...]) -> Candidate | I
             solution.notes,
         ),
     )
+
+
+def _bound_at_targets(solution: GaussianSolution, limits: Sequence[Limit]) -> float:
+    """The lower bound for the targets as written: the room left below them is paid at their prices."""
+    prices = solution.dual.limit_weights
+    if prices is None:
+        return solution.lower_bound
+    room = sum(float(nu) * limit.bound * ROOM / (1 - ROOM) for nu, limit in zip(prices, limits, strict=True))
+    return solution.lower_bound - room * (1 + 1e-9)
 
 
 # --- feasibility ----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from privspec.compile.candidate import Candidate, Dual, Mechanism
 from privspec.compile.infeasible import Infeasible
-from privspec.compile.lower import site_maps
+from privspec.compile.lower import site_map, site_maps
 from privspec.compile.problem import Problem
 from privspec.compile.release import exact_gaussian
 from privspec.compile.unprotectable import explain_unprotectable
@@ -243,9 +243,9 @@ def _list(names: list[str]) -> str:
 def _paper_placement(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_not: str) -> Iterator[Candidate]:
     """Ramon & Basu's own placement: separate noise at each input and at each value the loss compares."""
     system = problem.system
-    inputs = [node.name for node in problem.model.inputs]
-    names = (*inputs, *(o.name for o in system.outputs))
-    sites = site_maps(problem.model, system, names)
+    listed = (*(node.name for node in problem.model.inputs), *(o.name for o in system.outputs))
+    sites = tuple(s for s in (site_map(problem.model, system, name) for name in listed) if s.map.any())
+    names = tuple(site.name for site in sites)
     program = GaussianProgram(system.target, problem.loss(system.error_map.toarray()), problem.views(budgets), sites)
     try:
         solution = run_solver(problem, program)

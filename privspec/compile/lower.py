@@ -60,6 +60,9 @@ def lower(model: Model) -> LinearSystem | Infeasible:
     views = _views(model, outputs)
     if isinstance(views, Infeasible):
         return views
+    if not any(_moves(view, target) for view in views):
+        raise _nothing_secret(model)
+    _check_priced(model, outputs, error_map, target, all(view.rows is None for view in views))
     scaled = sparse.csr_array(sparse.diags_array(np.sqrt(weights)) @ error_map)
     return LinearSystem(
         outputs=tuple(outputs),
@@ -76,12 +79,16 @@ def lower(model: Model) -> LinearSystem | Infeasible:
 def site_maps(model: Model, system: LinearSystem, names: Sequence[str]) -> tuple[Site, ...]:
     """How unit noise at each named node reaches the outputs, each node by itself (m, size of the node).
 
-    Raises: SpecError PS0505 if noise at a node reaches no output.
+    Raises: SpecError PS0505 if noise at a node reaches no output, PS0506 if it reaches one and costs nothing.
     """
-    return tuple(_site_map(model, system, name) for name in names)
+    sites = tuple(site_map(model, system, name) for name in names)
+    for site in sites:
+        _check_reaches(model, system, site)
+    return sites
 
 
-def _site_map(model: Model, system: LinearSystem, name: str) -> Site:
+def site_map(model: Model, system: LinearSystem, name: str) -> Site:
+    """How unit noise at a node reaches the outputs; all zero where it does not."""
     width_of = {o.name: o.stop - o.start for o in system.outputs}
     m = system.outputs_count
     if name in width_of:
@@ -100,18 +107,27 @@ def _site_map(model: Model, system: LinearSystem, name: str) -> Site:
     computed = Interpreter(model, sites=frozenset((name,)), computed_outputs=True)
     for out, moved in _computed(model, system.outputs, computed):
         effect[out.start : out.stop] = moved.dense(symbol, width)
-    if not np.any(effect):
-        node = model.nodes[name]
+    return Site(name, effect)
+
+
+def _check_reaches(model: Model, system: LinearSystem, site: Site) -> None:
+    node = model.nodes[site.name]
+    reached = site.map.any(axis=0)
+    if not reached.any():
         raise SpecError(
             Diagnostic(
                 "PS0505",
-                f"noise at {name} never reaches an output: nothing that the loss compares is computed from it",
+                f"noise at {node.name} never reaches an output: nothing that the loss compares is computed from it",
                 (Label(node.span, "declared here"),),
-                help=f"name a node between the inputs and the outputs under `noise at`, not {name}",
+                help=f"name a node between the inputs and the outputs under `noise at`, not {node.name}",
                 source=model.source,
             )
         )
-    return Site(name, effect)
+    costly = np.asarray(system.error_map @ site.map).any(axis=0)
+    if np.any(reached & ~costly):
+        touched = site.map[:, np.flatnonzero(reached & ~costly)[0]]
+        out = next(o for o in system.outputs if touched[o.start : o.stop].any())
+        raise _unpriced(model, out.name, "")
 
 
 def _sites_of(model: Model) -> tuple[str, ...]:
@@ -183,6 +199,18 @@ def _refuse_chained(model: Model, out: OutputSlice, value: Affine) -> None:
         )
 
 
+def _unpriced(model: Model, name: str, part: str) -> SpecError:
+    return SpecError(
+        Diagnostic(
+            "PS0506",
+            f"the loss does not mention{part} {name}, so any noise would do for it",
+            (Label(model.nodes[name].span, "released, but its error costs nothing"),),
+            help=f"add a term for {name} to the loss, or do not release it",
+            source=model.source,
+        )
+    )
+
+
 class _Solver:
     """Solves `error_map[:, free outputs] @ y = right` for what the free outputs stand for."""
 
@@ -199,17 +227,8 @@ class _Solver:
         touched[self.map.indices[self.map.data != 0]] = True
         for out in self._free:
             if not touched[out.start : out.stop].all():
-                node = self.model.nodes[out.name]
                 part = "" if not touched[out.start : out.stop].any() else " some entries of"
-                raise SpecError(
-                    Diagnostic(
-                        "PS0506",
-                        f"the loss does not mention{part} {out.name}, so any noise would do for it",
-                        (Label(node.span, "released, but its error costs nothing"),),
-                        help=f"add a term for {out.name} to the loss, or do not release it",
-                        source=self.model.source,
-                    )
-                )
+                raise _unpriced(self.model, out.name, part)
 
     def targets(self, rows: Affine, computed: list[tuple[OutputSlice, Affine]]) -> tuple[Array, Array]:
         """What the joint output stands for: matrix over the inputs and offset."""
@@ -317,6 +336,24 @@ def target_places(model: Model, written: syntax.Target) -> Iterator[dict[str, Va
         yield {written.variable: place}
 
 
+def _check_priced(
+    model: Model, outputs: Sequence[OutputSlice], error_map: sparse.csr_array, target: Array, seen_whole: bool
+) -> None:
+    """A computed output that the loss leaves out must be a function of what the loss does measure."""
+    touched = np.zeros(error_map.shape[1], dtype=bool)
+    touched[error_map.indices[error_map.data != 0]] = True
+    left_out = [o for o in outputs if not touched[o.start : o.stop].all()]
+    if not left_out:
+        return
+    measured = np.linalg.svd(np.asarray(error_map @ target), full_matrices=False)
+    basis = measured[2][measured[1] > CONSISTENT * measured[1].max(initial=1.0)]
+    for out in left_out:
+        rows = target[out.start : out.stop]
+        beyond = rows - (rows @ basis.T) @ basis
+        if not seen_whole or np.abs(beyond).max(initial=0.0) > CONSISTENT * max(1.0, np.abs(rows).max(initial=0.0)):
+            raise _unpriced(model, out.name, "" if not touched[out.start : out.stop].any() else " some entries of")
+
+
 # --- requirements ---------------------------------------------------------------------------------
 
 
@@ -337,6 +374,33 @@ def _views(model: Model, outputs: Sequence[OutputSlice]) -> list[ProtectedView] 
             ProtectedView(requirement, index, seen_rows, plain_differences(d, model.size), d, counts) for d in sets
         ]
     return views
+
+
+def _moves(view: ProtectedView, target: Array) -> bool:
+    """Whether some difference changes what the view sees."""
+    seen = target if view.rows is None else target[view.rows]
+    match view.differences:
+        case programs.Vectors(matrix):
+            return bool(np.any(seen @ matrix))
+        case programs.Pairs(coordinates, _):
+            return bool(np.any(seen[:, coordinates] != seen[:, coordinates[:1]]))
+        case programs.Balls(blocks, radius):
+            return radius > 0 and any(np.any(seen[:, block]) for block in blocks)
+        case programs.Boxes(blocks, reach):
+            return any(np.any(seen[:, block] * reach[block]) for block in blocks)
+
+
+def _nothing_secret(model: Model) -> SpecError:
+    labels = tuple(Label(r.span, "holds without any noise") for r in model.requirements)
+    return SpecError(
+        Diagnostic(
+            "PS0511",
+            "no output changes when one unit of the inputs does, so there is nothing to protect",
+            labels,
+            help="check the domains of the inputs and what the outputs are compared with",
+            source=model.source,
+        )
+    )
 
 
 def plain_differences(differences: Differences, n: int) -> programs.Differences:

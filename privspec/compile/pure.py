@@ -18,7 +18,7 @@ from privspec.compile.affine import INPUTS, Affine
 from privspec.compile.candidate import Candidate, Dual, Mechanism
 from privspec.compile.gaussian import correlated_program, run_solver
 from privspec.compile.interpret import Cells, Interpreter
-from privspec.compile.lower import site_maps
+from privspec.compile.lower import site_map
 from privspec.compile.problem import Problem
 from privspec.compile.release import (
     GRID_EXPONENT,
@@ -141,7 +141,7 @@ def _places(problem: Problem, bound: Bound) -> Iterator[Place]:
 def _node_place(problem: Problem, quiet: Interpreter, name: str) -> tuple[Array, Array] | None:
     """The map to a node and from it to the outputs, if the outputs depend on the inputs through it alone."""
     system = problem.system
-    (site,) = site_maps(problem.model, system, (name,))
+    site = site_map(problem.model, system, name)
     if name in {o.name for o in system.outputs}:
         if not system.seen_whole and len(system.outputs) > 1:
             return None

@@ -25,7 +25,7 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import LIST_LIMIT
 from privspec.language import syntax
 from privspec.language.printer import print_expr
-from privspec.model.domains import Domain, FiniteSet, IntegerRange
+from privspec.model.domains import Domain, IntegerRange
 from privspec.model.graph import InputBlock, Model
 from privspec.model.neighbours import BallGeometry, PairDifferences, VectorDifferences
 from privspec.model.requirements import Requirement
@@ -237,10 +237,13 @@ def _attribute_json(name: str, domain: Domain) -> dict[str, Any]:
         case IntegerRange():
             low, high = domain.bounds
             return {"name": name, "lower": int(low or 0), "upper": int(high or 0)}
-        case FiniteSet():
-            return {"name": name, "values": [show(item) for item in domain.items]}
         case _:
-            return {"name": name, "values": [show(item) for item in domain.members()]}
+            return {"name": name, "values": [_member(item) for item in domain.elements()]}
+
+
+def _member(item: Any) -> str:
+    """A value of a finite domain as data write it; a ranking best first, with spaces."""
+    return " ".join(show(word) for word in item) if isinstance(item, tuple) else show(item)
 
 
 # --- guarantees -----------------------------------------------------------------------------------
