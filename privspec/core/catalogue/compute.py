@@ -89,4 +89,14 @@ ENTRIES: tuple[Entry, ...] = (
         """,
         "accuracy: E[ (O[j] - y[j])^2 ] <= 4 for j in 1..32",
     ),
+    Entry(
+        "PS0511",
+        "there is nothing to protect",
+        """
+        Whatever one unit of the inputs is, every output that a requirement names stays the same: an input
+        has a domain of a single value, or what the outputs are compared with is not computed from the
+        inputs. Such a result can be published as it is; solve has no noise to place.
+        """,
+        "input x in [0, 1]^64          # not [1, 1]^64\nbackground: y = A @ x         # not y = 0 * x",
+    ),
 )
