@@ -98,7 +98,7 @@ def _consequences(fact: ClaimFact, shown: Consequences) -> list[Sentence]:
         ),
     ]
     if not shown.exact:
-        words = "These figures are the trade-off bound: they follow from the statement alone."
+        words = "These figures are the trade-off bound: they follow from the parameters alone."
         found.append(proved(f"{words} The executed noise may allow less.", _ODDS))
     if fact.promised is not None and fact.promised.words != shown.words:
         other = fact.promised
