@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from privspec.solvers.covariance import solve_covariance
 from privspec.solvers.differences import same_rows
-from privspec.solvers.observers import barrier_fits, solve_by_barrier, solve_observers
+from privspec.solvers.observers import solve_complete, solve_observers
 from privspec.solvers.placement import solve_placement
 from privspec.solvers.programs import DualPoint, GaussianProgram, GaussianSolution
 from privspec.solvers.results import NotSpecialError, Progress, Unprotectable, Watch
@@ -34,13 +33,7 @@ def solve_gaussian(
     if program.sites is not None:
         solver = solve_by_rows if any(many_pairs(view) for view in program.views) else solve_placement
         return solver(program, tolerance, watch)
-    if not same_rows(program):
-        return solve_observers(program, tolerance, watch)
-    solution = solve_covariance(program, tolerance, watch)
-    if solution.relative_gap <= tolerance or not barrier_fits(program):
-        return solution
-    second = solve_by_barrier(program, tolerance, watch)
-    return second if second.relative_gap < solution.relative_gap else solution
+    return (solve_complete if same_rows(program) else solve_observers)(program, tolerance, watch)
 
 
 def rescale(solution: GaussianSolution, factor: float) -> GaussianSolution:

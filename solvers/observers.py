@@ -32,6 +32,15 @@ def solve_observers(program: GaussianProgram, tolerance: float, watch: Watch) ->
     return relaxed if relaxed is not None else solve_by_barrier(program, tolerance, watch)
 
 
+def solve_complete(program: GaussianProgram, tolerance: float, watch: Watch) -> GaussianSolution:
+    """The full output covariance for views that see everything: dual ascent, then the barrier where that stalls."""
+    solution = solve_covariance(program, tolerance, watch)
+    if solution.relative_gap <= tolerance or not barrier_fits(program):
+        return solution
+    second = solve_by_barrier(program, tolerance, watch)
+    return second if second.relative_gap < solution.relative_gap else solution
+
+
 def _without_partial_views(
     program: GaussianProgram, tolerance: float, watch: Watch
 ) -> GaussianSolution | None:
@@ -41,7 +50,7 @@ def _without_partial_views(
     if not complete or m > 4 * n:
         return None
     smaller = replace(program, views=tuple(program.views[index] for index in complete))
-    solution = solve_covariance(smaller, tolerance, watch)
+    solution = solve_complete(smaller, tolerance, watch)
     if solution.reconstruction is None:
         return None
     release = factor_root(solution.reconstruction, program.target, program.views)

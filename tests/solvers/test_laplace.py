@@ -1,0 +1,76 @@
+"""Laplace scales: certified, in agreement with cvxpy; K-norm variance; the bound for every unbiased mechanism."""
+
+from __future__ import annotations
+
+import math
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from privspec.solvers.laplace import (
+    hcr_bound,
+    hcr_mu_squared,
+    knorm_l2_variance,
+    laplace_bound,
+    laplace_scales,
+)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.integers(1, 8), st.integers(1, 8), st.integers(0, 2**32 - 1))
+def test_certified(count, size, seed):
+    random = np.random.default_rng(seed)
+    costs = random.exponential(size=(count, size)) * (random.random((count, size)) < 0.6)
+    weights = random.exponential(size=size) + 0.05
+    solution = laplace_scales(costs, weights)
+    touched = costs.sum(axis=0) > 0
+    assert np.all((solution.scales > 0) == touched)
+    assert np.all(costs[:, touched] @ (1 / solution.scales[touched]) <= 1)
+    assert solution.lower_bound <= solution.value
+    assert solution.relative_gap <= 1e-6
+    assert laplace_bound(costs, weights, random.exponential(size=count)) <= solution.value
+
+
+def test_against_cvxpy():
+    random = np.random.default_rng(0)
+    costs, weights = random.exponential(size=(12, 7)), random.exponential(size=7) + 0.1
+    inverse = cp.Variable(7, pos=True)
+    problem = cp.Problem(cp.Minimize(weights @ cp.power(inverse, -2)), [costs @ inverse <= 1])
+    problem.solve(solver=cp.CLARABEL)
+    assert laplace_scales(costs, weights).value == pytest.approx(problem.value, rel=1e-5)
+
+
+def test_closed_form_of_one_neighbour():
+    # minimise sum w b^2 subject to sum c / b = 1: b proportional to (c / w)^(1/3)
+    costs, weights = np.array([[1.0, 2.0, 0.5]]), np.array([1.0, 3.0, 0.2])
+    value = float(np.sum(weights ** (1 / 3) * costs[0] ** (2 / 3))) ** 3
+    assert laplace_scales(costs, weights).value == pytest.approx(value, rel=1e-6)
+
+
+def test_larger_program():
+    random = np.random.default_rng(1)
+    costs = np.abs(np.tril(random.standard_normal((150, 150))))
+    assert laplace_scales(costs, np.ones(150)).relative_gap <= 1e-6
+
+
+def test_bad_weights():
+    with pytest.raises(ValueError, match="positive"):
+        laplace_scales(np.ones((1, 2)), np.array([1.0, 0.0]))
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+def test_knorm_variance(dimension):
+    random = np.random.default_rng(2)
+    directions = random.standard_normal((200_000, dimension))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    noise = random.gamma(dimension, 1.5, size=(200_000, 1)) * directions
+    assert np.mean(noise**2) == pytest.approx(knorm_l2_variance(dimension, 1.5), rel=0.02)
+
+
+def test_hcr_is_below_laplace():
+    # one count under pure epsilon: variance 2 / epsilon^2 of Laplace noise
+    for epsilon in (0.1, 1.0, 3.0):
+        assert hcr_mu_squared(epsilon) >= math.expm1(epsilon) ** 2 / math.exp(epsilon)
+        assert hcr_bound(1.0, epsilon) <= 2 / epsilon**2
