@@ -154,7 +154,7 @@ def main() -> int:
         )
     paragraph(
         "sqrt(2 ln(1.25/delta))/epsilon is proved for epsilon below 1, where it is safe and asks for more noise than "
-        "is needed; beyond, it can be too small. privspec uses the exact condition at every epsilon and shows the other."
+        "is needed; beyond, it can be too small. privspec uses the exact condition at every epsilon."
     )
     local, central = as_printed(matrix, "1", "1e-6")
     print("3. The two formulas of section 3.2 at (1, 1e-6), as they are printed")
