@@ -49,9 +49,7 @@ class Stopped(Exception):  # noqa: N818 - leaves the library's minimiser; not an
 class Ascent:
     """The dual function, the best point so far, and three ways to improve it."""
 
-    def __init__(
-        self, atoms: tuple[Atoms, ...], error_map: Array | None, tolerance: float, watch: Watch
-    ) -> None:
+    def __init__(self, atoms: tuple[Atoms, ...], error_map: Array | None, tolerance: float, watch: Watch) -> None:
         """`error_map` (q, r) of a worst-case loss; None for an expected loss in coordinates with E'E = I."""
         self.atoms, self.error_map, self.tolerance, self.watch = atoms, error_map, tolerance, watch
         self.best: Point | None = None
@@ -106,9 +104,7 @@ class Ascent:
     def first(self) -> tuple[tuple[Array, ...], Array | None]:
         """First logarithms: sizes of the effects; equal loss weights."""
         logs = tuple(atoms.start() for atoms in self.atoms)
-        return logs, None if self.error_map is None else np.full(
-            len(self.error_map), -np.log(len(self.error_map))
-        )
+        return logs, None if self.error_map is None else np.full(len(self.error_map), -np.log(len(self.error_map)))
 
     def _pack(self, logs: tuple[Array, ...], loss_logs: Array | None) -> Array:
         return np.concatenate([*logs, *([] if loss_logs is None else [loss_logs])])
@@ -119,15 +115,11 @@ class Ascent:
         logs = tuple(atoms.normalised(part) for atoms, part in zip(self.atoms, parts, strict=False))
         return logs, None if self.error_map is None else np.maximum(parts[-1], parts[-1].max() - 40)
 
-    def _mapped(
-        self, logs: tuple[Array, ...], loss_logs: Array | None, whitener: Array, errors: Array | None
-    ) -> Array:
+    def _mapped(self, logs: tuple[Array, ...], loss_logs: Array | None, whitener: Array, errors: Array | None) -> Array:
         """One fixed-point step, scaled so that the weights sum to one."""
         following = [atoms.update(part, whitener)[0] for atoms, part in zip(self.atoms, logs, strict=True)]
         mass = sum(atoms.mass(part) for atoms, part in zip(self.atoms, following, strict=True))
-        scaled = tuple(
-            atoms.shifted(part, -np.log(mass)) for atoms, part in zip(self.atoms, following, strict=True)
-        )
+        scaled = tuple(atoms.shifted(part, -np.log(mass)) for atoms, part in zip(self.atoms, following, strict=True))
         if loss_logs is None or errors is None:
             return self._pack(scaled, None)
         weights = loss_logs + np.log(np.maximum(errors, 1e-300))

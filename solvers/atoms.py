@@ -157,10 +157,7 @@ class BallAtoms(Atoms):
         """Matrix logarithms, with eigenvalues kept above round-off."""
         decomposed = [np.linalg.eigh((matrix + matrix.T) / 2) for matrix in matrices]
         floor = max(float(values[-1]) for values, _ in decomposed) * np.exp(LEAST_LOG / 2)
-        flat = [
-            ((vectors * np.log(np.maximum(values, floor))) @ vectors.T).ravel()
-            for values, vectors in decomposed
-        ]
+        flat = [((vectors * np.log(np.maximum(values, floor))) @ vectors.T).ravel() for values, vectors in decomposed]
         return np.concatenate(flat)
 
     def start(self) -> Array:
@@ -175,10 +172,7 @@ class BallAtoms(Atoms):
     def moment(self, logs: Array) -> Array:
         """Sum of effects @ weights @ effects.T over the balls."""
         scaled = np.column_stack(
-            [
-                self.effects[:, columns] @ root
-                for columns, root in zip(self.slices, self._roots(logs), strict=True)
-            ]
+            [self.effects[:, columns] @ root for columns, root in zip(self.slices, self._roots(logs), strict=True)]
         )
         return np.asarray(scaled @ scaled.T)
 

@@ -303,9 +303,7 @@ class Barrier:
         scale = np.where(rows == columns, 1.0, np.sqrt(2.0))
         matrix[rows, columns] = matrix[columns, rows] = cost / scale
         try:
-            return float(
-                linalg.eigh(total, matrix, eigvals_only=True, subset_by_index=[size - 1, size - 1])[0]
-            )
+            return float(linalg.eigh(total, matrix, eigvals_only=True, subset_by_index=[size - 1, size - 1])[0])
         except linalg.LinAlgError:
             return np.inf
 

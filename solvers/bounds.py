@@ -70,9 +70,7 @@ def nuclear_bound(program: GaussianProgram, dual: DualPoint) -> float:
         float(np.sum((sparse.csr_array(abs(part).T) @ sizes.T) ** 2 * weights[:, None]))
         for part, weights in zip(dual.differences, dual.weights, strict=True)
     )
-    terms = (
-        _inner_length(errors) + max(_inner_length(sparse.csr_array(part.T)) for part in dual.differences) + 8
-    )
+    terms = _inner_length(errors) + max(_inner_length(sparse.csr_array(part.T)) for part in dual.differences) + 8
     backward = 4 * np.sqrt(rank * max(matrix.shape)) * float(np.linalg.norm(singular))
     slack = np.sqrt(rank) * UNIT * (backward + terms * np.sqrt(magnitude))
     total = float(np.sum(singular)) - slack

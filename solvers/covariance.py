@@ -59,9 +59,7 @@ def solve_covariance(program: GaussianProgram, tolerance: float, watch: Watch) -
     if not same_rows(program):
         raise NotSpecialError("views that see different rows under a full covariance")
     large = [
-        view
-        for view in program.views
-        if isinstance(view.differences, Boxes) and not small_boxes(view.differences)
+        view for view in program.views if isinstance(view.differences, Boxes) and not small_boxes(view.differences)
     ]
     if large:
         return _solve_box(program, large[0], watch)
@@ -142,9 +140,7 @@ def _finish(
         loss_weights = loss_weights / loss_weights.sum()
     dual = DualPoint(tuple(d for d, _ in parts), tuple(p / largest for _, p in parts), loss_weights)
     bound = lower_bound(program, dual)
-    return package(
-        program, reduced.basis @ point.root, dual, bound, "matrix mechanism, dual ascent", (), watch
-    )
+    return package(program, reduced.basis @ point.root, dual, bound, "matrix mechanism, dual ascent", (), watch)
 
 
 def package(
@@ -209,11 +205,7 @@ def _solve_box(program: GaussianProgram, view: View, watch: Watch) -> GaussianSo
     Hadamard-like sign matrix give a dual point that can be checked, and sometimes a better bound.
     """
     differences = view.differences
-    if (
-        len(program.views) > 1
-        or not isinstance(differences, Boxes)
-        or not isinstance(program.loss, ExpectedLoss)
-    ):
+    if len(program.views) > 1 or not isinstance(differences, Boxes) or not isinstance(program.loss, ExpectedLoss):
         raise NotSpecialError("a large box beside other requirements or under a worst-case loss")
     blocks = [block[differences.reach[block] > 0] for block in differences.blocks]
     if sum(1 for block in blocks if len(block)) != 1:

@@ -40,9 +40,7 @@ class Directions:
         return bool(np.all(self.sizes == 1))
 
 
-def pair_matrix(
-    coordinates: Indices, firsts: Indices, seconds: Indices, scale: float, n: int
-) -> sparse.csc_array:
+def pair_matrix(coordinates: Indices, firsts: Indices, seconds: Indices, scale: float, n: int) -> sparse.csc_array:
     """The differences scale * (e_i - e_j), i = coordinates[firsts], j = coordinates[seconds], as columns (n, N)."""
     count = len(firsts)
     rows = np.concatenate([coordinates[firsts], coordinates[seconds]])
@@ -85,9 +83,7 @@ def explicit(differences: Differences, n: int) -> Directions:
             matrix = pair_matrix(coordinates, firsts, seconds, scale, n)
             return Directions(matrix, np.ones(len(firsts), np.intp))
         case Balls(blocks, radius):
-            blocks = tuple(
-                sorted((block for block in blocks if len(block)), key=lambda block: len(block) > 1)
-            )
+            blocks = tuple(sorted((block for block in blocks if len(block)), key=lambda block: len(block) > 1))
             rows = np.concatenate([np.asarray(block, np.intp) for block in blocks] or [np.zeros(0, np.intp)])
             columns = np.arange(len(rows))
             values = np.full(len(rows), radius)

@@ -49,10 +49,7 @@ def chain(views: tuple[View, ...], m: int) -> tuple[list[Indices], bool]:
     Returns: groups of rows, a partition of range(m); the union of the first ones is what a view sees.
     """
     shown = sorted(
-        (
-            set(range(m)) if (rows := seen_rows(view, m)) is None else {int(row) for row in rows}
-            for view in views
-        ),
+        (set(range(m)) if (rows := seen_rows(view, m)) is None else {int(row) for row in rows} for view in views),
         key=len,
     )
     nested = all(small <= large for small, large in itertools.pairwise(shown))

@@ -117,9 +117,7 @@ def _newton(costs: Array, weights: Array, tolerance: float, watch: Watch) -> tup
     return best[1], best[2]
 
 
-def _search(
-    costs: Array, weights: Array, inverse: Array, step: Array, weight: float, decrement: float
-) -> Array:
+def _search(costs: Array, weights: Array, inverse: Array, step: Array, weight: float, decrement: float) -> Array:
     """The backtracked Newton step in relative coordinates."""
 
     def merit(point: Array) -> float:

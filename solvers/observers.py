@@ -41,9 +41,7 @@ def solve_complete(program: GaussianProgram, tolerance: float, watch: Watch) -> 
     return second if second.relative_gap < solution.relative_gap else solution
 
 
-def _without_partial_views(
-    program: GaussianProgram, tolerance: float, watch: Watch
-) -> GaussianSolution | None:
+def _without_partial_views(program: GaussianProgram, tolerance: float, watch: Watch) -> GaussianSolution | None:
     """The solution for the views of everything when it happens to satisfy the others; None otherwise."""
     m, n = program.target.shape
     complete = [index for index, view in enumerate(program.views) if seen_rows(view, m) is None]

@@ -17,9 +17,7 @@ FREE_COST = 1e-9
 """Cost, relative to the dearest site, given to noise that the loss does not see."""
 
 
-def solve_placement(
-    program: GaussianProgram, tolerance: float, watch: Watch
-) -> GaussianSolution | Unprotectable:
+def solve_placement(program: GaussianProgram, tolerance: float, watch: Watch) -> GaussianSolution | Unprotectable:
     """Variances at the sites that meet every view at least loss, to a relative gap of `tolerance`.
 
     Args: program with sites; tolerance relative; watch with the deadline in seconds.
@@ -44,9 +42,7 @@ def solve_placement(
             eyes.append(found)
     error_map = np.asarray(program.loss.error_map @ maps[:, useful])
     if not eyes:
-        return assemble(
-            program, np.zeros(maps.shape[1]), maps, tuple(_nothing(d) for d in directions), None, watch
-        )
+        return assemble(program, np.zeros(maps.shape[1]), maps, tuple(_nothing(d) for d in directions), None, watch)
     error_map = _with_floor(error_map)
     worst = isinstance(program.loss, WorstLoss)
     barrier = Barrier(Diagonal(len(useful)), tuple(eyes), error_map, worst=worst)
@@ -91,9 +87,7 @@ def reduce_view(maps: Array, effects: Array, direction: Directions) -> Eye | int
     if bad.size:
         return int(bad[np.argmax(outside[bad])])
     alone = int(np.count_nonzero(direction.sizes == 1))
-    group_sizes = np.concatenate(
-        [np.ones(int(np.count_nonzero(kept[:alone])), np.intp), direction.sizes[alone:]]
-    )
+    group_sizes = np.concatenate([np.ones(int(np.count_nonzero(kept[:alone])), np.intp), direction.sizes[alone:]])
     return Eye(basis.T @ maps, inside[:, kept], group_sizes)
 
 
@@ -163,9 +157,7 @@ def dual_point(
     return DualPoint(tuple(d for d, _ in parts), tuple(p / scale for _, p in parts), shares)
 
 
-def dual_of(
-    program: GaussianProgram, index: int, direction: Directions, root: Array
-) -> tuple[sparse.csc_array, Array]:
+def dual_of(program: GaussianProgram, index: int, direction: Directions, root: Array) -> tuple[sparse.csc_array, Array]:
     """Weights 1 / (1 - q) of the barrier on the differences of one view; a ball is split into its own axes."""
     view = program.views[index]
     rows = np.arange(len(root)) if (seen := seen_rows(view, len(root))) is None else seen
@@ -206,9 +198,7 @@ def assemble(
         q = len(np.asarray(program.loss.error_map @ np.zeros(len(maps))))
         weights = np.full(q, 1 / q) if isinstance(program.loss, WorstLoss) and q else None
         dual = DualPoint(tuple(d for d, _ in dual), tuple(p for _, p in dual), weights)
-    release, scale = tighten(
-        program.views, program.target, factor_root(maps * state, program.target, program.views)
-    )
+    release, scale = tighten(program.views, program.target, factor_root(maps * state, program.target, program.views))
     splits = np.cumsum([site.map.shape[1] for site in program.sites or ()])[:-1]
     notes = []
     if not release.nested:

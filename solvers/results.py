@@ -41,9 +41,7 @@ class OutOfTimeError(SolverError):
 
     def __init__(self, best: GaussianSolution | None) -> None:
         """Carry the best solution so far."""
-        gap = (
-            "no feasible point was found" if best is None else f"relative gap {best.relative_gap:.1e} reached"
-        )
+        gap = "no feasible point was found" if best is None else f"relative gap {best.relative_gap:.1e} reached"
         super().__init__(f"the solver ran out of time: {gap}")
         self.best = best
 

@@ -21,9 +21,7 @@ def many_pairs(view: View) -> bool:
     return isinstance(view.differences, Pairs) and len(view.differences.coordinates) > LISTED_PAIRS
 
 
-def solve_by_rows(
-    program: GaussianProgram, tolerance: float, watch: Watch
-) -> GaussianSolution | Unprotectable:
+def solve_by_rows(program: GaussianProgram, tolerance: float, watch: Watch) -> GaussianSolution | Unprotectable:
     """As `solve_placement`, with the pairs of large views generated as they are violated.
 
     Every round solves for the pairs found so far, which bounds the loss from below; all pairs are then checked
@@ -71,15 +69,11 @@ def _listed(view: View, active: tuple[Indices, Indices] | None, program: Gaussia
     return View(view.rows, Vectors(matrix), view.name)
 
 
-def _grow(
-    program: GaussianProgram, solution: GaussianSolution, active: dict[int, tuple[Indices, Indices]]
-) -> bool:
+def _grow(program: GaussianProgram, solution: GaussianSolution, active: dict[int, tuple[Indices, Indices]]) -> bool:
     """Add the pairs of largest distance to the active ones; whether any was new."""
     grown = False
     _, nested = chain(program.views, len(program.target))
-    outputs = (
-        np.zeros((len(program.target), 0)) if solution.reconstruction is None else solution.reconstruction
-    )
+    outputs = np.zeros((len(program.target), 0)) if solution.reconstruction is None else solution.reconstruction
     release = Release(solution.strategy, outputs, solution.blocks, nested, 0)
     for index, (firsts, seconds) in active.items():
         view = program.views[index]

@@ -25,7 +25,9 @@ from privspec.certify.exact import (
     ROUNDINGS,
     UNIT_ROUNDOFF,
     Array,
+    Integers,
     exact_product,
+    largest_eigenvalue_up,
     squared_norm_up,
     to_integers,
 )
@@ -115,6 +117,63 @@ def _polar_bound(image: Array, error: Array, total: float) -> float:
     error = error + 2.0 ** (exponent - 1)
     slack = error @ np.abs(inner) * (1 + 1e-6) + ROUNDINGS * UNIT_ROUNDOFF * np.abs(product)
     return _quotient(_inner(outer, product, slack), kappa * (1 + 4 * UNIT_ROUNDOFF), total)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Moment:
+    """Very many differences of one size: sum p d d' = factor * matrix, and the sum of the p, both integers.
+
+    `factor` is (size / mu)^2 rounded down.
+    """
+
+    matrix: Integers
+    total: int
+    factor: float
+
+
+def moment_bound(errors: Array, moment: Moment) -> float:
+    """As `full_bound` for a requirement that covers every term, with z = K d for one matrix K.
+
+    Then sum p z'v = tr K'TM and sum p zz' = K M K'; M is exact, K is rounded to integers.
+    """
+    basis, basis_exponent, norm = None, 0, 1.0
+    small = errors
+    if errors.shape[0] > errors.shape[1]:
+        basis, basis_exponent = to_integers(np.linalg.qr(errors)[0], BITS)
+        norm = squared_norm_up(basis, basis_exponent)
+        small = np.ldexp(basis.astype(np.float64), basis_exponent).T @ errors
+    guide = _guide(small, moment.matrix.astype(np.float64) / float(moment.total))
+    k, exponent = to_integers(guide, BITS)
+    product = exact_product(np.ascontiguousarray(k.T), moment.matrix).to_float(exponent)
+    error = ROUNDINGS * UNIT_ROUNDOFF * np.abs(product)
+    rounded, shift = to_integers(product, BITS)
+    size = np.abs(np.ldexp(k.astype(np.float64), exponent))
+    square = exact_product(np.ascontiguousarray(rounded.T), np.ascontiguousarray(k.T)).to_float(shift + exponent)
+    loose = (error + 2.0 ** (shift - 1)) @ size.T + ROUNDINGS * UNIT_ROUNDOFF * np.abs(square)
+    kappa = largest_eigenvalue_up((square + square.T) / 2, float(np.linalg.norm(loose)) * (1 + 1e-9))
+    if basis is not None:
+        outer = np.ldexp(basis.astype(np.float64), basis_exponent) @ product
+        slack = np.abs(np.ldexp(basis.astype(np.float64), basis_exponent)) @ (
+            error + (len(k) + 4) * UNIT_ROUNDOFF * np.abs(product)
+        )
+        alpha = _inner(errors, outer, slack)
+    else:
+        alpha = _inner(errors, product, error)
+    return (
+        _quotient(alpha, kappa * norm, float(moment.total) * (1 + 2 * UNIT_ROUNDOFF))
+        * moment.factor
+        * (1 - 4 * UNIT_ROUNDOFF)
+    )
+
+
+def _guide(errors: Array, moment: Array) -> Array:
+    """K (r, n) with K M K' near a projection and tr K'TM near the nuclear norm of T M^(1/2)."""
+    values, vectors = np.linalg.eigh(moment)
+    keep = values > TINY * values[-1]
+    roots, basis = np.sqrt(values[keep]), vectors[:, keep]
+    left, sizes, right = np.linalg.svd((errors @ basis) * roots, full_matrices=False)
+    good = sizes > TINY * sizes[0]
+    return np.asarray((left[:, good] @ right[good] / roots) @ basis.T, dtype=np.float64)
 
 
 def _guided(noise: Array, image: Array, terms: NDArray[np.bool_]) -> Array:

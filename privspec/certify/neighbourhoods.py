@@ -198,7 +198,10 @@ class Entries(Neighbourhood):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Cells(Neighbourhood):
-    """Up to `group` records of a table are added or removed, or each moves from one cell to another."""
+    """Up to `group` records of a table are added or removed, or each moves from one cell to another.
+
+    `cells` are consecutive coordinates.
+    """
 
     cells: Integers
     moving: bool
@@ -206,8 +209,8 @@ class Cells(Neighbourhood):
 
     def admits(self, difference: Difference) -> bool:
         """The l1 norm is at most the number of records, twice that and balanced when they move."""
-        inside = set(self.cells.tolist())
-        if any(i not in inside for i in difference):
+        first, last = int(self.cells[0]), int(self.cells[-1])
+        if any(not first <= i <= last for i in difference):
             return False
         size = sum((abs(a) for a in difference.values()), Fraction(0))
         balanced = sum(difference.values(), Fraction(0)) == 0

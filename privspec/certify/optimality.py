@@ -8,10 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from privspec.certify.bound import Images, full_bound, sites_bound
+from privspec.certify.bound import Images, Moment, full_bound, moment_bound, sites_bound
 from privspec.certify.loss import Errors
 from privspec.certify.measures import Finding, gaussian_mu_up, unbiased_mu_up
-from privspec.certify.motion import Array, NotUnderstood
+from privspec.certify.motion import ENTRY_LIMIT, Array, NotUnderstood
 from privspec.certify.promises import claim, with_figures
 from privspec.certify.reading import At, DualView, Malformed, Proof
 from privspec.certify.relations import neighbourhoods
@@ -26,6 +26,8 @@ SAME = 1e-9
 OPTIMAL_GAP = 1e-5
 """Largest relative gap of a plan that calls itself optimal."""
 STATUSES = ("proved", "tested", "assumed", "asserted by the user")
+MANY = 4
+"""Times the number of inputs: with more differences than that, only their second moment is formed."""
 NEGLIGIBLE = 1e-30
 """Shares of the heaviest weight that are left out, so that nothing underflows."""
 PRICE = 1e-6
@@ -63,10 +65,15 @@ def _derived(subject: Subject, proof: Proof) -> tuple[float, str, str]:
     pure = not subject.gaussian
     if proof.hammersley is not pure:
         raise Malformed(f"{proof.place}.hcr does not fit the noise")
-    zero = np.zeros((subject.executed.size, subject.model.size))
+    model = subject.model
+    zero = np.zeros((subject.executed.size, model.size))
     terms = subject.errors(zero, subject.system.input_seeds())
     weights = _loss_weights(proof, terms)
     rows = _Rows(subject, weights, _prices(subject, proof))
+    if proof.scope == "full" and len(proof.views) == 1 and len(proof.views[0].differences) > MANY * model.size:
+        moment = _moment(subject, proof.views[0], pure)
+        if moment is not None:
+            return moment_bound(terms.weighted(weights), moment), *_full_words(subject, pure)
     heaviest = max((float(view.weights.max(initial=0.0)) for view in proof.views), default=0.0)
     views = [_images(subject, view, heaviest, pure, rows) for view in proof.views]
     model = subject.model
@@ -101,6 +108,47 @@ def _derived(subject: Subject, proof: Proof) -> tuple[float, str, str]:
         "independent Gaussian noise at " + ", ".join(model.noise_at),
         "independent Gaussian noise at",
     )
+
+
+def _full_words(subject: Subject, pure: bool) -> tuple[str, str]:
+    if pure:
+        return "unbiased mechanism of this pure epsilon", "pure epsilon"
+    return "Gaussian mechanism", "any covariance"
+
+
+def _admitted(subject: Subject, view: DualView, pure: bool) -> tuple[Requirement, float]:
+    """The requirement of a view whose differences are all admissible, and the largest mu it allows.
+
+    Raises: Malformed, NotUnderstood.
+    """
+    if not 0 <= view.requirement < len(subject.requirements):
+        raise Malformed(f"{view.place}: there is no requirement {view.requirement}")
+    requirement = subject.requirements[view.requirement]
+    mu = (unbiased_mu_up if pure else gaussian_mu_up)(requirement.measure)
+    if mu is None:
+        raise NotUnderstood(f"no lower bound is known here for {requirement.measure.describe()}")
+    sets = neighbourhoods(subject.model, requirement)
+    for column, difference in enumerate(view.differences):
+        if not any(s.admits(difference) for s in sets):
+            raise Malformed(f"{view.place}: difference {column} is not one of two neighbours")
+    return requirement, mu
+
+
+def _moment(subject: Subject, view: DualView, pure: bool) -> Moment | None:
+    """The second moment of very many differences; None if they are of different sizes or do not see everything."""
+    requirement, mu = _admitted(subject, view, pure)
+    sizes = {abs(amount) for difference in view.differences for amount in difference.values()}
+    if len(sizes) != 1 or set(requirement.outputs) != set(subject.names):
+        return None
+    # any weights prove a bound: whole numbers of 40 bits keep every sum exact
+    weights = np.floor(np.ldexp(view.weights / float(view.weights.max()), 40)).astype(np.int64).tolist()
+    matrix = np.zeros((subject.model.size, subject.model.size), dtype=np.int64)
+    for difference, weight in zip(view.differences, weights, strict=True):
+        for i, a in difference.items():
+            for j, b in difference.items():
+                matrix[i, j] += weight if (a > 0) == (b > 0) else -weight
+    factor = float(sizes.pop() / Fraction(mu)) ** 2 * (1 - 2.0**-50)
+    return Moment(matrix, sum(weights), factor)
 
 
 def _costs(rows: Array) -> Array:
@@ -165,17 +213,11 @@ def _prices(subject: Subject, proof: Proof) -> Array | None:
 
 def _images(subject: Subject, view: DualView, heaviest: float, pure: bool, rows: _Rows) -> Images:
     """The differences of one requirement, with weights as shares of the heaviest (any weights prove a bound)."""
-    if not 0 <= view.requirement < len(subject.requirements):
-        raise Malformed(f"{view.place}: there is no requirement {view.requirement}")
-    requirement = subject.requirements[view.requirement]
-    mu = (unbiased_mu_up if pure else gaussian_mu_up)(requirement.measure)
-    if mu is None:
-        raise NotUnderstood(f"no lower bound is known here for {requirement.measure.describe()}")
-    sets = neighbourhoods(subject.model, requirement)
+    requirement, mu = _admitted(subject, view, pure)
+    if subject.model.size * len(view.differences) > ENTRY_LIMIT:
+        raise NotUnderstood("the dual point has too many differences")
     moves = np.zeros((subject.model.size, len(view.differences)))
     for column, difference in enumerate(view.differences):
-        if not any(s.admits(difference) for s in sets):
-            raise Malformed(f"{view.place}: difference {column} is not one of two neighbours")
         for coordinate, amount in difference.items():
             moves[coordinate, column] = float(amount) / mu
     seen = subject.executed.rows_of(requirement.outputs)

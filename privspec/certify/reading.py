@@ -154,7 +154,9 @@ class At:
 
     def list(self) -> list[Any]:
         """The raw entries."""
-        return [item.value for item in self.items()]
+        if not isinstance(self.value, list):
+            raise Malformed(f"{self.place} is not a list")
+        return self.value
 
     def doubles(self, size: int) -> Array:
         """A list of so many finite numbers."""
@@ -458,6 +460,23 @@ class Proof:
     place: str
 
 
+def _differences(data: At) -> tuple[dict[int, Fraction], ...]:
+    """Sparse differences [[coordinate, amount], ...]; there may be millions, with few amounts among them."""
+    amounts: dict[Any, Fraction] = {}
+    found: list[dict[int, Fraction]] = []
+    for pairs in data.list():
+        difference: dict[int, Fraction] = {}
+        for pair in pairs if isinstance(pairs, list) else (None,):
+            if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) is not int or pair[0] in difference:
+                raise Malformed(f"{data.place}[{len(found)}] is not a difference")
+            written = pair[1] if isinstance(pair[1], str) else repr(pair[1])
+            if written not in amounts:
+                amounts[written] = At(pair[1], f"{data.place}[{len(found)}]").exact()
+            difference[pair[0]] = amounts[written]
+        found.append(difference)
+    return tuple(found)
+
+
 def read_proof(data: At) -> Proof:
     """The certificate of optimality.
 
@@ -465,14 +484,11 @@ def read_proof(data: At) -> Proof:
     """
     views: list[DualView] = []
     for item in data["dual"].items():
-        differences = [
-            {pair[0].integer(): pair[1].exact() for pair in difference.items()}
-            for difference in item["differences"].items()
-        ]
+        differences = _differences(item["differences"])
         weights = item["weights"].doubles(len(differences))
         if np.any(weights < 0):
             raise Malformed(f"{item.place} has a negative weight")
-        views.append(DualView(item["requirement"].integer(), tuple(differences), weights, item.place))
+        views.append(DualView(item["requirement"].integer(), differences, weights, item.place))
     given, hammersley = data.get("loss_weights"), data.get("hcr")
     if hammersley is not None:
         hammersley["statement"].text()

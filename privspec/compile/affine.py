@@ -72,10 +72,8 @@ class Affine:
         factors = np.asarray(factor, dtype=float)
         shape = np.broadcast_shapes(self.shape, factors.shape)
         spread = self.broadcast(shape)
-        diagonal = sparse.dia_array(
-            (np.broadcast_to(factors, shape).reshape(1, -1), [0]), shape=(spread.size, spread.size)
-        ).tocsr()
-        return spread.mapped(shape, lambda rows: diagonal @ rows, diagonal)
+        diagonal = sparse.csr_array(sparse.diags_array(np.broadcast_to(factors, shape).reshape(-1).astype(np.float64)))
+        return spread.mapped(shape, lambda rows: np.asarray(diagonal @ rows), diagonal)
 
     def broadcast(self, shape: tuple[int, ...]) -> Affine:
         """This value repeated to `shape` by numpy's rule."""

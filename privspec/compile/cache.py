@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privspec.solvers.gaussian import rescale
 from privspec.solvers.programs import (
@@ -97,7 +98,7 @@ def _factor(a: Differences, b: Differences) -> float | None:
     return None
 
 
-def _same_blocks(a: tuple[Array, ...], b: tuple[Array, ...]) -> bool:
+def _same_blocks(a: tuple[NDArray[np.intp], ...], b: tuple[NDArray[np.intp], ...]) -> bool:
     return len(a) == len(b) and all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
 

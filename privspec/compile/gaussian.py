@@ -124,7 +124,7 @@ def correlated_program(problem: Problem, budgets: tuple[float, ...]) -> Gaussian
         return GaussianProgram(system.target, problem.loss(system.error_map.toarray()), views)
     errors = problem.errors
     if errors.shape[0] > errors.shape[1] and not system.worst:
-        errors = np.linalg.qr(errors, mode="r")
+        errors = np.asarray(np.linalg.qr(errors, mode="r"), dtype=np.float64)
     return GaussianProgram(errors, problem.loss(np.eye(errors.shape[0])), views)
 
 
@@ -137,10 +137,14 @@ def _reconstruction(problem: Problem, solution: GaussianSolution) -> tuple[Array
         diagonal = _diagonal(system.error_map)
         if diagonal is not None and solution.reconstruction.shape[0] == len(diagonal):
             return solution.reconstruction / diagonal[:, None], None
-    inverse = solution.input_estimate if solution.input_estimate is not None else np.linalg.pinv(solution.strategy)
+    inverse = solution.input_estimate if solution.input_estimate is not None else _inverse(solution.strategy)
     if system.outputs_count <= system.inputs_count:
         return system.target @ inverse, None
     return None, inverse
+
+
+def _inverse(strategy: Array) -> Array:
+    return np.asarray(np.linalg.pinv(strategy), dtype=np.float64)
 
 
 def _rounding(problem: Problem, budgets: tuple[float, ...]) -> str:

@@ -53,6 +53,9 @@ def unsupported(
     return UnsupportedError(Diagnostic(code, message, label, help=help_, source=source))
 
 
+_NOT_EXPRESSIONS = syntax.RangeOf | syntax.Keyword | syntax.Member | syntax.Comprehension
+
+
 def environment_of(model: Model, local: Mapping[str, Value]) -> Environment:
     """What the model's evaluator needs to know of public values."""
     sizes = {name: party.size for name, party in model.parties.items()}
@@ -307,7 +310,10 @@ class Interpreter:
                 ]
                 return Worst(tuple(members))
             case syntax.Call(function="max"):
-                return Worst(tuple(self._squares(item, bound) for item in expr.arguments))  # type: ignore[arg-type]
+                items = [item for item in expr.arguments if not isinstance(item, _NOT_EXPRESSIONS)]
+                if len(items) < len(expr.arguments):
+                    raise self._not_linear(expr.span, "these arguments of max are no errors")
+                return Worst(tuple(self._squares(item, bound) for item in items))
             case _:
                 return self._squares(expr, bound)
 
@@ -333,9 +339,7 @@ class Interpreter:
                 for part in parts[1:]:
                     total = total.plus(part)
                 return total.scaled(1.0 / len(parts)) if expr.function == "mean" else total
-            case syntax.Call(function="sum" | "mean", arguments=(inner,)) if not isinstance(
-                inner, syntax.Keyword | syntax.Member | syntax.RangeOf
-            ):
+            case syntax.Call(function="sum" | "mean", arguments=(inner,)) if not isinstance(inner, _NOT_EXPRESSIONS):
                 squares = self._squares(inner, local)
                 entries = max(int(np.prod(squares.shape)), 1)
                 return squares.total().scaled(1.0 / entries if expr.function == "mean" else 1.0)

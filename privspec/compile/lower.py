@@ -170,7 +170,7 @@ def _output_matrix(rows: Affine, outputs: Sequence[OutputSlice]) -> sparse.csr_a
     for out in outputs:
         part: Matrix | None = rows.coefficients.get(output_symbol(out.name))
         blocks.append(sparse.csr_array((rows.size, out.stop - out.start)) if part is None else sparse.csr_array(part))
-    return sparse.hstack(blocks, format="csr")
+    return sparse.csr_array(sparse.hstack(blocks))
 
 
 def _computed(

@@ -90,4 +90,4 @@ class Problem:
     def loss_per_output(self) -> Array:
         """Loss of unit variance at each output alone (expected losses only), (m,)."""
         squared = sparse.csr_array(self.system.error_map.multiply(self.system.error_map))
-        return np.asarray(squared.sum(axis=0)).reshape(-1)
+        return np.asarray(squared.sum(axis=0), dtype=np.float64).reshape(-1)

@@ -307,7 +307,7 @@ def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Ca
         reason = "`trust nobody` rules it out"
     elif forced:
         reason = "`noise at` rules it out"
-    inverse = np.linalg.pinv(solution.strategy)
+    inverse = np.asarray(np.linalg.pinv(solution.strategy), dtype=np.float64)
     wide = system.outputs_count > system.inputs_count
     release = LinearRelease(
         rounded_strategy(solution.strategy * (1 - SLACK)),

@@ -12,7 +12,7 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
-import cvxpy as cp
+import cvxpy
 import numpy as np
 from scipy import sparse
 
@@ -34,6 +34,8 @@ from privspec.solvers.programs import (
 )
 from privspec.solvers.results import SolverError
 
+cp: Any = cvxpy
+"""cvxpy under its usual name; its atoms are built at run time and have no types."""
 VERTEX_LIMIT = 12
 """Boxes of at most this many coordinates are written as all their vertices."""
 
@@ -65,17 +67,15 @@ def solve_with_cvxpy(program: GaussianProgram, solver: str | None = None) -> Gau
     m = program.target.shape[0]
     variances: list[Any] = []
     if program.sites is None:
-        sigma = cp.Variable((m, m), PSD=True)
-        constraints: list[Any] = []
+        sigma: Any = cp.Variable((m, m), PSD=True)
     else:
         variances = [cp.Variable(site.map.shape[1], nonneg=True) for site in program.sites]
         sigma = sum(
             (site.map @ cp.diag(s) @ site.map.T for site, s in zip(program.sites, variances, strict=True)),
             start=np.zeros((m, m)),
         )
-        constraints = []
     blocks = [_view_blocks(program, view, sigma) for view in program.views]
-    constraints += [block.constraint for view in blocks for block in view]
+    constraints = [block.constraint for view in blocks for block in view]
     constraints += [c for view in blocks for c in _box_sums(view)]
     C = program.loss.error_map
     row_losses = cp.sum(cp.multiply(C @ sigma, C), axis=1)

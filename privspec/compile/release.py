@@ -110,7 +110,10 @@ def exact_gaussian(
     rounding: str = "strategy",
 ) -> LinearRelease:
     """Round a Gaussian release to exact numbers, after leaving `SLACK` of room."""
-    deviations = np.linalg.norm(outputs_matrix if outputs_matrix is not None else inputs_matrix, axis=1)
+    reconstruction = outputs_matrix if outputs_matrix is not None else inputs_matrix
+    if reconstruction is None:
+        raise InternalError("a release without reconstruction")
+    deviations = np.linalg.norm(reconstruction, axis=1)
     return LinearRelease(
         rounded_strategy(strategy * (1 - SLACK)),
         GaussianNoise(),

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.compile.affine import Affine
+from privspec.compile.affine import Affine, Matrix
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -60,15 +60,16 @@ def stack(values: list[Affine]) -> Affine:
     from scipy import sparse
 
     symbols = sorted({s for v in values for s in v.coefficients})
-    parts = {}
+    parts: dict[str, Matrix] = {}
     for symbol in symbols:
         width = next(v.coefficients[symbol].shape[1] for v in values if symbol in v.coefficients)
         blocks = [
             v.coefficients[symbol] if symbol in v.coefficients else sparse.csr_array((v.size, width)) for v in values
         ]
-        if any(not sparse.issparse(b) for b in blocks):
-            parts[symbol] = np.vstack([b.toarray() if sparse.issparse(b) else b for b in blocks])
+        dense = [b for b in blocks if isinstance(b, np.ndarray)]
+        if dense:
+            parts[symbol] = np.vstack([b if isinstance(b, np.ndarray) else b.toarray() for b in blocks])
         else:
-            parts[symbol] = sparse.vstack(blocks, format="csr")
+            parts[symbol] = sparse.csr_array(sparse.vstack([sparse.csr_array(b) for b in blocks]))
     offset = np.concatenate([v.offset for v in values])
     return Affine((len(offset),), offset, parts)

@@ -42,6 +42,4 @@ def _umask() -> int:
 
 def _unwritable(path: Path, error: OSError) -> UsageError:
     reason = error.strerror or "it cannot be written"
-    return UsageError(
-        Diagnostic("PS0713", f"{path} cannot be written: {reason}", help="choose another place with -o")
-    )
+    return UsageError(Diagnostic("PS0713", f"{path} cannot be written: {reason}", help="choose another place with -o"))

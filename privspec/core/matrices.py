@@ -79,9 +79,7 @@ class DyadicMatrix:
                 integers = np.array(data["rows"], dtype=np.int64).reshape(rows, columns)
             else:
                 unpacker = zlib.decompressobj()
-                raw = unpacker.decompress(
-                    base64.b64decode(data["packed"], validate=True), 8 * rows * columns + 1
-                )
+                raw = unpacker.decompress(base64.b64decode(data["packed"], validate=True), 8 * rows * columns + 1)
                 integers = np.frombuffer(raw, dtype="<i8").astype(np.int64).reshape(rows, columns)
         except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as error:
             raise ValueError(f"not a dyadic matrix: {error}") from error

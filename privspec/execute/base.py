@@ -82,9 +82,7 @@ def _place_balls(entry: ExecutedInput, values: NDArray[np.float64]) -> ExactVect
     count = entry.grid.denominator
     steps: list[int] = []
     for record in np.where(np.isfinite(values), values, 0.0).reshape(-1, size):
-        steps.extend(
-            _into_ball([Fraction(float(x)) * count / radius for x in record], count, entry.ball.norm)
-        )
+        steps.extend(_into_ball([Fraction(float(x)) * count / radius for x in record], count, entry.ball.norm))
     scale = radius / count
     return ExactVector(integers(steps) * scale.numerator, scale.denominator)
 

@@ -106,9 +106,7 @@ def spend_of_guarantee(guarantee: Mapping[str, Any]) -> Spend:
     amounts = [a for a in (spend.mu, spend.pure, spend.rho, *(spend.pair or ())) if a is not None]
     if not amounts or min(amounts) < 0:
         raise UsageError(
-            Diagnostic(
-                "PS1008", "the ledger cannot account for a guarantee of this plan: it states no amount"
-            )
+            Diagnostic("PS1008", "the ledger cannot account for a guarantee of this plan: it states no amount")
         )
     return spend
 

@@ -53,9 +53,7 @@ def read_inputs(
             attributes = entry.attributes or (schemas or {}).get(entry.name, ())
             parts.append(place_counts(count_cells(entry, attributes, source, strict=strict)))
         else:
-            form = (declared or {}).get(entry.name) or Declared(
-                entry.name, entry.shape or (entry.size,), entry.index
-            )
+            form = (declared or {}).get(entry.name) or Declared(entry.name, entry.shape or (entry.size,), entry.index)
             values = read_entries(form, source)
             if strict and not _all_fit(entry, values):
                 refuse_strictly(entry.name)

@@ -112,9 +112,7 @@ class Executed:
 
     def split(self, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Released numbers (..., m) by output, each (..., *shape)."""
-        return {
-            o.name: values[..., o.start : o.stop].reshape(values.shape[:-1] + o.shape) for o in self.outputs
-        }
+        return {o.name: values[..., o.start : o.stop].reshape(values.shape[:-1] + o.shape) for o in self.outputs}
 
 
 def exact_number(value: Any) -> Fraction:
@@ -250,9 +248,7 @@ def _read(plan: Mapping[str, Any]) -> Executed:
     if result.grid <= 0 or result.output_grid <= 0:
         raise ValueError("a grid must be positive")
     if result.round_outputs and (result.of_inputs or not isinstance(result.noise, GaussianNoise)):
-        raise ValueError(
-            "only Gaussian noise with a reconstruction of the outputs can be rounded at the outputs"
-        )
+        raise ValueError("only Gaussian noise with a reconstruction of the outputs can be rounded at the outputs")
     if not result.round_outputs:
         _check_views(executed.get("views", []), result)
     return result

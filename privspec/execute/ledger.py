@@ -119,9 +119,7 @@ def create(path: Path, limits: Sequence[str], *, change: bool = False) -> Ledger
     """
     parsed = [parse_limit(text) for text in limits]
     if not parsed:
-        raise UsageError(
-            Diagnostic("PS1002", "a ledger needs a budget", help="give --limit 'epsilon=2 delta=1e-6'")
-        )
+        raise UsageError(Diagnostic("PS1002", "a ledger needs a budget", help="give --limit 'epsilon=2 delta=1e-6'"))
     with _transaction(path) as database:
         events = _read(database)
         if events and not change:
@@ -176,8 +174,7 @@ def export(path: Path) -> dict[str, Any]:
     """
     state = show(path)
     events = [
-        {"sequence": e.sequence, "body": dict(e.body), "previous": e.previous, "digest": e.digest}
-        for e in state.events
+        {"sequence": e.sequence, "body": dict(e.body), "previous": e.previous, "digest": e.digest} for e in state.events
     ]
     return {"format": FORMAT, "events": events}
 
@@ -212,9 +209,7 @@ def debit(path: Path, plan: Mapping[str, Any], model: Model | None = None) -> Le
         return state
 
 
-def _check(
-    state: LedgerState, spends: Mapping[Unit, Spend], path: Path, plan: Mapping[str, Any] | None
-) -> None:
+def _check(state: LedgerState, spends: Mapping[Unit, Spend], path: Path, plan: Mapping[str, Any] | None) -> None:
     """Every unit of the last debit stays within its limit."""
     accounts = {a.unit: a for a in state.accounts}
     for unit in spends:
@@ -338,9 +333,7 @@ def _append(database: sqlite3.Connection, body: Mapping[str, Any]) -> None:
 
 def _read(database: sqlite3.Connection) -> tuple[Event, ...]:
     """All events, the chain checked."""
-    rows = database.execute(
-        "SELECT sequence, body, previous, digest FROM events ORDER BY sequence"
-    ).fetchall()
+    rows = database.execute("SELECT sequence, body, previous, digest FROM events ORDER BY sequence").fetchall()
     previous = _START
     events = []
     for place, (sequence, body, before, digest) in enumerate(rows, 1):

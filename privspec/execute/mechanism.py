@@ -45,15 +45,11 @@ def draw(
     if executed.round_outputs:
         return _round_outputs(executed, answers, randomness)
     noisy = executed.noise.release(answers, executed.grid, randomness)
-    released: NDArray[np.float64] = post_process(executed, _to_float(noisy, executed.grid)[None, :], target)[
-        0
-    ]
+    released: NDArray[np.float64] = post_process(executed, _to_float(noisy, executed.grid)[None, :], target)[0]
     return released
 
 
-def post_process(
-    executed: Executed, noisy: NDArray[np.float64], target: Target | None = None
-) -> NDArray[np.float64]:
+def post_process(executed: Executed, noisy: NDArray[np.float64], target: Target | None = None) -> NDArray[np.float64]:
     """Released numbers (repetitions, m) from noisy strategy answers (repetitions, k): no data are used."""
     rebuilt = noisy @ executed.reconstruction.to_float().T
     if executed.of_inputs:
@@ -74,13 +70,9 @@ def _to_float(steps: Integers, grid: Fraction) -> NDArray[np.float64]:
     return np.array([s * grid.numerator / grid.denominator for s in steps], dtype=np.float64)
 
 
-def _flat(
-    executed: Executed, outputs: Mapping[str, NDArray[np.float64]] | NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _flat(executed: Executed, outputs: Mapping[str, NDArray[np.float64]] | NDArray[np.float64]) -> NDArray[np.float64]:
     if isinstance(outputs, Mapping):
-        return np.concatenate(
-            [np.asarray(outputs[o.name], dtype=np.float64).reshape(-1) for o in executed.outputs]
-        )
+        return np.concatenate([np.asarray(outputs[o.name], dtype=np.float64).reshape(-1) for o in executed.outputs])
     return np.asarray(outputs, dtype=np.float64).reshape(-1)
 
 
@@ -138,9 +130,7 @@ def _integer_product(matrix: DyadicMatrix, vector: Integers) -> Integers:
 def origin(executed: Executed) -> ExactVector:
     """The base vector of data that are all zero (clipped to the domain), or of an empty table."""
     parts = [
-        place_counts(np.zeros(i.size, dtype=np.int64))
-        if i.layout == "cells"
-        else place_entries(i, np.zeros(i.size))
+        place_counts(np.zeros(i.size, dtype=np.int64)) if i.layout == "cells" else place_entries(i, np.zeros(i.size))
         for i in executed.inputs
     ]
     return ExactVector.joined(parts)

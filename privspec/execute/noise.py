@@ -45,9 +45,7 @@ class GaussianNoise(NoiseLaw):
         """Noisy answers in steps of `grid`: the nearest lattice points of exact real sums."""
         scaled = self.in_standard_units(answers)
         step = grid / self.standard_deviation
-        return integers(
-            round_noisy(n, scaled.denominator, step, Normal(randomness)) for n in scaled.numerators
-        )
+        return integers(round_noisy(n, scaled.denominator, step, Normal(randomness)) for n in scaled.numerators)
 
     def in_standard_units(self, answers: ExactVector) -> ExactVector:
         """The answers divided by the standard deviation."""

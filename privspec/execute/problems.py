@@ -15,9 +15,7 @@ CLIP_RULE = (
     "missing or cannot be read becomes the point nearest to zero"
 )
 DROP_RULE = "records with a value that is missing or not in its attribute's domain are left out of the counts"
-FIRST_RULE = (
-    "a table's value that is missing or not in its attribute's domain becomes that domain's first value"
-)
+FIRST_RULE = "a table's value that is missing or not in its attribute's domain becomes that domain's first value"
 STRICT_RULE = "data that do not fit the declared domains are refused (strict)"
 STRICT_WARNING = Diagnostic(
     "PS0810",

@@ -95,6 +95,4 @@ class SimulationRandomness(Randomness):
 
     def _fresh(self, count: int) -> bytes:
         self._counter += 1
-        return hashlib.shake_256(f"privspec simulation {self.seed} {self._counter}".encode()).digest(
-            8 * count
-        )
+        return hashlib.shake_256(f"privspec simulation {self.seed} {self._counter}".encode()).digest(8 * count)

@@ -106,9 +106,7 @@ def columns(release: Release) -> dict[str, NDArray[Any]]:
     flat = {name: v.reshape(v.shape[0], -1) for name, v in flat.items()}
     if len({v.shape[0] for v in flat.values()}) == 1:
         return {
-            name if v.shape[1] == 1 else f"{name}[{j}]": v[:, j]
-            for name, v in flat.items()
-            for j in range(v.shape[1])
+            name if v.shape[1] == 1 else f"{name}[{j}]": v[:, j] for name, v in flat.items() for j in range(v.shape[1])
         }
     return {
         "output": np.concatenate([np.full(v.size, name) for name, v in flat.items()]),
@@ -124,10 +122,7 @@ def _json(release: Release) -> bytes:
 def _csv(release: Release) -> bytes:
     table = columns(release)
     lines = [",".join(_quoted(name) for name in table)]
-    lines += [
-        ",".join(str(value) for value in row)
-        for row in zip(*(c.tolist() for c in table.values()), strict=True)
-    ]
+    lines += [",".join(str(value) for value in row) for row in zip(*(c.tolist() for c in table.values()), strict=True)]
     return ("\n".join(lines) + "\n").encode()
 
 
@@ -221,14 +216,10 @@ class ReleaseFile:
     def __init__(self, path: Path, outputs: int) -> None:
         self.path, suffix = path, path.suffix.lower()
         if suffix not in _WRITERS:
-            raise UsageError(
-                Diagnostic("PS0831", f"no writer for {path.name}", help=f"use {', '.join(_WRITERS)}")
-            )
+            raise UsageError(Diagnostic("PS0831", f"no writer for {path.name}", help=f"use {', '.join(_WRITERS)}"))
         if suffix == ".npy" and outputs > 1:
             raise UsageError(
-                Diagnostic(
-                    "PS0831", f"a .npy file holds one output, this plan has {outputs}", help="use .npz"
-                )
+                Diagnostic("PS0831", f"a .npy file holds one output, this plan has {outputs}", help="use .npz")
             )
         self._write = _WRITERS[suffix]
         self._file = AtomicFile(path)

@@ -218,8 +218,6 @@ def discrete_knorm_l2(dimension: int, scale: Fraction, randomness: Randomness) -
     wide = scale * Fraction(isqrt((dimension << (2 * bits)) - 1) + 1, 1 << bits)
     while True:
         proposal = [discrete_laplace(wide, randomness) for _ in range(dimension)]
-        excess = RootDifference(
-            sum(z * z for z in proposal), 1 / scale, Fraction(sum(map(abs, proposal))) / wide
-        )
+        excess = RootDifference(sum(z * z for z in proposal), 1 / scale, Fraction(sum(map(abs, proposal))) / wide)
         if bernoulli_exp_real(excess, randomness):
             return proposal

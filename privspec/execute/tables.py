@@ -53,9 +53,7 @@ def count_cells(
     return _count(entry, attributes, frame, strict=strict)
 
 
-def _given_counts(
-    entry: ExecutedInput, sizes: tuple[int, ...], source: Any, *, strict: bool
-) -> NDArray[np.int64]:
+def _given_counts(entry: ExecutedInput, sizes: tuple[int, ...], source: Any, *, strict: bool) -> NDArray[np.int64]:
     """Counts that were made elsewhere; each becomes the nearest whole number from 0."""
     shaped = sizes if isinstance(source, np.ndarray) and source.shape == sizes else (entry.size,)
     values = read_entries(Declared(entry.name, shaped), source)

@@ -47,9 +47,7 @@ def auditor_page(facts: Facts) -> Document:
 def legend() -> Table:
     """What the four statuses mean."""
     rows = tuple((status.value, status.meaning) for status in Status)
-    return Table(
-        "Every sentence is followed by its status and by what it rests on", ("Status", "Meaning"), rows
-    )
+    return Table("Every sentence is followed by its status and by what it rests on", ("Status", "Meaning"), rows)
 
 
 def _trust(facts: Facts) -> tuple[Sentence, ...]:
@@ -136,8 +134,7 @@ def _implementation(facts: Facts) -> list[Sentence]:
 def outputs_table(facts: Facts) -> Table:
     """How far the numbers of each output are off."""
     rows = tuple(
-        (o.name, o.size.text, o.typical.text, o.least.text, o.largest.text, o.without_noise.text)
-        for o in facts.outputs
+        (o.name, o.size.text, o.typical.text, o.least.text, o.largest.text, o.without_noise.text) for o in facts.outputs
     )
     return Table(
         "Noise in the released numbers, in units of the output (certificate entry covariance)",
@@ -174,9 +171,7 @@ def _assumptions(facts: Facts) -> tuple[Sentence, ...]:
 def _residual(facts: Facts) -> tuple[Sentence, ...]:
     weakest = facts.weakest
     found = [
-        proved(
-            "Measure: noise is added to what is released, by the plan that this report describes.", _PRIVACY
-        ),
+        proved("Measure: noise is added to what is released, by the plan that this report describes.", _PRIVACY),
         tested("Measure: a ledger limits how often the data are used.", _LEDGER),
     ]
     if weakest is not None and weakest.shown is not None:

@@ -58,9 +58,7 @@ def _sentences(fact: ClaimFact) -> tuple[Sentence, ...]:
     found = [asserted(f"The author of the spec requires that {claim.sentence}.", claim.line)]
     if claim.achieved_parameter is not None:
         name, value = claim.achieved_parameter
-        words = (
-            f"The noise as executed gives {name} ≤ {value}, which implies the statement; {_MEANING[name]}."
-        )
+        words = f"The noise as executed gives {name} ≤ {value}, which implies the statement; {_MEANING[name]}."
         found.append(proved(words, *claim.notes, _PRIVACY))
     if fact.shown is None:
         words = f"This report knows no trade-off curve for “{claim.statement}” and gives no odds for it."

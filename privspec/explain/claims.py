@@ -170,9 +170,7 @@ def _rdp(guarantee: Mapping[str, Any]) -> _Read:
 
 def _metric(guarantee: Mapping[str, Any]) -> _Read:
     epsilon = _shown(guarantee, "epsilon")
-    return _Read(
-        "metric differential privacy", f"{epsilon}-metric-DP", (("epsilon for each unit", epsilon),), None
-    )
+    return _Read("metric differential privacy", f"{epsilon}-metric-DP", (("epsilon for each unit", epsilon),), None)
 
 
 _READERS: Mapping[str, Callable[[Mapping[str, Any]], _Read]] = {

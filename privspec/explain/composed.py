@@ -66,9 +66,7 @@ def everything_released(
         scales = np.array([float(parse_exact(s)) for s in noise["scale"]])
         grid = float(parse_exact(run.get("grid", "0")))
         lattice = float(np.sum(grid / scales))  # each row may move by one more step (note discrete-laplace)
-        return EpsilonDeltaCurve(
-            (max(_widest(d, strategy / scales[:, None]) for d in changes) + lattice) * _UP
-        )
+        return EpsilonDeltaCurve((max(_widest(d, strategy / scales[:, None]) for d in changes) + lattice) * _UP)
     return None
 
 
@@ -106,9 +104,7 @@ def _from_block(block: Mapping[str, Any], claim: Claim) -> Differences | None:
     if block.get("layout") == "cells" and relation.unit == "record":
         amount = Fraction(relation.group)
         return (
-            VectorDifferences(where, _filled(amount, where.size))
-            if relation.adds
-            else PairDifferences(where, amount)
+            VectorDifferences(where, _filled(amount, where.size)) if relation.adds else PairDifferences(where, amount)
         )
     bounds = block.get("lower"), block.get("upper")
     if relation.unit != "entry" or relation.adds or "ball" in block or None in bounds:
@@ -186,9 +182,7 @@ def _(differences: PairDifferences, matrix: Array) -> float:
 @_widest.register
 def _(differences: BallDifferences, matrix: Array) -> float:
     radius = float(differences.radius)
-    return max(
-        (float(np.linalg.norm(matrix[:, b], axis=1).sum()) * radius for b in differences.blocks), default=0.0
-    )
+    return max((float(np.linalg.norm(matrix[:, b], axis=1).sum()) * radius for b in differences.blocks), default=0.0)
 
 
 @_widest.register

@@ -260,9 +260,7 @@ def inlined(svg: str, name: str) -> str:
 
 
 def _opening(match: re.Match[str]) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{match[1]}" aria-hidden="true" focusable="false">'
-    )
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{match[1]}" aria-hidden="true" focusable="false">'
 
 
 def _few(count: int) -> list[int]:

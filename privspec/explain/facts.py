@@ -113,16 +113,13 @@ def _consequences(curve: Curve | None) -> Consequences | None:
     if curve is None:
         return None
     misses = tuple(
-        (percent(a), percent(max(0.0, curve.misses(float(a)) - 1e-12), 3, Rounding.DOWN))
-        for a in FALSE_ALARMS
+        (percent(a), percent(max(0.0, curve.misses(float(a)) - 1e-12), 3, Rounding.DOWN)) for a in FALSE_ALARMS
     )
     advantage = rounded(min(1.0, curve.advantage() * (1 + 1e-12)), 3, Rounding.UP)
     return Consequences(curve.words, curve.exact, odds_fact(curve), advantage, misses)
 
 
-def _claim_fact(
-    plan: Mapping[str, Any], item: Claim, stated: tuple[Claim, ...], model: Model | None
-) -> ClaimFact:
+def _claim_fact(plan: Mapping[str, Any], item: Claim, stated: tuple[Claim, ...], model: Model | None) -> ClaimFact:
     curve = item.curve
     pure = item.epsilon if item.delta == 0 else None
     everything = composed.everything_released(plan, item, stated, model)
@@ -131,9 +128,7 @@ def _claim_fact(
         shown=_consequences(curve),
         promised=_consequences(item.promised) if item.achieved is not None else None,
         repeats=tuple((count(k), odds_fact(curve.repeated(k))) for k in REPEATS) if curve else (),
-        groups=tuple((count(k), odds_fact(curve.for_group(_steps(k, item)))) for k in GROUPS)
-        if curve
-        else (),
+        groups=tuple((count(k), odds_fact(curve.for_group(_steps(k, item)))) for k in GROUPS) if curve else (),
         posteriors=()
         if pure is None
         else tuple((percent(p), percent(posterior(float(p), float(pure)), 3, Rounding.UP)) for p in PRIORS),
@@ -254,9 +249,7 @@ def _gap(gap: Fraction) -> Quantity:
     return percent(gap, 2, Rounding.UP) if gap >= Fraction(1, 1000) else rounded(gap, 1, Rounding.UP)
 
 
-def _variance_behind(
-    value: float, kind: str, outputs: tuple[noise.OutputNoise, ...]
-) -> tuple[float | None, str]:
+def _variance_behind(value: float, kind: str, outputs: tuple[noise.OutputNoise, ...]) -> tuple[float | None, str]:
     """The error variance behind the loss, if that is the sum, the mean or the largest of the outputs'."""
     if not outputs:
         return None, ""
@@ -353,9 +346,7 @@ def _gaps(
     found = []
     family = str((plan.get("mechanism") or {}).get("family", "unknown"))
     if family not in ("gaussian", "laplace", "mixed"):
-        found.append(
-            f"The noise of this plan belongs to the family {family!r}, which these pages cannot describe."
-        )
+        found.append(f"The noise of this plan belongs to the family {family!r}, which these pages cannot describe.")
     elif not outputs:
         found.append("The plan does not say how large the noise in each released number is.")
     for fact in claims:

@@ -13,9 +13,7 @@ from privspec.explain.claims import Claim
 from privspec.explain.noise import executed, strategy_variances
 from privspec.explain.quantities import Quantity, Rounding, exact, rounded
 
-FACTORS = tuple(
-    Fraction(n, d) for n, d in ((1, 8), (1, 4), (1, 2), (3, 4), (1, 1), (3, 2), (2, 1), (4, 1), (8, 1))
-)
+FACTORS = tuple(Fraction(n, d) for n, d in ((1, 8), (1, 4), (1, 2), (3, 4), (1, 1), (3, 2), (2, 1), (4, 1), (8, 1)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +94,7 @@ def frontier(plan: Mapping[str, Any], claims: tuple[Claim, ...]) -> Frontier | N
 
 
 def _points(loss: float, values: list[tuple[Fraction, float]], chosen: Fraction) -> tuple[FrontierPoint, ...]:
-    return tuple(
-        FrontierPoint(rounded(value, 4), rounded(loss * scale, 4), value == chosen) for value, scale in values
-    )
+    return tuple(FrontierPoint(rounded(value, 4), rounded(loss * scale, 4), value == chosen) for value, scale in values)
 
 
 def _jointly(loss: float) -> Frontier:
@@ -127,9 +123,7 @@ def _gaussian(loss: float, claim: Claim, _: Mapping[str, Any]) -> Frontier | Non
     if power is None:
         return None
     values = [(chosen * f, float(f) ** -power) for f in FACTORS]
-    return Frontier(
-        name, f"the loss goes with one over {name}{_SQUARES[power]}", _points(loss, values, chosen)
-    )
+    return Frontier(name, f"the loss goes with one over {name}{_SQUARES[power]}", _points(loss, values, chosen))
 
 
 _POWERS = {"mu": 2, "rho": 1, "epsilon": 1}

@@ -205,7 +205,14 @@ def _outline(box: Box) -> str:
             )
         case "cut":
             c = 12
-            ring = ((x + c, y), (x + w - c, y), (x + w, y + h / 2), (x + w - c, y + h), (x + c, y + h), (x, y + h / 2))
+            ring = (
+                (x + c, y),
+                (x + w - c, y),
+                (x + w, y + h / 2),
+                (x + w - c, y + h),
+                (x + c, y + h),
+                (x, y + h / 2),
+            )
             points = " ".join(f"{across},{down}" for across, down in ring)
             return f'<polygon points="{points}" {paint}/>'
         case "pill":

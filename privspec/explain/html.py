@@ -88,9 +88,7 @@ def _prose(text: str) -> Markup:
     pieces = tied.split("`")
     if len(pieces) % 2 == 0:
         return escape(tied)
-    marked = [
-        Markup("<code>{}</code>").format(piece) if i % 2 else escape(piece) for i, piece in enumerate(pieces)
-    ]
+    marked = [Markup("<code>{}</code>").format(piece) if i % 2 else escape(piece) for i, piece in enumerate(pieces)]
     return Markup("").join(marked)
 
 

@@ -111,9 +111,7 @@ def tradeoff_plot(fact: ClaimFact, number: int) -> Plot | None:
 
 def _same(one: Curve, other: Curve | None) -> bool:
     """Whether two curves could not be told apart in a drawing."""
-    return (
-        type(one) is type(other) and other is not None and abs(one.equal_error() - other.equal_error()) < 1e-6
-    )
+    return type(one) is type(other) and other is not None and abs(one.equal_error() - other.equal_error()) < 1e-6
 
 
 def frontier_plot(frontier: Frontier) -> Plot:
@@ -214,8 +212,6 @@ def sweep_plot(rows: Sequence[Mapping[str, Any]], parameter: str | None = None) 
         name,
         "loss",
         "sweep",
-        bound=drawing.Line("certified lower bound", [b[0] for b in bounds], [b[1] for b in bounds])
-        if bounds
-        else None,
+        bound=drawing.Line("certified lower bound", [b[0] for b in bounds], [b[1] for b in bounds]) if bounds else None,
         inline=False,
     )

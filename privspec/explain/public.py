@@ -76,9 +76,7 @@ def _odds(known: list[ClaimFact]) -> tuple[Block, ...]:
 def _who(fact: ClaimFact) -> str:
     outputs = joined(fact.claim.outputs)
     observer = fact.claim.observer
-    return (
-        f"For anyone, who sees {outputs}:" if observer == "anyone" else f"For {observer}, who see {outputs}:"
-    )
+    return f"For anyone, who sees {outputs}:" if observer == "anyone" else f"For {observer}, who see {outputs}:"
 
 
 def _compared(fact: ClaimFact) -> str:
@@ -131,9 +129,7 @@ def _reading(known: list[ClaimFact]) -> tuple[Sentence, ...]:
     coin = next(fact.shown.odds for fact in known if fact.shown is not None)
     return (
         proved("No method can do better on both counts.", _ODDS_NOTE, *notes),
-        proved(
-            f"A coin toss in place of the result would give {coin.coin} of {coin.of} both times.", _ODDS_NOTE
-        ),
+        proved(f"A coin toss in place of the result would give {coin.coin} of {coin.of} both times.", _ODDS_NOTE),
     )
 
 

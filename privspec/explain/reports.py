@@ -41,13 +41,9 @@ def explain(
     page = READERS.get(reader)
     writer = _WRITERS.get(format)
     if page is None:
-        raise UsageError(
-            Diagnostic("PS0721", f"there is no reader {reader!r}", help=f"choose {', '.join(READERS)}")
-        )
+        raise UsageError(Diagnostic("PS0721", f"there is no reader {reader!r}", help=f"choose {', '.join(READERS)}"))
     if writer is None:
-        raise UsageError(
-            Diagnostic("PS0721", f"there is no format {format!r}", help=f"choose {', '.join(_WRITERS)}")
-        )
+        raise UsageError(Diagnostic("PS0721", f"there is no format {format!r}", help=f"choose {', '.join(_WRITERS)}"))
     try:
         found = facts(plan, model)
         document = page(found) if found.status != "infeasible" else infeasible_page(plan, found, reader)

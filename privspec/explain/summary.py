@@ -76,9 +76,7 @@ def _together(found: Facts) -> list[tuple[str, str]]:
     """The composed bounds, where no guarantee covers all outputs."""
     if any(fact.covers_everything for fact in found.claims):
         return []
-    bounds = {
-        (", ".join(fact.claim.wrt), fact.claim.relation.text): fact.everything_words for fact in found.claims
-    }
+    bounds = {(", ".join(fact.claim.wrt), fact.claim.relation.text): fact.everything_words for fact in found.claims}
     return [
         ("All outputs", f"seen together wrt {wrt}, {relation}: {words or 'no bound could be computed'}")
         for (wrt, relation), words in bounds.items()

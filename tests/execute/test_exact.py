@@ -31,9 +31,7 @@ def test_products_are_exact(rows: int, columns: int, exponent: int, bits: int, w
     vector = [int(generator.integers(-100, 100)) * 2**width // 7 for _ in range(columns)]
     product = multiply(DyadicMatrix(matrix, exponent), ExactVector(integers(vector), 9)).fractions()
     unit = Fraction(2) ** -exponent
-    expected = [
-        sum((int(a) * unit * v for a, v in zip(row, vector, strict=True)), Fraction(0)) / 9 for row in matrix
-    ]
+    expected = [sum((int(a) * unit * v for a, v in zip(row, vector, strict=True)), Fraction(0)) / 9 for row in matrix]
     assert product == expected
 
 
@@ -58,9 +56,7 @@ def bounded(lower: Any, upper: Any, size: int, grid: Fraction = Fraction(1, 16))
     st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=1, max_size=5),
 )
 @settings(max_examples=150, deadline=None)
-def test_entries_lie_on_their_grid_inside_the_domain(
-    lower: Fraction, width: Fraction, values: list[float]
-) -> None:
+def test_entries_lie_on_their_grid_inside_the_domain(lower: Fraction, width: Fraction, values: list[float]) -> None:
     entry = bounded(lower, lower + width, len(values), Fraction(1, 2**20))
     for placed, value in zip(place_entries(entry, np.array(values)).fractions(), values, strict=True):
         assert lower <= placed <= lower + width
@@ -76,9 +72,7 @@ def test_both_ends_of_the_domain_are_on_the_grid() -> None:
 
 
 def test_inputs_without_bounds_are_on_multiples_of_the_grid() -> None:
-    entry = ExecutedInput(
-        "x", 0, 3, "entries", (None, Fraction(0), None), (None, None, Fraction(1)), Fraction(1, 8)
-    )
+    entry = ExecutedInput("x", 0, 3, "entries", (None, Fraction(0), None), (None, None, Fraction(1)), Fraction(1, 8))
     placed = place_entries(entry, np.array([-3.3, -1, 7.0])).fractions()
     assert placed == [Fraction(-26, 8), Fraction(0), Fraction(1)]
 
@@ -100,9 +94,7 @@ def test_records_end_inside_their_ball(values: list[float], norm: int, radius: F
 
 
 def test_a_record_in_its_ball_stays_where_it_is() -> None:
-    entry = ExecutedInput(
-        "V", 0, 2, "entries", (None,) * 2, (None,) * 2, Fraction(1, 16), InputBall(Fraction(2), 2)
-    )
+    entry = ExecutedInput("V", 0, 2, "entries", (None,) * 2, (None,) * 2, Fraction(1, 16), InputBall(Fraction(2), 2))
     assert place_entries(entry, np.array([0.5, -1.0])).fractions() == [Fraction(1, 2), Fraction(-1)]
 
 

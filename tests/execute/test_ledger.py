@@ -43,9 +43,7 @@ def plan_with(make_plan: MakePlan, achieved: dict[str, str], **more: Any) -> dic
     return make_plan(np.eye(4), np.eye(4), achieved=achieved, **more)
 
 
-def test_a_second_run_is_refused_and_can_be_allowed_knowingly(
-    tmp_path: Path, identity_plan: dict[str, Any]
-) -> None:
+def test_a_second_run_is_refused_and_can_be_allowed_knowingly(tmp_path: Path, identity_plan: dict[str, Any]) -> None:
     path = tmp_path / "l.db"
     run(identity_plan, DATA, ledger=path)
     with pytest.raises(BudgetError) as caught:
@@ -179,9 +177,7 @@ def test_what_a_plan_costs(make_plan: MakePlan) -> None:
     B, L = np.eye(4), np.eye(4)
     outputs: list[tuple[str, tuple[int, ...]]] = [("A", (2,)), ("B", (2,))]
 
-    def guarantee(
-        names: list[str], mu: str, place: int, neighbours: str = "replacing one entry"
-    ) -> dict[str, Any]:
+    def guarantee(names: list[str], mu: str, place: int, neighbours: str = "replacing one entry") -> dict[str, Any]:
         return {
             "outputs": names,
             "wrt": "x",
@@ -217,9 +213,7 @@ def test_a_refused_release_leaves_no_trace(tmp_path: Path, make_plan: MakePlan) 
     assert sorted(p.name for p in tmp_path.iterdir()) == ["l.db"]
 
 
-def test_nothing_is_spent_when_the_output_cannot_be_written(
-    tmp_path: Path, identity_plan: dict[str, Any]
-) -> None:
+def test_nothing_is_spent_when_the_output_cannot_be_written(tmp_path: Path, identity_plan: dict[str, Any]) -> None:
     for output in (tmp_path / "no" / "o.json", tmp_path / "o.xlsx"):
         with pytest.raises(UsageError, match="PS083"):
             run(identity_plan, DATA, ledger=tmp_path / "l.db", output=output)
@@ -301,9 +295,7 @@ def _race(path: Path, plan: dict[str, Any], start: Any, results: Any) -> None:
 
 
 @pytest.mark.parametrize("existing", [True, False])
-def test_of_two_processes_only_one_succeeds(
-    tmp_path: Path, identity_plan: dict[str, Any], existing: bool
-) -> None:
+def test_of_two_processes_only_one_succeeds(tmp_path: Path, identity_plan: dict[str, Any], existing: bool) -> None:
     path = tmp_path / "l.db"
     if existing:
         ledger.create(path, ["mu=0.5"])

@@ -53,9 +53,7 @@ def test_covariance_and_mean_of_many_releases(make_plan: MakePlan, rounding: str
         ({"shape": "knorm-l2", "scale": "1/2"}, 4 * 0.25),
     ],
 )
-def test_laws_have_their_variance(
-    make_plan: MakePlan, noise: dict[str, Any], variance: Any, approximate: bool
-) -> None:
+def test_laws_have_their_variance(make_plan: MakePlan, noise: dict[str, Any], variance: Any, approximate: bool) -> None:
     plan = make_plan(np.eye(3), np.eye(3), noise=noise)
     sample = simulate(plan, 4000, seed=2, approximate=approximate)
     expected = np.broadcast_to(variance, 3)

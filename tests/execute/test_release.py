@@ -96,9 +96,7 @@ def test_a_killed_write_leaves_no_half_file(tmp_path: Path, moment: str) -> None
     assert not path.exists()
 
 
-@pytest.mark.parametrize(
-    ("kind", "library"), [("polars", "polars"), ("pyarrow", "pyarrow"), ("numpy", "numpy")]
-)
+@pytest.mark.parametrize(("kind", "library"), [("polars", "polars"), ("pyarrow", "pyarrow"), ("numpy", "numpy")])
 def test_outputs_come_back_in_the_library_of_the_data(kind: str, library: str) -> None:
     result = release({"O": [1, 2], "M": [[1, 2], [3, 4]]}, kind)
     assert type(result["O"]).__module__.split(".")[0] == library

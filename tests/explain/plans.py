@@ -437,9 +437,7 @@ def two_observers() -> Plan:
                     "loss_change": -0.11,
                 }
             ],
-            "assumptions": [
-                {"text": "the curator sees the raw data", "status": "assumed", "because": {"line": 16}}
-            ],
+            "assumptions": [{"text": "the curator sees the raw data", "status": "assumed", "because": {"line": 16}}],
             "certificate": {"dual": [], "loss_weights": None, "scope": "sites", "lower_bound": loss * 0.97},
             "solver": {
                 "name": "barrier",

@@ -129,9 +129,7 @@ def test_frontier_follows_mu() -> None:
     chosen = [p for p in found.points if p.chosen]
     assert [p.parameter.text for p in chosen] == ["1"]
     for point in found.points:
-        expected = (
-            chosen[0].loss.value * (gaussian_mu(1.0, 1e-6) / gaussian_mu(point.parameter.value, 1e-6)) ** 2
-        )
+        expected = chosen[0].loss.value * (gaussian_mu(1.0, 1e-6) / gaussian_mu(point.parameter.value, 1e-6)) ** 2
         assert point.loss.value == pytest.approx(expected, rel=1e-6)
 
 

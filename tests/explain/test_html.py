@@ -55,11 +55,7 @@ def outline(text: str) -> Outline:
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
     plans = {"prefix": prefix_sums(), "histogram": histogram(), "observers": two_observers()}
-    return {
-        f"{name}.{reader}": explain(plan, reader, "html")
-        for name, plan in plans.items()
-        for reader in READERS
-    }
+    return {f"{name}.{reader}": explain(plan, reader, "html") for name, plan in plans.items() for reader in READERS}
 
 
 def test_well_formed_and_accessible(pages: dict[str, str]) -> None:

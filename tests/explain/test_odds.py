@@ -73,9 +73,7 @@ def test_every_test_on_a_small_mechanism(weights: list[int], other: list[int], d
     events = [np.array(mask, dtype=bool) for mask in itertools.product([False, True], repeat=4)]
 
     def excess(epsilon: float) -> float:
-        return max(
-            max(a[e].sum() - math.exp(epsilon) * b[e].sum() for e in events) for a, b in ((p, q), (q, p))
-        )
+        return max(max(a[e].sum() - math.exp(epsilon) * b[e].sum() for e in events) for a, b in ((p, q), (q, p)))
 
     low, high = 0.0, 8.0
     for _ in range(60):
@@ -86,10 +84,7 @@ def test_every_test_on_a_small_mechanism(weights: list[int], other: list[int], d
     for (a, hit), (b, other_hit) in itertools.combinations_with_replacement(points, 2):
         for share in (0.0, 0.25, 0.5, 0.75):
             false_alarms, hits = share * a + (1 - share) * b, share * hit + (1 - share) * other_hit
-            assert not (
-                false_alarms < found.without / found.of - 1e-12
-                and hits > found.taking_part / found.of + 1e-12
-            )
+            assert not (false_alarms < found.without / found.of - 1e-12 and hits > found.taking_part / found.of + 1e-12)
         # a mixture of two tests whose two kinds of mistakes are equally frequent
         gap, other_gap = a - (1 - hit), b - (1 - other_hit)
         if gap != other_gap and 0.0 <= (share := other_gap / (other_gap - gap)) <= 1.0:

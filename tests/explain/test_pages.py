@@ -120,9 +120,7 @@ def test_notes_that_are_named_exist(plans: dict[str, Plan]) -> None:
                 assert (notes / f"{note}.md").is_file(), note
 
 
-@pytest.mark.parametrize(
-    "note", ["gaussian-exact", "post-processing", "laplace", "placement", "group-privacy", "odds"]
-)
+@pytest.mark.parametrize("note", ["gaussian-exact", "post-processing", "laplace", "placement", "group-privacy", "odds"])
 def test_notes_have_their_parts(note: str) -> None:
     text = (Path(__file__).parents[2] / f"privspec/mechanisms/notes/{note}.md").read_text("utf-8")
     assert text.startswith("# ")

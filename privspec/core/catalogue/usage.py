@@ -109,8 +109,7 @@ ENTRIES: tuple[Entry, ...] = (
         """
         --set, --constant and --input take NAME=VALUE: the name of the spec, then the value or the file.
         """,
-        "privspec solve SPEC --set epsilon=0.5 --constant b=offsets.csv\n"
-        "privspec run PLAN --input x=shops.csv",
+        "privspec solve SPEC --set epsilon=0.5 --constant b=offsets.csv\nprivspec run PLAN --input x=shops.csv",
     ),
     Entry(
         "PS0721",
