@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from privspec.compile.lower import site_maps
+from privspec.compile.program import LinearSystem
 from privspec.core.diagnostics import SpecError
 from privspec.model.graph import Model
 from privspec.model.targets import target
@@ -18,37 +19,47 @@ from .specs import Array, loss_at, lowered, model_of, spec, targets, value_of
 SEEDS = st.integers(0, 2**32 - 1)
 
 
+def lowered_unless_constant(model: Model) -> LinearSystem:
+    """The system; a graph without anything to protect must be constant indeed, and is put aside."""
+    try:
+        return lowered(model)
+    except SpecError as error:
+        assert [d.code for d in error.diagnostics] == ["PS0511"]
+        np.testing.assert_allclose(targets(model, point(1, model.size)), targets(model, point(2, model.size)))
+        reject()
+
+
 def point(seed: int, size: int) -> Array:
     return np.random.default_rng(seed).normal(size=size)
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(text=specs(), seed=SEEDS)
 def test_target_and_offset_are_what_the_definitions_give(text: str, seed: int) -> None:
     model = model_of(text)
-    system = lowered(model)
+    system = lowered_unless_constant(model)
     for u in (np.zeros(model.size), point(seed, model.size)):
         expected = targets(model, u)
         slack = 1e-9 * (1 + np.abs(expected).max())
         np.testing.assert_allclose(system.target @ u + system.offset, expected, atol=slack)
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(text=specs(), seed=SEEDS)
 def test_error_map_gives_the_loss_of_any_error(text: str, seed: int) -> None:
     model = model_of(text)
-    system = lowered(model)
+    system = lowered_unless_constant(model)
     u, noise = point(seed, model.size), point(seed + 1, system.outputs_count)
     rows = (system.error_map @ noise) ** 2
     assert not system.worst
     assert rows.sum() == pytest.approx(loss_at(model, u, targets(model, u) + noise), rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=80)
+@settings(max_examples=60)
 @given(text=specs(), data=st.data())
 def test_site_maps_are_finite_differences(text: str, data: st.DataObject) -> None:
     model = model_of(text)
-    system = lowered(model)
+    system = lowered_unless_constant(model)
     u = point(7, model.size)
     name = data.draw(st.sampled_from(system.candidates))
     try:
