@@ -28,6 +28,8 @@ OPTIMAL_GAP = 1e-5
 STATUSES = ("proved", "tested", "assumed", "asserted by the user")
 MANY = 4
 """Times the number of inputs: with more differences than that, only their second moment is formed."""
+MOST = 2**21
+"""Most differences of which a second moment is formed: its entries stay below 2^62."""
 NEGLIGIBLE = 1e-30
 """Shares of the heaviest weight that are left out, so that nothing underflows."""
 PRICE = 1e-6
@@ -73,18 +75,13 @@ def _derived(subject: Subject, proof: Proof) -> tuple[float, str, str]:
     if proof.scope == "full" and len(proof.views) == 1 and len(proof.views[0].differences) > MANY * model.size:
         moment = _moment(subject, proof.views[0], pure)
         if moment is not None:
-            return moment_bound(terms.weighted(weights), moment), *_full_words(subject, pure)
+            effects = rows.of(zero, subject.system.input_seeds())
+            return moment_bound(effects, moment) - rows.paid, *_full_words(pure)
     heaviest = max((float(view.weights.max(initial=0.0)) for view in proof.views), default=0.0)
     views = [_images(subject, view, heaviest, pure, rows) for view in proof.views]
-    model = subject.model
     if proof.scope == "full":
-        word, among = "any covariance", "Gaussian mechanism"
-        if pure:
-            word, among = "pure epsilon", "unbiased mechanism of this pure epsilon"
-        elif model.noise_at is not None and subject.plan["status"].text() != "optimal":
-            word = ""
         effects, noise = rows.of(zero, subject.system.input_seeds()), rows.of(subject.noise_map)
-        return full_bound(effects, noise, views) - rows.paid, among, word
+        return full_bound(effects, noise, views) - rows.paid, *_full_words(pure)
     if rows.prices is not None:
         raise Malformed(f"{proof.place}.limit_weights: accuracy lines are priced for full covariances only")
     if proof.scope == "messages" and isinstance(model.trust, Nobody):
@@ -110,7 +107,7 @@ def _derived(subject: Subject, proof: Proof) -> tuple[float, str, str]:
     )
 
 
-def _full_words(subject: Subject, pure: bool) -> tuple[str, str]:
+def _full_words(pure: bool) -> tuple[str, str]:
     if pure:
         return "unbiased mechanism of this pure epsilon", "pure epsilon"
     return "Gaussian mechanism", "any covariance"
@@ -136,6 +133,8 @@ def _admitted(subject: Subject, view: DualView, pure: bool) -> tuple[Requirement
 
 def _moment(subject: Subject, view: DualView, pure: bool) -> Moment | None:
     """The second moment of very many differences; None if they are of different sizes or do not see everything."""
+    if len(view.differences) > MOST:
+        raise NotUnderstood("the dual point has too many differences")
     requirement, mu = _admitted(subject, view, pure)
     sizes = {abs(amount) for difference in view.differences for amount in difference.values()}
     if len(sizes) != 1 or set(requirement.outputs) != set(subject.names):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privspec.certify.bound import Images, full_bound, sites_bound
+from privspec.certify.bound import Images, Moment, full_bound, moment_bound, sites_bound
 
 
 def fixed_point(V: np.ndarray, rounds: int = 400) -> tuple[np.ndarray, np.ndarray]:
@@ -66,6 +66,30 @@ def test_two_views_of_separate_outputs_add_up() -> None:
     single = full_bound(A, L, [everything(n, weights, n)])
     assert bound == pytest.approx(2 * single, rel=1e-6)
     assert bound <= 2 * single * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("rows", [3, 30])
+def test_all_pairs_by_their_second_moment(rows: int) -> None:
+    n = 6
+    A = np.random.default_rng(4).standard_normal((rows, n))
+    pairs = [(i, j) for i in range(n) for j in range(i)]
+    weights = np.random.default_rng(5).integers(1, 2**40, len(pairs))
+    moves = np.zeros((n, len(pairs)))
+    matrix = np.zeros((n, n), dtype=np.int64)
+    for column, ((i, j), weight) in enumerate(zip(pairs, weights, strict=True)):
+        moves[[i, j], column] = 1.0, -1.0
+        matrix[i, i] += weight
+        matrix[j, j] += weight
+        matrix[i, j] -= weight
+        matrix[j, i] -= weight
+    moment = Moment(matrix, int(weights.sum()), 0.25)
+    one_by_one = full_bound(
+        A, A, [Images(moves / 2, np.sqrt(weights.astype(float)), np.ones(rows, bool), np.arange(rows))]
+    )
+    bound = moment_bound(A, moment)
+    assert bound == pytest.approx(one_by_one, rel=1e-9)
+    nuclear = np.linalg.norm(A @ (moves / 2) * np.sqrt(weights), "nuc") ** 2 / weights.sum()
+    assert bound <= nuclear * (1 + 1e-13)
 
 
 def test_sites_on_inputs_and_outputs() -> None:

@@ -7,4 +7,17 @@ from __future__ import annotations
 
 from privspec.core.catalogue.entry import Entry
 
-ENTRIES: tuple[Entry, ...] = ()
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        "PS0911",
+        "the spec inside a plan cannot be used",
+        """
+        A plan carries the text of its spec, its parameters and its public constants, each with a
+        SHA-256. One of them is missing, damaged, or not the one that was solved, so nothing that the
+        plan says can be traced to a spec.
+
+        Solve the spec again, or ask for the plan as it was written.
+        """,
+        "privspec solve shops.priv -o shops.plan.json",
+    ),
+)
