@@ -9,6 +9,7 @@ from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.language.syntax import VariableKind
 from privspec.language.visit import free_names
+from privspec.model.domains import Domain, Power, Real
 from privspec.model.graph import GraphNode, Model
 from privspec.model.requirements import Requirement
 from privspec.model.trust import Curator, Nobody
@@ -22,7 +23,7 @@ def refuse_unsupported(model: Model) -> None:
 
     Raises: SpecError with one PS0501 for each that it does not.
     """
-    found = list(_unsupported(model))
+    found = sorted(_unsupported(model), key=lambda d: d.labels[0].span.start if d.labels else 0)
     if found:
         raise SpecError(found)
 
@@ -45,6 +46,12 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
                 f"an output that is computed from another output ({node.name} from {other})",
                 f"release {other} alone: whoever has it can compute {node.name}, which costs no privacy",
             )
+        if node.domain is not None and not _unlimited(node.domain):
+            yield at(
+                node.span,
+                f"outputs that stay within a domain ({node.name} in {node.domain.describe()})",
+                f"write `output {node.name}`: noise is added to it; whoever has it can round or clip it for free",
+            )
     for constraint in model.constraints:
         yield at(constraint.relation.span, "conditions on the mechanism")
     for claim in model.asserted:
@@ -65,6 +72,13 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
     for node in model.inputs:
         if not (node.type.numeric or type(node.type.element).__name__ == "Tables"):
             yield at(node.span, f"with {node.name}, {node.type.describe()}")
+
+
+def _unlimited(domain: Domain) -> bool:
+    """Whether every number is allowed."""
+    while isinstance(domain, Power):
+        domain = domain.base
+    return isinstance(domain, Real)
 
 
 def _output_within(model: Model, node: GraphNode) -> str | None:

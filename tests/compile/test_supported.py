@@ -1,0 +1,122 @@
+"""What cannot be computed yet is said under its own line, all of it at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privspec.core.diagnostics import SpecError
+from privspec.core.spans import Source
+from privspec.model.build import load_model
+
+from .specs import lowered, model_of, spec
+
+EVERYTHING = """\
+parties: voter in 1..10
+variables:
+  input x in [0, 1]^3
+  input V[voter] in [0, 1]^2
+  input r in ranking of {a, b, c}
+  choose c in (0, 1]
+  intermediate h
+  intermediate y
+  output O
+  output z in 1..3
+background:
+  y = 2 * x
+  h = x[1] ^ 3
+  h has l1 sensitivity at most 2 wrt x, replacing one record
+  E[z | x] = 2
+loss: E[ ||O - y||^2 ]
+accuracy: E[ (O[1] - y[1])^2 ] <= 4 with probability 0.95
+privacy:
+  O is 1-GDP wrt x, replacing one entry
+  z is 1-metric-DP wrt x, distance euclidean
+fairness: O is independent of r, up to 0.05
+options:
+  trust secure_sum
+  noise family table, gaussian
+"""
+EXPECTED = {
+    1: "with parties (voter)",
+    5: "with r",
+    6: "a value for c",
+    10: "outputs that stay within a domain (z in 1..3)",
+    14: "with functions it cannot see into",
+    15: "conditions on the mechanism",
+    17: "accuracy that holds with a probability",
+    20: "epsilon-metric-DP requirements",
+    21: "fairness requirements",
+    23: "`trust secure_sum`",
+    24: "the noise family table",
+}
+
+
+def refused(text: str) -> dict[int, str]:
+    """Line and message of every PS0501."""
+    model = model_of(text)
+    with pytest.raises(SpecError) as caught:
+        lowered(model)
+    assert {d.code for d in caught.value.diagnostics} == {"PS0501"}
+    assert all(d.source is model.source for d in caught.value.diagnostics)
+    return {model.source.position(d.labels[0].span.start)[0]: d.message for d in caught.value.diagnostics}
+
+
+def test_every_construct_at_once_in_the_order_of_lines() -> None:
+    found = refused(EVERYTHING)
+    assert list(found) == list(EXPECTED)
+    for line, words in EXPECTED.items():
+        assert f"solve cannot compute {words}" in found[line]
+
+
+@pytest.mark.parametrize(
+    ("background", "words"),
+    [
+        ("y = x * x", "product of two secret values"),
+        ("y = x ^ 2", "`^` of a secret value"),
+        ("y = 1 / (x + 1)", "`/` of a secret value"),
+        ("y = |x|", "not linear in the inputs"),
+        ("y = exp(x)", "exp is not linear"),
+        ("y = ||x|| * [1, 2, 3]", "not linear in the inputs"),
+        ("y = max(x)", "max is not linear"),
+        ("y = x @ x", "product of two secret values"),
+    ],
+)
+def test_what_is_not_linear(background: str, words: str) -> None:
+    variables = "input x in [0, 1]^3; intermediate y; output O"
+    found = refused(spec(variables, background, "worst[ E[ ||O - y||^2 ] ]"))
+    assert list(found) == [6]
+    assert words in found[6]
+
+
+def test_an_output_may_be_any_number() -> None:
+    assert lowered(model_of(spec("input x in [0, 1]^2; output O in real^2", "", "E[ ||O - x||^2 ]"))).outputs_count == 2
+
+
+@pytest.mark.parametrize("domain", ["[0, 1]^2", "[0, inf)^2", "l2_ball(1, 2)"])
+def test_an_output_within_a_domain_is_refused(domain: str) -> None:
+    found = refused(spec(f"input x in [0, 1]^2; output O in {domain}", "", "E[ ||O - x||^2 ]"))
+    assert "stay within a domain" in found[3]
+
+
+COMPONENT = """\
+components:
+  part = spec("part.priv", x = x)
+variables:
+  input x in [0, 1]^4
+loss: part.loss
+privacy: part.O is (1, 1e-6)-DP wrt x, replacing one record
+"""
+
+
+def test_components(tmp_path: Path) -> None:
+    (tmp_path / "part.priv").write_text(
+        spec("input x in [0, 1]^4; output O", "", "E[ ||O - x||^2 ]", "O is (1, 1e-6)-DP wrt x"), "utf-8"
+    )
+    model = load_model(Source("whole.priv", COMPONENT), base=tmp_path)
+    with pytest.raises(SpecError) as caught:
+        lowered(model)
+    assert [(d.code, model.source.position(d.labels[0].span.start)[0]) for d in caught.value.diagnostics] == [
+        ("PS0501", 2)
+    ]
