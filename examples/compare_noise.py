@@ -2,7 +2,8 @@
 
     python examples/compare_noise.py
 
-Every loss is that of a plan that privspec solved and verified, for one and the same neighbour relation.
+The first five rows are losses of plans that privspec solved and verified; the classic ways below them are what these plans
+list among their alternatives. All are for one and the same neighbour relation.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The Adult extract as rows that a spec can read, and the exact answers that only the keeper could compute.
 
-    python examples/adult/adult_data.py people.csv      # for `privspec run ... --input people=people.csv`
+    python examples/adult/adult_data.py /tmp/people.csv    # for `privspec run ... --input people=/tmp/people.csv`
 
 Names in a spec are words; the file has names such as `income>50K`, and its values are codes. This step renames both.
 """
