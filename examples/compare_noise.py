@@ -2,7 +2,7 @@
 
     python examples/compare_noise.py
 
-The first five rows are losses of plans that privspec solved and verified; the classic ways below them are what these plans
+The first five rows are losses of plans that privspec solved and verified; the classic ways below are what these plans
 list among their alternatives. All are for one and the same neighbour relation.
 """
 
