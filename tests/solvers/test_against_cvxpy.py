@@ -61,9 +61,7 @@ def check_release(program, solution):
         whitened = (vectors[:, kept] / np.sqrt(values[kept])).T @ program.target[rows]
         assert largest_norm(whitened, view.differences) <= 1 + 1e-6
     if solution.variances is not None:
-        total = sum(
-            (site.map * v) @ site.map.T for site, v in zip(program.sites, solution.variances, strict=True)
-        )
+        total = sum((site.map * v) @ site.map.T for site, v in zip(program.sites, solution.variances, strict=True))
         np.testing.assert_allclose(total, covariance, atol=1e-6 * np.abs(covariance).max())
 
 

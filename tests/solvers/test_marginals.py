@@ -43,7 +43,6 @@ def test_closed_form(make, sizes, up_to):
     assert solution.relative_gap <= 1e-6
 
 
-@pytest.mark.slow
 def test_ten_cubed(make):
     sizes = (10, 10, 10)
     # two-way marginals of 1000 cells: 331 outputs of rank 271

@@ -33,9 +33,7 @@ quick = settings(max_examples=40, deadline=None, derandomize=True, suppress_heal
 @st.composite
 def programs(draw):
     m, n = draw(st.integers(1, 5)), draw(st.integers(1, 5))
-    numbers = (
-        st.integers(-3, 3).map(float) if draw(st.booleans()) else st.floats(-2, 2).map(lambda x: round(x, 3))
-    )
+    numbers = st.integers(-3, 3).map(float) if draw(st.booleans()) else st.floats(-2, 2).map(lambda x: round(x, 3))
     target = draw(arrays(float, (m, n), elements=numbers))
     assume(np.abs(target).max() > 0.05)
     size = draw(st.sampled_from([0.3, 1.0, 2.5]))
@@ -46,9 +44,7 @@ def programs(draw):
     views = [View(None, draw(st.sampled_from(kinds)))]
     if m > 1 and draw(st.booleans()):
         rows = np.arange(draw(st.integers(1, m - 1)))
-        views.insert(
-            0, View(rows, Vectors(sparse.csc_array(draw(st.sampled_from([0.5, 3.0])) * size * np.eye(n))))
-        )
+        views.insert(0, View(rows, Vectors(sparse.csc_array(draw(st.sampled_from([0.5, 3.0])) * size * np.eye(n)))))
     loss = WorstLoss(np.eye(m)) if draw(st.booleans()) else ExpectedLoss(np.eye(m))
     sites = (Site("x", target), Site("y", np.eye(m))) if draw(st.booleans()) else None
     return GaussianProgram(target, loss, tuple(views), sites)
@@ -80,8 +76,7 @@ def test_no_dual_point_exceeds_a_feasible_value(program, seed):
     n, q = program.target.shape[1], len(program.loss.error_map)
     matrices = tuple(explicit(view.differences, n).matrix for view in program.views)
     weights = tuple(
-        random.exponential(size=matrix.shape[1]) * (random.random(matrix.shape[1]) < 0.7)
-        for matrix in matrices
+        random.exponential(size=matrix.shape[1]) * (random.random(matrix.shape[1]) < 0.7) for matrix in matrices
     )
     shares = random.dirichlet(np.ones(q)) if isinstance(program.loss, WorstLoss) else None
     root = random.standard_normal((len(program.target), len(program.target) + 1))
