@@ -21,10 +21,11 @@ from privspec.certify.reading import Gaussian, Guarantee, KNorm, Laplace, Malfor
 from privspec.certify.relations import base_domain, neighbourhoods
 from privspec.certify.report import Claim
 from privspec.certify.subject import Subject
-from privspec.model.domains import Ball, L1Ball
+from privspec.model.domains import Ball, L1Ball, Table
 from privspec.model.measures import Measure
 from privspec.model.requirements import Requirement
 from privspec.model.trust import Curator, Nobody
+from privspec.model.values import show
 
 FAMILIES = {Gaussian: "gaussian", Laplace: "laplace", KNorm: "mixed"}
 
@@ -83,8 +84,15 @@ def _layout(subject: Subject) -> Iterator[str]:
             yield f"{data.name} is not clipped to the domain that the spec declares"
         base = base_domain(block.domain)
         ball = (base.radius, base.dimension, 1 if isinstance(base, L1Ball) else 2) if isinstance(base, Ball) else None
+        if isinstance(base, Table) and data.attributes != _columns(base):
+            yield f"records of {data.name} are counted into other cells than the spec declares"
         if data.ball != ball:
             yield f"{data.name} is not kept inside its ball"
+
+
+def _columns(table: Table) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Names and values of the columns as the plan writes them."""
+    return tuple((name, tuple(show(item) for item in domain.elements())) for name, domain in table.attributes)
 
 
 def _trust(subject: Subject) -> Iterator[str]:

@@ -21,6 +21,8 @@ Array: TypeAlias = NDArray[np.float64]
 FORMAT, MAJOR = "privspec-plan", 1
 TEXT_LIMIT = 4096
 """Characters of the longest number."""
+CELL_LIMIT = 2**24
+"""Most values of a column of a table."""
 EXPONENT_LIMIT = 4096
 """Largest binary or decimal exponent of a number."""
 
@@ -233,6 +235,7 @@ class Input:
     upper: tuple[Fraction | None, ...]
     grid: Fraction
     ball: tuple[Fraction, int, int] | None
+    attributes: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -292,6 +295,16 @@ def _bounds(data: At | None, size: int) -> tuple[Fraction | None, ...]:
     return tuple(one(data.get(i)) for i in range(size))
 
 
+def _attribute(data: At) -> tuple[str, tuple[str, ...]]:
+    """Name and values of a column of a table, in the order of the cells."""
+    if data.get("values") is not None:
+        return data["name"].text(), tuple(item.text() for item in data["values"].items())
+    lower, upper = data["lower"].integer(), data["upper"].integer()
+    if upper - lower > CELL_LIMIT:
+        raise Malformed(f"{data.place} is out of range")
+    return data["name"].text(), tuple(str(i) for i in range(lower, upper + 1))
+
+
 def _input(data: At, at: int) -> Input:
     start, stop = data.span(at)
     layout = data["layout"].text()
@@ -312,6 +325,7 @@ def _input(data: At, at: int) -> Input:
         _bounds(upper, stop - start),
         grid,
         None if ball is None else (ball["radius"].positive(), ball["size"].integer(), ball["norm"].integer()),
+        tuple(_attribute(item) for item in data["attributes"].items()) if cells else (),
     )
 
 

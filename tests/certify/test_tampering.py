@@ -51,7 +51,6 @@ INERT = (
     "loss/units",
     "spec/path",
     "certificate/hcr/statement",
-    "mechanism/executed/inputs/#/attributes",  # how records are read into cells: `run` takes the spec's own
     "mechanism/executed/rounding",
 )
 """Places that carry no claim, or none for some of the plans."""
