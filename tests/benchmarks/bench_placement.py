@@ -147,7 +147,8 @@ def main() -> None:
         name, n, sites = options.child
         child(name, int(n), sites=bool(int(sites)), memory=options.memory)
         return
-    header = f"{'method':>12} {'n':>6}  {'loss':>16} {'gap':>9} {'certified':>9} {'seconds':>9} {'cpu s':>9} {'peak MiB':>10}"
+    titles = f"{'gap':>9} {'certified':>9} {'seconds':>9} {'cpu s':>9} {'peak MiB':>10}"
+    header = f"{'method':>12} {'n':>6}  {'loss':>16} {titles}"
     for title, sizes, sites in (
         ("prefix sums, any covariance", options.sizes, False),
         ("prefix sums, noise at inputs and outputs only", options.site_sizes, True),
