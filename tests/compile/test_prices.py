@@ -1,0 +1,81 @@
+"""Prices of binding requirements against the loss of the spec solved again."""
+
+from __future__ import annotations
+
+from math import log
+from typing import Any
+
+import pytest
+
+from privspec.compile.prices import binding_prices
+
+from .cases import OBSERVERS, PREFIX, SERIES, SQUARES
+from .specs import chosen, problem_of, spec
+
+
+def prices(text: str, **parameters: Any) -> list[dict[str, Any]]:
+    choice = chosen(text, **parameters)
+    assert choice.chosen.mechanism is not None
+    return binding_prices(problem_of(text, **parameters), choice.chosen.mechanism)
+
+
+def actual(text: str, name: str, value: str) -> float:
+    """Relative change of the loss when a parameter grows by a tenth."""
+    more = chosen(text, **{name: f"{value} * 11 / 10"}).chosen.loss
+    return more / chosen(text, **{name: value}).chosen.loss - 1
+
+
+def parametrised(measure: str, parameters: str, options: str = "") -> str:
+    privacy = f"O is {measure} wrt x, replacing one entry"
+    return f"parameters: {parameters}\n" + spec(SERIES, PREFIX, SQUARES, privacy, options)
+
+
+@pytest.mark.parametrize(
+    ("measure", "parameters", "name", "value"),
+    [
+        ("mu-GDP", "mu = 1", "mu", "1"),
+        ("rho-zCDP", "rho = 0.2", "rho", "0.2"),
+        ("(epsilon, 1e-6)-DP", "epsilon = 1", "epsilon", "1"),
+        ("(2, epsilon)-RDP", "epsilon = 0.5", "epsilon", "0.5"),
+    ],
+)
+@pytest.mark.parametrize("options", ["noise family gaussian", "noise family gaussian\n  noise at x, y"])
+def test_one_requirement_has_an_exact_price(measure: str, parameters: str, name: str, value: str, options: str) -> None:
+    text = parametrised(measure, parameters, options)
+    (found,) = prices(text)
+    assert found["loss_change"] == pytest.approx(actual(text, name, value), rel=1e-6)
+    assert found["change"].startswith(f"{name} {value} -> ")
+    assert found["line"] == 11
+    assert found["text"] == f"O is {measure} wrt x, replacing one entry"
+
+
+def test_pure_epsilon_is_priced_by_its_scales() -> None:
+    text = parametrised("epsilon-DP", "epsilon = 1")
+    (found,) = prices(text)
+    assert found["loss_change"] == pytest.approx(1 / 1.21 - 1)
+    assert found["loss_change"] == pytest.approx(actual(text, "epsilon", "1"), rel=1e-6)
+
+
+def test_two_binding_requirements_have_prices_of_first_order() -> None:
+    variables, background, loss, _ = OBSERVERS
+    privacy = (
+        "P is press-GDP wrt x, replacing one entry, seen by press; "
+        "(O, P) is audit-GDP wrt x, replacing one entry, seen by auditors"
+    )
+    text = "parameters:\n  press = 0.5\n  audit = 1\n" + spec(variables, background, loss, privacy)
+    found = prices(text)
+    assert len(found) == 2
+    for entry, (name, value) in zip(found, [("press", "0.5"), ("audit", "1")], strict=True):
+        assert entry["loss_change"] == pytest.approx(actual(text, name, value), rel=0.08)
+        share = log(1 + entry["loss_change"]) / log(1 / 1.1)
+        more, less = (chosen(text, **{name: f"{value} * {factor}"}).chosen.loss for factor in ("1.01", "0.99"))
+        assert share == pytest.approx((log(less) - log(more)) / (log(1.01) - log(0.99)), rel=2e-3)
+    # all budgets together scale the loss exactly
+    product = (1 + found[0]["loss_change"]) * (1 + found[1]["loss_change"])
+    assert product == pytest.approx(1 / 1.21, rel=1e-6)
+
+
+def test_a_requirement_that_does_not_bind_has_no_price() -> None:
+    privacy = "O is 1-GDP wrt x, replacing one entry; O is 5-GDP wrt x, replacing one entry"
+    (found,) = prices(spec(SERIES, PREFIX, SQUARES, privacy))
+    assert found["text"] == "O is 1-GDP wrt x, replacing one entry"
