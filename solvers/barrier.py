@@ -43,6 +43,17 @@ class Eye:
     sizes: Indices
 
 
+def largest_group(effects: Array, sizes: Indices) -> float:
+    """Largest squared norm of a unit combination of the columns (r, N) of one group; groups of one come first."""
+    alone = int(np.count_nonzero(sizes == 1))
+    largest = float(np.max(np.sum(effects[:, :alone] ** 2, axis=0), initial=0.0))
+    start = alone
+    for size in sizes[alone:]:
+        largest = max(largest, float(np.linalg.norm(effects[:, start : start + int(size)], 2)) ** 2)
+        start += int(size)
+    return largest
+
+
 class Chart(ABC):
     """Coordinates of the unknown: how a state S moves, and the quadratic forms of a move."""
 

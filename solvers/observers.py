@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from privspec.solvers.barrier import Barrier, Eye, Symmetric
+from privspec.solvers.barrier import Barrier, Eye, Symmetric, largest_group
 from privspec.solvers.bounds import lower_bound
 from privspec.solvers.covariance import UNSEEN, package, solve_covariance
 from privspec.solvers.differences import Directions, explicit, seen_rows, small_boxes
@@ -48,12 +48,24 @@ def _without_partial_views(program: GaussianProgram, tolerance: float, watch: Wa
     if not complete or m > 4 * n:
         return None
     smaller = replace(program, views=tuple(program.views[index] for index in complete))
-    solution = solve_complete(smaller, tolerance, watch)
+    try:
+        solution = solve_complete(smaller, tolerance, watch)
+    except OutOfTimeError as late:
+        best = None if late.best is None else _with_all_views(program, late.best, complete, watch, strict=False)
+        raise OutOfTimeError(best) from None
+    return _with_all_views(program, solution, complete, watch, strict=True)
+
+
+def _with_all_views(
+    program: GaussianProgram, solution: GaussianSolution, complete: list[int], watch: Watch, *, strict: bool
+) -> GaussianSolution | None:
+    """A solution for the complete views as one for all views; None when `strict` and another view objects."""
     if solution.reconstruction is None:
         return None
     release = factor_root(solution.reconstruction, program.target, program.views)
-    if release_mahalanobis(program.views, program.target, release) > 1 + SLACK:
+    if strict and release_mahalanobis(program.views, program.target, release) > 1 + SLACK:
         return None
+    n = program.target.shape[1]
     empty = explicit(program.views[complete[0]].differences, n).matrix[:, :0]
     differences, weights = [empty] * len(program.views), [np.zeros(0)] * len(program.views)
     for position, index in enumerate(complete):
@@ -125,10 +137,5 @@ def _eye(maps: Array, effects: Array, direction: Directions) -> Eye | None:
 
 def _first_state(eyes: list[Eye], m: int) -> Array:
     """A multiple of the identity inside the feasible set."""
-    largest = max(float(np.linalg.norm(eye.effects[:, :1], 2)) for eye in eyes)
-    for eye in eyes:
-        start = 0
-        for size in eye.sizes:
-            largest = max(largest, float(np.linalg.norm(eye.effects[:, start : start + int(size)], 2)))
-            start += int(size)
-    return np.asarray(np.eye(m) * largest * np.sqrt(2.0))
+    largest = max(largest_group(eye.effects, eye.sizes) for eye in eyes)
+    return np.asarray(np.eye(m) * np.sqrt(2 * largest))

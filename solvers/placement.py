@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from privspec.solvers.barrier import Barrier, BarrierResult, Diagonal, Eye
+from privspec.solvers.barrier import Barrier, BarrierResult, Diagonal, Eye, largest_group
 from privspec.solvers.bounds import lower_bound
 from privspec.solvers.differences import Directions, explicit, seen_rows
 from privspec.solvers.factor import factor_root, loss_of, tighten
@@ -99,19 +99,15 @@ def first_state(eyes: list[Eye], error_map: Array) -> Array:
     largest = 0.0
     for eye in eyes:
         _, upper = np.linalg.qr((eye.maps * state).T)
-        whitened = np.linalg.solve(upper.T, eye.effects)
-        start = 0
-        for size in eye.sizes:
-            part = whitened[:, start : start + int(size)]
-            start += int(size)
-            largest = max(largest, float(np.linalg.norm(part, 2)) ** 2)
+        largest = max(largest, largest_group(np.linalg.solve(upper.T, eye.effects), eye.sizes))
     return np.asarray(state * np.sqrt(2 * largest))
 
 
 def _with_floor(error_map: Array) -> Array:
     """The error map with a nominal extra row for coordinates that cost (almost) nothing."""
     cost = np.sum(error_map**2, axis=0)
-    floor = FREE_COST * max(float(np.max(cost, initial=0.0)), 1e-300)
+    top = float(np.max(cost, initial=0.0))
+    floor = FREE_COST * top if top > 0 else 1.0
     lacking = cost < floor
     if not lacking.any():
         return error_map
@@ -128,16 +124,18 @@ def _finish(
 ) -> GaussianSolution:
     """The dual point at the last centre, and the release after vanishing variances were set to zero."""
     root = maps * state
-    m = len(root)
     dual = dual_point(program, directions, root, result.loss_weights)
     bound = lower_bound(program, dual, root)
     solution = assemble(program, state, maps, dual, bound, watch)
+    leeway = 0.2 * (solution.value - bound)
     shares = state**2 * np.sum(np.asarray(program.loss.error_map @ maps) ** 2, axis=0)
     small = shares < 0.1 * (solution.value - bound) / max(len(state), 1)
     if small.any() and not small.all():
         pruned = np.where(small, 0.0, state)
         simpler = assemble(program, pruned, maps, dual, bound, watch)
-        if m and simpler.value <= solution.value + 0.2 * (solution.value - bound):
+        # a checker takes the dual vectors from the released covariance: it must still prove the bound
+        cheap = simpler.value <= solution.value + leeway
+        if cheap and lower_bound(program, dual, maps * pruned) >= bound - leeway:
             return simpler
     return solution
 

@@ -43,13 +43,15 @@ def solve_by_rows(program: GaussianProgram, tolerance: float, watch: Watch) -> G
             program,
             views=tuple(_listed(view, active.get(i), program) for i, view in enumerate(program.views)),
         )
-        solution = solve_placement(smaller, tolerance, watch)
+        try:
+            solution = solve_placement(smaller, tolerance, watch)
+        except OutOfTimeError as late:
+            # the bound for some of the pairs holds for all; the release must be scaled for the others
+            raise OutOfTimeError(_better(best, late.best, program, maps, watch)) from None
         if isinstance(solution, Unprotectable):
             return solution
-        state = np.sqrt(np.concatenate(solution.variances or ()))
-        scaled = assemble(program, state, maps, solution.dual, solution.lower_bound, watch)
-        if best is None or scaled.value < best.value:
-            best = scaled
+        scaled = _scaled(solution, program, maps, watch)
+        best = _better(best, solution, program, maps, watch)
         if scaled.relative_gap <= tolerance or not _grow(program, scaled, active):
             break
         if watch.expired:
@@ -57,6 +59,26 @@ def solve_by_rows(program: GaussianProgram, tolerance: float, watch: Watch) -> G
     if best is None:
         raise ValueError("no rounds")
     return best
+
+
+def _scaled(solution: GaussianSolution, program: GaussianProgram, maps: Array, watch: Watch) -> GaussianSolution:
+    """The solution for some of the pairs, scaled until all of them hold."""
+    state = np.sqrt(np.concatenate(solution.variances or ()))
+    return assemble(program, state, maps, solution.dual, solution.lower_bound, watch)
+
+
+def _better(
+    best: GaussianSolution | None,
+    solution: GaussianSolution | None,
+    program: GaussianProgram,
+    maps: Array,
+    watch: Watch,
+) -> GaussianSolution | None:
+    """The one of smaller gap after scaling."""
+    if solution is None:
+        return best
+    scaled = _scaled(solution, program, maps, watch)
+    return scaled if best is None or scaled.relative_gap < best.relative_gap else best
 
 
 def _listed(view: View, active: tuple[Indices, Indices] | None, program: GaussianProgram) -> View:

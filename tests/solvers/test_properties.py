@@ -163,10 +163,10 @@ def test_unprotected_inputs_keep_the_target(make):
 def test_large_box(make):
     target = np.random.default_rng(0).standard_normal((20, 16))
     solution = solve_gaussian(make(target, differences=Boxes((np.arange(16),), np.linspace(1, 2, 16))))
-    norms = np.linalg.norm(target, axis=0)
-    assert solution.value == pytest.approx(float(np.linspace(1, 2, 16) @ norms) ** 2, rel=1e-9)
+    relaxed = float(np.linspace(1, 2, 16) @ np.linalg.norm(target, axis=0)) ** 2
+    assert solution.value <= relaxed * (1 + 1e-9)
     assert solution.lower_bound >= 2 / np.pi * solution.value * (1 - 1e-9)
-    assert any("pi/2" in note for note in solution.notes)
+    assert any("box" in note for note in solution.notes)
 
 
 def test_large_boxes_are_left_to_others(make):
@@ -182,6 +182,26 @@ def test_deadline(make):
     assert best is not None
     assert best.relative_gap > 1e-6
     assert 0 <= best.lower_bound < best.value
+
+
+def test_deadline_among_pairs_and_views(make):
+    n = 150
+    program = make(np.tril(np.ones((n, n))), sites=True, differences=Pairs(np.arange(n), 1.0))
+    with pytest.raises(OutOfTimeError) as caught:
+        solve_gaussian(program, deadline=0.05)
+    best = caught.value.best
+    assert best is not None
+    # what was found in time holds for every pair, not only for those that were looked at
+    assert max_mahalanobis(program, best.strategy, best.reconstruction, best.blocks) < 1
+    target = np.tril(np.ones((n, n)))
+    entries = sparse.csc_array(sparse.eye_array(n))
+    views = (View(np.arange(3), Vectors(entries * 30.0)), View(None, Vectors(entries)))
+    program = GaussianProgram(target, ExpectedLoss(np.eye(n)), views)
+    with pytest.raises(OutOfTimeError) as caught:
+        solve_gaussian(program, deadline=0.001)
+    best = caught.value.best
+    assert best is not None
+    assert max_mahalanobis(program, best.strategy, best.reconstruction, best.blocks) < 1
 
 
 @pytest.mark.parametrize("sites", [False, True])
