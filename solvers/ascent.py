@@ -138,9 +138,9 @@ class Ascent:
         residuals: list[Array] = []
         logs, loss_logs = self._rescaled(self._pack(*self.first()))
         milestone, since = np.inf, 0
-        while since < PATIENCE and not self.watch.expired:
+        while since < PATIENCE:
             point, whitener, errors = self.evaluate(logs, loss_logs)
-            if self.done:
+            if self.done or self.watch.expired:
                 return
             since += 1
             if self.best is not None and self.best.gap < milestone / 2:
