@@ -1,0 +1,305 @@
+"""The whole way: certified optima, stages, limits, and the plan as an object."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import zlib
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privspec.api import Problem
+from privspec.compile.problem import Settings
+from privspec.core.diagnostics import PrivspecError, SolveError, UsageError, VerificationError
+from privspec.core.render import render_all
+from privspec.core.spans import Source
+from privspec.explain.infeasible import infeasible_text
+from privspec.pipeline import STAGES, Request, check, confirm, solve
+from privspec.plan import Plan, stored_constants
+from privspec.templates import template_text
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def series(n: int, body: str = "prefix_sums(x)", options: str = "") -> str:
+    return f"""\
+variables:
+  input x in [0, 1]^{n}
+  intermediate y
+  output O
+background: y = {body}
+loss: E[ ||O - y||^2 ]
+privacy: O is 1-GDP wrt x, replacing one entry
+{options}"""
+
+
+AT_XY = "options: noise at x, y"
+
+
+def certified(plan: Plan, loss: float, digits: float) -> None:
+    """Optimal to a gap of 1e-6, verified by the independent checker, and of the loss that is known."""
+    assert plan.status == "optimal"
+    assert plan.loss.relative_gap is not None
+    assert plan.loss.lower_bound is not None
+    assert plan.loss.relative_gap <= 1e-6
+    assert plan.loss.lower_bound <= loss + digits
+    assert plan.loss.value == pytest.approx(loss, abs=digits + 1e-6 * loss)
+    report = plan.verify()
+    assert report.ok, str(report)
+
+
+@pytest.mark.parametrize(
+    ("text", "loss", "digits"),
+    [
+        pytest.param(series(64), 282.201421, 1e-6, id="prefix 64"),
+        pytest.param(series(64, options=AT_XY), 371.42, 5e-3, id="prefix 64 at x, y"),
+        pytest.param(series(64, "range_sums(x)"), 11024.38151, 1e-5, id="ranges 64"),
+        pytest.param(series(256), 1631.403046, 1e-6, id="prefix 256"),
+        pytest.param(series(256, options=AT_XY), 2854.76, 5e-3, id="prefix 256 at x, y", marks=pytest.mark.slow),
+    ],
+)
+def test_certified_optima(text: str, loss: float, digits: float) -> None:
+    certified(Problem(text).solve(), loss, digits)
+
+
+def queries(m: int, n: int) -> str:
+    return series(n, "A @ x").replace("  intermediate", f"  constant A in real^({m}, {n})\n  intermediate", 1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "draw"),
+    [
+        pytest.param((20, 200), lambda dice, shape: dice.normal(size=shape), id="wide Gaussian"),
+        pytest.param(
+            (128, 128), lambda dice, shape: dice.integers(0, 2, size=shape).astype(float), id="zeros and ones"
+        ),
+        pytest.param((5, 40), lambda dice, shape: dice.integers(0, 2, size=shape).astype(float), id="few questions"),
+    ],
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_random_questions_are_solved_to_a_certified_gap(
+    shape: tuple[int, int], draw: Callable[[np.random.Generator, tuple[int, int]], Any], seed: int
+) -> None:
+    matrix = draw(np.random.default_rng(seed), shape)
+    plan = Problem(queries(*shape), constants={"A": matrix}).solve()
+    certified(plan, plan.loss.value, 1.0)
+    spectrum = np.linalg.svd(matrix, compute_uv=False).sum() ** 2 / shape[1]
+    assert plan.loss.value >= spectrum * (1 - 1e-9)  # the dual bound at equal weights
+
+
+def test_more_budget_never_costs_more() -> None:
+    losses = [Problem(template_text("two_observers")).solve(press_mu=mu).loss.value for mu in (0.1, 0.25, 0.5, 1, 2)]
+    assert all(after <= before * (1 + 1e-6) for before, after in pairwise(losses))
+
+
+# --- stages --------------------------------------------------------------------------------------
+
+
+def request(text: str, **parameters: Any) -> Request:
+    return Request(Source("test.priv", text), parameters)
+
+
+def test_stages_are_told_in_order() -> None:
+    told: list[str] = []
+    solve(request(series(4)), watch=lambda stage, result: told.append(stage))
+    assert tuple(told) == STAGES
+
+
+def test_an_infeasible_spec_is_a_plan_without_a_mechanism() -> None:
+    told: list[str] = []
+    plan = solve(request(series(4).replace("[0, 1]", "real")), watch=lambda stage, result: told.append(stage))
+    assert (plan.status, plan.feasible) == ("infeasible", False)
+    assert told == ["tree", "graph", "system"]
+    assert repr(plan) == "<Plan test: infeasible>"
+    assert plan.guarantees == ()
+    assert Plan.of(json.loads(plan.to_json())) == plan
+
+
+@pytest.mark.parametrize("options", ["", AT_XY])
+def test_too_little_time(options: str) -> None:
+    with pytest.raises(SolveError) as caught:
+        solve(request(series(48, options=options)), Settings(deadline=1e-9))
+    assert caught.value.exit_code == 5
+    assert [d.code for d in caught.value.diagnostics] == ["PS0610"]
+
+
+def test_a_plan_that_is_not_confirmed_is_not_given_out() -> None:
+    plan = solve(request(series(4)))
+    document = copy.deepcopy(dict(plan.document))
+    document["loss"]["value"] *= 0.9
+    with pytest.raises(VerificationError) as caught:
+        confirm(Plan(document))
+    (found,) = caught.value.diagnostics
+    assert found.code == "PS0620"
+    assert found.notes
+
+
+def test_progress_is_told() -> None:
+    seen: list[tuple[int, float, float]] = []
+    settings = Settings(progress=lambda step, value, bound: seen.append((step, value, bound)))
+    solve(request(series(16)), settings)
+    assert seen
+    assert all(bound <= value * (1 + 1e-9) for _, value, bound in seen)
+
+
+# --- the plan as an object -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return solve(request("spec totals\n" + series(4)))
+
+
+def test_a_plan_has_the_least_keys_of_the_interface(plan: Plan) -> None:
+    document = plan.document
+    assert document["format"] == "privspec-plan/1.0"
+    assert set(document["spec"]) >= {"name", "sha256", "source", "parameters", "constants"}
+    assert set(document["loss"]) >= {"value", "lower_bound", "relative_gap"}
+    assert set(document["mechanism"]) >= {"family", "sites", "output_covariance", "executed"}
+    for entry in document["alternatives"]:
+        assert set(entry) == {"name", "loss", "admissible", "reason"}
+        assert isinstance(entry["loss"], float)
+    for entry in document["guarantees"]:
+        assert set(entry) >= {"outputs", "wrt", "neighbours", "observer", "measure", "achieved", "because"}
+        assert all(isinstance(value, str) for value in entry["achieved"].values())
+    for entry in document["assumptions"]:
+        assert entry["status"] in {"proved", "tested", "assumed", "asserted by the user"}
+    assert {"binding", "certificate", "solver", "digest"} <= set(document)
+
+
+def test_a_plan_is_equal_to_itself_read_back(plan: Plan, tmp_path: Path) -> None:
+    written = plan.write(tmp_path / "a.plan.json")
+    again = Plan.read(tmp_path / "a.plan.json")
+    assert again == plan == written
+    assert hash(again) == hash(plan)
+    assert again.path == tmp_path / "a.plan.json"
+    assert again.digest == plan.digest
+    assert len({again, plan, written}) == 1
+    assert plan != solve(request(series(5)))
+    assert plan != "a plan"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.plan.json"]
+
+
+def test_a_plan_says_what_it_promises(plan: Plan) -> None:
+    (guarantee,) = plan.guarantees
+    assert (guarantee.outputs, guarantee.wrt, guarantee.observer) == (("O",), ("x",), "anyone")
+    assert (guarantee.measure, guarantee.figures) == ("mu-GDP", {"mu": "1"})
+    assert Fraction(guarantee.achieved["mu"]) <= 1
+    assert Fraction(guarantee.achieved["mu"]) > Fraction(999_999, 1_000_000)
+    assert guarantee.line == 8
+    assert plan.name == "totals"
+    assert plan.loss.kind == "expected"
+    assert repr(plan) == "<Plan totals: optimal, loss 6.87414>"
+
+
+def test_the_spec_inside_a_plan_is_the_spec(plan: Plan) -> None:
+    model = plan.model()
+    assert model.source.text == plan.document["spec"]["source"]
+    assert model.spec == check(request("spec totals\n" + series(4))).spec
+
+
+@pytest.mark.parametrize("reader", ["public", "auditor", "engineer"])
+@pytest.mark.parametrize("form", ["md", "html", "json"])
+def test_a_plan_is_explained(plan: Plan, reader: str, form: str) -> None:
+    text = plan.explain(reader, form)
+    assert len(text) > 500
+    if form == "json":
+        json.loads(text)
+
+
+def test_a_plan_is_shown(plan: Plan) -> None:
+    assert "totals" in plan.summary()
+    assert "<" in plan._repr_html_()
+
+
+def test_a_plan_is_run(plan: Plan, tmp_path: Path) -> None:
+    release = plan.run({"x": np.array([0.0, 0.5, 1.0, 0.25])}, ledger=tmp_path / "ledger.db")
+    assert release.private
+    assert np.shape(release.to_json()["outputs"]["O"]) == (4,)
+    with pytest.raises(PrivspecError) as caught:
+        plan.run({"x": np.zeros(4)}, ledger=tmp_path / "ledger.db")
+    assert caught.value.exit_code == 6
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (None, "PS0710"),
+        (b"", "PS0711"),
+        (b"{", "PS0711"),
+        (b"[]", "PS0711"),
+        (b"\xff\xfe", "PS0711"),
+        (b'{"format": 3}', "PS0711"),
+        (b'{"format": "privspec-release/1.0"}', "PS0711"),
+        (b"[" * 100_000, "PS0711"),
+        (b'{"format": "privspec-plan/2.0"}', "PS0712"),
+        (b'{"format": "privspec-plan"}', "PS0712"),
+    ],
+)
+def test_what_is_no_plan(content: bytes | None, code: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.plan.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UsageError) as caught:
+        Plan.read(path)
+    assert [d.code for d in caught.value.diagnostics] == [code]
+
+
+def test_a_minor_version_is_read(plan: Plan) -> None:
+    assert Plan.of({**plan.document, "format": "privspec-plan/1.7"}).name == "totals"
+
+
+def test_a_folder_is_no_plan(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        Plan.read(tmp_path)
+    assert caught.value.diagnostics[0].code == "PS0711"
+
+
+def test_stored_arrays() -> None:
+    array = np.arange(6.0).reshape(2, 3)
+    packed = base64.b64encode(zlib.compress(array.tobytes())).decode()
+    stored = {"csv:a.csv": {"shape": [2, 3], "packed": packed}, "b": {"shape": [2], "values": [1, 2]}}
+    files, constants = stored_constants(stored)
+    np.testing.assert_array_equal(files["csv:a.csv"], array)
+    np.testing.assert_array_equal(constants["b"], [1, 2])
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {},
+        {"shape": [2]},
+        {"shape": [3], "values": [1, 2]},
+        {"shape": [2], "values": ["a", "b"]},
+        {"shape": [2], "packed": "?"},
+        {"shape": [2], "packed": base64.b64encode(b"no zlib").decode()},
+        {"shape": "?", "values": [1]},
+        None,
+    ],
+)
+def test_stored_arrays_that_cannot_be_read(entry: Any) -> None:
+    with pytest.raises(UsageError) as caught:
+        stored_constants({"b": entry})
+    assert caught.value.diagnostics[0].code == "PS0711"
+
+
+# --- golden cases --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", sorted(p.parent.name for p in GOLDEN.glob("solve_*/spec.priv")))
+def test_golden(case: str, golden: Callable[[Path, str], None]) -> None:
+    """What `solve` says about specs that it refuses or proves infeasible."""
+    folder = GOLDEN / case
+    source = Source("spec.priv", (folder / "spec.priv").read_text("utf-8"))
+    try:
+        shown = infeasible_text(solve(Request(source, base=folder)).document)
+    except PrivspecError as error:
+        shown = render_all(error.diagnostics, colour=False)
+    golden(folder / "expected.txt", shown)
