@@ -119,6 +119,7 @@ def _general_bound(program: GaussianProgram, dual: DualPoint, root: Array) -> fl
     maps, cost = _places(program, errors)
     free = maps[:, cost <= 0] if program.sites is not None else _null_space(errors)
     magnitude = np.abs(program.target)
+    metric = _metric(errors) if program.sites is None else np.eye(m)
     charge_root: list[Array] = []
     gain = mass = 0.0
     for view, differences, weights in zip(program.views, dual.differences, dual.weights, strict=True):
@@ -126,7 +127,7 @@ def _general_bound(program: GaussianProgram, dual: DualPoint, root: Array) -> fl
         kept = np.flatnonzero(weights > 0)
         part, p = differences[:, kept], weights[kept]
         effects = np.asarray(sparse.csr_array(part.T) @ program.target[rows].T).T
-        z = _apply_inverse(root[rows], effects)
+        z = _apply_inverse(root[rows], effects, metric[np.ix_(rows, rows)])
         if free.shape[1]:
             z = _orthogonal_to(z, free[rows])
         inner = np.sum(z * effects, axis=0)
@@ -171,12 +172,22 @@ def _kappa(program: GaussianProgram, charges: Array, maps: Array, cost: Array, e
     return (norm * (1 + 8 * m * UNIT * float(singular[0] / singular[kept][-1]))) ** 2
 
 
-def _apply_inverse(root: Array, effects: Array) -> Array:
-    """(root root')^-1 effects on the range of the root."""
+def _metric(errors: Array) -> Array:
+    """Inverse of the loss's quadratic form (m, m), slightly regularised: only the quality of a bound rests on it."""
+    form = errors.T @ errors
+    return np.asarray(np.linalg.inv(form + 1e-13 * max(float(np.trace(form)), 1e-300) * np.eye(len(form))))
+
+
+def _apply_inverse(root: Array, effects: Array, metric: Array) -> Array:
+    """(root root')^-1 effects on the range of the root; off the range, the continuation of least metric norm."""
     left, singular, _ = np.linalg.svd(root, full_matrices=False)
-    kept = singular > 1e-11 * max(float(singular[0]), 1e-300)
+    kept = singular > 1e-11 * max(float(np.max(singular, initial=0.0)), 1e-300)
     left, singular = left[:, kept], singular[kept]
-    return np.asarray(left @ ((left.T @ effects) / singular[:, None] ** 2))
+    inside = (left.T @ effects) / singular[:, None] ** 2
+    if len(singular) == len(root):
+        return np.asarray(left @ inside)
+    lifted = np.linalg.lstsq(metric, left, rcond=None)[0]
+    return np.asarray(lifted @ np.linalg.lstsq(left.T @ lifted, inside, rcond=None)[0])
 
 
 def _null_space(errors: Array) -> Array:

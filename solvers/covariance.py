@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from privspec.solvers.ascent import Ascent, Point
 from privspec.solvers.atoms import Atoms, BallAtoms, PairAtoms, SingleAtoms, pair_span
 from privspec.solvers.bounds import lower_bound
+from privspec.solvers.boxes import ROUNDS, VIOLATED, large_signs
 from privspec.solvers.differences import explicit, same_rows, small_boxes
 from privspec.solvers.factor import Release, factor_root, loss_of, tighten
 from privspec.solvers.placement import effects_of
@@ -20,10 +21,12 @@ from privspec.solvers.programs import (
     GaussianProgram,
     GaussianSolution,
     Pairs,
+    Vectors,
     View,
     WorstLoss,
 )
 from privspec.solvers.results import NotSpecialError, OutOfTimeError, Watch
+from scipy import sparse
 
 RANK_TOLERANCE = 1e-11
 """Effects below this fraction of the largest singular value count as zero."""
@@ -54,7 +57,7 @@ def solve_covariance(program: GaussianProgram, tolerance: float, watch: Watch) -
     Args: program without sites whose views all see every output row; tolerance relative; watch.
     Returns: a strictly feasible solution with its certified lower bound.
     Raises: NotSpecialError for views of different rows and for large boxes in several blocks; OutOfTimeError.
-    Source: MATH.md section 2; notes/covariance.md.
+    Source: MATH.md section 2; notes/placement.md.
     """
     if not same_rows(program):
         raise NotSpecialError("views that see different rows under a full covariance")
@@ -62,7 +65,7 @@ def solve_covariance(program: GaussianProgram, tolerance: float, watch: Watch) -
         view for view in program.views if isinstance(view.differences, Boxes) and not small_boxes(view.differences)
     ]
     if large:
-        return _solve_box(program, large[0], watch)
+        return _solve_box(program, large[0], watch, tolerance)
     reduced = reduce_outputs(program)
     if reduced is None:
         return _no_noise(program, watch)
@@ -196,13 +199,12 @@ def _no_noise(program: GaussianProgram, watch: Watch) -> GaussianSolution:
     return package(program, np.zeros((len(program.target), 0)), dual, 0.0, "no noise", (), watch)
 
 
-def _solve_box(program: GaussianProgram, view: View, watch: Watch) -> GaussianSolution:
-    """One box over one block, within pi/2 of the optimum.
+def _solve_box(program: GaussianProgram, view: View, watch: Watch, tolerance: float) -> GaussianSolution:
+    """One box over one block of many entries: cutting planes over sign vectors, scaled by a bound at the end.
 
-    With w_i = ||C F e_i||^2, independent noise on the inputs of variance proportional to reach_i / sqrt(w_i) is optimal
-    for the relaxation `R F' Sigma^-1 F R <= diag(delta), sum delta <= 1` of the box constraint, of value
-    (sum reach_i sqrt(w_i))^2; Nesterov's pi/2 theorem bounds the optimum below by 2/pi of it. The vertices of a
-    Hadamard-like sign matrix give a dual point that can be checked, and sometimes a better bound.
+    Every set of sign vectors gives a program whose lower bound holds for the box. The mechanism is the better of
+    the last one, scaled until the upper bound of `box_bound` is one, and of independent noise on the inputs of
+    variance proportional to reach_i / ||C F e_i|| (optimal for the relaxation, and within pi/2 of the optimum).
     """
     differences = view.differences
     if len(program.views) > 1 or not isinstance(differences, Boxes) or not isinstance(program.loss, ExpectedLoss):
@@ -211,28 +213,43 @@ def _solve_box(program: GaussianProgram, view: View, watch: Watch) -> GaussianSo
     if sum(1 for block in blocks if len(block)) != 1:
         raise NotSpecialError("several box blocks of more than 12 entries")
     block = np.concatenate(blocks)
-    reach = differences.reach[block]
-    effects = program.target[:, block]
-    norms = np.linalg.norm(np.asarray(program.loss.error_map @ effects), axis=0)
-    kept = np.linalg.norm(effects, axis=0) > 0
-    block, reach, effects, norms = block[kept], reach[kept], effects[:, kept], norms[kept]
+    block = block[np.linalg.norm(program.target[:, block], axis=0) > 0]
+    reach, effects = differences.reach[block], program.target[:, block]
+    errors = np.asarray(program.loss.error_map @ effects) * reach
+    signs = large_signs(errors.T @ errors, 0)
+    note = "a box of many entries: privacy rests on an upper bound, so the gap may stay open"
+    solution = None
+    for round_ in range(ROUNDS):
+        vectors = _signed(signs, block, reach, program.target.shape[1])
+        inner = replace(program, views=(View(view.rows, Vectors(vectors), view.name),))
+        solution = solve_covariance(inner, tolerance, watch)
+        strategy = solution.strategy[:, block] * reach
+        gram = strategy.T @ strategy
+        fresh = large_signs(gram, round_ + 1)
+        fresh = fresh[:, np.einsum("ij,ik,kj->j", fresh, gram, fresh) > 1 + VIOLATED]
+        if not fresh.shape[1] or watch.expired:
+            break
+        signs = np.unique(np.hstack([signs, fresh]), axis=1)
+    assert solution is not None
+    cut = package(program, _root(program, solution), solution.dual, solution.lower_bound, "box cuts", (note,), watch)
+    norms = np.linalg.norm(errors / reach, axis=0)
     norms = np.maximum(norms, UNSEEN * norms.max(initial=0.0))
-    root = effects * np.sqrt(reach * float(reach @ norms) / norms)
-    dual = sign_dual(program, block, reach)
-    value = loss_of(program, root)
-    bound = max(lower_bound(program, dual), 2 / np.pi * value * (1 - 1e-12))
-    note = "box bound: the value is within pi/2 of the optimum"
-    return package(program, root, dual, bound, "box relaxation, closed form", (note,), watch)
+    spread = effects * np.sqrt(reach * float(reach @ norms) / norms)
+    plain = package(program, spread, solution.dual, solution.lower_bound, "box relaxation", (note,), watch)
+    return cut if cut.value <= plain.value else plain
 
 
-def sign_dual(program: GaussianProgram, block: np.ndarray, reach: Array) -> DualPoint:
-    """Equal weights on box vertices with orthogonal sign patterns (Sylvester's Hadamard matrix, cut to the block)."""
-    from scipy import linalg, sparse
+def _root(program: GaussianProgram, solution: GaussianSolution) -> Array:
+    """A root of the output covariance of a solution."""
+    if solution.reconstruction is not None:
+        return solution.reconstruction
+    assert solution.input_estimate is not None
+    return np.asarray(program.target @ solution.input_estimate)
 
-    width = 1 << max(int(np.ceil(np.log2(max(len(block), 1)))), 0)
-    signs = linalg.hadamard(width)[: len(block)] * reach[:, None]
-    rows = np.repeat(block, width)
-    columns = np.tile(np.arange(width), len(block))
-    shape = (program.target.shape[1], width)
-    matrix = sparse.csc_array(sparse.coo_array((signs.ravel().astype(float), (rows, columns)), shape=shape))
-    return DualPoint((matrix,), (np.full(width, 1 / width),), None)
+
+def _signed(signs: Array, block: np.ndarray, reach: Array, n: int) -> sparse.csc_array:
+    """Sign vectors on a block (k, N) as differences (n, N)."""
+    rows = np.repeat(block, signs.shape[1])
+    columns = np.tile(np.arange(signs.shape[1]), len(block))
+    values = (signs * reach[:, None]).ravel()
+    return sparse.csc_array(sparse.coo_array((values, (rows, columns)), shape=(n, signs.shape[1])))

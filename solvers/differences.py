@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from privspec.solvers.boxes import box_bound
 from privspec.solvers.programs import Array, Balls, Boxes, Differences, GaussianProgram, Pairs, Vectors, View
 from privspec.solvers.results import Indices, NotSpecialError
 from scipy import sparse
@@ -148,11 +149,11 @@ def pair_distances(gram: Array) -> Array:
 
 
 def _largest_in_box(scaled: Array) -> float:
-    """Max ||scaled @ h||^2 over |h_i| <= 1: exact by vertices; by the absolute sum of the Gram matrix when wide."""
+    """Max ||scaled @ h||^2 over |h_i| <= 1: exact by vertices; an upper bound when wide."""
     gram = scaled.T @ scaled
     scaled = scaled[:, np.diag(gram) > 0]
     width = scaled.shape[1]
     if width > VERTEX_LIMIT:
-        return float(np.abs(gram).sum())
+        return box_bound(gram)
     vertices = box_vertices(np.arange(width), np.ones(width), width).toarray()
     return float(np.max(np.sum((scaled @ vertices) ** 2, axis=0), initial=0.0))

@@ -77,7 +77,7 @@ def within_limits(problem: Problem, budgets: tuple[float, ...]) -> Candidate | I
         problem.loss_of_output_noise(root),
         "the least loss of all Gaussian noise that meets the accuracy lines",
         True,
-        _bound_at_targets(solution, limits) * (1 - 1e-10),
+        problem.proved(_bound_at_targets(solution, limits)),
         "Gaussian noise of any covariance that meets the accuracy lines, unbiased",
         Mechanism(
             release,

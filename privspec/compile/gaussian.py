@@ -98,7 +98,7 @@ def _correlated(problem: Problem, budgets: tuple[float, ...], allowed: bool, why
         loss,
         why_not or "the least loss of all Gaussian noise",
         allowed,
-        solution.lower_bound * (1 - 1e-10),
+        problem.proved(solution.lower_bound),
         "Gaussian noise of any covariance, unbiased",
         Mechanism(
             release,
@@ -226,7 +226,7 @@ def _site_candidate(
         problem.loss_of_output_noise(root),
         why_not or "the least loss of independent Gaussian noise at these places",
         allowed,
-        solution.lower_bound * (1 - 1e-10),
+        problem.proved(solution.lower_bound),
         f"independent Gaussian noise at {_list(names)}, unbiased",
         Mechanism(
             release,
@@ -293,7 +293,7 @@ def _messages(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_n
         problem.loss_of_output_noise(root),
         why_not or "the least loss of Gaussian noise that each party adds alone",
         allowed,
-        solution.lower_bound * (1 - 1e-10),
+        problem.proved(solution.lower_bound),
         "independent Gaussian noise on each party's own values, unbiased",
         Mechanism(
             release,
@@ -330,7 +330,7 @@ def _classics(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_n
     yield _classic("equal noise on each answer", on_answers, allowed, why_not or trust_reason, answers_ok, "more loss")
     ratio = paper_ratio(problem, budgets)
     if ratio is not None:
-        unsafe = "less noise than the guarantee needs: sqrt(2 ln(1.25/delta))/epsilon is wrong at this epsilon"
+        unsafe = "less noise there than this guarantee needs: sqrt(2 ln(1.25/delta))/epsilon is wrong at this epsilon"
         words = "valid but wasteful: sqrt(2 ln(1.25/delta))/epsilon is not exact"
         for name, loss, fine in (
             ("noise on each input, the paper's calibration", on_inputs, inputs_ok),

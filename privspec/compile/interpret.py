@@ -335,9 +335,7 @@ class Interpreter:
                     self._squares(over.body, {**local, over.variable: place})
                     for place in places(over, self._environment(local))
                 ]
-                total = parts[0]
-                for part in parts[1:]:
-                    total = total.plus(part)
+                total = Squares.added(parts)
                 return total.scaled(1.0 / len(parts)) if expr.function == "mean" else total
             case syntax.Call(function="sum" | "mean", arguments=(inner,)) if not isinstance(inner, _NOT_EXPRESSIONS):
                 squares = self._squares(inner, local)

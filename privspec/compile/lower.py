@@ -28,6 +28,7 @@ from privspec.model.neighbours import (
     UnboundedError,
     VectorDifferences,
 )
+from privspec.model.requirements import Requirement
 from privspec.model.values import Value
 from privspec.solvers import programs
 from privspec.solvers.programs import Array, Site
@@ -371,7 +372,16 @@ def _views(model: Model, outputs: Sequence[OutputSlice]) -> list[ProtectedView] 
         counts = all(block.layout == "cells" for block in model.blocks)
         seen_rows = None if len(rows) == total else rows
         views += [
-            ProtectedView(requirement, index, seen_rows, plain_differences(d, model.size), d, counts) for d in sets
+            ProtectedView(
+                requirement,
+                index,
+                seen_rows,
+                plain_differences(d, model.size),
+                d,
+                counts,
+                _cover(model, requirement, d),
+            )
+            for d in sets
         ]
     return views
 
@@ -401,6 +411,24 @@ def _nothing_secret(model: Model) -> SpecError:
             source=model.source,
         )
     )
+
+
+def _cover(model: Model, requirement: Requirement, differences: Differences) -> float:
+    """The factor between these differences and what one unit can surely do to one coordinate."""
+    if differences.exact:
+        return 1.0
+    match differences:
+        case VectorDifferences(indices, amounts, _):
+            at, size = int(indices[0]), max(amounts)
+        case PairDifferences(_, scale, _):
+            return float(scale)
+        case BallDifferences(blocks, radius, _):
+            at, size = int(blocks[0][0]), radius
+        case BoxDifferences(blocks, reach, _):
+            at = int(blocks[0][0])
+            size = reach[at]
+    block = next(b for b in model.blocks if b.start <= at < b.stop)
+    return float(size / block.geometry.reach(block, adding=requirement.neighbours.adding))
 
 
 def plain_differences(differences: Differences, n: int) -> programs.Differences:

@@ -86,6 +86,15 @@ class Problem:
         rows = self.errors**2 @ variances
         return float(rows.max() if self.system.worst else rows.sum())
 
+    def proved(self, lower_bound: float) -> float:
+        """What a solver's lower bound proves of the requirements as written, with room for the checker's rounding.
+
+        Where a set of differences is larger than what neighbours can have, the dual point is listed at the size
+        that they surely have, which divides the bound by the square of the factor.
+        """
+        cover = max((view.cover for view in self.system.views), default=1.0)
+        return lower_bound * (1 - 1e-10) / cover**2
+
     @cached_property
     def loss_per_output(self) -> Array:
         """Loss of unit variance at each output alone (expected losses only), (m,)."""

@@ -30,7 +30,9 @@ class ProtectedView:
     """One set of neighbours of one requirement, lowered.
 
     `rows`: joint output rows that the requirement names (None = all); `differences`: of the inputs, in data
-    units, as doubles; `exact`: the same as the model states them; `counts`: every input is a table's counts.
+    units, as doubles; `exact`: the same as the model states them; `counts`: every input is a table's counts;
+    `cover`: how many times larger these differences are than ones that neighbours surely have (1 where they are
+    exact, k where k records are covered by k times one).
     """
 
     requirement: Requirement
@@ -39,6 +41,7 @@ class ProtectedView:
     differences: programs.Differences
     exact: neighbours.Differences
     counts: bool = False
+    cover: float = 1.0
 
 
 @dataclass(frozen=True, eq=False, slots=True)

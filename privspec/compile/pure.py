@@ -77,11 +77,8 @@ class Bound:
 
     solution: GaussianSolution
     budgets: tuple[float, ...]
-
-    @property
-    def value(self) -> float:
-        """Loss that no unbiased mechanism of these pure epsilons is below."""
-        return self.solution.lower_bound * (1 - 1e-10)
+    value: float
+    """Loss that no unbiased mechanism of these pure epsilons is below."""
 
     @property
     def dual(self) -> Dual:
@@ -94,7 +91,7 @@ def _bound(problem: Problem, epsilons: tuple[float, ...]) -> Bound:
     solution = run_solver(problem, correlated_program(problem, budgets))
     if isinstance(solution, Unprotectable):
         raise InternalError("a curator can hide every difference")
-    return Bound(solution, budgets)
+    return Bound(solution, budgets, problem.proved(solution.lower_bound))
 
 
 def _places(problem: Problem, bound: Bound) -> Iterator[Place]:

@@ -303,11 +303,7 @@ def _assumptions(problem: Problem, mechanism: Mechanism) -> list[dict[str, Any]]
             "status": "assumed",
             "because": {"line": trust_line} if trust_line else {"note": "trust-by-default"},
         },
-        {
-            "text": "Input values outside their declared domain are clipped to it before anything else.",
-            "status": "proved",
-            "because": {"line": _line(model, model.inputs[0].span.start)},
-        },
+        *(_fitting(model, block) for block in model.blocks),
         {
             "text": "The noise drawn is exact: no floating-point number takes part in it.",
             "status": "proved",
@@ -344,6 +340,18 @@ def _assumptions(problem: Problem, mechanism: Mechanism) -> list[dict[str, Any]]
     return out
 
 
+def _fitting(model: Model, block: InputBlock) -> dict[str, Any]:
+    """What happens to data that do not fit their declaration: a public rule, a record at a time."""
+    if block.layout == "cells":
+        text = (
+            f"Records of {block.name} are counted by their declared attributes; one that does not fit is handled by a "
+            "public rule that looks at that record alone (the release states it)."
+        )
+    else:
+        text = f"Values of {block.name} outside their declared domain are clipped to it before anything else."
+    return {"text": text, "status": "proved", "because": {"line": _line(model, block.span.start)}}
+
+
 def _option_line(model: Model, kind: type) -> int | None:
     for option in model.spec.options:
         if isinstance(option, kind):
@@ -377,7 +385,7 @@ def _dual_json(problem: Problem, dual: Dual, o: int) -> dict[str, Any]:
     view, budget = problem.system.views[o], dual.budgets[o]
     columns: sparse.csc_array = sparse.csc_array(dual.point.differences[o])
     weights = dual.point.weights[o]
-    amounts = _exact_amounts(view.exact)
+    amounts, cover = _exact_amounts(view.exact), Fraction(view.cover)
     listed, kept = [], []
     floor = 1e-14 * float(weights.max(initial=0.0))
     for j in np.flatnonzero(weights > floor):
@@ -389,7 +397,7 @@ def _dual_json(problem: Problem, dual: Dual, o: int) -> dict[str, Any]:
             exact = amounts.get(i) if amounts is not None else None
             # a difference of exact size keeps only the sign; one inside a ball or box is drawn in a little
             size = exact if exact is not None else Fraction(value * (1 - 1e-12)).limit_denominator(2**60)
-            entries.append([i, str(size if exact is None or value > 0 else -size)])
+            entries.append([i, str((size if exact is None or value > 0 else -size) / cover)])
         listed.append(entries)
         kept.append(float(weights[j]))
     return {"requirement": view.index, "differences": listed, "weights": kept}

@@ -37,14 +37,18 @@ class Squares:
 
     def plus(self, other: Squares) -> Squares:
         """The sum of two of the same shape."""
-        if self.shape != other.shape:
+        return Squares.added([self, other])
+
+    @classmethod
+    def added(cls, parts: list[Squares]) -> Squares:
+        """The sum of all of one shape."""
+        if len({part.shape for part in parts}) != 1:
             raise ValueError("shapes differ")
-        rows = stack([self.rows, other.rows])
-        return Squares(
-            self.shape,
-            rows,
-            np.concatenate([self.weights, other.weights]),
-            np.concatenate([self.element, other.element]),
+        return cls(
+            parts[0].shape,
+            stack([part.rows for part in parts]),
+            np.concatenate([part.weights for part in parts]),
+            np.concatenate([part.element for part in parts]),
         )
 
 

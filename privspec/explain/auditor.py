@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
+from privspec.explain.accuracy import accuracy_tables
 from privspec.explain.auditor_guarantee import composition_blocks, guarantee_blocks
 from privspec.explain.document import Document, Listing, Points, Section, Table
+from privspec.explain.fact_types import InputFact
 from privspec.explain.facts import Facts
 from privspec.explain.sentences import (
     CertificateEntry,
@@ -34,7 +38,10 @@ def auditor_page(facts: Facts) -> Document:
             Section("Guarantee", guarantee_blocks(facts)),
             Section("Composition over all releases", composition_blocks(facts)),
             Section("Trust model", (Points(_trust(facts)),)),
-            Section("Mechanism and implementation", (Points(_mechanism(facts)), outputs_table(facts))),
+            Section(
+                "Mechanism and implementation",
+                (Points(_mechanism(facts)), outputs_table(facts), *accuracy_tables(facts)),
+            ),
             Section("Data collection and access", (Points(_data(facts)),)),
             Section("Assumptions", (Points(_assumptions(facts)),)),
             Section("Measures and residual risk", (Points(_residual(facts)),)),
@@ -149,7 +156,7 @@ def _data(facts: Facts) -> tuple[Sentence, ...]:
     for item in facts.inputs:
         limits = f", {item.limits}" if item.limits else ""
         found.append(asserted(f"Secret input {item.name}: {item.size} {item.layout}{limits}.", item.because))
-        if item.clipped:
+        if item.clipped and not _stated_clipping(facts, item):
             words = f"Values of {item.name} outside their limits are clipped to them before anything else."
             found.append(tested(words, item.because))
     because = facts.inputs[0].because if facts.inputs else facts.context.trust_because
@@ -161,6 +168,11 @@ def _data(facts: Facts) -> tuple[Sentence, ...]:
             because,
         ),
     )
+
+
+def _stated_clipping(facts: Facts, item: InputFact) -> bool:
+    """Whether the plan itself says, with its own status, that an input is clipped."""
+    return any(item.because in s.because and "clipped" in s.text for s in facts.assumptions)
 
 
 def _assumptions(facts: Facts) -> tuple[Sentence, ...]:
@@ -189,8 +201,8 @@ def _residual(facts: Facts) -> tuple[Sentence, ...]:
 
 
 def _commands(facts: Facts) -> Listing:
-    plan = f"{facts.name}.plan.json"
+    plan, page = quote(facts.plan_file), quote(f"{facts.stem}.engineer.html")
     return Listing(
         "Re-check every claim without the compiler and the solver, and read the same plan as an engineer",
-        f"privspec verify {plan}\nprivspec explain {plan} --for engineer -o {facts.name}.engineer.html",
+        f"privspec verify {plan}\nprivspec explain {plan} --for engineer -o {page}",
     )

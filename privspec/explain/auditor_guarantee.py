@@ -27,7 +27,7 @@ def guarantee_blocks(facts: Facts) -> tuple[Block, ...]:
     blocks: list[Block] = []
     for number, fact in enumerate(facts.claims, start=1):
         blocks += [_table(fact, number, len(facts.claims)), Points(_sentences(fact))]
-        plot = plots.tradeoff_plot(fact, number)
+        plot = plots.tradeoff_plot(fact, number, len(facts.claims))
         blocks += [plot] if plot else []
         blocks += [_posteriors(fact)] if fact.posteriors else []
     return tuple(blocks)
@@ -83,10 +83,8 @@ def _consequences(fact: ClaimFact, shown: Consequences) -> list[Sentence]:
     found = [
         proved(
             "Of an observer whose two kinds of mistakes are equally frequent: if a person did not take "
-            "part, at least "
-            f"{odds.without} of {odds.of} possible results would still make them say that the person "
-            "did; if the person "
-            f"did, at most {odds.taking_part} of {odds.of}{absence}. No observer does better on both counts.",
+            f"part, {odds.without_words} possible results would still make them say that the person did; "
+            f"if the person did, {odds.taking_part_words}{absence}. No observer does better on both counts.",
             *because,
         ),
         proved(f"That observer's share of mistakes is at least {odds.error} % ({shown.words}).", *because),
@@ -101,9 +99,8 @@ def _consequences(fact: ClaimFact, shown: Consequences) -> list[Sentence]:
     if fact.promised is not None and fact.promised.words != shown.words:
         other = fact.promised
         words = (
-            f"The statement by itself would allow {other.odds.without} and {other.odds.taking_part} of "
-            f"{other.odds.of} "
-            f"and an advantage of {other.advantage} ({other.words})."
+            f"The statement by itself would allow {other.odds.pair} and an advantage of {other.advantage} "
+            f"({other.words})."
         )
         found.append(proved(words, _ODDS, claim.line))
     if not fact.posteriors:
@@ -179,7 +176,7 @@ def _everything(fact: ClaimFact) -> Sentence:
     odds = fact.everything.odds
     words = (
         f"For the unit of line {claim.line.number}, someone who sees every output, not only {names}, has odds of "
-        f"{odds.without} and {odds.taking_part} of {odds.of} and an advantage of at most "
+        f"{odds.pair} and an advantage of at most "
         f"{fact.everything.advantage} ({fact.everything_words}); this is computed on all noisy values together, "
         "not by adding guarantees."
     )
@@ -189,7 +186,7 @@ def _everything(fact: ClaimFact) -> Sentence:
 def _odds_table(caption: str, first: str, rows: tuple[CountedOdds, ...]) -> Table:
     return Table(
         caption,
-        (first, "Did not take part: at least", "Took part: at most"),
-        tuple((k.text, f"{o.without} of {o.of}", f"{o.taking_part} of {o.of}") for k, o in rows),
+        (first, "“Took part” said of one who did not", "“Took part” said of one who did"),
+        tuple((k.text, o.without_words, o.taking_part_words) for k, o in rows),
         numeric=frozenset({0, 1, 2}),
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from privspec.explain.document import Block, Document, Paragraph, Section, Table
 from privspec.explain.facts import Facts
-from privspec.explain.quantities import rounded
+from privspec.explain.quantities import LOSS_DIGITS, rounded
 from privspec.explain.sentences import proved
 
 
@@ -41,7 +41,7 @@ def _changes(plan: Mapping[str, Any]) -> Table:
         (
             str(r["change"]),
             str(r["line"]) if r.get("line") else "",
-            rounded(float(r["loss"]), 6).text if r.get("loss") is not None else "unknown",
+            rounded(float(r["loss"]), LOSS_DIGITS).text if r.get("loss") is not None else "unknown",
         )
         for r in plan["relaxations"]
     )

@@ -154,20 +154,20 @@ class Odds:
         return self.without == 0
 
 
-_DENOMINATORS = (100, 1_000, 10_000, 100_000)
+_DENOMINATORS = tuple(10**power for power in range(2, 8))
 
 
 def odds(curve: Curve) -> Odds:
     """The odds of the best observer with equal errors, rounded so that "at least" and "at most" stay true.
 
-    Of 100 results unless the smaller number would be 0; then of 1,000 and so on.
+    Of 100 results unless the smaller number would be 0; then of 1,000 and so on up to 10,000,000.
     """
     error = curve.equal_error()
     for of in _DENOMINATORS:
         without = max(0, math.floor((error - _SLACK) * of))
         if without >= 1:
             return Odds(without, of - without, of)
-    return Odds(0, 100, 100)
+    return Odds(0, _DENOMINATORS[-1], _DENOMINATORS[-1])
 
 
 def posterior(prior: float, epsilon: float) -> float:

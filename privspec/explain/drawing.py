@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from privspec.explain.quantities import rounded
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -79,6 +81,8 @@ class Line:
 
 def bars(panels: Sequence[Bars], ylabel: str, xlabel: str, name: str) -> str:
     """Panels of bars one above the other, all to the same vertical scale."""
+    from matplotlib.ticker import FuncFormatter
+
     height = 0.6 + 1.9 * len(panels)
     with _figure(name, WIDTH, height) as (figure, finish):
         axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
@@ -91,6 +95,7 @@ def bars(panels: Sequence[Bars], ylabel: str, xlabel: str, name: str) -> str:
             axis.set_xticks(marks, [panel.labels[i] for i in marks])
             axis.set_ylabel(ylabel)
             axis.set_ylim(0.0, top if top > 0 else 1.0)
+            axis.yaxis.set_major_formatter(FuncFormatter(_tick))
             axis.grid(axis="y")
         axes[-1].set_xlabel(xlabel)
         return finish()
@@ -184,13 +189,18 @@ def frontier(
 
 
 def tradeoff(
-    curves: Sequence[Line], marks: Sequence[tuple[float, float, str]], xlabel: str, ylabel: str, name: str
+    curves: Sequence[Line],
+    marks: Sequence[tuple[float, float, str]],
+    xlabel: str,
+    ylabel: str,
+    name: str,
+    title: str = "",
 ) -> str:
     """Curves in the unit square with the line of a blind guess, labelled beside the curves."""
     with _figure(name, WIDTH, 4.0) as (figure, finish):
         axis = figure.subplots()
         axis.plot([0, 1], [1, 0], color=MUTED, linewidth=1.0, linestyle=(0, (1, 2)))
-        axis.annotate("a coin toss", (0.66, 0.34), xytext=(6, 3), textcoords="offset points", color=MUTED)
+        axis.annotate("a coin toss", (0.2, 0.8), xytext=(6, 3), textcoords="offset points", color=MUTED)
         for line in curves:
             colour = SECOND if line.second else ACCENT
             axis.plot(line.x, line.y, color=colour, linestyle=(0, (4, 2)) if line.dashed else "-")
@@ -210,6 +220,8 @@ def tradeoff(
         axis.set_xlim(0, 1)
         axis.set_ylim(0, 1)
         axis.set_aspect("equal")
+        if title:
+            axis.set_title(_wrapped(title, 44), loc="left", fontsize=9)
         axis.set_xlabel(xlabel)
         axis.set_ylabel(ylabel)
         axis.grid()
@@ -280,6 +292,11 @@ def _wrapped(label: str, width: int = 22) -> str:
     return "\n".join(textwrap.wrap(label, width)) or label
 
 
+def _tick(value: float, _: object) -> str:
+    """The number of a tick, written as in the texts."""
+    return rounded(value, 6).text
+
+
 def _log_ticks(axis: Axes, which: str) -> None:
     """Plain numbers on a logarithmic axis, and a few more of them where it spans little."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -288,5 +305,5 @@ def _log_ticks(axis: Axes, which: str) -> None:
     low, high = side.get_view_interval()
     narrow = high / low < 300
     side.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if narrow else (1.0,), numticks=9))
-    side.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    side.set_major_formatter(FuncFormatter(_tick))
     side.set_minor_formatter(NullFormatter())

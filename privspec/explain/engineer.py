@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from privspec.explain import plots
+from privspec.explain.accuracy import accuracy_tables
 from privspec.explain.document import Block, Document, Listing, Picture, Points, Section, Table
 from privspec.explain.facts import Facts
-from privspec.explain.sentences import CertificateEntry, Note, Sentence, assumed, proved, tested
+from privspec.explain.sentences import CertificateEntry, Note, Sentence, assumed, proved
 from privspec.explain.words import change_words, noise_words
 
 
@@ -14,6 +17,7 @@ def engineer_page(facts: Facts) -> Document:
     sections = [
         Section("Result", _result(facts)),
         Section("Noise", _noise(facts)),
+        Section("Accuracy", accuracy_tables(facts)),
         Section("Guarantees", _guarantees(facts)),
         Section("Alternatives", _alternatives(facts)),
         Section("What binds", _binding(facts)),
@@ -101,7 +105,7 @@ def _guarantees(facts: Facts) -> tuple[Block, ...]:
             (
                 fact.claim.sentence,
                 f"{achieved[0]} = {achieved[1]}" if achieved else "as stated",
-                f"{shown.odds.without} / {shown.odds.taking_part} of {shown.odds.of}" if shown else "unknown",
+                shown.odds.pair if shown else "unknown",
                 shown.advantage.text if shown else "unknown",
                 str(fact.claim.line.number),
             )
@@ -117,7 +121,7 @@ def _guarantees(facts: Facts) -> tuple[Block, ...]:
     blocks += [
         plot
         for number, fact in enumerate(facts.claims, start=1)
-        if (plot := plots.tradeoff_plot(fact, number)) is not None
+        if (plot := plots.tradeoff_plot(fact, number, len(facts.claims))) is not None
     ]
     calibrations = [c for c in facts.claims if c.calibration is not None]
     if calibrations:
@@ -185,18 +189,18 @@ def _execution(facts: Facts) -> tuple[Block, ...]:
         ),
         ("Certificate entries", ", ".join(facts.certificate_entries) or "none"),
     ]
-    note = tested("Everything released is computed from the noisy strategy answers.", Note("post-processing"))
+    note = proved("Everything released is computed from the noisy strategy answers.", Note("post-processing"))
     return (Table("What `privspec run` executes", ("Item", "Value"), tuple(rows)), Points((note,)))
 
 
 def _commands(facts: Facts) -> Listing:
     sets = "".join(f" --set {k}={v}" for k, v in facts.parameters if " " not in v and "[" not in v)
-    plan = f"{facts.name}.plan.json"
+    spec, plan = quote(facts.spec_file), quote(facts.plan_file)
     data = "".join(f" --input {i.name}={i.name}.csv" for i in facts.inputs)
     return Listing(
         "",
-        f"privspec check {facts.spec_path}\n"
-        f"privspec solve {facts.spec_path}{sets} -o {plan}\n"
+        f"privspec check {spec}\n"
+        f"privspec solve {spec}{sets} -o {plan}\n"
         f"privspec verify {plan}\n"
         f"privspec run {plan}{data}",
     )

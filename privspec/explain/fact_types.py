@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TypeAlias
 
 from privspec.explain.claims import Claim
@@ -23,6 +24,27 @@ class OddsFact:
     coin: Quantity
     error: Quantity
     plain: Odds
+
+    @property
+    def without_words(self) -> str:
+        """How many results say "took part" of one who did not: "at least 26 of 100"."""
+        if self.plain.tells_little:
+            return f"possibly fewer than 1 of {self.of}"
+        return f"at least {self.without} of {self.of}"
+
+    @property
+    def taking_part_words(self) -> str:
+        """How many results say "took part" of one who did: "at most 74 of 100"."""
+        if self.plain.tells_little:
+            return f"possibly more than {self.plain.of - 1:,} of {self.of}"
+        return f"at most {self.taking_part} of {self.of}"
+
+    @property
+    def pair(self) -> str:
+        """Both numbers in short: "26 and 74 of 100"."""
+        if self.plain.tells_little:
+            return f"possibly fewer than 1 and more than {self.plain.of - 1:,} of {self.of}"
+        return f"{self.without} and {self.taking_part} of {self.of}"
 
 
 CountedOdds: TypeAlias = tuple[Quantity, OddsFact]
@@ -140,6 +162,17 @@ class BindingFact:
 
 
 @dataclass(frozen=True, slots=True)
+class AccuracyFact:
+    """An accuracy line at the instance of it that is nearest to its bound; `instances` is how many there are."""
+
+    line: SpecLine
+    instances: Quantity
+    asked: Quantity
+    expected: Quantity
+    used: Quantity
+
+
+@dataclass(frozen=True, slots=True)
 class SolverFact:
     """How the plan was found."""
 
@@ -156,7 +189,7 @@ class Facts:
     name: str
     title: str
     digest: str
-    spec_path: str
+    spec_file: str
     spec_sha256: str
     status: str
     family: str
@@ -173,6 +206,7 @@ class Facts:
     output_grid: str
     strategy_shape: tuple[Quantity, Quantity] | None
     alternatives: tuple[AlternativeFact, ...]
+    accuracy: tuple[AccuracyFact, ...]
     binding: tuple[BindingFact, ...]
     assumptions: tuple[Sentence, ...]
     frontier: Frontier | None
@@ -181,6 +215,16 @@ class Facts:
     graph_words: str
     graph_svg: str
     gaps: tuple[str, ...]
+
+    @property
+    def stem(self) -> str:
+        """The name of the spec's file without its ending."""
+        return PurePath(self.spec_file).stem
+
+    @property
+    def plan_file(self) -> str:
+        """The name that `privspec solve` gives the plan of this spec."""
+        return f"{self.stem}.plan.json"
 
     @property
     def weakest(self) -> ClaimFact | None:

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from privspec.explain.claims import Claim, claim
 from privspec.explain.context import Context, context
 from privspec.explain.curves import Curve, odds, posterior
 from privspec.explain.fact_types import (
+    AccuracyFact,
     AlternativeFact,
     BindingFact,
     ClaimFact,
@@ -31,12 +33,13 @@ from privspec.explain.fact_types import (
     SolverFact,
 )
 from privspec.explain.frontier import calibration, frontier
-from privspec.explain.quantities import Quantity, Rounding, count, parse_exact, percent, rounded
+from privspec.explain.quantities import LOSS_DIGITS, Quantity, Rounding, count, parse_exact, percent, rounded
 from privspec.explain.sentences import (
     Because,
     CertificateEntry,
     Note,
     Sentence,
+    SpecLine,
     Status,
 )
 
@@ -68,7 +71,7 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
         name=str(spec.get("name") or "plan"),
         title=where.title,
         digest=str(plan.get("digest", "")),
-        spec_path=str(spec.get("path") or f"{spec.get('name') or 'plan'}.priv"),
+        spec_file=PurePath(str(spec.get("path") or f"{spec.get('name') or 'plan'}.priv")).name,
         spec_sha256=str(spec.get("sha256", "")),
         status=str(plan.get("status", "unknown")),
         family=str(mechanism.get("family", "unknown")),
@@ -85,6 +88,7 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
         output_grid=str(run.get("output_grid", "")),
         strategy_shape=_shape(run.get("strategy")),
         alternatives=tuple(_alternative(a, loss) for a in plan.get("alternatives") or ()),
+        accuracy=_accuracy(plan.get("accuracy") or (), where),
         binding=tuple(_binding(b, where, loss) for b in plan.get("binding") or ()),
         assumptions=tuple(_assumption(a, where) for a in plan.get("assumptions") or ()),
         frontier=frontier(plan, tuple(c.claim for c in claims)),
@@ -230,8 +234,8 @@ def _loss_fact(plan: Mapping[str, Any], where: Context, outputs: tuple[noise.Out
         variance, of = value / sizes[where.squared_error_of], "an answer"
     units = str(loss.get("units", ""))
     return LossFact(
-        value=rounded(value, 6),
-        lower_bound=None if bound is None else rounded(float(bound), 6, Rounding.DOWN),
+        value=rounded(value, LOSS_DIGITS),
+        lower_bound=None if bound is None else rounded(float(bound), LOSS_DIGITS, Rounding.DOWN),
         gap=None if gap is None else _gap(max(Fraction(0), parse_exact(gap))),
         standard_error=None if spread is None else rounded(float(spread), 2, Rounding.UP),
         expression=str(loss.get("expression", "")),
@@ -272,12 +276,39 @@ def _alternative(item: Mapping[str, Any], loss: LossFact | None) -> AlternativeF
         error = rounded(math.sqrt(loss.variance.value * ratio))
     return AlternativeFact(
         str(item["name"]),
-        rounded(value, 6),
+        rounded(value, LOSS_DIGITS),
         rounded(ratio, 3),
         error,
         bool(item.get("admissible", False)),
         str(item.get("reason", "")),
     )
+
+
+def _accuracy(items: Sequence[Mapping[str, Any]], where: Context) -> tuple[AccuracyFact, ...]:
+    """One fact for each accuracy line, taken at the instance that uses up most of its bound."""
+    lines: dict[tuple[int, str], list[tuple[float, float]]] = {}
+    for item in items:
+        key = int(item.get("line") or 0), str(item.get("text", ""))
+        lines.setdefault(key, []).append((float(item["value"]), float(item["bound"])))
+    found = []
+    for (number, text), values in lines.items():
+        value, bound = max(values, key=lambda pair: _share(*pair))
+        share = _share(value, bound)
+        found.append(
+            AccuracyFact(
+                SpecLine(number, text or where.line(number).text),
+                count(len(values)),
+                rounded(bound, LOSS_DIGITS),
+                rounded(value, LOSS_DIGITS),
+                percent(share, 3),
+            )
+        )
+    return tuple(found)
+
+
+def _share(value: float, bound: float) -> float:
+    """The share of a bound that a value uses up."""
+    return value / bound if bound > 0 else 1.0
 
 
 def _binding(item: Mapping[str, Any], where: Context, loss: LossFact | None) -> BindingFact:
@@ -364,6 +395,7 @@ def _gaps(
 
 
 __all__ = [
+    "AccuracyFact",
     "AlternativeFact",
     "BindingFact",
     "ClaimFact",

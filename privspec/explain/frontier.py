@@ -11,7 +11,7 @@ from typing import Any
 from privspec.core.matrices import DyadicMatrix
 from privspec.explain.claims import Claim
 from privspec.explain.noise import executed, strategy_variances
-from privspec.explain.quantities import Quantity, Rounding, exact, rounded
+from privspec.explain.quantities import LOSS_DIGITS, Quantity, Rounding, exact, rounded, ungrouped
 
 FACTORS = tuple(Fraction(n, d) for n, d in ((1, 8), (1, 4), (1, 2), (3, 4), (1, 1), (3, 2), (2, 1), (4, 1), (8, 1)))
 
@@ -94,7 +94,9 @@ def frontier(plan: Mapping[str, Any], claims: tuple[Claim, ...]) -> Frontier | N
 
 
 def _points(loss: float, values: list[tuple[Fraction, float]], chosen: Fraction) -> tuple[FrontierPoint, ...]:
-    return tuple(FrontierPoint(rounded(value, 4), rounded(loss * scale, 4), value == chosen) for value, scale in values)
+    return tuple(
+        FrontierPoint(rounded(value, 4), rounded(loss * scale, LOSS_DIGITS), value == chosen) for value, scale in values
+    )
 
 
 def _jointly(loss: float) -> Frontier:
@@ -118,7 +120,7 @@ def _gaussian(loss: float, claim: Claim, _: Mapping[str, Any]) -> Frontier | Non
     if not claim.parameters:
         return None
     name, amount = claim.parameters[-1]
-    chosen = Fraction(amount.text)
+    chosen = Fraction(ungrouped(amount.text))
     power = _POWERS.get(name)
     if power is None:
         return None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from xml.sax.saxutils import escape
 
 from privspec.explain.graph_words import extent, observers
@@ -45,6 +46,7 @@ STYLES = {
 
 INK = "#1c2a35"
 NOISE = "#b86e00"
+_DASHES = ' stroke-dasharray="6 4"'
 
 
 @dataclass(slots=True)
@@ -257,6 +259,7 @@ def _wave(x: float, y: float) -> str:
 def _edge(start: Box, end: Box, released: bool) -> str:
     x1, y1 = start.x + start.width, start.middle
     x2, y2 = end.x - 3, end.middle
+    dashes = _DASHES if released else ""
     if x2 <= x1:
         # a node further left: leave and enter from below
         x1, y1, x2, y2 = (
@@ -267,30 +270,65 @@ def _edge(start: Box, end: Box, released: bool) -> str:
         )
         return (
             f'<path d="M{x1:.1f},{y1:.1f} C{x1:.1f},{y1 + 60:.1f} {x2:.1f},{y2 + 60:.1f} {x2:.1f},{y2 + 3:.1f}" '
-            f'class="edge" marker-end="url(#tip)"/>'
+            f'class="edge" marker-end="url(#tip)"{dashes}/>'
         )
     bend = max(24.0, (x2 - x1) / 2)
-    dashes = ' stroke-dasharray="6 4"' if released else ""
     return (
         f'<path d="M{x1:.1f},{y1:.1f} C{x1 + bend:.1f},{y1:.1f} {x2 - bend:.1f},{y2:.1f} {x2:.1f},{y2:.1f}" '
         f'class="edge" marker-end="url(#tip)"{dashes}/>'
     )
 
 
-def _legend(roles: Iterable[Style], noise: bool, y: float) -> tuple[list[str], float]:
+LEGEND_WIDTH = 760
+"""The least width at which the legend breaks into a further row."""
+
+LEGEND_ROW = 28
+
+
+def _legend(roles: Iterable[Style], noise: bool, arrows: Iterable[bool], top: float, width: float) -> _Legend:
+    """Samples of the outlines, of the mark of noise and of the arrows (dashed or not), in rows of `width`."""
+    entries: list[tuple[float, Callable[[float, float], Iterator[str]]]] = []
+    entries += [(38 + len(style.word) * 6.6, partial(_style_sample, style)) for style in roles]
+    entries += [(76 + 20 * 6.6, _noise_sample)] if noise else []
+    entries += [(42 + len(_ARROWS[dashed]) * 6.6, partial(_arrow_sample, dashed)) for dashed in arrows]
     parts: list[str] = []
-    x = float(MARGIN)
-    for style in roles:
-        sample = Box("", ("",), style, False, 0, x, y)
-        small = _outline_small(sample)
-        parts.append(small)
-        parts.append(f'<text x="{x + 38:.1f}" y="{y + 14:.1f}" font-size="12">{escape(style.word)}</text>')
-        x += 38 + len(style.word) * 6.6 + 24
-    if noise:
-        parts.extend(_badge(x + 34, y + 10))
-        parts.append(f'<text x="{x + 76:.1f}" y="{y + 14:.1f}" font-size="12">noise may enter here</text>')
-        x += 76 + 20 * 6.6
-    return parts, x + MARGIN
+    x, y, widest = float(MARGIN), top, 0.0
+    for size, draw in entries:
+        if x > MARGIN and x + size + MARGIN > max(width, LEGEND_WIDTH):
+            x, y = float(MARGIN), y + LEGEND_ROW
+        parts.extend(draw(x, y))
+        x += size + 24
+        widest = max(widest, x - 24 + MARGIN)
+    return _Legend(parts, widest, y)
+
+
+@dataclass(frozen=True, slots=True)
+class _Legend:
+    """The drawn legend, the width it needs, and the top of its last row."""
+
+    parts: list[str]
+    width: float
+    last: float
+
+
+_ARROWS = {False: "is used in", True: "is released through"}
+"""What the arrows mean, by whether they are dashed."""
+
+
+def _style_sample(style: Style, x: float, y: float) -> Iterator[str]:
+    yield _outline_small(Box("", ("",), style, False, 0, x, y))
+    yield f'<text x="{x + 38:.1f}" y="{y + 14:.1f}" font-size="12">{escape(style.word)}</text>'
+
+
+def _noise_sample(x: float, y: float) -> Iterator[str]:
+    yield from _badge(x + 34, y + 10)
+    yield f'<text x="{x + 76:.1f}" y="{y + 14:.1f}" font-size="12">noise may enter here</text>'
+
+
+def _arrow_sample(dashed: bool, x: float, y: float) -> Iterator[str]:
+    dashes = _DASHES if dashed else ""
+    yield f'<path d="M{x:.1f},{y + 10:.1f} h34" class="edge" marker-end="url(#tip)"{dashes}/>'
+    yield f'<text x="{x + 42:.1f}" y="{y + 14:.1f}" font-size="12">{_ARROWS[dashed]}</text>'
 
 
 def _outline_small(box: Box) -> str:
@@ -330,11 +368,12 @@ def graph_svg(model: Model) -> str:
     edges = [(a, b) for a, b in _edges(model) if a in boxes and b in boxes]
     width, bottom = _arrange(boxes, edges)
     used = [style for style in STYLES.values() if any(box.style is style for box in boxes.values())]
-    legend, needed = _legend(used, any(box.noise for box in boxes.values()), bottom + 24)
+    arrows = sorted({boxes[b].style.shape == "pill" for _, b in edges})
+    legend = _legend(used, any(box.noise for box in boxes.values()), arrows, bottom + 24, width)
     footer = [f"seen by {name}: {listing(outputs)}" for name, outputs in observers(model).items()]
     footer.append(f"trust {model.trust.name}: {model.trust.describe()}")
-    width = max(width, needed, 2 * MARGIN + max(len(line) for line in footer) * 6.6)
-    height = bottom + 24 + 34 + len(footer) * LINE + 14
+    width = max(width, legend.width, 2 * MARGIN + max(len(line) for line in footer) * 6.6)
+    height = legend.last + 34 + len(footer) * LINE + 14
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-labelledby="graph-title graph-description">',
@@ -350,9 +389,9 @@ def graph_svg(model: Model) -> str:
     parts.extend(_edge(boxes[a], boxes[b], boxes[b].style.shape == "pill") for a, b in edges)
     for box in boxes.values():
         parts.extend(_node(box))
-    parts.extend(legend)
+    parts.extend(legend.parts)
     for row, line in enumerate(footer):
-        y = bottom + 24 + 34 + (row + 1) * LINE
+        y = legend.last + 34 + (row + 1) * LINE
         parts.append(f'<text x="{MARGIN}" y="{y:.1f}" font-size="12">{escape(line)}</text>')
     parts.append("</svg>")
     return "\n".join(parts) + "\n"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from privspec.explain.quantities import LOSS_DIGITS, rounded
+
 
 def infeasible_text(document: Mapping[str, Any]) -> str:
     """Which lines conflict, why, and which single changes work, each with its price where it is known."""
@@ -21,5 +23,5 @@ def infeasible_text(document: Mapping[str, Any]) -> str:
 
 def _relaxation(relaxation: Mapping[str, Any]) -> str:
     where = f"  (line {relaxation['line']})" if relaxation["line"] else ""
-    price = f": loss {relaxation['loss']:.6g}" if relaxation["loss"] is not None else ""
+    price = f": loss {rounded(float(relaxation['loss']), LOSS_DIGITS)}" if relaxation["loss"] is not None else ""
     return f"{relaxation['change']}{price}{where}"

@@ -117,10 +117,26 @@ def _output_variances(plan: Mapping[str, Any]) -> Array | None:
     run = executed(plan)
     reconstruction = run.get("reconstruction") or {}
     if reconstruction.get("of") != "outputs":
-        return None
+        return _site_variances(plan)
     matrix = DyadicMatrix.from_json(reconstruction["matrix"]).to_float()
     variances = strategy_variances(run, matrix.shape[1])
     return None if variances is None else np.asarray((matrix**2) @ variances)
+
+
+def _site_variances(plan: Mapping[str, Any]) -> Array | None:
+    """The variances that the sites state, where every site is an output and every output a site."""
+    stated = {
+        str(site.get("at")): np.asarray(site["variance"], dtype=float)
+        for site in (plan.get("mechanism") or {}).get("sites") or ()
+        if "variance" in site
+    }
+    sizes = output_sizes(plan)
+    sites = (plan.get("mechanism") or {}).get("sites") or ()
+    if not sizes or len(stated) != len(sites) or stated.keys() != sizes.keys():
+        return None
+    if any(stated[name].shape != (size,) for name, size in sizes.items()):
+        return None
+    return np.concatenate([stated[name] for name in sizes])
 
 
 def output_sizes(plan: Mapping[str, Any]) -> dict[str, int]:

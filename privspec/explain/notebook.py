@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from privspec.explain.accuracy import accuracy_words
 from privspec.explain.facts import Facts, facts
 from privspec.explain.html import environment, icon_svg
 from privspec.explain.public import icons
@@ -38,6 +39,7 @@ def _rows(found: Facts) -> list[tuple[str, str]]:
     rows = [("Noise", noise_words(found))]
     label, error = error_words(found)
     rows += [(label, error)] if error else []
+    rows += [("Accuracy met", words)] if (words := accuracy_words(found)) else []
     rows += [("Compared", words)] if (words := alternatives_words(found)) else []
     for fact in found.claims:
         reached = reached_words(fact)

@@ -12,7 +12,7 @@ from privspec.explain.document import Plot, Table
 from privspec.explain.facts import ClaimFact, Facts, SiteFact
 from privspec.explain.frontier import Frontier
 from privspec.explain.quantities import Rounding, percent, rounded
-from privspec.explain.words import joined
+from privspec.explain.words import joined, same_loss
 
 MOST_BARS = 64
 MOST_PANELS = 6
@@ -20,7 +20,7 @@ TRADEOFF_MARKS = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 6
 
 
 def noise_plot(facts: Facts) -> Plot | None:
-    """The standard deviation of the noise at every site by coordinate (in groups where there are many)."""
+    """The standard deviation of the noise at every site by position (in groups where there are many)."""
     sites = [s for s in facts.sites if s.deviations][:MOST_PANELS]
     if not sites:
         return None
@@ -32,27 +32,44 @@ def noise_plot(facts: Facts) -> Plot | None:
     widest = max(sites, key=lambda s: s.largest.value)
     return Plot(
         name="noise",
-        draw=lambda: drawing.bars(panels, "deviation", "coordinate", "noise"),
+        draw=lambda: drawing.bars(panels, "deviation", "position", "noise"),
         alt=f"Bars of the noise deviation at {joined([s.at for s in sites])}; "
         f"the largest is {widest.largest}, at {widest.at}.",
-        caption="Standard deviation of the noise, coordinate by coordinate.",
+        caption=_noise_caption(sites),
         twin=Table(
             "Standard deviation of the noise, the numbers of the plot",
-            ("Site", "Coordinate", "Deviation"),
+            ("Site", "Position", "Deviation"),
             tuple(rows),
             numeric=frozenset({2}),
         ),
     )
 
 
+def _noise_caption(sites: Sequence[SiteFact]) -> str:
+    """What a bar stands for at each site."""
+    words = "Standard deviation of the noise in each number, in the order in which the numbers are laid out."
+    for site in sites:
+        size = bar_size(len(site.deviations))
+        if size > 1:
+            rest = len(site.deviations) % size
+            tail = f", the last bar that of {rest}" if rest else ""
+            words += f" At {site.at} each bar is the root mean square of {size} numbers in a row{tail}."
+    return words
+
+
+def bar_size(count: int, most: int = MOST_BARS) -> int:
+    """How many values share a bar."""
+    return -(-count // most)
+
+
 def grouped(values: Sequence[float], most: int = MOST_BARS) -> tuple[list[str], list[float]]:
     """At most `most` bars with labels: single values, or root mean squares of runs of neighbours."""
-    size = -(-len(values) // most)
+    size = bar_size(len(values), most)
     labels, heights = [], []
     for start in range(0, len(values), size):
         part = values[start : start + size]
         last = start + len(part)
-        labels.append(f"{start + 1}" if len(part) == 1 else f"{start + 1}–{last}")
+        labels.append(f"{start + 1:,}" if len(part) == 1 else f"{start + 1:,}–{last:,}")
         heights.append((sum(v * v for v in part) / len(part)) ** 0.5)
     return labels, heights
 
@@ -61,8 +78,11 @@ def _site_title(site: SiteFact) -> str:
     return f"{site.at}: {site.law}{', correlated' if site.correlated else ''}"
 
 
-def tradeoff_plot(fact: ClaimFact, number: int) -> Plot | None:
-    """False alarms against misses: what the executed noise allows, and what the statement alone would."""
+def tradeoff_plot(fact: ClaimFact, number: int, total: int = 1) -> Plot | None:
+    """False alarms against misses: what the executed noise allows, and what the statement alone would.
+
+    Where there are several guarantees, `number` of `total`, the plot says which one it shows.
+    """
     claim = fact.claim
     if fact.shown is None:
         return None
@@ -89,6 +109,7 @@ def tradeoff_plot(fact: ClaimFact, number: int) -> Plot | None:
         for a in TRADEOFF_MARKS
     )
     share = float(error.text) / 100
+    title = f"Guarantee {number} of {total}: {_observer(fact)}" if total > 1 else ""
     return Plot(
         name=f"tradeoff{number}",
         draw=lambda: drawing.tradeoff(
@@ -97,16 +118,24 @@ def tradeoff_plot(fact: ClaimFact, number: int) -> Plot | None:
             "false alarms (says “took part” of one who did not)",
             "misses (does not say so of one who did)",
             f"tradeoff{number}",
+            title,
         ),
         alt=f"Trade-off curve of {claim.sentence}; at equal mistakes the best observer errs in {error} % of cases.",
-        caption="The nearer to the dotted diagonal, the better the protection.",
+        caption=f"{title}{'. ' if title else ''}The nearer to the dotted diagonal, the better the protection.",
         twin=Table(
-            "Least misses at given false alarms, numbers of the plot",
+            f"{title}{'. ' if title else ''}Least misses at given false alarms, numbers of the plot",
             header,
             rows,
             numeric=frozenset(range(1 + len(known))),
         ),
     )
+
+
+def _observer(fact: ClaimFact) -> str:
+    """Who sees what under a guarantee: "press, who see press_release"."""
+    claim = fact.claim
+    sees = "sees" if claim.observer == "anyone" else "see"
+    return f"{claim.observer}, who {sees} {joined(claim.outputs)}"
 
 
 def _same(one: Curve, other: Curve | None) -> bool:
@@ -158,7 +187,7 @@ def alternatives_plot(facts: Facts) -> Plot | None:
         (
             a.name,
             a.loss.text,
-            a.times.text,
+            "the same loss" if same_loss(a, facts) else a.times.text,
             a.error.text if a.error else "",
             "yes" if a.admissible else "no",
             a.reason,

@@ -97,11 +97,10 @@ def odds_sentences(fact: ClaimFact, odds: OddsFact) -> tuple[Sentence, ...]:
     because: tuple[Because, ...] = (_ODDS_NOTE, *fact.claim.notes, CertificateEntry("privacy"))
     return (
         proved(
-            f"If you did not take part, at least {odds.without} of {odds.of} possible results "
-            "would still make them say that you did.",
+            f"If you did not take part, {odds.without_words} possible results would still make them say that you did.",
             *because,
         ),
-        proved(f"If you did, at most {odds.taking_part} of {odds.of}.", *because),
+        proved(f"If you did, {odds.taking_part_words}.", *because),
     )
 
 
@@ -111,8 +110,8 @@ def icons(odds: OddsFact) -> IconArray:
     return IconArray(
         caption="Each mark is a possible result; a full one would make them say that you took part.",
         rows=(
-            IconRow(f"You did not take part: at least {odds.without} of {odds.of}", plain.without, plain.of),
-            IconRow(f"You took part: at most {odds.taking_part} of {odds.of}", plain.taking_part, plain.of),
+            IconRow(f"You did not take part: {odds.without_words}", plain.without, plain.of),
+            IconRow(f"You took part: {odds.taking_part_words}", plain.taking_part, plain.of),
         ),
     )
 
@@ -173,8 +172,8 @@ def _reveals(facts: Facts) -> str:
     odds = weakest.shown.odds
     worst = ", at worst" if len(facts.claims) > 1 else ""
     return (
-        f"Only by the odds above{worst}: {odds.without} of {odds.of} possible results say so if you did not, "
-        f"{odds.taking_part} of {odds.of} if you did."
+        f"Only by the odds above{worst}: {odds.without_words} possible results say so if you did not, "
+        f"{odds.taking_part_words} if you did."
     )
 
 
@@ -196,8 +195,7 @@ def _again(facts: Facts) -> str:
     times, odds = weakest.repeats[-1]
     return (
         f"Every further release weakens the protection. After {times} releases like this one the odds "
-        "would be "
-        f"{odds.without} of {odds.of} and {odds.taking_part} of {odds.of}. "
+        f"would be {odds.pair}. "
         "A ledger counts the releases and refuses those over its limit."
     )
 
@@ -207,10 +205,7 @@ def _several(facts: Facts) -> Section | None:
     if weakest is None or weakest.claim.relation.unit in (None, "everything"):
         return None
     relation = weakest.claim.relation
-    rows = tuple(
-        (k.text, f"at least {odds.without} of {odds.of}", f"at most {odds.taking_part} of {odds.of}")
-        for k, odds in weakest.groups
-    )
+    rows = tuple((k.text, odds.without_words, odds.taking_part_words) for k, odds in weakest.groups)
     table = Table(
         caption="The same odds for people who hold several together, or a family that acts as one",
         header=(f"How many of the {relation.plural} are yours", "If you did not take part", "If you did"),

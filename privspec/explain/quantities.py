@@ -16,8 +16,11 @@ from typing import TypeAlias
 
 Real: TypeAlias = Fraction | float | int
 
+LOSS_DIGITS = 6
+"""Significant digits of every loss: the same loss reads the same in all texts, tables and plots."""
+
 _WORKING_DIGITS = 60
-_PLAIN_FROM, _PLAIN_TO = Decimal("1e-4"), Decimal("1e7")
+_PLAIN_FROM, _PLAIN_TO = Decimal("1e-4"), Decimal("1e12")
 
 
 class Rounding(Enum):
@@ -88,16 +91,21 @@ def exact(value: Fraction | str | int | float) -> Quantity:
     """The value written out in full where that is short, else the nearest number of 6 digits."""
     number = parse_exact(value)
     shortened = rounded(number, 6)
-    if Fraction(shortened.text) == number:
+    if Fraction(ungrouped(shortened.text)) == number:
         return Quantity(float(number), shortened.text, Rounding.EXACT)
     if number.denominator < 1000:
-        return Quantity(float(number), f"{number.numerator}/{number.denominator}", Rounding.EXACT)
+        return Quantity(float(number), f"{number.numerator:,}/{number.denominator}", Rounding.EXACT)
     return shortened
 
 
 def count(value: int) -> Quantity:
-    """A whole number, exactly; from 10,000 on in groups of three."""
-    return Quantity(float(value), f"{value:,}" if value >= 10_000 else str(value), Rounding.EXACT)
+    """A whole number, exactly."""
+    return Quantity(float(value), f"{value:,}", Rounding.EXACT)
+
+
+def ungrouped(text: str) -> str:
+    """The text of a number without the commas between its groups of three digits."""
+    return text.replace(",", "")
 
 
 def percent(share: Real, digits: int = 2, rounding: Rounding = Rounding.NEAREST) -> Quantity:
@@ -117,7 +125,7 @@ def _plain(number: Decimal) -> str:
     if number == 0:
         return "0"
     if _PLAIN_FROM <= abs(number) < _PLAIN_TO:
-        text = format(number, "f")
+        text = format(number, ",f")  # from 1,000 on in groups of three
         return text.rstrip("0").rstrip(".") if "." in text else text
     exponent = number.adjusted()
     mantissa = format(number.scaleb(-exponent), "f")

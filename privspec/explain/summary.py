@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
+from privspec.explain.accuracy import accuracy_words
 from privspec.explain.facts import Facts, facts
 from privspec.explain.sentences import Because, Note, SpecLine, Status
 from privspec.explain.words import (
@@ -51,6 +52,9 @@ def _noise_rows(found: Facts) -> list[tuple[str, str]]:
     label, text = error_words(found)
     if text:
         rows.append((label, text))
+    accuracy = accuracy_words(found)
+    if accuracy:
+        rows.append(("Accuracy met", accuracy))
     compared = alternatives_words(found)
     if compared:
         rows.append(("Compared, same guarantee", compared))

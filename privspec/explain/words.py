@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from privspec.explain.facts import BindingFact, ClaimFact, Facts, SiteFact
+from privspec.explain.facts import AlternativeFact, BindingFact, ClaimFact, Facts, SiteFact
+from privspec.explain.quantities import count
 
 MOST_COMPARED = 4
 """Alternatives that the summary names; the engineer's page has all."""
+
+NEXT_TO_NONE = 0.01
+"""The share of the largest deviation below which a deviation is called next to none."""
 
 _GREEK = {"epsilon": "ε", "delta": "δ", "mu": "μ", "rho": "ρ", "alpha": "α"}
 
@@ -26,18 +30,32 @@ def noise_words(facts: Facts) -> str:
         return "not stated in the plan"
     words = facts.context.trust_words
     place = f", {words.place}" if words else ""
-    return f"{' · '.join(_site(site) for site in facts.sites)}{place}"
+    joint = [site for site in facts.sites if site.correlated]
+    alone = [site for site in facts.sites if not site.correlated]
+    return f"{' · '.join([*_joint(joint), *map(_site, alone)])}{place}"
+
+
+def _joint(sites: Sequence[SiteFact]) -> list[str]:
+    """The sites whose noise is drawn together."""
+    if not sites:
+        return []
+    answers = sum(int(site.coordinates.value) for site in sites)
+    names = joined([site.at for site in sites])
+    if len(sites) == 1:
+        return [f"correlated across the {count(answers)} answers of {names}"]
+    return [f"drawn together, correlated across all {count(answers)} answers of {names}"]
 
 
 def _site(site: SiteFact) -> str:
-    if site.correlated:
-        return f"correlated across the {site.coordinates} answers of {site.at}"
     if not site.deviations:
         return f"{site.law} at {site.at}"
     if site.largest.value == 0:
         return f"none at {site.at}"
     same = site.least.text == site.largest.text
-    size = f"± {site.typical}" if same else f"± {site.least} to {site.largest}"
+    least = "next to none" if site.least.value < NEXT_TO_NONE * site.largest.value else f"± {site.least}"
+    size = (
+        f"± {site.typical}" if same else f"{least} to {site.largest if least.startswith('±') else f'± {site.largest}'}"
+    )
     return f"{site.law} at {site.at} ({size})"
 
 
@@ -78,12 +96,23 @@ def alternatives_words(facts: Facts) -> str:
     more = len(items) - MOST_COMPARED
     shown = items[:MOST_COMPARED] if more > 1 else items
     tail = f" · {more} more" if more > 1 else ""
-    words = " · ".join(
-        f"{a.name} {f'± {a.error}' if a.error else f'{a.times} × the loss'}"
-        f"{'' if a.admissible else ' (not admissible)'}"
-        for a in shown
-    )
+    words = " · ".join(f"{a.name}{_compared(a, facts)}{'' if a.admissible else ' (not admissible)'}" for a in shown)
     return words + tail
+
+
+def same_loss(item: AlternativeFact, facts: Facts) -> bool:
+    """Whether a design has the loss of the plan, to all digits that are printed."""
+    return facts.loss is not None and item.loss.text == facts.loss.value.text
+
+
+def _compared(item: AlternativeFact, facts: Facts) -> str:
+    """The error of a design; how many times the loss where errors are not known or read the same."""
+    if same_loss(item, facts):
+        return ": the same loss"
+    plan = facts.loss.error if facts.loss else None
+    if item.error is None or (plan is not None and plan.text == item.error.text):
+        return f" {item.times} × the loss"
+    return f" ± {item.error}"
 
 
 def reached_words(fact: ClaimFact) -> str:

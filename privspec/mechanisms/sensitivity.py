@@ -18,6 +18,7 @@ from privspec.model.neighbours import (
     PairDifferences,
     VectorDifferences,
 )
+from privspec.solvers.boxes import box_bound
 
 VERTEX_BITS = 14
 """Boxes of at most this many coordinates are enumerated."""
@@ -58,13 +59,13 @@ def l2_sensitivity_up(strategy: DyadicMatrix, differences: Differences) -> Fract
 
 
 def _box_reach(scaled: Array) -> float:
-    """Max of ||B s|| over sign vectors s: enumerated when small, else bounded by the absolute Gram matrix."""
+    """Max of ||B s|| over sign vectors s: enumerated when small, else bounded."""
     k = scaled.shape[1]
     if k <= VERTEX_BITS:
         signs = np.array(list(product((1.0, -1.0), repeat=k - 1)), dtype=float).reshape(2 ** (k - 1), k - 1)
         vertices = np.hstack([np.ones((len(signs), 1)), signs])
         return float(np.sqrt(((vertices @ scaled.T) ** 2).sum(axis=1).max()))
-    return float(np.sqrt(np.abs(scaled.T @ scaled).sum()))
+    return float(np.sqrt(box_bound(scaled.T @ scaled)))
 
 
 def scaled_l1_sensitivity(

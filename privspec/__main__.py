@@ -1,0 +1,5 @@
+"""`python -m privspec` is the command line."""
+
+from privspec.cli import main
+
+main()
