@@ -36,10 +36,12 @@ def lower_bound(program: GaussianProgram, dual: DualPoint, root: Array | None = 
     """The lower bound on the optimal loss that a dual point proves, rounded down.
 
     Args: program; dual; root (m, k) of any covariance root @ root.T, from which z = (P S P')^-1 v is taken (its
-        quality changes the bound, never its truth); not needed for full covariance when views see all rows.
+        quality changes the bound, never its truth); not needed for full covariance when only views of all rows have weights.
     Returns: a number that the loss of no feasible covariance is below; 0.0 when the dual point proves nothing.
     """
-    everything = all(seen_rows(view, len(program.target)) is None for view in program.views)
+    m = len(program.target)
+    charged = zip(program.views, dual.weights, strict=True)
+    everything = all(seen_rows(view, m) is None or not np.any(weights > 0) for view, weights in charged)
     if program.sites is None and everything:
         return nuclear_bound(program, dual)
     if root is None:

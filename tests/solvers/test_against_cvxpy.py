@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from privspec.solvers.bounds import lower_bound
 from privspec.solvers.differences import largest_norm
 from privspec.solvers.factor import max_mahalanobis
 from privspec.solvers.gaussian import solve_gaussian
@@ -60,6 +61,8 @@ def check_release(program, solution):
         kept = values > 1e-13 * values[-1]
         whitened = (vectors[:, kept] / np.sqrt(values[kept])).T @ program.target[rows]
         assert largest_norm(whitened, view.differences) <= 1 + 1e-6
+    # the dual point proves as much with vectors taken from the released covariance, as a checker takes them
+    assert lower_bound(program, solution.dual, reconstruction) >= solution.value * (1 - 2e-6)
     if solution.variances is not None:
         total = sum((site.map * v) @ site.map.T for site, v in zip(program.sites, solution.variances, strict=True))
         np.testing.assert_allclose(total, covariance, atol=1e-6 * np.abs(covariance).max())
