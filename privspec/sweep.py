@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +22,7 @@ from privspec.pipeline import Request, check, confirm
 from privspec.plan import Plan
 
 MOST_VALUES = 10_000
+LARGEST_EXPONENT = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +50,30 @@ def parse_range(text: str) -> tuple[str, tuple[str, ...]]:
     if not name.strip() or not body.strip():
         raise problem
     parts = body.split(":")
-    if len(parts) == 1:
-        return name.strip(), tuple(value.strip() for value in body.split(",") if value.strip())
+    listed = tuple(value.strip() for value in body.split(",") if value.strip())
+    if len(parts) == 1 and listed:
+        return name.strip(), listed
     if len(parts) != 4 or parts[2] not in ("log", "lin"):
         raise problem
     try:
-        low, high, count = Fraction(parts[0]), Fraction(parts[1]), int(parts[3])
-    except (ValueError, ZeroDivisionError) as error:
+        low, high, count = _end(parts[0]), _end(parts[1]), int(parts[3])
+    except (ValueError, ArithmeticError) as error:
         raise problem from error
     if not 1 <= count <= MOST_VALUES or low > high or (parts[2] == "log" and low <= 0):
         raise problem
     return name.strip(), tuple(_values(low, high, parts[2] == "log", count))
+
+
+def _end(text: str) -> Fraction:
+    """An exact number of a size that doubles have.
+
+    Raises: ValueError, ArithmeticError.
+    """
+    top, _, bottom = text.partition("/")
+    for part in (top, bottom or "1"):
+        if abs(Decimal(part).adjusted()) > LARGEST_EXPONENT:
+            raise ValueError("out of range")
+    return Fraction(Decimal(top)) / Fraction(Decimal(bottom or "1"))
 
 
 def _values(low: Fraction, high: Fraction, log: bool, count: int) -> list[str]:

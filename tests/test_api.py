@@ -1,0 +1,158 @@
+"""The Python face: specs from files, text and trees; plans that verify, explain and run."""
+
+from __future__ import annotations
+
+import doctest
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import privspec
+import privspec.api
+from privspec.core.diagnostics import SpecError, UsageError
+from privspec.core.spans import Source
+from privspec.language.parser import parse
+from privspec.templates import copy_template, list_templates, template_text
+
+TOTALS = """\
+parameters:
+  epsilon = 1
+  delta = 1e-6
+variables:
+  input x in [0, 1]^4
+  constant A in real^(2, 4)
+  constant b = [10, 20]
+  intermediate y
+  output O
+background: y = A @ x + b
+loss: E[ ||O - y||^2 ]
+privacy: O is (epsilon, delta)-DP wrt x, replacing one entry
+options: noise family gaussian
+"""
+A = np.array([[1.0, 1, 1, 1], [1, 1, 0, 0]])
+
+
+def problem(**parameters: object) -> privspec.Problem:
+    return privspec.Problem(TOTALS, parameters, {"A": A})
+
+
+def test_the_example_in_the_documentation() -> None:
+    assert doctest.testmod(privspec.api).failed == 0
+
+
+def test_the_names_of_the_package() -> None:
+    assert set(privspec.__all__) == {"Plan", "Problem", "__version__", "load"}
+    for name in privspec.__all__:
+        assert getattr(privspec, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        privspec.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("name", [t.name for t in list_templates()])
+def test_templates_from_files(name: str, tmp_path: Path) -> None:
+    path, *_ = copy_template(name, tmp_path / "mine.priv")
+    plan = privspec.load(path).solve()
+    assert isinstance(plan, privspec.Plan)
+    assert plan.verify().ok
+    assert plan.path is None
+
+
+def test_parameters_given_to_solve_win() -> None:
+    one, half = problem(), problem(epsilon="1/2")
+    assert half.solve().loss.value == pytest.approx(one.solve(epsilon=0.5).loss.value)
+    assert half.solve(epsilon=1).loss.value == pytest.approx(one.solve().loss.value)
+    assert problem().solve(epsilon=Fraction(1, 3)).guarantees[0].figures["epsilon"] == "1/3"
+
+
+def test_a_float_is_read_as_it_is_written() -> None:
+    """0.1 is one tenth, not the nearest double."""
+    assert problem().solve(epsilon=0.1).guarantees[0].figures["epsilon"] == "0.1"
+
+
+def test_constants_are_public_arrays() -> None:
+    plan = problem().solve()
+    offsets = plan.document["mechanism"]["executed"]["outputs"][0]["offset"]
+    assert offsets == [10, 20]
+    again = privspec.Problem(TOTALS).solve(constants={"A": A})
+    assert again.loss.value == plan.loss.value
+    moved = privspec.Problem(TOTALS, {}, {"A": A}).solve(constants={"A": 2 * A})
+    assert moved.loss.value == pytest.approx(4 * plan.loss.value, rel=1e-6)
+
+
+def test_a_constant_without_a_value() -> None:
+    with pytest.raises(SpecError) as caught:
+        privspec.Problem(TOTALS).solve()
+    assert all(d.labels for d in caught.value.diagnostics)
+
+
+def test_a_tree_is_as_good_as_text() -> None:
+    tree = parse(Source("t", template_text("two_observers")))
+    assert privspec.Problem(tree).solve().loss.value == pytest.approx(
+        privspec.Problem(template_text("two_observers")).solve().loss.value
+    )
+
+
+def test_check_gives_the_graph() -> None:
+    model = problem().check(epsilon=2)
+    assert [node.name for node in model.outputs] == ["O"]
+    assert model.parameters["epsilon"] == 2
+
+
+def test_the_reference_solver_and_limits() -> None:
+    plan = problem().solve(solver="cvxpy", time_limit=60)
+    assert plan.document["solver"]["name"].startswith("cvxpy")
+    assert plan.loss.value == pytest.approx(problem().solve().loss.value, rel=1e-5)
+
+
+def test_errors_of_a_spec_are_all_told() -> None:
+    with pytest.raises(SpecError) as caught:
+        privspec.Problem("variables: input x in [0, 1]^3\nloss: E[ ||P - x||^2 ]\nprivacy: Q is 1-DP wrt z").solve()
+    assert len(caught.value.diagnostics) >= 3
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        privspec.load(tmp_path / "nothing.priv")
+    assert caught.value.diagnostics[0].code == "PS0701"
+
+
+def test_files_are_found_beside_the_spec(tmp_path: Path) -> None:
+    np.savetxt(tmp_path / "a.csv", A, delimiter=",")
+    path = tmp_path / "a.priv"
+    path.write_text(TOTALS.replace("constant A in real^(2, 4)", 'constant A = csv("a.csv")'), "utf-8")
+    plan = privspec.load(path, epsilon=2).solve()
+    assert plan.loss.value == pytest.approx(problem(epsilon=2).solve().loss.value)
+    (tmp_path / "a.csv").unlink()
+    assert plan.verify().ok, "a plan stands by itself"
+    assert plan.model().name == "a"
+
+
+DATA = np.array([0.25, 0.5, 0.75, 1.0])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [DATA, DATA.tolist(), pl.Series(DATA), pl.DataFrame({"x": DATA}), pa.table({"x": DATA})],
+    ids=["numpy", "list", "series", "frame", "arrow"],
+)
+def test_a_plan_runs_on_data_of_any_kind(data: object, tmp_path: Path) -> None:
+    plan = problem(epsilon=50).solve()
+    release = plan.run({"x": data}, ledger=tmp_path / "ledger.db")
+    values = np.asarray(release.outputs["O"])
+    np.testing.assert_allclose(values, A @ DATA + [10, 20], atol=10 * np.sqrt(plan.loss.value))
+    assert release.plan_sha256 == plan.digest
+    assert (tmp_path / "ledger.db").is_file()
+    if not isinstance(data, list):
+        assert type(release["O"]).__module__.split(".")[0] == type(data).__module__.split(".")[0]
+
+
+def test_outputs_are_written_with_their_guarantee(tmp_path: Path) -> None:
+    plan = problem().solve()
+    plan.run({"x": DATA}, ledger=tmp_path / "ledger.db", output=tmp_path / "out.json")
+    text = (tmp_path / "out.json").read_text("utf-8")
+    assert plan.digest in text
+    assert "guarantees" in text
