@@ -36,7 +36,7 @@ def lower_bound(program: GaussianProgram, dual: DualPoint, root: Array | None = 
     """The lower bound on the optimal loss that a dual point proves, rounded down.
 
     Args: program; dual; root (m, k) of any covariance root @ root.T, from which z = (P S P')^-1 v is taken (its
-        quality changes the bound, never its truth); not needed for full covariance when only views of all rows have weights.
+        quality changes the bound, never its truth); not needed for full covariance when every view with weights sees all rows.
     Returns: a number that the loss of no feasible covariance is below; 0.0 when the dual point proves nothing.
     """
     m = len(program.target)
@@ -121,7 +121,6 @@ def _general_bound(program: GaussianProgram, dual: DualPoint, root: Array) -> fl
     maps, cost = _places(program, errors)
     free = maps[:, cost <= 0] if program.sites is not None else _null_space(errors)
     magnitude = np.abs(program.target)
-    metric = _metric(errors) if program.sites is None else np.eye(m)
     charge_root: list[Array] = []
     gain = mass = 0.0
     for view, differences, weights in zip(program.views, dual.differences, dual.weights, strict=True):
@@ -129,7 +128,7 @@ def _general_bound(program: GaussianProgram, dual: DualPoint, root: Array) -> fl
         kept = np.flatnonzero(weights > 0)
         part, p = differences[:, kept], weights[kept]
         effects = np.asarray(sparse.csr_array(part.T) @ program.target[rows].T).T
-        z = _apply_inverse(root[rows], effects, metric[np.ix_(rows, rows)])
+        z = _apply_inverse(root[rows], effects)
         if free.shape[1]:
             z = _orthogonal_to(z, free[rows])
         inner = np.sum(z * effects, axis=0)
@@ -174,22 +173,12 @@ def _kappa(program: GaussianProgram, charges: Array, maps: Array, cost: Array, e
     return (norm * (1 + 8 * m * UNIT * float(singular[0] / singular[kept][-1]))) ** 2
 
 
-def _metric(errors: Array) -> Array:
-    """Inverse of the loss's quadratic form (m, m), slightly regularised: only the quality of a bound rests on it."""
-    form = errors.T @ errors
-    return np.asarray(np.linalg.inv(form + 1e-13 * max(float(np.trace(form)), 1e-300) * np.eye(len(form))))
-
-
-def _apply_inverse(root: Array, effects: Array, metric: Array) -> Array:
-    """(root root')^-1 effects on the range of the root; off the range, the continuation of least metric norm."""
+def _apply_inverse(root: Array, effects: Array) -> Array:
+    """(root root')^-1 effects on the range of the root."""
     left, singular, _ = np.linalg.svd(root, full_matrices=False)
-    kept = singular > 1e-11 * max(float(np.max(singular, initial=0.0)), 1e-300)
+    kept = singular > 1e-11 * max(float(singular[0]), 1e-300)
     left, singular = left[:, kept], singular[kept]
-    inside = (left.T @ effects) / singular[:, None] ** 2
-    if len(singular) == len(root):
-        return np.asarray(left @ inside)
-    lifted = np.linalg.lstsq(metric, left, rcond=None)[0]
-    return np.asarray(lifted @ np.linalg.lstsq(left.T @ lifted, inside, rcond=None)[0])
+    return np.asarray(left @ ((left.T @ effects) / singular[:, None] ** 2))
 
 
 def _null_space(errors: Array) -> Array:
