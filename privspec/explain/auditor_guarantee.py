@@ -186,7 +186,7 @@ def _everything(fact: ClaimFact) -> Sentence:
 def _odds_table(caption: str, first: str, rows: tuple[CountedOdds, ...]) -> Table:
     return Table(
         caption,
-        (first, "“Took part” said of one who did not", "“Took part” said of one who did"),
+        (first, "Did not take part", "Took part"),
         tuple((k.text, o.without_words, o.taking_part_words) for k, o in rows),
         numeric=frozenset({0, 1, 2}),
     )

@@ -1,6 +1,6 @@
 """Small charts as SVG text: deterministic, with direct labels, readable in light and dark.
 
-Matplotlib is imported inside the functions only. Five colours are used; in an SVG that stands inside a page
+Matplotlib is imported inside the functions only. Six colours are used; in an SVG that stands inside a page
 each becomes a CSS variable with the printed colour as its fallback, so that pages can change it in the dark.
 Blue and vermilion (Okabe & Ito) stay apart for all common kinds of colour blindness.
 """
@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, MUTED, GRID, ACCENT, SECOND = "#1b1f24", "#5b6570", "#d5dae0", "#0072b2", "#d55e00"
-_VARIABLES = {INK: "--ink", MUTED: "--muted", GRID: "--grid", ACCENT: "--accent", SECOND: "--second"}
+PAGE, INK, MUTED, GRID, ACCENT, SECOND = "#ffffff", "#1b1f24", "#5b6570", "#d5dae0", "#0072b2", "#d55e00"
+_VARIABLES = {PAGE: "--page", INK: "--ink", MUTED: "--muted", GRID: "--grid", ACCENT: "--accent", SECOND: "--second"}
 
 WIDTH, HEIGHT = 5.2, 3.0  # inches; small enough for labels to stay readable on a telephone
+
+_PATCH = {"facecolor": PAGE, "edgecolor": "none", "pad": 1.5}
+"""The page behind a label that may lie on a line."""
 
 _STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
@@ -50,7 +53,7 @@ _STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """One panel of bars: a title, the heights, and labels for the first and the last of them."""
+    """One panel of bars: a title, the heights, and a short label for each; only a few of these are shown."""
 
     title: str
     heights: Sequence[float]
@@ -216,7 +219,9 @@ def tradeoff(
             )
         for x, y, text in marks:
             axis.plot([x], [y], marker="D", markersize=6, color=INK, linestyle="none")
-            axis.annotate(text, (x, y), xytext=(16, 14), textcoords="offset points", ha="left", va="bottom")
+            axis.annotate(
+                text, (x, y), xytext=(16, 14), textcoords="offset points", ha="left", va="bottom", bbox=_PATCH
+            )
         axis.set_xlim(0, 1)
         axis.set_ylim(0, 1)
         axis.set_aspect("equal")
@@ -292,6 +297,10 @@ def _wrapped(label: str, width: int = 22) -> str:
     return "\n".join(textwrap.wrap(label, width)) or label
 
 
+_WIDE = 1e7
+"""From here on the numbers of an axis are too wide to stand close together."""
+
+
 def _tick(value: float, _: object) -> str:
     """The number of a tick, written as in the texts."""
     return rounded(value, 6).text
@@ -304,6 +313,8 @@ def _log_ticks(axis: Axes, which: str) -> None:
     side = axis.xaxis if which == "x" else axis.yaxis
     low, high = side.get_view_interval()
     narrow = high / low < 300
-    side.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if narrow else (1.0,), numticks=9))
+    side.set_major_locator(
+        LogLocator(base=10, subs=(1.0, 2.0, 5.0) if narrow else (1.0,), numticks=9 if high < _WIDE else 4)
+    )
     side.set_major_formatter(FuncFormatter(_tick))
     side.set_minor_formatter(NullFormatter())

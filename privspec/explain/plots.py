@@ -27,12 +27,14 @@ def noise_plot(facts: Facts) -> Plot | None:
     panels, rows = [], []
     for site in sites:
         labels, values = grouped(site.deviations)
-        panels.append(drawing.Bars(_site_title(site), values, labels))
+        # a range is too wide for an axis, where the first of it says enough
+        panels.append(drawing.Bars(_site_title(site), values, [label.partition("–")[0] for label in labels]))
         rows += [(site.at, label, rounded(value).text) for label, value in zip(labels, values, strict=True)]
+    xlabel = "position (of the first in a bar)" if any(bar_size(len(s.deviations)) > 1 for s in sites) else "position"
     widest = max(sites, key=lambda s: s.largest.value)
     return Plot(
         name="noise",
-        draw=lambda: drawing.bars(panels, "deviation", "position", "noise"),
+        draw=lambda: drawing.bars(panels, "deviation", xlabel, "noise"),
         alt=f"Bars of the noise deviation at {joined([s.at for s in sites])}; "
         f"the largest is {widest.largest}, at {widest.at}.",
         caption=_noise_caption(sites),

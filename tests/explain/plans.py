@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Callable
+from functools import lru_cache, wraps
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.matrices import DyadicMatrix
+from privspec.explain.reports import explain
 
 Plan = dict[str, Any]
 
@@ -83,6 +86,24 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     return low
 
 
+def made_once(make: Callable[..., Plan]) -> Callable[..., Plan]:
+    """The same plan made once; each caller gets a copy of its own to change."""
+    known = lru_cache(lambda *given: json.dumps(make(*given)))
+
+    @wraps(make)
+    def copied(*given: Any) -> Plan:
+        found: Plan = json.loads(known(*given))
+        return found
+
+    return copied
+
+
+@lru_cache
+def explained(name: str, reader: str, form: str) -> str:
+    """A page of one of the plans below as it is, made once for all tests."""
+    return explain(globals()[name](), reader, form)
+
+
 def finished(plan: Plan) -> Plan:
     """The plan with its digest, after a round trip through JSON."""
     text = json.dumps(plan, sort_keys=True, separators=(",", ":"))
@@ -116,6 +137,7 @@ def _best_covariance(target: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(target @ np.linalg.inv(inner) @ target.T)
 
 
+@made_once
 def prefix_sums(n: int = 64) -> Plan:
     """Running totals under (1, 1e-6)-DP with any covariance at a curator."""
     mu = gaussian_mu(1.0, 1e-6)
@@ -237,6 +259,7 @@ def prefix_sums(n: int = 64) -> Plan:
     )
 
 
+@made_once
 def histogram() -> Plan:
     """Ten counts under 1-DP with discrete Laplace noise, adding or removing one record."""
     n = 10
@@ -336,6 +359,7 @@ def histogram() -> Plan:
     )
 
 
+@made_once
 def two_observers() -> Plan:
     """Two outputs; what the press sees is the first block of strategy rows, the auditors see all of them."""
     press, both = gaussian_mu(0.5, 1e-7), gaussian_mu(2.0, 1e-6)

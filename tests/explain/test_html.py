@@ -14,7 +14,7 @@ from privspec.explain.html import icon_svg
 from privspec.explain.notebook import plan_html
 from privspec.explain.reports import READERS, explain
 
-from .plans import histogram, prefix_sums, two_observers
+from .plans import explained, histogram, prefix_sums
 
 VOID = {"meta", "br", "link", "img", "hr", "input", "path", "circle", "use"}
 
@@ -54,8 +54,8 @@ def outline(text: str) -> Outline:
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
-    plans = {"prefix": prefix_sums(), "histogram": histogram(), "observers": two_observers()}
-    return {f"{name}.{reader}": explain(plan, reader, "html") for name, plan in plans.items() for reader in READERS}
+    names = ("prefix_sums", "histogram", "two_observers")
+    return {f"{name}.{reader}": explained(name, reader, "html") for name in names for reader in READERS}
 
 
 def test_well_formed_and_accessible(pages: dict[str, str]) -> None:
@@ -90,7 +90,7 @@ def test_dark_mode_and_print(pages: dict[str, str]) -> None:
     for page in pages.values():
         assert "prefers-color-scheme: dark" in page
         assert "@media print" in page
-    svg = "".join(re.findall(r"<svg.*?</svg>", pages["prefix.engineer"], re.DOTALL))
+    svg = "".join(re.findall(r"<svg.*?</svg>", pages["prefix_sums.engineer"], re.DOTALL))
     colours = set(re.findall(r"#[0-9a-fA-F]{6}", re.sub(r"var\([^)]*\)", "", svg)))
     assert not colours
 

@@ -16,7 +16,7 @@ from privspec.explain.jsonform import plain
 from privspec.explain.reports import READERS, explain
 from privspec.explain.sentences import Status
 
-from .plans import Plan, histogram, prefix_sums, two_observers
+from .plans import Plan, explained, histogram, prefix_sums, two_observers
 
 GOLDEN = Path(__file__).parent / "golden"
 PLANS: dict[str, Callable[[], Plan]] = {
@@ -64,7 +64,7 @@ def test_every_number_is_a_fact(plans: dict[str, Plan], name: str, reader: str) 
     found = facts(plan)
     known = {n for text in _texts(plain(found)) for n in NUMBER.findall(text)}
     known |= set(NUMBER.findall(plan["spec"]["source"])) | WORDING
-    page = json.loads(explain(plan, reader, "json"))["sections"]
+    page = json.loads(explained(name, reader, "json"))["sections"]
     twins: set[str] = set()  # plots compute further points of the same curves; checked in test_plots
     texts = []
     for section in page:
@@ -76,8 +76,8 @@ def test_every_number_is_a_fact(plans: dict[str, Plan], name: str, reader: str) 
 
 @pytest.mark.parametrize(("name", "reader"), PAGES)
 @pytest.mark.parametrize("form", FORMATS)
-def test_words_that_are_never_used(plans: dict[str, Plan], name: str, reader: str, form: str) -> None:
-    text = explain(plans[name], reader, form).lower()
+def test_words_that_are_never_used(name: str, reader: str, form: str) -> None:
+    text = explained(name, reader, form).lower()
     for word in ("anonym", "what was known before", "differentially private", "guaranteed privacy"):
         assert word not in text
 
@@ -112,11 +112,11 @@ def test_every_sentence_of_an_auditor_has_status_and_source(plans: dict[str, Pla
                 assert because.get("note") or because.get("certificate")
 
 
-def test_notes_that_are_named_exist(plans: dict[str, Plan]) -> None:
+def test_notes_that_are_named_exist() -> None:
     notes = Path(__file__).parents[2] / "privspec/mechanisms/notes"
     for name in PLANS:
         for reader in READERS:
-            for note in set(re.findall(r'"note": "([\w-]+)"', explain(plans[name], reader, "json"))):
+            for note in set(re.findall(r'"note": "([\w-]+)"', explained(name, reader, "json"))):
                 assert (notes / f"{note}.md").is_file(), note
 
 
