@@ -77,8 +77,8 @@ def run_command_line(arguments: list[str]) -> int:
     except USAGE_ERRORS as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
-        else:
-            _print_diagnostics((_usage(error),))
+            print(file=sys.stderr)
+        _print_diagnostics((_usage(error),))
         return 2
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted; nothing was left half-written", file=sys.stderr)
@@ -106,7 +106,9 @@ def _with_graph_file(arguments: list[str]) -> list[str]:
 def _usage(error: Any) -> Diagnostic:
     context = getattr(error, "ctx", None)
     name = context.command_path if context is not None else "privspec"
-    return Diagnostic("PS0700", error.format_message().rstrip("."), help=f"{name} --help shows how it is used")
+    bare = type(error).__name__ == "NoArgsIsHelpError"
+    message = "a command is missing" if bare else error.format_message().rstrip(".")
+    return Diagnostic("PS0700", message, help=f"{name} --help shows how it is used")
 
 
 def _colour() -> bool:
@@ -155,6 +157,10 @@ def _progress(quiet: bool) -> Iterator[Any]:
 # --- reading what is asked for --------------------------------------------------------------------
 
 
+EXAMPLES = {"--set": "epsilon=0.5", "--constant": "b=offsets.csv", "--input": "x=data.csv"}
+"""What a value of an option looks like."""
+
+
 def _pairs(values: list[str], option: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in values:
@@ -164,7 +170,7 @@ def _pairs(values: list[str], option: str) -> dict[str, str]:
                 Diagnostic(
                     "PS0720",
                     f"{option} {text}: a name, = and a value are wanted",
-                    help=f"{option} epsilon=0.5",
+                    help=f"{option} {EXAMPLES[option]}",
                 )
             )
         found[name.strip()] = value.strip()
