@@ -277,7 +277,7 @@ def _alternative(item: Mapping[str, Any], loss: LossFact | None) -> AlternativeF
     return AlternativeFact(
         str(item["name"]),
         rounded(value, LOSS_DIGITS),
-        rounded(ratio, 3),
+        _times(ratio),
         error,
         bool(item.get("admissible", False)),
         str(item.get("reason", "")),
@@ -309,6 +309,12 @@ def _accuracy(items: Sequence[Mapping[str, Any]], where: Context) -> tuple[Accur
 def _share(value: float, bound: float) -> float:
     """The share of a bound that a value uses up."""
     return value / bound if bound > 0 else 1.0
+
+
+def _times(ratio: float) -> Quantity:
+    """A ratio of losses, with more digits where it would read 1."""
+    short = rounded(ratio, 3)
+    return rounded(ratio, LOSS_DIGITS) if short.text == "1" else short
 
 
 def _binding(item: Mapping[str, Any], where: Context, loss: LossFact | None) -> BindingFact:
