@@ -36,7 +36,8 @@ def lower_bound(program: GaussianProgram, dual: DualPoint, root: Array | None = 
     """The lower bound on the optimal loss that a dual point proves, rounded down.
 
     Args: program; dual; root (m, k) of any covariance root @ root.T, from which z = (P S P')^-1 v is taken (its
-        quality changes the bound, never its truth); not needed for full covariance when every view with weights sees all rows.
+        quality changes the bound, never its truth); not needed for full covariance when every view that has
+        weights sees all rows.
     Returns: a number that the loss of no feasible covariance is below; 0.0 when the dual point proves nothing.
     """
     m = len(program.target)

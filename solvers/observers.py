@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from privspec.solvers.barrier import Barrier, Eye, Symmetric, largest_group
+from privspec.solvers.barrier import Barrier, Eye, largest_group
 from privspec.solvers.bounds import lower_bound
+from privspec.solvers.charts import Symmetric
 from privspec.solvers.covariance import UNSEEN, package, solve_covariance
 from privspec.solvers.differences import Directions, explicit, seen_rows, small_boxes
 from privspec.solvers.factor import factor_root, release_mahalanobis

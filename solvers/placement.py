@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from privspec.solvers.barrier import Barrier, BarrierResult, Diagonal, Eye, largest_group
+from privspec.solvers.barrier import Barrier, BarrierResult, Eye, largest_group
 from privspec.solvers.bounds import lower_bound
+from privspec.solvers.charts import Diagonal
 from privspec.solvers.differences import Directions, explicit, seen_rows
 from privspec.solvers.factor import factor_root, loss_of, tighten
 from privspec.solvers.programs import Array, DualPoint, GaussianProgram, GaussianSolution, WorstLoss

@@ -1,6 +1,6 @@
 """Loss, gap, time and memory of three ways to place Gaussian noise, side by side in one run.
 
-    python tests/benchmarks/bench_placement.py [--limit SECONDS] [--sizes 32,64,256,1024] [--memory GIB] [--threads N]
+    python tests/benchmarks/bench_placement.py [--limit SECONDS] [--sizes 16,32,64,256,1024] [--memory GIB] [--threads N]
 
 Workload: n prefix sums, replacing one entry of [0, 1]^n, mu = 1, expected squared error. Ways: the default solver,
 the plain convex program through cvxpy, and the dense factorisation of jax-privacy where it is installed; then the
@@ -139,8 +139,8 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each run")
     parser.add_argument("--memory", type=float, default=8.0, help="address space for each run, GiB")
     parser.add_argument("--threads", type=int, default=1, help="threads of linear algebra in each run")
-    parser.add_argument("--sizes", default="32,64,256,1024")
-    parser.add_argument("--site-sizes", default="64,256")
+    parser.add_argument("--sizes", default="16,32,64,256,1024")
+    parser.add_argument("--site-sizes", default="16,64,256")
     parser.add_argument("--child", nargs=3, metavar=("METHOD", "N", "SITES"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
