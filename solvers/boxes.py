@@ -75,4 +75,4 @@ def _climb(gram: Array, start: Array) -> Array:
             break
         pull -= 2 * signs[best] * gram[:, best]
         signs[best] = -signs[best]
-    return signs * signs[0]
+    return np.asarray(signs * signs[0])

@@ -1,6 +1,6 @@
 """Loss, gap, time and memory of three ways to place Gaussian noise, side by side in one run.
 
-    python tests/benchmarks/bench_placement.py [--limit SECONDS] [--sizes 16,32,64,256,1024] [--memory GIB] [--threads N]
+    python tests/benchmarks/bench_placement.py [--limit SECONDS] [--sizes 16,32,64] [--memory GIB] [--threads N]
 
 Workload: n prefix sums, replacing one entry of [0, 1]^n, mu = 1, expected squared error. Ways: the default solver,
 the plain convex program through cvxpy, and the dense factorisation of jax-privacy where it is installed; then the
