@@ -76,7 +76,7 @@ def test_the_calibration_of_the_paper_is_compared_and_flagged(epsilon: float, de
         assert classic.loss == pytest.approx(sigma**2 * loss)
         assert classic.admissible is safe
         assert (classic.loss > found[name].loss) is safe
-        assert ("less noise than the guarantee needs" in classic.reason) is not safe
+        assert ("less noise there than this guarantee needs" in classic.reason) is not safe
     if not safe:
         ratio = sigma * float(mu_down(Fraction(8), Fraction(1, 100)))
         assert ratio == pytest.approx(0.951, abs=5e-4)
