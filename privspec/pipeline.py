@@ -16,7 +16,9 @@ from privspec.core.spans import Source
 from privspec.plan import Plan
 
 if TYPE_CHECKING:
-    from privspec.compile.problem import Settings
+    from privspec.compile.choose import Choice
+    from privspec.compile.infeasible import Infeasible
+    from privspec.compile.problem import Problem, Settings
     from privspec.model.graph import Model
 
 STAGES = ("tree", "graph", "system", "candidates", "plan")
@@ -52,12 +54,10 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     Raises: SpecError for the spec (PS05xx: what solve cannot compute yet), SolveError when no answer comes within
     the limits, VerificationError if the independent checker does not confirm the plan.
     """
-    from privspec.compile.choose import choose
     from privspec.compile.infeasible import Infeasible
     from privspec.compile.lower import lower
     from privspec.compile.problem import Problem, Settings
     from privspec.compile.raising import raise_infeasible, raise_plan
-    from privspec.solvers.results import SolverError
 
     tell = watch or _nobody
     model = check(request)
@@ -68,12 +68,7 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     if isinstance(system, Infeasible):
         return Plan(raise_infeasible(model, system))
     problem = Problem(model, system, settings or Settings())
-    try:
-        choice = choose(problem)
-    except SolverError as error:
-        raise SolveError(
-            Diagnostic("PS0610", f"no answer within the limits: {error}", help="allow more time with --time-limit")
-        ) from error
+    choice = decide(problem)
     tell("candidates", choice)
     if isinstance(choice, Infeasible):
         return Plan(raise_infeasible(model, choice))
@@ -81,6 +76,32 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     tell("plan", plan)
     confirm(plan)
     return plan
+
+
+def decide(problem: Problem) -> Choice | Infeasible:
+    """The best admissible mechanism of a system, or why there is none.
+
+    Raises: SpecError PS0501, SolveError PS0610 when no answer comes within the limits of time and of doubles.
+    """
+    from numpy.linalg import LinAlgError
+
+    from privspec.compile.choose import choose
+    from privspec.solvers.results import SolverError
+
+    try:
+        return choose(problem)
+    except (LinAlgError, OverflowError) as error:
+        raise SolveError(
+            Diagnostic(
+                "PS0610",
+                "no answer within the limits: the numbers of this spec differ too much in size",
+                help="scale inputs, weights and targets to similar ranges, or try --solver cvxpy",
+            )
+        ) from error
+    except SolverError as error:
+        raise SolveError(
+            Diagnostic("PS0610", f"no answer within the limits: {error}", help="allow more time with --time-limit")
+        ) from error
 
 
 def _nobody(stage: str, result: object) -> None:

@@ -12,13 +12,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from privspec.compile.choose import choose
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.lower import lower
 from privspec.compile.problem import Problem, Settings
 from privspec.compile.raising import raise_plan
 from privspec.core.diagnostics import Diagnostic, UsageError
-from privspec.pipeline import Request, check, confirm
+from privspec.pipeline import Request, check, confirm, decide
 from privspec.plan import Plan
 
 MOST_VALUES = 10_000
@@ -102,7 +101,7 @@ def sweep_spec(
 ) -> tuple[Row, ...]:
     """Solve a spec for every value of one parameter.
 
-    Raises: SpecError if a value does not make a spec.
+    Raises: SpecError if a value does not make a spec; SolveError if there is no answer for one.
     """
     base = settings or Settings()
     shared = replace(base, alternatives=False)
@@ -122,7 +121,7 @@ def _row(request: Request, value: str, settings: Settings, *, checked: bool) -> 
     if isinstance(system, Infeasible):
         return Row(value, None, None, None, system.reason)
     problem = Problem(model, system, settings)
-    choice = choose(problem)
+    choice = decide(problem)
     if isinstance(choice, Infeasible):
         return Row(value, None, None, None, choice.reason)
     chosen = choice.chosen

@@ -28,6 +28,7 @@ from privspec.model.neighbours import (
     UnboundedError,
     VectorDifferences,
 )
+from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.values import Value
 from privspec.solvers import programs
@@ -42,8 +43,18 @@ DENSE_LIMIT = 4_000_000
 def lower(model: Model) -> LinearSystem | Infeasible:
     """The linear system of a spec, or why no finite noise can do.
 
-    Raises: SpecError PS05xx with every construct that cannot be computed yet.
+    Raises: SpecError PS05xx with every construct that cannot be computed yet, PS02xx for a value that has none.
     """
+    try:
+        return _lower(model)
+    except Failure as failure:
+        label = Label(failure.span, failure.label)
+        raise SpecError(
+            Diagnostic(failure.code, failure.message, (label,), help=failure.help, source=model.source)
+        ) from failure
+
+
+def _lower(model: Model) -> LinearSystem | Infeasible:
     refuse_unsupported(model)
     if model.loss is None:
         raise unsupported(

@@ -28,6 +28,7 @@ from privspec.compile.release import (
     achieved_amount,
     rounded_strategy,
 )
+from privspec.compile.supported import LARGEST_EPSILON
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
 from privspec.mechanisms.knorm import KNormL2Noise
@@ -59,7 +60,7 @@ class Place:
 def pure_candidates(problem: Problem) -> Iterator[Candidate]:
     """Laplace noise at every place of the graph, Laplace and K-norm noise on the best Gaussian strategy."""
     epsilons = [epsilon for epsilon in problem.epsilons if epsilon is not None]
-    if len(epsilons) < len(problem.epsilons):
+    if len(epsilons) < len(problem.epsilons) or max(epsilons, default=0) > LARGEST_EPSILON:
         return
     bound = _bound(problem, tuple(float(e) for e in epsilons))
     for place in _places(problem, bound):

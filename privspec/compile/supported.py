@@ -16,6 +16,8 @@ from privspec.model.trust import Curator, Nobody
 
 FAMILIES = ("gaussian", "laplace", "geometric", "knorm")
 """Noise families that the linear compiler knows."""
+LARGEST_EPSILON = 700
+"""Pure epsilon up to which its exponential is a double."""
 
 
 def refuse_unsupported(model: Model) -> None:
@@ -63,6 +65,11 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
             yield at(target.target.span, "accuracy that holds with a probability")
     for requirement in model.requirements:
         yield from _measure(requirement, model)
+    read = {requirement.line for requirement in model.requirements}
+    for written in model.spec.privacy:
+        if model.source.position(written.span.start)[0] not in read:
+            # never leave out a line that promises something
+            yield at(written.span, "this requirement: its amounts have no value")
     if not isinstance(model.trust, Curator | Nobody):
         span = getattr(model.trust, "span", None) or model.spec.span
         yield at(span, f"`trust {model.trust.name}`", "`trust curator` and `trust nobody` can be computed")
@@ -99,6 +106,13 @@ def _output_within(model: Model, node: GraphNode) -> str | None:
 
 def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
     measure = requirement.measure
+    if measure.gaussian_mu_down() is None and (measure.pure_epsilon or 0) > LARGEST_EPSILON:
+        yield Diagnostic(
+            "PS0501",
+            f"solve cannot compute an epsilon above {LARGEST_EPSILON}; it would protect nothing",
+            (Label(requirement.span),),
+            source=model.source,
+        )
     if measure.gaussian_mu_down() is None and measure.pure_epsilon is None:
         yield Diagnostic(
             "PS0501",
