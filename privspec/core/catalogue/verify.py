@@ -9,6 +9,17 @@ from privspec.core.catalogue.entry import Entry
 
 ENTRIES: tuple[Entry, ...] = (
     Entry(
+        "PS0910",
+        "a plan that is not verified",
+        """
+        The independent checker re-derived the claims of the plan from the spec inside it and from the
+        exact numbers that would be executed, and at least one of them does not hold: the plan was
+        changed, damaged, or written by something that is wrong. It is not run. The exit code is 7.
+        """,
+        "privspec verify PLAN              # names the claims that fail\n"
+        "privspec solve SPEC               # write the plan again",
+    ),
+    Entry(
         "PS0911",
         "the spec inside a plan cannot be used",
         """
