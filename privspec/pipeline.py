@@ -86,10 +86,12 @@ def decide(problem: Problem) -> Choice | Infeasible:
     from numpy.linalg import LinAlgError
 
     from privspec.compile.choose import choose
+    from privspec.core.threads import fitting_threads
     from privspec.solvers.results import SolverError
 
     try:
-        return choose(problem)
+        with fitting_threads(min(problem.system.outputs_count, problem.system.inputs_count)):
+            return choose(problem)
     except (LinAlgError, OverflowError) as error:
         raise SolveError(
             Diagnostic(

@@ -180,8 +180,18 @@ class Plan:
     def verify(self) -> Report:
         """Re-check every claim with code that shares nothing with compiler and solvers."""
         from privspec.certify import verify
+        from privspec.core.threads import fitting_threads
 
-        return verify(dict(self.document))
+        with fitting_threads(self._strategy_rows):
+            return verify(dict(self.document))
+
+    @property
+    def _strategy_rows(self) -> int:
+        """Rows of the executed strategy, 0 where the plan does not say."""
+        try:
+            return int(self.document["mechanism"]["executed"]["strategy"]["shape"][0])
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError):
+            return 0
 
     def explain(self, reader: str = "public", format: str = "md") -> str:  # noqa: A002 - the word of the interface
         """The explanation for "public", "auditor" or "engineer", as "md", "html" or "json"."""

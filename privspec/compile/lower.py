@@ -14,7 +14,7 @@ from privspec.compile.infeasible import Infeasible, unbounded
 from privspec.compile.interpret import Cells, Interpreter, environment_of, unsupported
 from privspec.compile.program import AccuracyLimit, LinearSystem, OutputSlice, ProtectedView
 from privspec.compile.squares import Squares, Worst, stack
-from privspec.compile.supported import refuse_unsupported
+from privspec.compile.supported import refuse_too_large, refuse_unsupported
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.language import syntax
@@ -56,6 +56,7 @@ def lower(model: Model) -> LinearSystem | Infeasible:
 
 def _lower(model: Model) -> LinearSystem | Infeasible:
     refuse_unsupported(model)
+    refuse_too_large(model)
     if model.loss is None:
         raise unsupported(
             model.source, model.spec.span, "there is no loss to minimise", "PS0504", "add a loss: section"

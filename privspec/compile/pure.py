@@ -26,6 +26,7 @@ from privspec.compile.release import (
     SLACK,
     LinearRelease,
     achieved_amount,
+    output_grid,
     rounded_strategy,
 )
 from privspec.compile.supported import LARGEST_EPSILON
@@ -38,6 +39,8 @@ from privspec.solvers.laplace import laplace_scales
 from privspec.solvers.programs import Array, Balls, Boxes, GaussianSolution, Pairs, Vectors
 from privspec.solvers.results import Unprotectable
 
+QUIET = 1e-4
+"""Scale of noise that hides nothing, as a share of the least noise that does."""
 KNORM_ROWS = 24
 """Rows up to which the K-norm vector has an exact sampler that is fast enough."""
 PAIR_LIMIT = 200
@@ -189,17 +192,18 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
         scales = np.full(strategy.shape[0], float(costs.sum(axis=1).max()))
     else:
         scales = laplace_scales(costs, weights).scales
+    # a row that never moves keeps nothing secret; its noise is only there because every scale is positive
+    scales = np.where(scales > 0, scales, QUIET * scales[scales > 0].min())
     counts = all(block.layout == "cells" for block in problem.model.blocks)
     whole = counts and dyadic.unit.denominator == 1
-    grid = "2^0" if whole else f"2^-{GRID_EXPONENT}"
     release = LinearRelease(
         dyadic,
         LaplaceNoise(tuple(_fraction_up(b) for b in scales)),
         DyadicMatrix.rounded(place.outputs, RECONSTRUCTION_BITS),
         None,
         _view_rows(problem, used),
-        grid,
-        "2^0" if whole and _plain(place.outputs) is not None else "2^-20",
+        "2^0" if whole else lattice(float(scales.min())),
+        "2^0" if whole and _plain(place.outputs) is not None else output_grid(np.abs(place.outputs) @ scales),
     )
     release = _fit(problem, release, epsilons)
     root = release.output_map(system.target) * np.sqrt(release.row_variances())
@@ -228,6 +232,11 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
             time.perf_counter() - started,
         ),
     )
+
+
+def lattice(scale: float) -> str:
+    """A power of two at least 2^GRID_EXPONENT times finer than the least noise."""
+    return f"2^{min(int(np.floor(np.log2(scale))), 0) - GRID_EXPONENT}"
 
 
 def _plain(matrix: Array) -> DyadicMatrix | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import NoReturn
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
@@ -16,8 +17,12 @@ from privspec.model.trust import Curator, Nobody
 
 FAMILIES = ("gaussian", "laplace", "geometric", "knorm")
 """Noise families that the linear compiler knows."""
-LARGEST_EPSILON = 700
-"""Pure epsilon up to which its exponential is a double."""
+LARGEST_EPSILON = 250
+"""Pure epsilon up to which e^epsilon and what it multiplies are doubles."""
+LARGEST_MU = 1000
+"""Gaussian budgets beyond this leave less noise than the grid of the inputs."""
+LARGEST_MAP = 2**27
+"""Coefficients of one value as a function of the inputs: a gigabyte of doubles."""
 
 
 def refuse_unsupported(model: Model) -> None:
@@ -26,6 +31,26 @@ def refuse_unsupported(model: Model) -> None:
     Raises: SpecError with one PS0501 for each that it does not.
     """
     found = sorted(_unsupported(model), key=lambda d: d.labels[0].span.start if d.labels else 0)
+    if found:
+        raise SpecError(found)
+
+
+def refuse_too_large(model: Model) -> None:
+    """Check that every value, as a function of the inputs, fits into memory.
+
+    Raises: SpecError PS0512 with one diagnostic for each value that does not.
+    """
+    found = [
+        Diagnostic(
+            "PS0512",
+            f"{node.name} has {size:,} entries for {model.size:,} secret numbers, which is too much to compute with",
+            (Label(node.span, f"more than {LARGEST_MAP:,} coefficients"),),
+            help="use fewer cells, a coarser grid or fewer answers",
+            source=model.source,
+        )
+        for node in (*model.intermediates, *model.outputs)
+        if (size := prod(node.type.shape)) * model.size > LARGEST_MAP
+    ]
     if found:
         raise SpecError(found)
 
@@ -106,11 +131,13 @@ def _output_within(model: Model, node: GraphNode) -> str | None:
 
 def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
     measure = requirement.measure
-    if measure.gaussian_mu_down() is None and (measure.pure_epsilon or 0) > LARGEST_EPSILON:
+    budget = measure.gaussian_mu_down()
+    if (budget or 0) > LARGEST_MU or (budget is None and (measure.pure_epsilon or 0) > LARGEST_EPSILON):
         yield Diagnostic(
             "PS0501",
-            f"solve cannot compute an epsilon above {LARGEST_EPSILON}; it would protect nothing",
+            f"solve cannot compute requirements as weak as {measure.describe()}: they protect nothing",
             (Label(requirement.span),),
+            help=f"ask for an epsilon of at most {LARGEST_EPSILON} or a mu of at most {LARGEST_MU}",
             source=model.source,
         )
     if measure.gaussian_mu_down() is None and measure.pure_epsilon is None:

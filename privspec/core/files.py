@@ -5,39 +5,66 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from privspec.core.diagnostics import Diagnostic, UsageError
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write to a temporary name beside `path`, then rename.
+class AtomicFile:
+    """A file that appears under its name all at once, or not at all.
 
-    Raises: UsageError PS0713 if the folder cannot be written.
+    Entering makes sure that it can be written (so that a budget is not spent in vain); leaving without
+    `commit` takes the temporary file away.
+    Raises: UsageError PS0713 if the folder cannot be written to.
     """
-    try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent or Path())
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise _unwritable(path, error) from error
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._temporary: Path | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", suffix=".tmp", dir=self.path.parent)
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
+        os.close(handle)
+        self._temporary = Path(name)
+        return self
+
+    def commit(self, content: bytes) -> None:
+        """Write, force to disk, and give the file its name.
+
+        Raises: UsageError PS0713.
+        """
+        assert self._temporary is not None
+        try:
+            with self._temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            mask = os.umask(0)
+            os.umask(mask)
+            self._temporary.chmod(0o666 & ~mask)
+            self._temporary.replace(self.path)
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
+        self._temporary = None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._temporary is not None:
+            self._temporary.unlink(missing_ok=True)
 
 
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all.
+
+    Raises: UsageError PS0713 if it cannot be written.
+    """
+    with AtomicFile(path) as file:
+        file.commit(data)
 
 
 def _unwritable(path: Path, error: OSError) -> UsageError:

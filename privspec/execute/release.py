@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.files import AtomicFile
 
 FORMAT = "privspec-release/1.0"
 SIMULATION = "simulation: the noise comes from a seed, whoever knows it can take it off; no guarantee holds"
@@ -163,54 +162,11 @@ _WRITERS: Mapping[str, Callable[[Release], bytes]] = {
 _WITH_STATEMENT = (".json", ".parquet")
 
 
-class AtomicFile:
-    """A file that appears under its name all at once, or not at all.
-
-    Entering makes sure that it can be written (so that a budget is not spent in vain); leaving without
-    `commit` takes the temporary file away.
-    Raises: UsageError (PS0830) if the folder cannot be written to.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._temporary: Path | None = None
-
-    def __enter__(self) -> Self:
-        try:
-            handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", suffix=".tmp", dir=self.path.parent)
-        except OSError as error:
-            raise UsageError(
-                Diagnostic("PS0830", f"cannot write {self.path}: {error.strerror or 'not possible'}")
-            ) from None
-        os.close(handle)
-        self._temporary = Path(name)
-        return self
-
-    def commit(self, content: bytes) -> None:
-        """Write, force to disk, and give the file its name."""
-        assert self._temporary is not None
-        with self._temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        self._temporary.chmod(0o666 & ~mask)
-        self._temporary.replace(self.path)
-        self._temporary = None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._temporary is not None:
-            self._temporary.unlink(missing_ok=True)
-
-
 class ReleaseFile:
     """The file of a release, and beside formats without room for it `NAME.guarantee.json`.
 
     Use as a context: entering checks the suffix and that the folder can be written to.
-    Raises: UsageError (PS0830, PS0831).
+    Raises: UsageError (PS0713, PS0831).
     """
 
     def __init__(self, path: Path, outputs: int) -> None:
@@ -250,7 +206,7 @@ class ReleaseFile:
 def write_release(release: Release, path: Path) -> None:
     """Write a release to a file, by its suffix: .json, .csv, .parquet, .npy or .npz.
 
-    Raises: UsageError (PS0830, PS0831).
+    Raises: UsageError (PS0713, PS0831).
     """
     with ReleaseFile(path, len(release.outputs)) as file:
         file.commit(release)

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from privspec.core.diagnostics import UsageError
-from privspec.execute.release import AtomicFile, Release, write_release
+from privspec.core.files import AtomicFile
+from privspec.execute.release import Release, write_release
 from privspec.execute.run import execute_plan
 
 

@@ -99,4 +99,13 @@ ENTRIES: tuple[Entry, ...] = (
         """,
         "input x in [0, 1]^64          # not [1, 1]^64\nbackground: y = A @ x         # not y = 0 * x",
     ),
+    Entry(
+        "PS0512",
+        "a value is too large to compute with",
+        """
+        Solve writes every value as a matrix over all secret numbers: entries of the value times entries of
+        the inputs (or cells of the tables). Beyond 2^27 coefficients that takes more than a gigabyte.
+        """,
+        "input people in table(age in 0..84, sex in {F, M})     # 170 cells",
+    ),
 )

@@ -124,14 +124,6 @@ ENTRIES: tuple[Entry, ...] = (
         "privspec verify shop.plan.json",
     ),
     Entry(
-        "PS0830",
-        "the release cannot be written there",
-        """
-        The folder must exist and allow new files. This is checked before the budget is debited.
-        """,
-        "mkdir -p results",
-    ),
-    Entry(
         "PS0831",
         "no format of a release has this suffix",
         """
