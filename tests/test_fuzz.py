@@ -22,11 +22,12 @@ from privspec.core.catalogue import entries
 from privspec.templates import list_templates, template_text
 
 GOLDEN = Path(__file__).parent / "golden"
-EXAMPLES = [
+SOLVABLE = [
     *(template_text(template.name) for template in list_templates()),
-    *(path.read_text("utf-8") for path in sorted(GOLDEN.glob("language_*/spec.priv"))),
     *(path.read_text("utf-8") for path in sorted(GOLDEN.glob("solve_*/spec.priv"))),
 ]
+EXAMPLES = [path.read_text("utf-8") for path in sorted(GOLDEN.glob("language_*/spec.priv"))]
+"""The examples of the language; most of them are checked only."""
 TOKEN = re.compile(r"[^\W\d]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\.|\|\||\S")
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 BAD_NUMBERS = ["NaN", "inf", "-1", "0", "1e308", "1e-320", "100000000", "10^8", "1e999", "2.5", "1", "9" * 40, "1/0"]
@@ -112,24 +113,16 @@ def other_name(dice: random.Random, text: str) -> str:
     return text[: place.start()] + dice.choice(names).group() + text[place.end() :]
 
 
-MUTATIONS: list[Mutation] = [
-    drop,
-    insert,
-    swap,
-    swap_tokens,
-    copy_token,
-    drop_line,
-    double_line,
-    bad_number,
-    bad_number,
-    other_name,
-]
+SLIPS: list[Mutation] = [drop, insert, swap, swap_tokens, copy_token, drop_line, double_line]
+MEANT: list[Mutation] = [bad_number, bad_number, other_name, double_line, drop_line]
+"""Changes that often leave a spec that can be parsed."""
 
 
 def damaged(dice: random.Random) -> str:
-    text = dice.choice(EXAMPLES)
+    text = dice.choice(dice.choice([SOLVABLE, SOLVABLE, EXAMPLES]))
+    mutations = dice.choice([SLIPS, MEANT])
     for _ in range(dice.choice([1, 1, 1, 2, 3])):
-        text = dice.choice(MUTATIONS)(dice, text or " ")
+        text = dice.choice(mutations)(dice, text or " ")
     return text
 
 

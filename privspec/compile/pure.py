@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, sinh
 
@@ -39,6 +39,8 @@ from privspec.solvers.laplace import laplace_scales
 from privspec.solvers.programs import Array, Balls, Boxes, GaussianSolution, Pairs, Vectors
 from privspec.solvers.results import Unprotectable
 
+CLOSE = Fraction(1, 10**9)
+"""Relative distance at which a short fraction stands for a scale."""
 QUIET = 1e-4
 """Scale of noise that hides nothing, as a share of the least noise that does."""
 KNORM_ROWS = 24
@@ -248,11 +250,9 @@ def _plain(matrix: Array) -> DyadicMatrix | None:
 
 
 def _fraction_up(value: float) -> Fraction:
-    """The scale as a fraction of few bits, not below."""
+    """The scale as a fraction of few bits, not below (but for float error, which `_fit` makes good)."""
     exact = Fraction(value).limit_denominator(1000)
-    if abs(exact - Fraction(value)) < Fraction(value) * Fraction(1, 10**9):
-        return exact
-    return Fraction(ceil(Fraction(value) * 2**SCALE_BITS), 2**SCALE_BITS)
+    return exact if abs(exact - Fraction(value)) < Fraction(value) * CLOSE else _short_up(Fraction(value))
 
 
 def _view_rows(problem: Problem, used: Array) -> tuple[int, ...]:
@@ -326,6 +326,7 @@ def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Ca
     )
     release = _fit(problem, release, epsilons)
     root = release.output_map(system.target) * np.sqrt(release.row_variances())
+    release = replace(release, output_grid=output_grid(np.linalg.norm(root, axis=1)))
     noise = release.noise
     assert isinstance(noise, KNormL2Noise)
     return Candidate(

@@ -153,3 +153,30 @@ def test_any_small_map_meets_its_epsilon(rows: list[list[int]], epsilon: str) ->
         assert achieved_amount(found.mechanism.release, view, used) <= Fraction(epsilon)
         assert found.lower_bound is not None
         assert found.lower_bound <= found.loss
+
+
+def test_what_never_moves_needs_no_noise() -> None:
+    """Under replacing, the last running total of a histogram is the number of records, which is public."""
+    text = spec(
+        "input p in table(a in 0..4); intermediate y; output O",
+        "y = prefix_sums(histogram(p))",
+        SQUARES,
+        privacy(1, "replacing one record", "p"),
+    )
+    found = candidate(text, "Laplace noise on y")
+    last = laplace_of(found).scales[-1]
+    assert 0 < last < Fraction(1, 1000)
+    # one record moves at most four totals by one each: scales of 4 are enough
+    p = exp(-1 / 4)
+    assert found.loss == pytest.approx(4 * 2 * p / (1 - p) ** 2, rel=1e-3)
+
+
+@pytest.mark.parametrize("width", ["1e-30", "1e-9", "1e9", "1e30"])
+def test_the_lattice_is_as_fine_as_the_noise(width: str) -> None:
+    text = spec(f"input x in [0, {width}]^2; output O", "", "E[ ||O - x||^2 ]", privacy(1))
+    found = chosen(text).chosen
+    assert found.loss == pytest.approx(4 * float(width) ** 2, rel=1e-6)
+    release = found.mechanism.release  # type: ignore[union-attr]
+    assert float(release.step) < float(width) * 1e-8
+    ball = spec(f"input x in l2_ball({width}, 3); output O", "", "E[ ||O - x||^2 ]", privacy(1, "replacing everything"))
+    assert chosen(ball).chosen.loss == pytest.approx(12 * 4 * float(width) ** 2, rel=1e-6)

@@ -120,3 +120,58 @@ def test_components(tmp_path: Path) -> None:
     assert [(d.code, model.source.position(d.labels[0].span.start)[0]) for d in caught.value.diagnostics] == [
         ("PS0501", 2)
     ]
+
+
+@pytest.mark.parametrize("privacy", ["O is e-DP wrt x, replacing one entry", "O is (1, e)-DP wrt x"])
+def test_no_requirement_is_ever_left_out(privacy: str) -> None:
+    """An amount without a value must not make its line vanish, whoever fails to notice it."""
+    try:
+        model = model_of(
+            "parameters:\n  e = 1 / inf\n"
+            + spec("input x in [0, 1]^2; output O", "", "E[ ||O - x||^2 ]", f"{privacy}; O is 9-GDP wrt x")
+        )
+    except SpecError as error:
+        assert any(model_line in (2, 9) for model_line in lines_of(error))
+        return
+    with pytest.raises(SpecError) as caught:
+        lowered(model)
+    assert 9 in lines_of(caught.value)
+
+
+def lines_of(error: SpecError) -> set[int]:
+    return {d.source.position(d.labels[0].span.start)[0] for d in error.diagnostics if d.source and d.labels}
+
+
+@pytest.mark.parametrize("measure", ["251-DP", "1001-GDP", "(1e8, 1e-6)-DP", "1000000-zCDP"])
+def test_requirements_too_weak_to_mean_anything(measure: str) -> None:
+    text = spec("input x in [0, 1]^2; output O", "", "E[ ||O - x||^2 ]", f"O is {measure} wrt x")
+    assert "protect nothing" in refused(text)[7]
+
+
+@pytest.mark.parametrize(
+    ("variables", "background", "named"),
+    [
+        ("input x in [0, 1]^100000000; output O", "", "O"),
+        ("input x in real^100000000; output O", "", "O"),
+        ("input x in [0, 1]^(10000, 10000); output O", "", "O"),
+        ("input x in table(a in 1..100000000); intermediate y; output O", "y = histogram(x)", "y"),
+        ("input x in table(a in 1..10000, b in 1..10000); intermediate y; output O", "y = histogram(x)", "y"),
+        ("input x in [0, 1]^4000; intermediate y; intermediate z; output O", "z = range_sums(x); y = z[1]", "z"),
+    ],
+)
+def test_what_is_too_large_is_told_before_it_is_laid_out(variables: str, background: str, named: str) -> None:
+    loss = "E[ (O - y)^2 ]" if "z[1]" in background else "E[ ||O - y||^2 ]" if background else "E[ ||O - x||^2 ]"
+    with pytest.raises(SpecError) as caught:
+        lowered(model_of(spec(variables, background, loss, "O is (1, 1e-6)-DP wrt x")))
+    found = caught.value.diagnostics
+    assert {d.code for d in found} == {"PS0512"}
+    assert found[0].message.startswith(f"{named} has ")
+    assert found[0].labels
+
+
+def test_a_value_without_a_value_is_placed() -> None:
+    with pytest.raises(SpecError) as caught:
+        lowered(model_of(spec("input x in [0, 1]^3; intermediate y; output O", "y = x[inf]", "E[ (O - y)^2 ]")))
+    (found,) = caught.value.diagnostics
+    assert found.source is not None
+    assert found.source.text[found.labels[0].span.start :].startswith("inf")
