@@ -92,7 +92,7 @@ def decide(problem: Problem) -> Choice | Infeasible:
     try:
         with fitting_threads(min(problem.system.outputs_count, problem.system.inputs_count)):
             return choose(problem)
-    except (LinAlgError, OverflowError) as error:
+    except (LinAlgError, ArithmeticError) as error:
         raise SolveError(
             Diagnostic(
                 "PS0610",

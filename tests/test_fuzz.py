@@ -31,6 +31,7 @@ EXAMPLES = [path.read_text("utf-8") for path in sorted(GOLDEN.glob("language_*/s
 TOKEN = re.compile(r"[^\W\d]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\.|\|\||\S")
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 BAD_NUMBERS = ["NaN", "inf", "-1", "0", "1e308", "1e-320", "100000000", "10^8", "1e999", "2.5", "1", "9" * 40, "1/0"]
+NUMBERS = ["1", "2", "3", "7", "0.5", "0.01", "1e-6", "30", "200"]
 PLACE = re.compile(r"^ *--> .+:\d+:\d+$", re.MULTILINE)
 CODE = re.compile(r"(?:error|infeasible)\[(PS\d{4})\]")
 LONGEST = 60
@@ -104,6 +105,15 @@ def bad_number(dice: random.Random, text: str) -> str:
     return text[: place.start()] + dice.choice(BAD_NUMBERS) + text[place.end() :]
 
 
+def other_number(dice: random.Random, text: str) -> str:
+    """A number becomes another that makes sense somewhere."""
+    found = list(NUMBER.finditer(text))
+    if not found:
+        return text
+    place = dice.choice(found)
+    return text[: place.start()] + dice.choice(NUMBERS) + text[place.end() :]
+
+
 def other_name(dice: random.Random, text: str) -> str:
     """A name becomes another of the file."""
     names = [m for m in TOKEN.finditer(text) if m.group()[0].isalpha()]
@@ -114,7 +124,7 @@ def other_name(dice: random.Random, text: str) -> str:
 
 
 SLIPS: list[Mutation] = [drop, insert, swap, swap_tokens, copy_token, drop_line, double_line]
-MEANT: list[Mutation] = [bad_number, bad_number, other_name, double_line, drop_line]
+MEANT: list[Mutation] = [bad_number, other_number, other_number, other_name, double_line, drop_line]
 """Changes that often leave a spec that can be parsed."""
 
 

@@ -36,6 +36,8 @@ from privspec.solvers.programs import Array, Site
 
 CONSISTENT = 1e-9
 """Relative size below which two ways to say what an output stands for count as the same."""
+LARGEST_NUMBER = 1e100
+"""Size up to which the squares and cubes of a number and of its inverse are doubles."""
 DENSE_LIMIT = 4_000_000
 """Entries of a loss matrix that is solved densely."""
 
@@ -77,6 +79,7 @@ def _lower(model: Model) -> LinearSystem | Infeasible:
         raise _nothing_secret(model)
     _check_priced(model, outputs, error_map, target, all(view.rows is None for view in views))
     scaled = sparse.csr_array(sparse.diags_array(np.sqrt(weights)) @ error_map)
+    _check_sizes(model, views, target, scaled)
     return LinearSystem(
         outputs=tuple(outputs),
         target=target,
@@ -410,6 +413,36 @@ def _moves(view: ProtectedView, target: Array) -> bool:
             return radius > 0 and any(np.any(seen[:, block]) for block in blocks)
         case programs.Boxes(blocks, reach):
             return any(np.any(seen[:, block] * reach[block]) for block in blocks)
+
+
+def _check_sizes(model: Model, views: Sequence[ProtectedView], target: Array, error_map: sparse.csr_array) -> None:
+    """Squares and inverses of every number must be doubles."""
+    span = model.loss.span if model.loss else model.spec.span
+    found = [(span, target), (span, error_map.data)]
+    found += [(view.requirement.span, _amounts(view.differences)) for view in views]
+    for place, values in found:
+        sizes = np.abs(values[values != 0])
+        if sizes.size and not (sizes.min() >= 1 / LARGEST_NUMBER and sizes.max() <= LARGEST_NUMBER):
+            raise unsupported(
+                model.source,
+                place,
+                f"a number here is beyond {LARGEST_NUMBER:.0e} or below {1 / LARGEST_NUMBER:.0e}",
+                "PS0513",
+                "choose other units for the inputs, the outputs or the loss",
+            )
+
+
+def _amounts(differences: programs.Differences) -> Array:
+    """The sizes of changes of single coordinates."""
+    match differences:
+        case programs.Vectors(matrix):
+            return np.asarray(matrix.data)
+        case programs.Pairs(_, scale):
+            return np.array([scale])
+        case programs.Balls(_, radius):
+            return np.array([radius])
+        case programs.Boxes(_, reach):
+            return reach
 
 
 def _nothing_secret(model: Model) -> SpecError:

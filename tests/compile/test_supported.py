@@ -175,3 +175,20 @@ def test_a_value_without_a_value_is_placed() -> None:
     (found,) = caught.value.diagnostics
     assert found.source is not None
     assert found.source.text[found.labels[0].span.start :].startswith("inf")
+
+
+@pytest.mark.parametrize(
+    ("variables", "background", "loss", "line"),
+    [
+        ("input x in [0, 1e-320]^2; output O", "", "E[ ||O - x||^2 ]", 7),
+        ("input x in [0, 1e200]^2; output O", "", "E[ ||O - x||^2 ]", 7),
+        ("input x in [0, 1]^2; intermediate y; output O", "y = 1e-200 * x", "E[ ||O - y||^2 ]", 8),
+        ("input x in [0, 1]^2; output O", "", "1e300 * E[ ||O - x||^2 ]", 5),
+        ("input x in [0, 1]^2; output O", "", "1e-300 * E[ ||O - x||^2 ]", 5),
+    ],
+)
+def test_numbers_beyond_doubles(variables: str, background: str, loss: str, line: int) -> None:
+    with pytest.raises(SpecError) as caught:
+        lowered(model_of(spec(variables, background, loss)))
+    assert [d.code for d in caught.value.diagnostics] == ["PS0513"]
+    assert lines_of(caught.value) == {line}

@@ -108,4 +108,13 @@ ENTRIES: tuple[Entry, ...] = (
         """,
         "input people in table(age in 0..84, sex in {F, M})     # 170 cells",
     ),
+    Entry(
+        "PS0513",
+        "a number is too large or too small to compute with",
+        """
+        A width of a domain, a coefficient or a weight lies beyond 1e100 or, without being zero, below 1e-100:
+        its square or its inverse would be no number of double precision. Other units help.
+        """,
+        "input x in [0, 1]^64          # not [0, 1e-320]^64",
+    ),
 )
