@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import typer
+import click
 
 from privspec.core.diagnostics import Diagnostic, PrivspecError, UsageError
 
@@ -22,38 +22,36 @@ if TYPE_CHECKING:
 INFEASIBLE = 4
 FAILED = 7
 INTERRUPTED = 130
-USAGE_ERRORS: Any = typer.BadParameter.__mro__[1]
-"""What the command-line library raises for a call it cannot read (its public name differs between versions)."""
 READERS = ("public", "auditor", "engineer")
+HELP = {"help_option_names": ["-h", "--help"]}
+PATH = click.Path(path_type=Path)
 
-app = typer.Typer(
-    name="privspec",
-    help="Compile privacy requirements into optimal, certified and explained mechanisms.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+spec_path: Any = click.argument("spec", type=PATH, metavar="SPEC")
+plan_path: Any = click.argument("plan", type=PATH, metavar="PLAN")
+ledger_path: Any = click.argument("database", type=PATH, metavar="DB")
+set_option: Any = click.option(
+    "--set", "sets", multiple=True, metavar="NAME=VALUE", help="Set a parameter; may be repeated."
 )
-ledger_app = typer.Typer(
-    help="The budget of a data set and what has been spent of it.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+constant_option: Any = click.option(
+    "--constant",
+    "constants",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="A public value without one in the spec (CSV or NPY).",
 )
-app.add_typer(ledger_app, name="ledger")
+quiet_option: Any = click.option("--quiet", "-q", is_flag=True, help="No progress, warnings or tables; errors only.")
+json_option: Any = click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
+output_option: Any = click.option("-o", "--output", type=PATH, metavar="FILE", help="Where to write.")
 
-SpecPath = Annotated[Path, typer.Argument(metavar="SPEC", help="A .priv file.", show_default=False)]
-PlanPath = Annotated[
-    Path, typer.Argument(metavar="PLAN", help="A plan that `privspec solve` wrote.", show_default=False)
-]
-Sets = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter; may be repeated.")]
-Constants = Annotated[
-    list[str],
-    typer.Option("--constant", metavar="NAME=FILE", help="A public value without one in the spec (CSV or NPY)."),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, warnings or tables; errors only.")]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output.")]
-Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write.")]
+
+@click.group(context_settings=HELP)
+def app() -> None:
+    """Compile privacy requirements into optimal, certified and explained mechanisms."""
+
+
+@app.group("ledger")
+def ledger_app() -> None:
+    """The budget of a data set and what has been spent of it."""
 
 
 # --- errors ---------------------------------------------------------------------------------------
@@ -72,15 +70,15 @@ def run_command_line(arguments: list[str]) -> int:
     except PrivspecError as error:
         _print_diagnostics(error.diagnostics)
         return error.exit_code
-    except typer.Exit as error:
+    except click.exceptions.Exit as error:
         return int(error.exit_code)
-    except USAGE_ERRORS as error:
-        if type(error).__name__ == "NoArgsIsHelpError":
+    except click.UsageError as error:
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):
             error.show()
             print(file=sys.stderr)
         _print_diagnostics((_usage(error),))
         return 2
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, click.Abort):
         print("interrupted; nothing was left half-written", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
@@ -103,10 +101,9 @@ def _with_graph_file(arguments: list[str]) -> list[str]:
     return out
 
 
-def _usage(error: Any) -> Diagnostic:
-    context = getattr(error, "ctx", None)
-    name = context.command_path if context is not None else "privspec"
-    bare = type(error).__name__ == "NoArgsIsHelpError"
+def _usage(error: click.UsageError) -> Diagnostic:
+    name = error.ctx.command_path if error.ctx is not None else "privspec"
+    bare = isinstance(error, click.exceptions.NoArgsIsHelpError)
     message = "a command is missing" if bare else error.format_message().rstrip(".")
     return Diagnostic("PS0700", message, help=f"{name} --help shows how it is used")
 
@@ -161,7 +158,7 @@ EXAMPLES = {"--set": "epsilon=0.5", "--constant": "b=offsets.csv", "--input": "x
 """What a value of an option looks like."""
 
 
-def _pairs(values: list[str], option: str) -> dict[str, str]:
+def _pairs(values: Sequence[str], option: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in values:
         name, equals, value = text.partition("=")
@@ -177,7 +174,7 @@ def _pairs(values: list[str], option: str) -> dict[str, str]:
     return found
 
 
-def _request(spec: Path, sets: list[str], constants: list[str]) -> Request:
+def _request(spec: Path, sets: Sequence[str], constants: Sequence[str]) -> Request:
     from privspec.language.reader import read_source
     from privspec.pipeline import Request
 
@@ -220,17 +217,21 @@ def _warn(model: Model, quiet: bool) -> None:
 
 
 @app.command(epilog="Example: privspec check specs/prefix_sums.priv --graph prefix.svg")
+@spec_path
+@click.option("--graph", is_flag=True, help="Print the graph in words.")
+@click.option("--graph-out", type=PATH, metavar="FILE.svg", help="Draw the graph (also: --graph FILE.svg).")
+@set_option
+@constant_option
+@json_option
+@quiet_option
 def check(
-    spec: SpecPath,
-    graph: Annotated[bool, typer.Option("--graph", help="Print the graph in words.")] = False,
-    graph_out: Annotated[
-        Path | None,
-        typer.Option("--graph-out", metavar="FILE.svg", help="Draw the graph (also: --graph FILE.svg)."),
-    ] = None,
-    sets: Sets = [],  # noqa: B006 - typer reads the default and never changes it
-    constants: Constants = [],  # noqa: B006
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    spec: Path,
+    graph: bool,
+    graph_out: Path | None,
+    sets: Sequence[str],
+    constants: Sequence[str],
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Parse, resolve and type-check a spec; nothing is solved."""
     from privspec.pipeline import check as check_spec
@@ -270,21 +271,31 @@ def _check_json(model: Model) -> dict[str, Any]:
 
 
 @app.command(epilog="Example: privspec solve specs/prefix_sums.priv --set epsilon=0.5 -o half.plan.json")
+@spec_path
+@set_option
+@constant_option
+@output_option
+@json_option
+@click.option(
+    "--solver",
+    default="default",
+    show_default=True,
+    metavar="default|cvxpy",
+    help="default: special solvers; cvxpy: the plain program.",
+)
+@click.option("--time-limit", type=float, metavar="SECONDS", help="When the solver gives up (exit 5).")
+@click.option("--dump", metavar="STAGE", help="Print a stage: tree, graph, system, candidates, plan.")
+@quiet_option
 def solve(
-    spec: SpecPath,
-    sets: Sets = [],  # noqa: B006
-    constants: Constants = [],  # noqa: B006
-    output: Output = None,
-    as_json: AsJson = False,
-    solver: Annotated[
-        str, typer.Option(help="default: special solvers; cvxpy: the plain program.", metavar="default|cvxpy")
-    ] = "default",
-    time_limit: Annotated[float | None, typer.Option(help="Seconds until the solver gives up (exit 5).")] = None,
-    dump: Annotated[
-        str | None,
-        typer.Option(metavar="STAGE", help="Print a stage: tree, graph, system, candidates, plan."),
-    ] = None,
-    quiet: Quiet = False,
+    spec: Path,
+    sets: Sequence[str],
+    constants: Sequence[str],
+    output: Path | None,
+    as_json: bool,
+    solver: str,
+    time_limit: float | None,
+    dump: str | None,
+    quiet: bool,
 ) -> int:
     """Compile a spec, solve it to proven optimality, and write the verified plan."""
     from privspec.compile.problem import Settings
@@ -349,13 +360,12 @@ def _print_infeasible(plan: Plan, as_json: bool) -> None:
 
 
 @app.command(epilog="Example: privspec explain prefix_sums.plan.json --for auditor -o report.html")
-def explain(
-    plan: PlanPath,
-    reader: Annotated[
-        str, typer.Option("--for", metavar="public|auditor|engineer", help="Who will read it.")
-    ] = "public",
-    output: Output = None,
-) -> None:
+@plan_path
+@click.option(
+    "--for", "reader", default="public", show_default=True, metavar="|".join(READERS), help="Who will read it."
+)
+@output_option
+def explain(plan: Path, reader: str, output: Path | None) -> None:
     """Explain a plan: to the public, to an auditor, or to an engineer (.md, .html or .json by suffix of -o)."""
     if reader not in READERS:
         raise UsageError(Diagnostic("PS0721", f"there is no reader {reader}", help=f"use {', '.join(READERS)}"))
@@ -373,7 +383,10 @@ def explain(
 
 
 @app.command(epilog="Example: privspec verify prefix_sums.plan.json")
-def verify(plan: PlanPath, as_json: AsJson = False, quiet: Quiet = False) -> int:
+@plan_path
+@json_option
+@quiet_option
+def verify(plan: Path, as_json: bool, quiet: bool) -> int:
     """Re-check every claim of a plan with code that shares nothing with the compiler."""
     from privspec.plan import Plan
 
@@ -400,18 +413,23 @@ def verify(plan: PlanPath, as_json: AsJson = False, quiet: Quiet = False) -> int
 
 
 @app.command(epilog="Example: privspec run shops.plan.json --input x=shops.csv -o release.json")
+@plan_path
+@click.option(
+    "--input", "inputs", multiple=True, metavar="NAME=FILE", help="Data: CSV, Parquet, NPY or JSON; may be repeated."
+)
+@click.option("--ledger", type=PATH, metavar="DB", help="The data set's ledger (default: beside the plan).")
+@output_option
+@click.option("--strict", is_flag=True, help="Refuse data that do not fit instead of clipping them.")
+@click.option("--seed", type=int, help="Simulate with this seed: NOT private, nothing is debited.")
+@quiet_option
 def run(
-    plan: PlanPath,
-    inputs: Annotated[
-        list[str], typer.Option("--input", metavar="NAME=FILE", help="Data: CSV, Parquet, NPY or JSON.")
-    ] = [],  # noqa: B006
-    ledger: Annotated[
-        Path | None, typer.Option(metavar="DB", help="The data set's ledger (default: beside the plan).")
-    ] = None,
-    output: Output = None,
-    strict: Annotated[bool, typer.Option(help="Refuse data that do not fit instead of clipping them.")] = False,
-    seed: Annotated[int | None, typer.Option(help="Simulate with this seed: NOT private, nothing is debited.")] = None,
-    quiet: Quiet = False,
+    plan: Path,
+    inputs: Sequence[str],
+    ledger: Path | None,
+    output: Path | None,
+    strict: bool,
+    seed: int | None,
+    quiet: bool,
 ) -> None:
     """Execute exactly that plan on data; the budget ledger is debited first."""
     from privspec.execute.randomness import SimulationRandomness
@@ -444,15 +462,23 @@ def _unverified(plan: Path) -> PrivspecError:
 
 
 @app.command(epilog="Example: privspec sweep specs/prefix_sums.priv --over epsilon=0.1:10:log:20 -o frontier.csv")
+@spec_path
+@click.option("--over", required=True, metavar="NAME=LO:HI:log|lin:COUNT", help="The parameter and its values.")
+@set_option
+@constant_option
+@output_option
+@click.option("--plot", type=PATH, metavar="FILE.svg", help="Where to draw the frontier.")
+@json_option
+@quiet_option
 def sweep(
-    spec: SpecPath,
-    over: Annotated[str, typer.Option(metavar="NAME=LO:HI:log|lin:COUNT", help="The parameter and its values.")],
-    sets: Sets = [],  # noqa: B006
-    constants: Constants = [],  # noqa: B006
-    output: Output = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Where to draw the frontier.")] = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    spec: Path,
+    over: str,
+    sets: Sequence[str],
+    constants: Sequence[str],
+    output: Path | None,
+    plot: Path | None,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Privacy against loss, over any parameter: a table (CSV or JSON) and a plot."""
     from privspec.sweep import parse_range, sweep_spec, table_csv, table_json
@@ -491,11 +517,10 @@ def _sweep_progress() -> Any:
 
 
 @app.command(epilog="Example: privspec templates prefix_sums -o mine.priv")
-def templates(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", show_default=False)] = None,
-    output: Output = None,
-    as_json: AsJson = False,
-) -> None:
+@click.argument("name", required=False)
+@output_option
+@json_option
+def templates(name: str | None, output: Path | None, as_json: bool) -> None:
     """List the built-in specs, or copy one out (with the files that it reads)."""
     from privspec.templates import copy_template, list_templates, template_text
 
@@ -516,12 +541,9 @@ def templates(
 
 
 @app.command(epilog="Example: privspec fmt mine.priv --check")
-def fmt(
-    spec: SpecPath,
-    only_check: Annotated[
-        bool, typer.Option("--check", help="Change nothing; exit 1 if the file would change.")
-    ] = False,
-) -> int:
+@spec_path
+@click.option("--check", "only_check", is_flag=True, help="Change nothing; exit 1 if the file would change.")
+def fmt(spec: Path, only_check: bool) -> int:
     """Canonical formatting, in place; comments stay."""
     from privspec.core.files import write_atomically
     from privspec.language.formatter import format_source
@@ -540,7 +562,8 @@ def fmt(
 
 
 @app.command("explain-error", epilog="Example: privspec explain-error PS0207")
-def explain_error(code: Annotated[str, typer.Argument(metavar="CODE", show_default=False)]) -> None:
+@click.argument("code")
+def explain_error(code: str) -> None:
     """The long form of a diagnostic."""
     from privspec.core.catalogue import explain_code
 
@@ -549,20 +572,12 @@ def explain_error(code: Annotated[str, typer.Argument(metavar="CODE", show_defau
 
 # --- the ledger -----------------------------------------------------------------------------------
 
-LedgerPath = Annotated[Path, typer.Argument(metavar="DB", help="A ledger file.", show_default=False)]
-
 
 @ledger_app.command("init", epilog="Example: privspec ledger init survey.db --limit 'epsilon=2 delta=1e-6'")
-def ledger_init(
-    database: LedgerPath,
-    limits: Annotated[
-        list[str],
-        typer.Option("--limit", metavar="'epsilon=2 delta=1e-6'", help="The budget; may be repeated."),
-    ],
-    change: Annotated[
-        bool, typer.Option("--raise", help="Change the limit of a ledger that exists, knowingly.")
-    ] = False,
-) -> None:
+@ledger_path
+@click.option("--limit", "limits", multiple=True, metavar="'epsilon=2 delta=1e-6'", help="The budget; may be repeated.")
+@click.option("--raise", "change", is_flag=True, help="Change the limit of a ledger that exists, knowingly.")
+def ledger_init(database: Path, limits: Sequence[str], change: bool) -> None:
     """Set the budget of a data set."""
     from privspec.execute.ledger import create
 
@@ -570,7 +585,8 @@ def ledger_init(
 
 
 @ledger_app.command("show")
-def ledger_show(database: LedgerPath) -> None:
+@ledger_path
+def ledger_show(database: Path) -> None:
     """What was spent and what is left."""
     from privspec.execute.ledger import show
 
@@ -578,7 +594,8 @@ def ledger_show(database: LedgerPath) -> None:
 
 
 @ledger_app.command("verify")
-def ledger_verify(database: LedgerPath) -> None:
+@ledger_path
+def ledger_verify(database: Path) -> None:
     """Recompute the chain and every debit."""
     from privspec.execute.ledger import verify as verify_ledger
 
@@ -587,7 +604,9 @@ def ledger_verify(database: LedgerPath) -> None:
 
 
 @ledger_app.command("export")
-def ledger_export(database: LedgerPath, output: Output = None) -> None:
+@ledger_path
+@output_option
+def ledger_export(database: Path, output: Path | None) -> None:
     """All events as JSON, the chain included."""
     from privspec.core.files import write_atomically
     from privspec.execute.ledger import export
