@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
-import zlib
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
@@ -21,15 +19,15 @@ from privspec.compile.infeasible import Infeasible
 from privspec.compile.prices import binding_prices
 from privspec.compile.problem import Problem
 from privspec.compile.release import checked_amount
+from privspec.compile.stored import spec_json
 from privspec.core.diagnostics import InternalError
-from privspec.core.matrices import LIST_LIMIT
 from privspec.language import syntax
 from privspec.language.printer import print_expr
 from privspec.model.domains import Domain, IntegerRange
 from privspec.model.graph import InputBlock, Model
 from privspec.model.neighbours import BallGeometry, PairDifferences, VectorDifferences
 from privspec.model.requirements import Requirement
-from privspec.model.values import Value, show
+from privspec.model.values import show
 
 FORMAT = "privspec-plan/1.0"
 COVARIANCE_LIMIT = 512
@@ -102,53 +100,6 @@ def digest_of(plan: dict[str, Any]) -> str:
     body = {key: value for key, value in plan.items() if key != "digest"}
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
-
-
-# --- the spec -------------------------------------------------------------------------------------
-
-
-def spec_json(model: Model) -> dict[str, Any]:
-    """The spec with all that it was solved with, so that the plan can be checked by itself."""
-    constants = {key: _array_json(array) for key, array in sorted(model.files.items())}
-    for node in model.constants:
-        if node.definition is None and node.name in model.values:
-            constants[node.name] = _array_json(np.asarray(model.values[node.name], dtype=np.float64))
-    return {
-        "name": model.name,
-        "path": str(model.source.name),
-        "sha256": hashlib.sha256(model.source.text.encode("utf-8")).hexdigest(),
-        "source": model.source.text,
-        "parameters": {name: _value_json(value) for name, value in model.parameters.items()},
-        "constants": constants,
-    }
-
-
-def _value_json(value: Value) -> Any:
-    match value:
-        case Fraction() | str():
-            return show(value)
-        case tuple():
-            return "{" + ", ".join(show(item) for item in value) + "}"
-        case np.ndarray():
-            return _list_text(value)
-        case _:
-            raise InternalError("a table is no parameter")
-
-
-def _list_text(value: NDArray[Any]) -> str:
-    if value.ndim == 0:
-        item = value.item()
-        return show(item if isinstance(item, str) else Fraction(item))
-    return "[" + ", ".join(_list_text(np.asarray(item)) for item in value) + "]"
-
-
-def _array_json(array: NDArray[Any]) -> dict[str, Any]:
-    values = np.ascontiguousarray(array, dtype="<f8")
-    raw = values.tobytes()
-    head: dict[str, Any] = {"shape": list(values.shape), "sha256": hashlib.sha256(raw).hexdigest()}
-    if values.size <= LIST_LIMIT:
-        return head | {"values": values.tolist()}
-    return head | {"packed": base64.b64encode(zlib.compress(raw, 6)).decode("ascii")}
 
 
 def _units(model: Model) -> str:
