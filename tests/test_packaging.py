@@ -67,6 +67,10 @@ def test_data_are_in_the_package(package: str, suffix: str, least: int) -> None:
         assert entry.is_dir() or suffix == "py.typed" or entry.read_text("utf-8").strip()
 
 
+MADE = (".plan.json", ".ledger.db")
+"""What commands leave beside a spec; git ignores it."""
+
+
 def test_data_are_listed_for_the_wheel() -> None:
     """Every file beside the modules matches a pattern of package-data."""
     patterns = PROJECT["tool"]["setuptools"]["package-data"]
@@ -76,6 +80,8 @@ def test_data_are_listed_for_the_wheel() -> None:
             inside = path.iterdir() if path.is_dir() and not (path / "__init__.py").exists() else [path]
             for item in inside:
                 if item.is_dir() or item.suffix == ".py" or "__pycache__" in item.parts:
+                    continue
+                if item.name.endswith(MADE):
                     continue
                 relative = item.relative_to(folder)
                 assert any(relative.match(pattern) for pattern in patterns.get(package, ())), f"{item} is not shipped"
