@@ -1,0 +1,143 @@
+"""Exact tables for programs with linear rows: a mixture with a table well inside, corrected exactly on few entries.
+
+The float optimum is mixed with the table of greatest margin (which meets the equalities too, so the mixture does), and
+the rounding errors of the equalities are taken out on as many entries as there are equalities, by an exact solve. The
+share of the mixture grows from 2^-44 until every constraint holds exactly (notes/tables.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from privspec.solvers.programs import Array
+from privspec.solvers.results import SolverError
+from privspec.solvers.table_exact import violations
+from privspec.solvers.table_programs import ExactTable, LinearRows, TableProgram
+from privspec.solvers.table_rows import widest_table
+from scipy import sparse
+from scipy.linalg import qr
+from scipy.sparse.csgraph import connected_components
+
+_GRID_BITS = 80
+_SHARES = tuple(2.0**-power for power in range(44, 12, -4))
+_RANK = 1e-11
+
+
+@dataclass(frozen=True, slots=True)
+class _Equation:
+    """sum of coefficients[c] v[c] = bound, over entries of the table and further scalars."""
+
+    coefficients: dict[int, Fraction]
+    bound: Fraction
+
+    def residual(self, values: Sequence[Fraction]) -> Fraction:
+        """How much is missing on the left."""
+        return self.bound - sum((a * values[c] for c, a in self.coefficients.items()), Fraction(0))
+
+
+def repair_affine(program: TableProgram, table: Array, extra: Array) -> ExactTable:
+    """An exact table near the float one that meets every constraint of the program.
+
+    Raises: SolverError if no table lies strictly inside the inequalities, so that rounding cannot be absorbed.
+    """
+    margin, inner, inner_extra = widest_table(program)
+    point = np.concatenate((table.ravel(), extra))
+    inside = np.concatenate((inner.ravel(), inner_extra))
+    equations = _equations(program)
+    for share in _SHARES:
+        mixed = (1 - share) * point + share * inside
+        for staged in (True, False):
+            exact = _corrected(program, equations, mixed, staged)
+            if not violations(program, exact):
+                return exact
+    raise SolverError(f"no exact table was found near the optimum: the constraints leave a margin of {margin:.1e} only")
+
+
+def _equations(program: TableProgram) -> list[_Equation]:
+    inputs, outputs = program.shape
+    sums = [_Equation({x * outputs + y: Fraction(1) for y in range(outputs)}, Fraction(1)) for x in range(inputs)]
+    return sums + _from_rows(program.equalities)
+
+
+def _from_rows(rows: LinearRows) -> list[_Equation]:
+    found = [_Equation({}, bound) for bound in rows.bounds]
+    for row, column, value in zip(rows.rows, rows.columns, rows.values, strict=True):
+        coefficients = found[row].coefficients
+        coefficients[int(column)] = coefficients.get(int(column), Fraction(0)) + value
+    return found
+
+
+def _corrected(program: TableProgram, equations: list[_Equation], mixed: Array, staged: bool) -> ExactTable:
+    """Round to a grid and make the equalities exact: the scalars first and then the table, or all at once."""
+    entries = program.shape[0] * program.shape[1]
+    values = [Fraction(math.floor(Fraction(float(v)) * (1 << _GRID_BITS)), 1 << _GRID_BITS) for v in mixed]
+    low, high = program.extra.lower, program.extra.upper
+    free = []
+    for k in range(len(program.extra)):
+        values[entries + k] = min(max(values[entries + k], low[k]), high[k])
+        if low[k] < high[k]:
+            free.append(entries + k)
+    if staged:
+        alone = [e for e in equations if all(c >= entries for c in e.coefficients)]
+        _correct(values, alone, np.array(free, dtype=np.intp), mixed)
+        rest = [e for e in equations if any(c < entries for c in e.coefficients)]
+        _correct(values, rest, np.arange(entries), mixed)
+    else:
+        _correct(values, equations, np.append(np.arange(entries), free).astype(np.intp), mixed)
+    common = math.lcm(*(v.denominator for v in values[:entries]))
+    numerators = [v.numerator * (common // v.denominator) for v in values[:entries]]
+    width = program.shape[1]
+    rows = tuple(tuple(numerators[start : start + width]) for start in range(0, entries, width))
+    return ExactTable(rows, common, tuple(values[entries:]))
+
+
+def _correct(values: list[Fraction], equations: list[_Equation], columns: np.ndarray, weights: Array) -> None:
+    """Change `values` at some of the `columns` so that the equations hold, where they are independent there."""
+    if not equations or not len(columns):
+        return
+    position = {int(c): k for k, c in enumerate(columns)}
+    cells = [(k, position[c], a) for k, e in enumerate(equations) for c, a in e.coefficients.items() if c in position]
+    rows = np.array([cell[0] for cell in cells], dtype=np.intp)
+    at = np.array([cell[1] for cell in cells], dtype=np.intp)
+    matrix = sparse.csr_array(
+        (np.array([float(cell[2]) for cell in cells]), (rows, at)), shape=(len(equations), len(columns))
+    )
+    size = len(equations) + len(columns)
+    touches = sparse.csr_array((np.ones(len(rows)), (rows, at + len(equations))), shape=(size, size))
+    _, label = connected_components(touches, directed=False)
+    by_row, by_column = label[: len(equations)], label[len(equations) :]
+    for part in np.unique(by_row):
+        own, touched = np.flatnonzero(by_row == part), np.flatnonzero(by_column == part)
+        if len(touched):
+            dense = matrix[own][:, touched].toarray()
+            _correct_part(values, [equations[k] for k in own], columns[touched], dense, weights)
+
+
+def _correct_part(
+    values: list[Fraction], equations: list[_Equation], columns: np.ndarray, matrix: Array, weights: Array
+) -> None:
+    import flint
+
+    # Large entries are moved first: they have most room. Rows are scaled alike so that ranks can be judged.
+    scale = np.abs(matrix).max(axis=1, keepdims=True)
+    weighted = matrix / np.where(scale > 0, scale, 1.0) * (1e-6 + np.abs(weights[columns]))
+    _, triangle, order = qr(weighted, mode="economic", pivoting=True)
+    size = np.abs(np.diag(triangle))
+    rank = int(np.sum(size > _RANK * size[0]))
+    basis = order[:rank]
+    _, _, chosen = qr(weighted[:, basis].T, mode="economic", pivoting=True)
+    independent = chosen[:rank]
+
+    def fraction(value: Fraction) -> flint.fmpq:
+        return flint.fmpq(value.numerator, value.denominator)
+
+    left = [fraction(equations[k].coefficients.get(int(columns[c]), Fraction(0))) for k in independent for c in basis]
+    right = [fraction(equations[k].residual(values)) for k in independent]
+    steps = flint.fmpq_mat(rank, rank, left).solve(flint.fmpq_mat(rank, 1, right))
+    for k, c in enumerate(basis):
+        step = steps[k, 0]
+        values[int(columns[c])] += Fraction(int(step.p), int(step.q))

@@ -1,0 +1,316 @@
+"""The linear program over tables for any mixture of constraints; ratio rows are added as they are violated.
+
+Complete adjacency takes 2 X Y rows (m_y <= f_xy <= R m_y), exact (eps, delta) one slack for each pair and seen output.
+Many pairs (distances in the plane) start with the near ones; rows that the solution violates are added and the dual
+simplex method goes on from its basis, which is exact when no row is violated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from highspy import HighsModelStatus
+from numpy.typing import NDArray
+from privspec.solvers.programs import Array
+from privspec.solvers.results import Indices, OutOfTimeError, SolverError, Watch
+from privspec.solvers.table_highs import HighsProgram
+from privspec.solvers.table_programs import (
+    AtomRatio,
+    CompleteDual,
+    CompleteRatio,
+    InfeasibleTable,
+    LinearRows,
+    PairDual,
+    PairRatio,
+    TableDual,
+    TableProgram,
+    log_ratio_of,
+)
+from privspec.solvers.table_ratios import classes, float_ratio, float_ratios
+from scipy import sparse
+
+_EAGER = 20_000  # ratio rows of a block that are all stated at the start
+_NEAR = 2.3  # pairs within this multiple of the least log ratio are stated at the start
+_VIOLATION = 1e-10
+_MOST_ADDED = 60_000
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RowsResult:
+    """The table (X, Y), the further scalars, the loss, the dual, and the number of rows at the end."""
+
+    table: Array
+    extra: Array
+    value: float
+    dual: TableDual
+    rows: int
+    notes: tuple[str, ...] = ()
+
+
+def membership(view: Indices) -> sparse.csr_array:
+    """The 0/1 matrix (seen, Y) of which outputs look alike."""
+    return sparse.csr_array((np.ones(len(view)), (view, np.arange(len(view)))), shape=(int(view.max()) + 1, len(view)))
+
+
+def float_rows(rows: LinearRows, columns: int) -> sparse.csr_array:
+    """Linear rows in floats."""
+    values = np.array([float(value) for value in rows.values])
+    return sparse.csr_array((values, (rows.rows, rows.columns)), shape=(len(rows.bounds), columns))
+
+
+@dataclass(slots=True)
+class _Block:
+    """A privacy block in the program: `stated` (rows, 3) lists row number, pair (or input), seen output."""
+
+    block: CompleteRatio | PairRatio | AtomRatio
+    ratios: Array
+    shown: sparse.csr_array
+    stated: list[tuple[int, Indices, Indices]] = field(default_factory=list)
+    missing: NDArray[np.bool_] | None = None
+
+
+class _Program:
+    """The program in HiGHS with the meaning of its rows and columns."""
+
+    def __init__(self, program: TableProgram, elastic: bool = False, widest: bool = False) -> None:
+        self.program = program
+        self.margin: int | None = None
+        self.inputs, self.outputs = program.shape
+        self.entries = self.inputs * self.outputs
+        self.lp = HighsProgram()
+        self.rows = 0
+        self._columns()
+        if widest:
+            self.lp.clear_cost(self.columns)
+            self.margin = int(self._new_columns(1, cost=-1.0)[0])
+            self._inner_ranges()
+        self._linear(elastic or widest, elastic)
+        self.blocks = [self._state(block) for block in program.privacy]
+
+    def _columns(self) -> None:
+        program = self.program
+        cost = np.zeros(self.entries) if program.worst else program.cost.ravel()
+        self.lp.add_columns(cost, np.zeros(self.entries), np.full(self.entries, np.inf))
+        extra = program.extra
+        ranges = [np.array([float(v) for v in values]) for values in (extra.cost, extra.lower, extra.upper)]
+        self.lp.add_columns(ranges[0], ranges[1], ranges[2])
+        self.columns = self.entries + len(extra)
+
+    def _new_columns(self, count: int, cost: float = 0.0, low: float = 0.0) -> Indices:
+        self.lp.add_columns(np.full(count, cost), np.full(count, low), np.full(count, np.inf))
+        self.columns += count
+        return np.arange(self.columns - count, self.columns)
+
+    def _add(self, matrix: sparse.csr_array, low: Array | None, high: Array) -> int:
+        matrix = sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], self.columns))
+        if self.margin is not None and low is None:
+            column = np.full(len(high), self.margin)
+            matrix = sparse.csr_array(
+                matrix + sparse.csr_array((np.ones(len(high)), (np.arange(len(high)), column)), shape=matrix.shape)
+            )
+        self.lp.add_rows(np.full(len(high), -np.inf) if low is None else low, high, matrix)
+        self.rows += len(high)
+        return self.rows - len(high)
+
+    def _inner_ranges(self) -> None:
+        """Keep every entry and every scalar away from the ends of its range by the margin."""
+        extra = self.program.extra
+        free = [k for k in range(len(extra)) if extra.lower[k] < extra.upper[k]]
+        signs = np.concatenate((-np.ones(self.entries), -np.ones(len(free)), np.ones(len(free))))
+        scalars = self.entries + np.array(free, dtype=np.intp)
+        at = np.concatenate((np.arange(self.entries), scalars, scalars))
+        bounds = [0.0] * self.entries + [-float(extra.lower[k]) for k in free] + [float(extra.upper[k]) for k in free]
+        matrix = sparse.csr_array((signs, (np.arange(len(at)), at)), shape=(len(at), self.columns))
+        self._add(matrix, None, np.array(bounds))
+
+    def _linear(self, no_loss: bool, elastic: bool) -> None:
+        program = self.program
+        ones = np.ones(self.inputs)
+        self._add(sparse.csr_array(sparse.kron(sparse.eye_array(self.inputs), np.ones((1, self.outputs)))), ones, ones)
+        if elastic:
+            self.lp.clear_cost(self.columns)
+        equal, most = program.equalities, program.inequalities
+        known = self.columns
+        blocks = [float_rows(equal, known), float_rows(most, known)]
+        if elastic:
+            count = len(equal.bounds)
+            self._new_columns(2 * count + len(most.bounds), cost=1.0)
+            unit = sparse.eye_array(count)
+            blocks[0] = sparse.csr_array(sparse.hstack((blocks[0], unit, -unit)))
+            gap = sparse.csr_array((len(most.bounds), 2 * count))
+            blocks[1] = sparse.csr_array(sparse.hstack((blocks[1], gap, -sparse.eye_array(len(most.bounds)))))
+        bounds = [np.array([float(v) for v in rows.bounds]) for rows in (equal, most)]
+        self.equal_at = self._add(blocks[0], bounds[0], bounds[0])
+        self.most_at = self._add(blocks[1], None, bounds[1])
+        self.loss_at = self.rows
+        if program.worst and not no_loss:
+            level = self._new_columns(1, cost=1.0, low=-np.inf)[0]
+            rows = np.repeat(np.arange(self.inputs), self.outputs)
+            where = (
+                np.append(rows, np.arange(self.inputs)),
+                np.append(np.arange(self.entries), np.full(self.inputs, level)),
+            )
+            values = np.append(program.cost.ravel(), -ones)
+            self._add(sparse.csr_array((values, where), shape=(self.inputs, self.columns)), None, np.zeros(self.inputs))
+
+    def _state(self, block: CompleteRatio | PairRatio | AtomRatio) -> _Block:
+        shown = membership(classes(block, self.outputs))
+        if isinstance(block, CompleteRatio):
+            return self._state_complete(block, shown)
+        state = _Block(block, float_ratios(block), shown)
+        if isinstance(block, PairRatio) and block.delta > 0:
+            self._state_slacks(state, block)
+            return state
+        count = len(block.pairs)
+        everything = self.margin is not None or count * shown.shape[0] <= _EAGER
+        logs = np.array([float(log_ratio_of(block, k)) for k in range(count)])
+        near = np.flatnonzero(everything | (logs <= _NEAR * logs.min()))
+        if not everything:
+            state.missing = np.ones((count, shown.shape[0]), dtype=bool)
+        pairs, columns = np.meshgrid(near, np.arange(shown.shape[0]), indexing="ij")
+        self.state_pairs(state, pairs.ravel(), columns.ravel())
+        return state
+
+    def _state_complete(self, block: CompleteRatio, shown: sparse.csr_array) -> _Block:
+        state = _Block(block, np.array([float_ratio(block.log_ratio)]), shown)
+        least = self._new_columns(shown.shape[0])
+        inputs, columns = (
+            part.ravel() for part in np.meshgrid(np.arange(self.inputs), np.arange(len(least)), indexing="ij")
+        )
+        rows, at = self._shown_entries(shown, inputs, columns)
+        number = np.arange(len(inputs))
+        for sign, scale in ((-1.0, 1.0), (1.0, -state.ratios[0])):
+            values = np.concatenate((np.full(len(rows), sign), np.full(len(inputs), scale)))
+            where = (np.concatenate((rows, number)), np.concatenate((at, least[columns])))
+            matrix = sparse.csr_array((values, where), shape=(len(inputs), self.columns))
+            state.stated.append((self._add(matrix, None, np.zeros(len(inputs))), inputs, columns))
+        return state
+
+    def _shown_entries(self, shown: sparse.csr_array, inputs: Indices, columns: Indices) -> tuple[Indices, Indices]:
+        """Row numbers and the entries of the table that make up the seen outputs `columns` at `inputs`."""
+        members = sparse.coo_array(shown[columns])
+        rows = np.asarray(members.row, dtype=np.intp)
+        return rows, inputs[rows] * self.outputs + members.col
+
+    def _pair_matrix(self, state: _Block, pairs: Indices, columns: Indices) -> sparse.coo_array:
+        assert not isinstance(state.block, CompleteRatio)
+        first, second = state.block.pairs[pairs].T
+        rows, above = self._shown_entries(state.shown, first, columns)
+        _, below = self._shown_entries(state.shown, second, columns)
+        values = np.concatenate((np.ones(len(rows)), -state.ratios[pairs][rows]))
+        where = (np.concatenate((rows, rows)), np.concatenate((above, below)))
+        return sparse.coo_array((values, where), shape=(len(pairs), self.columns))
+
+    def state_pairs(self, state: _Block, pairs: Indices, columns: Indices) -> None:
+        """Add the rows of these pairs and seen outputs."""
+        slack = float(state.block.slack) if isinstance(state.block, AtomRatio) else 0.0
+        at = self._add(sparse.csr_array(self._pair_matrix(state, pairs, columns)), None, np.full(len(pairs), slack))
+        state.stated.append((at, pairs, columns))
+        if state.missing is not None:
+            state.missing[pairs, columns] = False
+
+    def _state_slacks(self, state: _Block, block: PairRatio) -> None:
+        count, width = len(block.pairs), state.shown.shape[0]
+        pairs, columns = (part.ravel() for part in np.meshgrid(np.arange(count), np.arange(width), indexing="ij"))
+        slacks = self._new_columns(count * width)
+        matrix = self._pair_matrix(state, pairs, columns)
+        own = sparse.csr_array((-np.ones(len(slacks)), (np.arange(len(slacks)), slacks)), shape=matrix.shape)
+        state.stated.append((self._add(sparse.csr_array(matrix + own), None, np.zeros(len(slacks))), pairs, columns))
+        budget = sparse.csr_array((np.ones(len(slacks)), (pairs, slacks)), shape=(count, self.columns))
+        self._add(budget, None, np.full(count, float(block.delta)))
+
+    def table(self) -> Array:
+        """The current table, clipped to >= 0."""
+        return np.maximum(self.lp.column_value()[: self.entries], 0.0).reshape(self.inputs, self.outputs)
+
+    def add_violated(self, table: Array) -> int:
+        """State the rows that the table violates; how many there were."""
+        added = 0
+        for state in self.blocks:
+            if state.missing is None or isinstance(state.block, CompleteRatio):
+                continue
+            shown = table @ state.shown.T
+            first, second = state.block.pairs.T
+            slack = float(state.block.slack) if isinstance(state.block, AtomRatio) else 0.0
+            excess = np.where(state.missing, shown[first] - state.ratios[:, None] * shown[second] - slack, 0.0)
+            pairs, columns = np.nonzero(excess > _VIOLATION)
+            if len(pairs) > _MOST_ADDED:
+                worst = np.argpartition(-excess[pairs, columns], _MOST_ADDED)[:_MOST_ADDED]
+                pairs, columns = pairs[worst], columns[worst]
+            if len(pairs):
+                self.state_pairs(state, pairs, columns)
+            added += len(pairs)
+        return added
+
+    def dual(self) -> TableDual:
+        """The multipliers of the last solution."""
+        prices = self.lp.row_dual()
+        found: list[CompleteDual | PairDual] = []
+        for state in self.blocks:
+            multipliers = [np.maximum(-prices[at : at + len(pairs)], 0.0) for at, pairs, _ in state.stated]
+            if isinstance(state.block, CompleteRatio):
+                below, above = (part.reshape(self.inputs, -1) for part in multipliers)
+                found.append(CompleteDual(below, above))
+                continue
+            values = np.concatenate(multipliers)
+            used = np.flatnonzero(values > 0)
+            pairs = np.concatenate([part for _, part, _ in state.stated])
+            columns = np.concatenate([part for _, _, part in state.stated])
+            found.append(PairDual(pairs[used], columns[used], values[used]))
+        program = self.program
+        equalities = prices[self.equal_at : self.equal_at + len(program.equalities.bounds)]
+        inequalities = np.maximum(-prices[self.most_at : self.most_at + len(program.inequalities.bounds)], 0.0)
+        loss_weights = None
+        if program.worst and self.loss_at < self.rows:
+            loss_weights = np.maximum(-prices[self.loss_at : self.loss_at + self.inputs], 0.0)
+            loss_weights = loss_weights / loss_weights.sum() if loss_weights.sum() > 0 else None
+        return TableDual(tuple(found), equalities, inequalities, loss_weights)
+
+
+def solve_rows(program: TableProgram, watch: Watch) -> RowsResult | InfeasibleTable:
+    """The optimum of any program, stating ratio rows as they are violated."""
+    rows = _Program(program)
+    while True:
+        left = None if watch.deadline is None else watch.deadline - watch.seconds
+        status = rows.lp.run(left)
+        if status in (HighsModelStatus.kInfeasible, HighsModelStatus.kUnboundedOrInfeasible):
+            return explain_infeasible(program)
+        if status == HighsModelStatus.kTimeLimit:
+            raise OutOfTimeError(None)
+        if status != HighsModelStatus.kOptimal:
+            raise SolverError(f"the linear program over tables ended with {status.name}")
+        table = rows.table()
+        watch.step(rows.lp.value(), rows.lp.value())
+        if not rows.add_violated(table):
+            break
+    extra = rows.lp.column_value()[rows.entries : rows.entries + len(program.extra)]
+    return RowsResult(table, extra, rows.lp.value(), rows.dual(), rows.rows)
+
+
+def explain_infeasible(program: TableProgram) -> InfeasibleTable:
+    """The least violation of the linear rows, and the constraints that its multipliers need."""
+    rows = _Program(program, elastic=True)
+    while rows.lp.run() == HighsModelStatus.kOptimal and rows.add_violated(rows.table()):
+        pass
+    dual = rows.dual()
+    privacy = tuple(
+        k
+        for k, part in enumerate(dual.privacy)
+        if np.any((part.above if isinstance(part, CompleteDual) else part.values) > 1e-7)
+    )
+    equalities = tuple(int(k) for k in np.flatnonzero(np.abs(dual.equalities) > 1e-7))
+    inequalities = tuple(int(k) for k in np.flatnonzero(dual.inequalities > 1e-7))
+    return InfeasibleTable(privacy, equalities, inequalities, rows.lp.value())
+
+
+def widest_table(program: TableProgram) -> tuple[float, Array, Array]:
+    """The greatest margin by which one table and its scalars meet every inequality, with that table (X, Y)."""
+    rows = _Program(program, widest=True)
+    if rows.lp.run() != HighsModelStatus.kOptimal:
+        raise SolverError("no table meets the constraints with a margin")
+    extra = rows.lp.column_value()[rows.entries : rows.entries + len(program.extra)]
+    return -rows.lp.value(), rows.table(), extra
+
+
+__all__ = ["RowsResult", "explain_infeasible", "float_rows", "membership", "solve_rows", "widest_table"]
