@@ -6,6 +6,7 @@ weak duality the result bounds the loss of every table of the program, however p
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import singledispatchmethod
 
@@ -37,8 +38,8 @@ def certified_bound(program: TableProgram, dual: TableDual, cost: Entries | None
 
 
 def _integers(values: Array) -> Entries:
-    """floor(v 2^BITS), exact for floats that are not tiny; negative multipliers are clipped by the caller."""
-    flat = [int(Fraction(float(v)) * (1 << BITS)) for v in values.ravel()]
+    """floor(v 2^BITS) of floats."""
+    flat = [math.floor(math.ldexp(v, BITS)) for v in values.ravel().tolist()]
     return np.array(flat, dtype=object).reshape(values.shape)
 
 
@@ -62,8 +63,11 @@ class _Lagrangian:
 
     def _costs(self, dual: TableDual, cost: Entries | Array) -> Entries:
         scaled: Entries = np.empty(self.program.shape, dtype=object)
-        for x, row in enumerate(cost):
-            scaled[x] = [_floor(Fraction(c) * (1 << BITS)) for c in row]
+        if cost.dtype == object:
+            for x, row in enumerate(cost):
+                scaled[x] = [_floor(Fraction(c) * (1 << BITS)) for c in row]
+        else:
+            scaled = _integers(np.asarray(cost, dtype=float))
         if not self.program.worst:
             return scaled
         if dual.loss_weights is None:

@@ -136,8 +136,8 @@ class ForestCone:
         graph: nx.DiGraph[int] = nx.DiGraph()
         for x in self.order:
             if self.parent[x] >= 0:
-                graph.add_edge(int(x), int(self.parent[x]), weight=float(np.log(self.down[x])))
-                graph.add_edge(int(self.parent[x]), int(x), weight=float(np.log(self.up[x])))
+                graph.add_edge(int(x), int(self.parent[x]), weight=float(np.log(self.up[x])))
+                graph.add_edge(int(self.parent[x]), int(x), weight=float(np.log(self.down[x])))
         rays = np.eye(len(self.parent))
         for x in range(len(self.parent)):
             if graph.has_node(x):

@@ -5,13 +5,13 @@ All ratios are rounded down (`ratio_down`), so what passes here is private in ex
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from privspec.solvers.programs import Array
-from privspec.solvers.results import Indices
 from privspec.solvers.table_programs import (
     AtomRatio,
     CompleteRatio,
@@ -81,15 +81,28 @@ def _row_values(rows: LinearRows, exact: ExactTable) -> list[Fraction]:
 
 def exact_loss(program: TableProgram, exact: ExactTable, cost: Entries | None = None) -> Fraction:
     """The loss of the table; `cost` (X, Y) of Fractions replaces the floats of the program (which are read exactly)."""
-    costs = program.cost if cost is None else cost
+    if cost is None:
+        scale, costs = _scaled(program.cost)
+    else:
+        scale, costs = 1, cost.tolist()
     rows = [
-        sum((Fraction(c) * n for c, n in zip(row, numerators, strict=True) if n and c), Fraction(0))
+        sum((c * n for c, n in zip(row, numerators, strict=True) if n and c), 0)
         for row, numerators in zip(costs, exact.numerators, strict=True)
     ]
-    loss = max(rows) if program.worst else sum(rows, Fraction(0))
-    return loss / exact.denominator + sum(
+    loss = Fraction(max(rows) if program.worst else sum(rows)) / (scale * exact.denominator)
+    return loss + sum(
         (price * value for price, value in zip(program.extra.cost, exact.extra, strict=True)), Fraction(0)
     )
+
+
+def _scaled(cost: Array) -> tuple[int, list[list[int]]]:
+    """Floats as integers over one power of two, exactly."""
+    _, exponents = np.frexp(cost[cost != 0]) if cost.any() else (None, np.zeros(1))
+    shift = max(0, 53 - int(exponents.min()))
+    return 1 << shift, [
+        [int(math.ldexp(c, shift)) if shift < 900 else int(Fraction(c) * (1 << shift)) for c in row]
+        for row in cost.tolist()
+    ]
 
 
 def true_delta(exact: ExactTable, block: PairRatio | AtomRatio) -> Fraction:
@@ -112,10 +125,10 @@ def repair(program: TableProgram, table: Array) -> ExactTable:
     entries = np.array([[int(v * 2.0**ENTRY_BITS) for v in row] for row in scaled], dtype=object)
     least_sum = min(int(sum(row)) for row in entries)
     slacks = [_slacks(block, scaled, least_sum) for block in program.privacy]
-    for _ in range(_MOST_SWEEPS):
+    for sweep in range(_MOST_SWEEPS):
         before = entries.copy()
         for block, slack in zip(program.privacy, slacks, strict=True):
-            _sweep(block, entries, slack)
+            _sweep(block, entries, slack, backwards=sweep % 2 == 1)
         if np.array_equal(before, entries):
             break
     sums = entries.sum(axis=1)
@@ -149,8 +162,8 @@ def _slacks(block: Privacy, table: Array, least_sum: int) -> Entries | None:
     return result
 
 
-def _sweep(block: Privacy, entries: Entries, slack: Entries | None) -> None:
-    """Raise entries to what each ratio of the block asks for, once round."""
+def _sweep(block: Privacy, entries: Entries, slack: Entries | None, backwards: bool) -> None:
+    """Raise entries to what each ratio of the block asks for, once round; both directions settle a chain at once."""
     view = classes(block, entries.shape[1])
     first = np.array([int(np.flatnonzero(view == shown)[0]) for shown in range(int(view.max()) + 1)])
     if isinstance(block, CompleteRatio):
@@ -159,7 +172,9 @@ def _sweep(block: Privacy, entries: Entries, slack: Entries | None) -> None:
         entries[:, first] += np.maximum(needed - shown, 0)
         return
     ratios = pair_ratios(block)
-    for k, (a, b) in enumerate(block.pairs):
+    numbers = range(len(block.pairs))
+    for k in reversed(numbers) if backwards else numbers:
+        a, b = block.pairs[k]
         above, below = _seen_rows(block, entries, a, b)
         asked = above if slack is None else np.maximum(above - slack[k], 0)
         entries[b, first] += np.maximum(-((-asked << RATIO_BITS) // ratios[k]) - below, 0)
@@ -189,8 +204,3 @@ def _level(needed: int, spare: int) -> int:
     if needed <= 0 or spare == 0:
         return 0
     return -(-needed // spare)
-
-
-def indices_of_pairs(pairs: Iterable[tuple[int, int]]) -> Indices:
-    """Pairs as the array (K, 2) that privacy blocks take."""
-    return np.array(list(pairs), dtype=np.intp).reshape(-1, 2)

@@ -31,7 +31,8 @@ from privspec.solvers.table_ratios import classes, float_ratio, float_ratios
 from scipy import sparse
 
 _EAGER = 20_000  # ratio rows of a block that are all stated at the start
-_NEAR = 2.3  # pairs within this multiple of the least log ratio are stated at the start
+_NEAR = 1.5  # pairs within this multiple of the least log ratio are stated at the start
+_LARGE = 10_000  # rows from which an interior-point start beats the simplex method from nothing
 _VIOLATION = 1e-10
 _MOST_ADDED = 60_000
 
@@ -271,6 +272,8 @@ class _Program:
 def solve_rows(program: TableProgram, watch: Watch) -> RowsResult | InfeasibleTable:
     """The optimum of any program, stating ratio rows as they are violated."""
     rows = _Program(program)
+    if rows.rows > _LARGE:
+        rows.lp.set("solver", "ipm")
     while True:
         left = None if watch.deadline is None else watch.deadline - watch.seconds
         status = rows.lp.run(left)
@@ -284,6 +287,7 @@ def solve_rows(program: TableProgram, watch: Watch) -> RowsResult | InfeasibleTa
         watch.step(rows.lp.value(), rows.lp.value())
         if not rows.add_violated(table):
             break
+        rows.lp.go_on_from_basis()
     extra = rows.lp.column_value()[rows.entries : rows.entries + len(program.extra)]
     return RowsResult(table, extra, rows.lp.value(), rows.dual(), rows.rows)
 
