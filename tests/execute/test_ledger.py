@@ -215,7 +215,7 @@ def test_a_refused_release_leaves_no_trace(tmp_path: Path, make_plan: MakePlan) 
 
 def test_nothing_is_spent_when_the_output_cannot_be_written(tmp_path: Path, identity_plan: dict[str, Any]) -> None:
     for output in (tmp_path / "no" / "o.json", tmp_path / "o.xlsx"):
-        with pytest.raises(UsageError, match="PS083|PS0713"):
+        with pytest.raises(UsageError, match=r"PS083|PS0713"):
             run(identity_plan, DATA, ledger=tmp_path / "l.db", output=output)
     assert not (tmp_path / "l.db").exists()
 

@@ -58,7 +58,7 @@ def test_parquet_and_arrays(tmp_path: Path) -> None:
     write_release(release({"A": [1], "B": [2, 3]}), tmp_path / "o.npz")
     assert np.load(tmp_path / "o.npz")["B"].tolist() == [2, 3]
     for bad in ("o.npy", "o.txt", "no/o.json"):
-        with pytest.raises(UsageError, match="PS083|PS0713"):
+        with pytest.raises(UsageError, match=r"PS083|PS0713"):
             write_release(release({"A": [1], "B": [2, 3]}), tmp_path / bad)
 
 
