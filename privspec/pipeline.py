@@ -87,7 +87,7 @@ def decide(problem: Problem) -> Choice | Infeasible:
 
     from privspec.compile.choose import choose
     from privspec.core.threads import fitting_threads
-    from privspec.solvers.results import SolverError
+    from privspec.solvers.results import OutOfTimeError, SolverError
 
     try:
         with fitting_threads(min(problem.system.outputs_count, problem.system.inputs_count)):
@@ -100,9 +100,17 @@ def decide(problem: Problem) -> Choice | Infeasible:
                 help="scale inputs, weights and targets to similar ranges, or try --solver cvxpy",
             )
         ) from error
-    except SolverError as error:
+    except OutOfTimeError as error:
         raise SolveError(
             Diagnostic("PS0610", f"no answer within the limits: {error}", help="allow more time with --time-limit")
+        ) from error
+    except SolverError as error:
+        raise SolveError(
+            Diagnostic(
+                "PS0610",
+                f"no answer within the limits: {error}",
+                help="name the places for noise (`noise at ...`), or release fewer numbers",
+            )
         ) from error
 
 

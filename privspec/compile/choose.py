@@ -15,6 +15,7 @@ from privspec.compile.pure import pure_candidates
 from privspec.compile.supported import refuse_missing
 from privspec.compile.unprotectable import family_conflict, local_conflict
 from privspec.model.graph import Model
+from privspec.solvers.results import SolverError
 
 COMPARED_SIZE = 600
 """Inputs and outputs together up to which mechanisms that the spec rules out are computed for comparison."""
@@ -88,7 +89,12 @@ def _candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
     wanted = problem.family_allowed("laplace", "geometric", "knorm")
     size = problem.system.outputs_count + problem.system.inputs_count
     if (not gaussian and wanted) or (size <= COMPARED_SIZE and (wanted or problem.settings.alternatives)):
-        yield from pure_candidates(problem)
+        try:
+            yield from pure_candidates(problem)
+        except SolverError:
+            if not gaussian:
+                raise
+            # Gaussian noise was found, and pure noise is only compared with it
 
 
 def best_loss(model: Model, settings: Settings) -> float | None:

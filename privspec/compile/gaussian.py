@@ -23,7 +23,7 @@ from privspec.solvers.programs import (
     GaussianSolution,
     Site,
 )
-from privspec.solvers.results import NotSpecialError, Unprotectable
+from privspec.solvers.results import NotSpecialError, SolverError, Unprotectable
 
 ALTERNATIVE_SIZE = 192
 """Inputs and outputs together up to which an alternative that needs a solve of its own is computed."""
@@ -53,14 +53,22 @@ def gaussian_candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
     elif forced is not None:
         yield _restricted(problem, budgets, tuple(forced), allowed, family_reason)
         if problem.settings.alternatives and _small(problem):
-            best = _correlated(problem, budgets, False, "`noise at` rules it out")
-            yield Candidate(best.name, best.family, best.loss, best.reason, False)
+            yield from _ruled_out(problem, budgets)
     else:
         yield _correlated(problem, budgets, allowed, family_reason)
         if problem.settings.alternatives and _small(problem):
             yield from _paper_placement(problem, budgets, allowed, family_reason)
     if problem.settings.alternatives:
         yield from classics(problem, budgets, allowed, family_reason)
+
+
+def _ruled_out(problem: Problem, budgets: tuple[float, ...]) -> Iterator[Candidate]:
+    """What correlated noise would reach if `noise at` allowed it; nothing when that takes too long."""
+    try:
+        best = _correlated(problem, budgets, False, "`noise at` rules it out")
+    except SolverError:
+        return
+    yield Candidate(best.name, best.family, best.loss, best.reason, False)
 
 
 def _small(problem: Problem) -> bool:
@@ -174,7 +182,7 @@ def _solve(problem: Problem, program: GaussianProgram) -> GaussianSolution | Unp
             pass
     from privspec.compile.reference import solve_with_cvxpy
 
-    return solve_with_cvxpy(program)
+    return solve_with_cvxpy(program, deadline=settings.deadline)
 
 
 # --- noise at given sites -------------------------------------------------------------------------
@@ -246,8 +254,8 @@ def _paper_placement(problem: Problem, budgets: tuple[float, ...], allowed: bool
     program = GaussianProgram(system.target, problem.loss(system.error_map.toarray()), problem.views(budgets), sites)
     try:
         solution = run_solver(problem, program)
-    except NotSpecialError:
-        return
+    except SolverError:
+        return  # shown for comparison only
     if isinstance(solution, Unprotectable):
         return
     found = _site_candidate(problem, budgets, sites, solution, allowed, why_not)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,10 +33,12 @@ from privspec.solvers.programs import (
     View,
     WorstLoss,
 )
-from privspec.solvers.results import SolverError
+from privspec.solvers.results import OutOfTimeError, SolverError
 
 cp: Any = cvxpy
 """cvxpy under its usual name; its atoms are built at run time and have no types."""
+LARGEST_CONES = 5e7
+"""Squared entries of all cones together: the doubles that one step of the solver factors in a minute or so."""
 VERTEX_LIMIT = 12
 """Boxes of at most this many coordinates are written as all their vertices."""
 
@@ -48,6 +51,16 @@ class ReferenceFailedError(SolverError):
         self.status = status
 
 
+class TooLargeError(SolverError):
+    """The program would fill the memory before the general solver begins."""
+
+    def __init__(self, program: GaussianProgram) -> None:
+        super().__init__(
+            f"{len(program.target)} outputs under {sum(count for _, count in _cones(program)):,} conditions are too "
+            "many for the general convex solver, and no special one takes this program"
+        )
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class _Block:
     """One LMI `[[Sigma_o, P F D], [., R]] >= 0` and the columns D that it protects."""
@@ -57,13 +70,17 @@ class _Block:
     multiplicity: int
 
 
-def solve_with_cvxpy(program: GaussianProgram, solver: str | None = None) -> GaussianSolution:
+def solve_with_cvxpy(
+    program: GaussianProgram, solver: str | None = None, deadline: float | None = None
+) -> GaussianSolution:
     """The optimum of a Gaussian program by cvxpy, repaired to strict feasibility and with its dual point.
 
-    Raises: ReferenceFailedError if no usable solution comes back.
+    Raises: ReferenceFailedError if no usable solution comes back, TooLargeError, OutOfTimeError.
     Source: Ramon & Basu 2020, section 3.2; notes/placement.md (Schur complement form).
     """
     started = time.perf_counter()
+    if sum(count * (side * (side + 1) / 2) ** 2 for side, count in _cones(program)) > LARGEST_CONES:
+        raise TooLargeError(program)
     m = program.target.shape[0]
     variances: list[Any] = []
     if program.sites is None:
@@ -91,9 +108,12 @@ def solve_with_cvxpy(program: GaussianProgram, solver: str | None = None) -> Gau
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            problem.solve(solver=solver or cp.CLARABEL)
+            options = {"time_limit": deadline} if deadline is not None and solver is None else {}
+            problem.solve(solver=solver or cp.CLARABEL, **options)
         except cp.SolverError as error:
             raise ReferenceFailedError("solver_error") from error
+    if problem.status == cp.USER_LIMIT:
+        raise OutOfTimeError(None)
     if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
         raise ReferenceFailedError(problem.status)
     loss_weights = None
@@ -140,6 +160,23 @@ def _bound(program: GaussianProgram, dual: DualPoint, root: Array) -> float:
     return max(
         lower_bound(joined, replace(dual, limit_weights=None, loss_weights=None), root) - paid * (1 + 1e-15), 0.0
     )
+
+
+def _cones(program: GaussianProgram) -> Iterator[tuple[int, int]]:
+    """Side and number of the positive semidefinite matrices of a program."""
+    for view in program.views:
+        seen = len(program.target) if view.rows is None else len(view.rows)
+        match view.differences:
+            case Vectors(matrix):
+                yield seen + 1, matrix.shape[1]
+            case Pairs(coordinates, _):
+                yield seen + 1, len(coordinates) * (len(coordinates) - 1) // 2
+            case Balls(ball_blocks, _):
+                yield seen + max(len(block) for block in ball_blocks), len(ball_blocks)
+            case Boxes(box_blocks, _):
+                for block in box_blocks:
+                    small = len(block) <= VERTEX_LIMIT
+                    yield (seen + 1, 2 ** (len(block) - 1)) if small else (seen + len(block), 1)
 
 
 def _view_blocks(program: GaussianProgram, view: View, sigma: Any) -> list[_Block]:

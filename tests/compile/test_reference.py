@@ -7,9 +7,11 @@ import pytest
 
 from privspec.compile.candidate import Candidate
 from privspec.compile.problem import Settings
+from privspec.compile.reference import TooLargeError
+from privspec.solvers.results import OutOfTimeError
 
-from .cases import GAUSSIAN
-from .specs import chosen
+from .cases import GAUSSIAN, OBSERVERS
+from .specs import chosen, spec
 
 
 def solved(text: str, solver: str) -> Candidate:
@@ -43,3 +45,35 @@ def test_independent_noise_on_inputs_alone(solver: str) -> None:
     """One entry in [0, 1] at mu = 1 takes variance one on every input."""
     assert solved(GAUSSIAN["at x"], solver).loss == pytest.approx(4 + 3 + 2 + 1, rel=1e-6)
     assert solved(GAUSSIAN["nobody"], solver).loss == pytest.approx(4 + 3 + 2 + 1, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "solver"),
+    [
+        (spec(*OBSERVERS).replace("^4", "^80"), "default"),
+        (GAUSSIAN["full"].replace("^4", "^64"), "cvxpy"),
+        (GAUSSIAN["histogram, replacing"].replace("0..4", "0..40"), "cvxpy"),
+    ],
+)
+def test_what_would_fill_the_memory_is_declined(text: str, solver: str) -> None:
+    with pytest.raises(TooLargeError, match="too many for the general convex solver"):
+        solved(text, solver)
+
+
+def test_separate_noise_has_no_such_limit() -> None:
+    text = spec(*OBSERVERS, "noise at x, y, P").replace("^4", "^80")
+    found = solved(text, "default")
+    assert found.lower_bound is not None
+    assert (found.loss - found.lower_bound) / found.loss <= 1e-6
+
+
+def test_a_comparison_that_takes_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*_: object) -> None:
+        raise OutOfTimeError(None)
+
+    text = GAUSSIAN["at x and y"]
+    both = chosen(text)
+    monkeypatch.setattr("privspec.compile.gaussian._correlated", late)
+    alone = chosen(text)
+    assert alone.chosen.loss == both.chosen.loss
+    assert len(alone.others) == len(both.others) - 1

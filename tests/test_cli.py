@@ -1,0 +1,587 @@
+"""The real command line: what it prints where, exit codes, and that nothing is left half-written.
+
+Most tests call the command in this process; those that need a process of their own (start, signals, colours)
+are few, as each costs a second.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privspec.cli import run_command_line
+from privspec.compile.raising import digest_of
+from privspec.core.catalogue import entries
+from privspec.templates import copy_template, list_templates
+
+COMMAND = [sys.executable, "-c", "from privspec.cli import main; main()"]
+CODE = re.compile(r"(?:error|infeasible)\[(PS\d{4})\]")
+NAMES = [template.name for template in list_templates()]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def codes(self) -> list[str]:
+        return CODE.findall(self.err)
+
+
+Call = Callable[..., Done]
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Run a command in this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> Done:
+        code = run_command_line(list(words))
+        shown = capsys.readouterr()
+        assert "Traceback" not in shown.err
+        return Done(code, shown.out, shown.err)
+
+    return run
+
+
+def refused(done: Done, code: int, *diagnostics: str) -> None:
+    """Exit code, diagnostics on standard error only, each with a long form."""
+    assert (done.code, done.out) == (code, ""), done.err
+    assert done.codes == list(diagnostics)
+    assert set(done.codes) <= set(entries())
+
+
+SMALL = """\
+spec small
+parameters:
+  epsilon = 1
+  delta = 1e-6
+variables:
+  input x in [0, 1]^4
+  intermediate y
+  output O
+background: y = prefix_sums(x)
+loss: E[ ||O - y||^2 ]
+privacy: O is (epsilon, delta)-DP wrt x, replacing one entry
+options: noise family gaussian
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    path = tmp_path / "small.priv"
+    path.write_text(SMALL, "utf-8")
+    (tmp_path / "x.csv").write_text("x\n0\n0.5\n1\n0.25\n", "utf-8")
+    return path
+
+
+# --- every template, the whole way --------------------------------------------------------------
+
+
+def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
+    """A data file for each input, as options of `run`."""
+    dice = np.random.default_rng(3)
+    options = []
+    for entry in plan["mechanism"]["executed"]["inputs"]:
+        path = folder / f"{entry['name']}.csv"
+        if "attributes" in entry:
+            rows = [",".join(a["name"] for a in entry["attributes"])]
+            rows += [",".join(str(one_of(dice, a)) for a in entry["attributes"]) for _ in range(50)]
+        else:
+            values = dice.uniform(float(entry["lower"]), float(entry["upper"]), entry["stop"] - entry["start"])
+            rows = [entry["name"], *(repr(float(v)) for v in values)]
+        path.write_text("\n".join(rows) + "\n", "utf-8")
+        options += ["--input", f"{entry['name']}={path}"]
+    return options
+
+
+def one_of(dice: np.random.Generator, attribute: dict[str, Any]) -> Any:
+    if "values" in attribute:
+        return attribute["values"][int(dice.integers(len(attribute["values"])))]
+    return int(dice.integers(attribute["lower"], attribute["upper"] + 1))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_template_goes_the_whole_way(name: str, call: Call, tmp_path: Path) -> None:
+    assert call("templates", name, "-o", "mine.priv").code == 0
+    assert call("check", "mine.priv").out.startswith(f"mine.priv: {name} is well formed")
+    solved = call("solve", "mine.priv")
+    assert (solved.code, solved.err) == (0, "")
+    assert solved.out.startswith(name)
+    plan = json.loads((tmp_path / "mine.plan.json").read_text("utf-8"))
+    verified = call("verify", "mine.plan.json")
+    assert verified.code == 0
+    assert "failed" not in verified.out
+    for reader in ("public", "auditor", "engineer"):
+        for form in ("md", "html", "json"):
+            done = call("explain", "mine.plan.json", "--for", reader, "-o", f"{reader}.{form}")
+            assert (done.code, done.out) == (0, "")
+            text = (tmp_path / f"{reader}.{form}").read_text("utf-8")
+            assert len(text) > 500
+            if form == "json":
+                json.loads(text)
+            if form == "html":
+                assert "<html" in text
+                assert "http://" not in text.replace("http://www.w3.org", "")
+    run = call("run", "mine.plan.json", *data_for(plan, tmp_path), "-o", "release.json")
+    assert (run.code, run.out) == (0, "")
+    release = json.loads((tmp_path / "release.json").read_text("utf-8"))
+    assert release["plan_sha256"] == plan["digest"]
+    assert release["private"] is True
+    assert set(release["outputs"]) == {o["name"] for o in plan["mechanism"]["executed"]["outputs"]}
+    again = call("run", "mine.plan.json", *data_for(plan, tmp_path))
+    refused(again, 6, "PS1001")
+
+
+# --- where things are printed --------------------------------------------------------------------
+
+
+def test_json_goes_to_standard_output_and_the_file(call: Call, small: Path, tmp_path: Path) -> None:
+    done = call("solve", "small.priv", "--json")
+    assert (done.code, done.err) == (0, "")
+    assert json.loads(done.out) == json.loads((tmp_path / "small.plan.json").read_text("utf-8"))
+    assert json.loads(call("verify", "small.plan.json", "--json").out)["verified"] is True
+    assert json.loads(call("check", "small.priv", "--json").out)["outputs"] == ["O"]
+    assert [t["name"] for t in json.loads(call("templates", "--json").out)] == NAMES
+    rows = json.loads(call("sweep", "small.priv", "--over", "epsilon=1,2", "--json").out)["rows"]
+    assert [row["value"] for row in rows] == ["1", "2"]
+
+
+def test_quiet_prints_nothing(call: Call, small: Path, tmp_path: Path) -> None:
+    for words in (
+        ("check", "small.priv", "--quiet"),
+        ("solve", "small.priv", "--quiet"),
+        ("solve", "small.priv", "-q", "--solver", "cvxpy"),
+        ("verify", "small.plan.json", "--quiet"),
+        ("run", "small.plan.json", "--input", "x=x.csv", "-o", "out.json", "--quiet"),
+        ("sweep", "small.priv", "--over", "epsilon=1,2", "-o", "sweep.csv", "--quiet"),
+    ):
+        assert call(*words) == Done(0, "", ""), words
+    assert {p.name for p in tmp_path.iterdir()} >= {"small.plan.json", "out.json", "sweep.csv", "sweep.svg"}
+
+
+def test_warnings_go_to_standard_error(call: Call, tmp_path: Path) -> None:
+    text = SMALL.replace("  output O\n", "  output O\n  output P\n").replace("loss:", "loss: E[ ||P - x||^2 ] +")
+    (tmp_path / "w.priv").write_text(text, "utf-8")
+    done = call("check", "w.priv", "--json")
+    json.loads(done.out)
+    assert "warning[PS0315]" in done.err
+    assert call("check", "w.priv", "--quiet") == Done(0, "", "")
+
+
+def test_outputs_go_where_they_are_asked_for(call: Call, small: Path, tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    assert call("solve", "small.priv", "-o", "results/a.json", "--set", "epsilon=2").code == 0
+    assert json.loads((tmp_path / "results/a.json").read_text("utf-8"))["spec"]["parameters"]["epsilon"] == "2"
+    assert not (tmp_path / "small.plan.json").exists()
+    assert call("explain", "results/a.json").out.startswith("#")
+    assert call("check", "small.priv", "--graph", "graph.svg").code == 0
+    assert (tmp_path / "graph.svg").read_text("utf-8").lstrip().startswith("<")
+    assert "x" in call("check", "small.priv", "--graph").out
+    assert [p.name for p in (tmp_path / "results").iterdir()] == ["a.json"]
+
+
+@pytest.mark.parametrize("stage", ["tree", "graph", "system", "candidates", "plan"])
+def test_stages_are_dumped(stage: str, call: Call, small: Path) -> None:
+    done = call("solve", "small.priv", "--dump", stage)
+    assert done.code == 0
+    assert len(done.out) > 100
+
+
+def test_constants_and_parameters_from_outside(call: Call, tmp_path: Path) -> None:
+    text = SMALL.replace("  intermediate y\n", "  constant b in real^4\n  intermediate y\n").replace("(x)", "(x) + b")
+    (tmp_path / "b.priv").write_text(text, "utf-8")
+    np.save(tmp_path / "b.npy", np.array([1.0, 2, 3, 4]))
+    (tmp_path / "b.csv").write_text("1\n2\n3\n4\n", "utf-8")
+    for file in ("b.npy", "b.csv"):
+        done = call("solve", "b.priv", "--constant", f"b={file}", "--json")
+        assert done.code == 0, done.err
+        assert json.loads(done.out)["mechanism"]["executed"]["outputs"][0]["offset"] == [1, 2, 3, 4]
+    assert call("solve", "b.priv").code == 3
+
+
+def test_templates_are_listed_and_shown(call: Call) -> None:
+    listed = call("templates").out
+    for name in NAMES:
+        assert name in listed
+        assert call("templates", name).out.startswith(f"spec {name}\n")
+
+
+def test_formatting(call: Call, small: Path) -> None:
+    assert call("fmt", "small.priv", "--check").code == 1
+    assert small.read_text("utf-8") == SMALL
+    assert call("fmt", "small.priv").code == 0
+    assert call("fmt", "small.priv", "--check").code == 0
+    assert call("fmt", "small.priv").code == 0
+    assert call("solve", "small.priv", "--quiet").code == 0
+
+
+def test_every_error_has_a_long_form(call: Call) -> None:
+    for code in entries():
+        assert call("explain-error", code).out.startswith(code)
+
+
+def test_every_command_explains_itself(call: Call) -> None:
+    for words in ((), *((name,) for name in COMMANDS), *(("ledger", name) for name in ("init", "show", "verify"))):
+        done = call(*words, "--help")
+        assert (done.code, done.err) == (0, "")
+        assert "Usage: privspec" in done.out
+
+
+COMMANDS = ("check", "solve", "explain", "verify", "run", "sweep", "templates", "fmt", "explain-error", "ledger")
+
+
+# --- exit codes ----------------------------------------------------------------------------------
+
+
+def test_exit_1_data_that_do_not_fit(call: Call, small: Path, tmp_path: Path) -> None:
+    call("solve", "small.priv", "-q")
+    refused(call("run", "small.plan.json"), 1, "PS0801")
+    refused(call("run", "small.plan.json", "--input", "x=nothing.csv"), 1, "PS0802")
+    (tmp_path / "short.csv").write_text("x\n1\n", "utf-8")
+    refused(call("run", "small.plan.json", "--input", "x=short.csv"), 1, "PS0805")
+    assert call("run", "small.plan.json", "--input", "x=x.csv").code == 0, "nothing was spent on what was refused"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("", "PS0700"),
+        ("ledger", "PS0700"),
+        ("frobnicate", "PS0700"),
+        ("solve", "PS0700"),
+        ("solve small.priv --frob", "PS0700"),
+        ("solve small.priv more.priv", "PS0700"),
+        ("solve small.priv --set", "PS0700"),
+        ("solve small.priv --time-limit soon", "PS0700"),
+        ("solve nothing.priv", "PS0701"),
+        ("check .", "PS0702"),
+        ("explain-error PS9999", "PS0703"),
+        ("verify nothing.json", "PS0710"),
+        ("solve small.priv --constant b=nothing.csv", "PS0710"),
+        ("verify small.priv", "PS0711"),
+        ("run x.csv --input x=x.csv", "PS0711"),
+        ("solve small.priv -o nowhere/plan.json", "PS0713"),
+        ("solve small.priv --set epsilon", "PS0720"),
+        ("solve small.priv --set =1", "PS0720"),
+        ("solve small.priv --constant b", "PS0720"),
+        ("solve small.priv --solver magic", "PS0721"),
+        ("solve small.priv --dump soul", "PS0721"),
+        ("solve small.priv --time-limit 0", "PS0721"),
+        ("solve small.priv --time-limit -1", "PS0721"),
+        ("solve small.priv --time-limit nan", "PS0721"),
+        ("sweep small.priv --over epsilon", "PS0722"),
+        ("sweep small.priv", "PS0700"),
+        ("templates nothing", "PS0730"),
+        ("templates prefix_sums -o x.csv", "PS0731"),
+    ],
+)
+def test_exit_2_a_call_that_cannot_be_understood(words: str, code: str, call: Call, small: Path) -> None:
+    refused(call(*words.split()), 2, code)
+
+
+def test_exit_2_a_plan_that_holds_no_mechanism(call: Call, small: Path) -> None:
+    small.write_text(SMALL.replace("[0, 1]", "real"), "utf-8")
+    done = call("solve", "small.priv", "--json")
+    assert done.code == 4
+    Path("small.plan.json").write_text(done.out, "utf-8")
+    refused(call("explain", "small.plan.json"), 2, "PS0714")
+    refused(call("run", "small.plan.json", "--input", "x=x.csv"), 2, "PS0714")
+
+
+def test_exit_3_every_error_of_a_spec_at_once(call: Call, small: Path) -> None:
+    small.write_text(SMALL.replace("prefix_sums(x)", "prefix_sum(z)").replace("wrt x", "wrt w"), "utf-8")
+    for command in ("check", "solve"):
+        done = call(command, "small.priv")
+        assert (done.code, done.out) == (3, "")
+        assert len(done.codes) >= 3
+        assert len(re.findall(r"--> small\.priv:\d+:\d+", done.err)) == len(done.codes)
+        assert "did you mean prefix_sums?" in done.err
+
+
+def test_exit_4_what_cannot_hold_together(call: Call, small: Path, tmp_path: Path) -> None:
+    small.write_text(SMALL.replace("(epsilon, delta)-DP", "epsilon-DP"), "utf-8")
+    done = call("solve", "small.priv")
+    refused(done, 4, "PS0601")
+    assert "noise family gaussian" in done.err
+    assert "Smallest single changes that work" in done.err
+    assert not (tmp_path / "small.plan.json").exists()
+    document = json.loads(call("solve", "small.priv", "--json").out)
+    assert set(document) >= {"format", "spec", "status", "conflicts", "relaxations"}
+    assert document["status"] == "infeasible"
+    assert "mechanism" not in document
+
+
+def test_exit_5_no_time(call: Call, small: Path) -> None:
+    small.write_text(SMALL.replace("^4", "^60"), "utf-8")
+    refused(call("solve", "small.priv", "--time-limit", "1e-9"), 5, "PS0610")
+    assert not Path("small.plan.json").exists()
+
+
+def test_exit_6_the_budget_is_spent(call: Call, small: Path, tmp_path: Path) -> None:
+    call("solve", "small.priv", "-q")
+    assert call("run", "small.plan.json", "--input", "x=x.csv").code == 0
+    done = call("run", "small.plan.json", "--input", "x=x.csv", "-o", "out.json")
+    refused(done, 6, "PS1001")
+    assert "privspec ledger init" in done.err
+    assert not (tmp_path / "out.json").exists()
+    assert "spent" in call("ledger", "show", "small.ledger.db").out
+    assert call("ledger", "verify", "small.ledger.db").code == 0
+    limit = "epsilon=10 delta=1e-4 wrt x, replacing one entry"
+    raised = call("ledger", "init", "small.ledger.db", "--raise", "--limit", limit)
+    assert raised.code == 0, raised.err
+    assert call("run", "small.plan.json", "--input", "x=x.csv").code == 0
+
+
+def test_exit_7_a_plan_that_was_changed(call: Call, small: Path, tmp_path: Path) -> None:
+    call("solve", "small.priv", "-q")
+    plan = json.loads((tmp_path / "small.plan.json").read_text("utf-8"))
+    changed = copy.deepcopy(plan)
+    changed["loss"]["value"] *= 1.001
+    path = tmp_path / "changed.json"
+    path.write_text(json.dumps(changed), "utf-8")
+    done = call("verify", "changed.json")
+    assert (done.code, done.codes) == (7, ["PS0910"])
+    assert "failed" in done.out
+    refused(call("run", "changed.json", "--input", "x=x.csv"), 7, "PS0910")
+    # even where the digest is made to fit
+    changed["mechanism"]["executed"]["strategy"]["rows"][0][0] *= 2
+    path.write_text(json.dumps({**changed, "digest": digest_of(changed)}), "utf-8")
+    refused(call("verify", "changed.json", "--quiet"), 7, "PS0910")
+    refused(call("run", "changed.json", "--input", "x=x.csv"), 7, "PS0910")
+    assert not list(tmp_path.glob("*.db"))
+
+
+# --- bad numbers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["check", "solve"])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "epsilon=0",
+        "epsilon=-1",
+        "epsilon=nan",
+        "epsilon=inf",
+        "epsilon=1e999999999",
+        "epsilon=1/0",
+        "epsilon=[1, 2]",
+        "epsilon={1, 2}",
+        "epsilon=zebra",
+        "epsilon=(",
+        "delta=-1e-6",
+        "delta=1",
+        "delta=2",
+        "delta=nan",
+        "nothing=1",
+    ],
+)
+def test_bad_parameters(command: str, setting: str, call: Call, small: Path) -> None:
+    done = call(command, "small.priv", "--set", setting)
+    assert (done.code, done.out) == (3, ""), done.err
+    assert done.codes
+    assert set(done.codes) <= set(entries())
+    assert setting.split("=")[0] in done.err
+
+
+BAD_SPECS = {
+    "an empty input": ("[0, 1]^4", "[0, 1]^0"),
+    "a negative size": ("[0, 1]^4", "[0, 1]^(-3)"),
+    "a broken size": ("[0, 1]^4", "[0, 1]^2.5"),
+    "an infinite size": ("[0, 1]^4", "[0, 1]^(1 / 0)"),
+    "a domain the wrong way round": ("[0, 1]^4", "[1, 0]^4"),
+    "a domain of no number": ("[0, 1]^4", "[nan, 1]^4"),
+    "a domain beyond doubles": ("[0, 1]^4", "[0, 1e400]^4"),
+    "not a number": ("prefix_sums(x)", "nan * prefix_sums(x)"),
+    "an infinite factor": ("prefix_sums(x)", "inf * prefix_sums(x)"),
+    "a factor beyond doubles": ("prefix_sums(x)", "1e999 * prefix_sums(x)"),
+    "division by zero": ("prefix_sums(x)", "prefix_sums(x) / 0"),
+    "an epsilon of 0": ("(epsilon, delta)-DP", "(0, delta)-DP"),
+    "a negative epsilon": ("(epsilon, delta)-DP", "(-1, delta)-DP"),
+    "a delta of 1": ("(epsilon, delta)-DP", "(1, 1)-DP"),
+    "a negative delta": ("(epsilon, delta)-DP", "(1, -0.1)-DP"),
+    "no positive weight": ("E[ ||O", "-2 * E[ ||O"),
+    "a matrix of the wrong shape": ("prefix_sums(x)", "[[1, 2], [3, 4]] @ x"),
+    "rows of different length": ("prefix_sums(x)", "[[1, 2, 3, 4], [1, 2]] @ x"),
+    "an empty list": ("prefix_sums(x)", "[] @ x"),
+    "an empty sum": ("prefix_sums(x)", "sum(x[i] for i in 1..0) * x"),
+    "an entry that is not there": ("prefix_sums(x)", "x[5] * [1, 1, 1, 1]"),
+    "entry 0": ("prefix_sums(x)", "x[0] * [1, 1, 1, 1]"),
+    "a file that is not there": ("prefix_sums(x)", 'csv("nothing.csv") @ x'),
+    "a file that is empty": ("prefix_sums(x)", 'csv("empty.csv") @ x'),
+    "a file of words": ("prefix_sums(x)", 'csv("words.csv") @ x'),
+    "a file with NaN": ("prefix_sums(x)", 'csv("nan.csv") @ x'),
+    "a file with a hole": ("prefix_sums(x)", 'csv("hole.csv") @ x'),
+    "a file of another shape": ("prefix_sums(x)", 'csv("shape.csv") @ x'),
+    "an array with infinity": ("prefix_sums(x)", 'npy("inf.npy") @ x'),
+    "an array of objects": ("prefix_sums(x)", 'npy("objects.npy") @ x'),
+    "a matrix of 10^16 entries": ("prefix_sums(x)", "ones(100000000, 100000000) @ x"),
+}
+
+
+def bad_files(folder: Path) -> None:
+    for name, text in (("empty", ""), ("words", "a,b,c,d\n"), ("nan", "1,nan,3,4\n"), ("hole", "1,,3,4\n")):
+        (folder / f"{name}.csv").write_text(text, "utf-8")
+    (folder / "shape.csv").write_text("1,2\n3,4\n", "utf-8")
+    np.save(folder / "inf.npy", np.array([[1.0, np.inf, 1, 1]]))
+    np.save(folder / "objects.npy", np.array([["a", None, 1, 1]], dtype=object), allow_pickle=True)
+
+
+@pytest.mark.parametrize("name", BAD_SPECS)
+def test_bad_numbers_in_a_spec(name: str, call: Call, small: Path, tmp_path: Path) -> None:
+    bad_files(tmp_path)
+    old, new = BAD_SPECS[name]
+    assert old in SMALL
+    small.write_text(SMALL.replace(old, new), "utf-8")
+    done = call("solve", "small.priv")
+    assert (done.code, done.out) == (3, ""), done.err
+    assert done.codes
+    assert set(done.codes) <= set(entries())
+    assert len(re.findall(r"--> small\.priv:\d+:\d+", done.err)) == len(done.codes)
+    assert not (tmp_path / "small.plan.json").exists()
+
+
+@pytest.mark.parametrize("domain", ["[0, 1]^100000000", "[0, 1]^(10000, 10000)", "real^100000000"])
+def test_a_domain_of_100_million_entries(domain: str, call: Call, small: Path) -> None:
+    small.write_text(SMALL.replace("[0, 1]^4", domain).replace("prefix_sums(x)", "2 * x"), "utf-8")
+    started = time.monotonic()
+    assert call("check", "small.priv", "-q").code in (0, 3)
+    done = call("solve", "small.priv", "-q")
+    assert (done.code, set(done.codes)) == (3, {"PS0512"}), done.err
+    assert time.monotonic() - started < 20
+
+
+def test_a_table_of_100_million_cells(call: Call, tmp_path: Path) -> None:
+    for table in ("a in 1..100000000", "a in 1..10000, b in 1..10000", "a in 0..9, b in 0..9, c in 0..999999"):
+        text = SMALL.replace("[0, 1]^4", f"table({table})").replace("prefix_sums", "histogram")
+        (tmp_path / "t.priv").write_text(text.replace("one entry", "one record"), "utf-8")
+        done = call("solve", "t.priv", "-q")
+        assert done.code == 3, done.err
+        assert done.codes
+
+
+@pytest.mark.parametrize("file", ["empty.csv", "words.csv", "nan.csv", "hole.csv", "inf.npy", "objects.npy", "."])
+def test_bad_constants(file: str, call: Call, tmp_path: Path) -> None:
+    bad_files(tmp_path)
+    text = SMALL.replace("  intermediate y\n", "  constant b in real^4\n  intermediate y\n").replace("(x)", "(x) + b")
+    (tmp_path / "b.priv").write_text(text, "utf-8")
+    done = call("solve", "b.priv", "--constant", f"b={file}")
+    assert done.code in (2, 3)
+    assert done.codes
+    assert done.out == ""
+
+
+# --- processes of their own ----------------------------------------------------------------------
+
+
+def process(words: list[str], folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **more}
+    return subprocess.run(
+        [*COMMAND, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+HEAVY = ("cvxpy", "matplotlib", "scipy", "flint", "opendp", "polars", "pyarrow", "jinja2", "networkx")
+WATCHED = f"""
+import sys
+from privspec.cli import run_command_line
+assert run_command_line(["check", sys.argv[1]]) == 0
+print([name for name in {HEAVY!r} if name in sys.modules])
+"""
+
+
+@pytest.mark.parametrize("name", ["prefix_sums", "marginals"])
+def test_check_imports_nothing_heavy(name: str, tmp_path: Path) -> None:
+    path, *_ = copy_template(name, tmp_path / "mine.priv")
+    done = subprocess.run([sys.executable, "-c", WATCHED, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[-2] == "[]"
+
+
+def test_the_command_in_a_process_of_its_own(small: Path, tmp_path: Path) -> None:
+    done = process(["solve", "small.priv"], tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("small\n")
+    assert "\x1b" not in done.stdout
+    small.write_text(SMALL.replace("wrt x", "wrt z"), "utf-8")
+    done = process(["solve", "small.priv"], tmp_path, NO_COLOR="1", FORCE_COLOR="1")
+    assert done.returncode == 3
+    assert "PS0" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize("no_color", [True, False])
+def test_colours_only_on_a_terminal(no_color: bool, small: Path, tmp_path: Path) -> None:
+    pty = pytest.importorskip("pty")
+    small.write_text(SMALL.replace("wrt x", "wrt z"), "utf-8")
+    main, other = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm"}
+    environment.pop("NO_COLOR", None)
+    if no_color:
+        environment["NO_COLOR"] = ""
+    child = subprocess.Popen(
+        [*COMMAND, "check", "small.priv"], cwd=tmp_path, env=environment, stderr=other, stdout=subprocess.PIPE
+    )
+    os.close(other)
+    shown = b""
+    try:
+        while chunk := os.read(main, 4096):
+            shown += chunk
+    except OSError:
+        pass  # the other end is closed
+    finally:
+        os.close(main)
+        child.communicate(timeout=60)
+    assert child.returncode == 3
+    assert (b"\x1b[" in shown) is not no_color
+
+
+def test_interrupted_leaves_nothing_behind(small: Path, tmp_path: Path) -> None:
+    small.write_text(SMALL.replace("^4", "^700") + "  noise at x, y\n", "utf-8")
+    child = subprocess.Popen(
+        [*COMMAND, "solve", "small.priv", "--dump", "graph"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline()
+    time.sleep(0.5)
+    assert child.poll() is None
+    child.send_signal(signal.SIGINT)
+    _, errors = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["small.priv", "x.csv"]
+
+
+def test_a_reader_that_stops_reading(small: Path, tmp_path: Path) -> None:
+    child = subprocess.Popen(
+        [*COMMAND, "templates", "prefix_sums"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    child.stdout.close()
+    assert child.stderr is not None
+    errors = child.stderr.read()
+    child.wait(timeout=60)
+    assert "Traceback" not in errors
