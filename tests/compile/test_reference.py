@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from privspec.solvers.results import OutOfTimeError
 
 from privspec.compile.candidate import Candidate
 from privspec.compile.problem import Settings
 from privspec.compile.reference import TooLargeError
-from privspec.solvers.results import OutOfTimeError
+from privspec.templates import template_text
 
 from .cases import GAUSSIAN, OBSERVERS
 from .specs import chosen, spec
@@ -50,7 +51,7 @@ def test_independent_noise_on_inputs_alone(solver: str) -> None:
 @pytest.mark.parametrize(
     ("text", "solver"),
     [
-        (spec(*OBSERVERS).replace("^4", "^80"), "default"),
+        (template_text("two_observers").replace("^16", "^80"), "default"),
         (GAUSSIAN["full"].replace("^4", "^64"), "cvxpy"),
         (GAUSSIAN["histogram, replacing"].replace("0..4", "0..40"), "cvxpy"),
     ],
