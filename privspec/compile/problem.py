@@ -11,8 +11,8 @@ import numpy as np
 from scipy import sparse
 
 from privspec.compile.cache import SolutionCache
-from privspec.compile.lower import scaled_differences
 from privspec.compile.program import LinearSystem
+from privspec.compile.views import scaled_differences
 from privspec.model.graph import Model
 from privspec.model.trust import Nobody
 from privspec.solvers.programs import Array, ExpectedLoss, View, WorstLoss
