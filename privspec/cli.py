@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import click
 
@@ -23,25 +23,37 @@ INFEASIBLE = 4
 FAILED = 7
 INTERRUPTED = 130
 READERS = ("public", "auditor", "engineer")
+Command = TypeVar("Command", bound=Callable[..., object])
 HELP = {"help_option_names": ["-h", "--help"]}
 PATH = click.Path(path_type=Path)
 
-spec_path: Any = click.argument("spec", type=PATH, metavar="SPEC")
-plan_path: Any = click.argument("plan", type=PATH, metavar="PLAN")
-ledger_path: Any = click.argument("database", type=PATH, metavar="DB")
-set_option: Any = click.option(
+
+class Decorator(Protocol):
+    """An argument or option that several commands share."""
+
+    def __call__(self, command: Command, /) -> Command:
+        """The command with it."""
+        ...
+
+
+spec_path: Decorator = click.argument("spec", type=PATH, metavar="SPEC")
+plan_path: Decorator = click.argument("plan", type=PATH, metavar="PLAN")
+ledger_path: Decorator = click.argument("database", type=PATH, metavar="DB")
+set_option: Decorator = click.option(
     "--set", "sets", multiple=True, metavar="NAME=VALUE", help="Set a parameter; may be repeated."
 )
-constant_option: Any = click.option(
+constant_option: Decorator = click.option(
     "--constant",
     "constants",
     multiple=True,
     metavar="NAME=FILE",
     help="A public value without one in the spec (CSV or NPY).",
 )
-quiet_option: Any = click.option("--quiet", "-q", is_flag=True, help="No progress, warnings or tables; errors only.")
-json_option: Any = click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
-output_option: Any = click.option("-o", "--output", type=PATH, metavar="FILE", help="Where to write.")
+quiet_option: Decorator = click.option(
+    "--quiet", "-q", is_flag=True, help="No progress, warnings or tables; errors only."
+)
+json_option: Decorator = click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
+output_option: Decorator = click.option("-o", "--output", type=PATH, metavar="FILE", help="Where to write.")
 
 
 @click.group(context_settings=HELP)
