@@ -99,6 +99,36 @@ def test_more_budget_never_costs_more() -> None:
     assert all(after <= before * (1 + 1e-6) for before, after in pairwise(losses))
 
 
+@pytest.mark.xfail(
+    strict=False, reason="the checker cannot take a box of one coordinate: certify/neighbourhoods.py, _signs"
+)
+@pytest.mark.parametrize("domain", ["[1, 3]", "0..5", "{1, 3}", "[0, 1]^1"])
+@pytest.mark.parametrize(
+    "privacy", ["1-GDP wrt x", "1-DP wrt x", "(1, 1e-6)-LDP wrt x", "1-DP wrt x, replacing everything"]
+)
+def test_one_number(domain: str, privacy: str) -> None:
+    loss = "||z - x||^2" if "^" in domain else "(z - x)^2"
+    text = f"variables:\n  input x in {domain}\n  output z\nloss: E[ {loss} ]\nprivacy: z is {privacy}"
+    assert Problem(text).solve().feasible
+
+
+@pytest.mark.xfail(strict=False, reason="what does not move at all is claimed with 0, which float error passes")
+def test_a_requirement_that_holds_by_itself() -> None:
+    """O does not depend on w, so nothing is asked of it."""
+    text = """\
+variables:
+  input x in [0, 1]^3
+  input w in [0, 1]^3
+  output O
+  output P
+loss: E[ ||O - x||^2 ] + E[ ||P - w||^2 ]
+privacy:
+  O is 1-GDP wrt w, replacing one entry
+  P is 1-GDP wrt w, replacing one entry
+"""
+    assert Problem(text).solve().feasible
+
+
 # --- stages --------------------------------------------------------------------------------------
 
 
