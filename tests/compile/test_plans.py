@@ -1,0 +1,93 @@
+"""From choices to plans: every case is confirmed by the independent checker, random graphs included."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+
+from privspec.api import Problem
+from privspec.compile.raising import decimal_up, digest_of
+from privspec.core.diagnostics import SpecError
+from privspec.plan import Plan
+
+from .cases import GAUSSIAN, PURE
+from .graphs import specs
+from .specs import model_of, targets
+
+
+@pytest.mark.parametrize("name", GAUSSIAN)
+def test_gaussian_cases_are_optimal_and_verified(name: str) -> None:
+    plan = Problem(GAUSSIAN[name]).solve()
+    assert plan.status == "optimal"
+    assert plan.document["mechanism"]["family"] == "gaussian"
+    assert_consistent(plan)
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_pure_cases_are_verified(name: str) -> None:
+    plan = Problem(PURE[name]).solve()
+    assert plan.status == "feasible"
+    assert_consistent(plan)
+
+
+def assert_consistent(plan: Plan) -> None:
+    """Losses, sites and covariance say the same; the loss lies above its bound and below the alternatives."""
+    assert plan.verify().ok
+    assert plan.loss.lower_bound is not None
+    assert plan.loss.lower_bound <= plan.loss.value
+    covariance = np.array(plan.document["mechanism"]["output_covariance"])
+    np.testing.assert_allclose(covariance, covariance.T)
+    assert np.linalg.eigvalsh(covariance)[0] >= -1e-9 * np.abs(covariance).max()
+    assert plan.document["digest"] == digest_of(dict(plan.document))
+    for guarantee in plan.guarantees:
+        for name, amount in guarantee.achieved.items():
+            if name in guarantee.figures:
+                assert Fraction(amount) <= Fraction(guarantee.figures[name])
+
+
+@settings(max_examples=25)
+@given(specs(), st.sampled_from(["1-GDP", "1-DP", "(1, 1e-6)-DP", "0.5-zCDP"]))
+def test_random_graphs_give_verified_plans(text: str, measure: str) -> None:
+    text = text.replace("1-GDP", measure)
+    try:
+        plan = Problem(text).solve()
+    except SpecError as error:
+        assert {d.code for d in error.diagnostics} == {"PS0511"}
+        reject()
+    assert_consistent(plan)
+
+
+@settings(max_examples=15)
+@given(specs(outputs=1), st.integers(0, 2**32 - 1))
+def test_executed_matrices_compute_the_targets(text: str, seed: int) -> None:
+    """Without noise, reconstruction times strategy gives what the outputs stand for."""
+    try:
+        plan = Problem(text).solve()
+    except SpecError:
+        reject()
+    model = model_of(text)
+    u = np.random.default_rng(seed).normal(size=model.size)
+    executed = plan.document["mechanism"]["executed"]
+    strategy, reconstruction = matrix(executed["strategy"]), matrix(executed["reconstruction"]["matrix"])
+    answers = reconstruction @ strategy @ u
+    if executed["reconstruction"]["of"] == "inputs":
+        found = targets(model, answers)
+    else:
+        offsets = [np.broadcast_to(o["offset"], (o["stop"] - o["start"],)) for o in executed["outputs"]]
+        found = answers + np.concatenate(offsets)
+    expected = targets(model, u)
+    np.testing.assert_allclose(found, expected, atol=1e-6 * (1 + np.abs(expected).max()))
+
+
+def matrix(data: dict) -> np.ndarray:  # type: ignore[type-arg]
+    return np.array(data["rows"], dtype=float).reshape(data["shape"]) * 2.0 ** int(data["unit"].removeprefix("2^"))
+
+
+@given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9), st.integers(1, 20))
+def test_decimals_are_rounded_up_and_only_just(value: Fraction, digits: int) -> None:
+    found = Fraction(decimal_up(value, digits))
+    assert value <= found <= value * (1 + Fraction(1, 10 ** (digits - 1)))
