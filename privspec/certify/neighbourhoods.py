@@ -288,7 +288,7 @@ class Boxes(Neighbourhood):
 
 def _signs(size: int) -> Array:
     """All vectors of signs with first sign + (2^(size-1), size)."""
-    rest = np.array(list(product((1.0, -1.0), repeat=size - 1)), dtype=float).reshape(-1, size - 1)
+    rest = np.array(list(product((1.0, -1.0), repeat=size - 1)), dtype=float).reshape(2 ** (size - 1), size - 1)
     return np.hstack([np.ones((len(rest), 1)), rest])
 
 
