@@ -16,7 +16,7 @@ from privspec.plan import Plan
 
 from .cases import GAUSSIAN, PURE
 from .graphs import specs
-from .specs import model_of, spec, targets
+from .specs import lowered, model_of, spec, targets
 
 
 @pytest.mark.parametrize("name", GAUSSIAN)
@@ -64,6 +64,28 @@ def test_random_graphs_give_verified_plans(text: str, measure: str) -> None:
     except SpecError as error:
         assert {d.code for d in error.diagnostics} == {"PS0511"}
         reject()
+    assert_consistent(plan)
+
+
+@settings(max_examples=25)
+@given(specs(), st.data())
+def test_noise_at_random_places_is_verified_or_refused(text: str, data: st.DataObject) -> None:
+    try:
+        places = lowered(model_of(text)).candidates
+    except SpecError:
+        reject()
+    names = data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=3, unique=True))
+    try:
+        plan = Problem(f"{text}\noptions: noise at {', '.join(names)}").solve()
+    except SpecError as error:
+        assert {d.code for d in error.diagnostics} <= {"PS0505", "PS0506"}
+        return
+    if not plan.feasible:
+        assert plan.document["conflicts"][0]["text"].endswith(f"noise at {', '.join(names)}")
+        return
+    assert {site["at"] for site in plan.document["mechanism"]["sites"]} == set(names)
+    free = Problem(text).solve()
+    assert plan.loss.value >= free.loss.value * (1 - 1e-6)
     assert_consistent(plan)
 
 
