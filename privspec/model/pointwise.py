@@ -1,0 +1,368 @@
+"""What expressions mean at every pair of a row (the secret) and a column (what is drawn): exact, and all pairs at once.
+
+A `Grid` holds a value for each pair; values that do not depend on the row (or the column) are held once. Numbers are
+fractions throughout: sums, products and whole powers are exact, square roots are rounded to 64 binary places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from math import isqrt
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.model.evaluate import Environment, arithmetic, bind_call, evaluate, places, value_type
+from privspec.model.graph import Model
+from privspec.model.library import Argument, Arguments, FunctionError, NotComputableError
+from privspec.model.reports import Failure
+from privspec.model.targets import environment
+from privspec.model.values import Symbol, Value, exact_array
+
+Entries: TypeAlias = NDArray[np.object_]
+"""Exact values in a numpy array."""
+ROOT_BITS = 64
+"""Binary places that square roots are rounded to."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Grid:
+    """A value for each pair: `data` (rows or 1, columns or 1, *shape of one value), of fractions, words or tuples."""
+
+    data: Entries
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one value."""
+        return tuple(self.data.shape[2:])
+
+    @property
+    def constant(self) -> bool:
+        """Whether it is one value for all pairs."""
+        return self.data.shape[:2] == (1, 1)
+
+    def value(self, row: int, column: int) -> Value:
+        """The value of one pair."""
+        a, b = self.data.shape[:2]
+        return _single(self.data[row if a > 1 else 0, column if b > 1 else 0])
+
+    def spread(self, rows: int, columns: int) -> Entries:
+        """The values of all pairs (rows, columns, *shape)."""
+        spread: Entries = np.broadcast_to(self.data, (rows, columns, *self.shape))
+        return spread
+
+
+def _single(entry: Any) -> Value:
+    """A value as the evaluator of single values has it."""
+    if isinstance(entry, np.ndarray) and entry.shape == ():
+        inner: Value = entry.item()
+        return inner
+    found: Value = entry
+    return found
+
+
+def constant(value: Value) -> Grid:
+    """One value for all pairs."""
+    if isinstance(value, np.ndarray):
+        exact = value if value.dtype == object else _exact(value)
+        return Grid(exact[None, None])
+    data = np.empty((1, 1), dtype=object)
+    data[0, 0] = value
+    return Grid(data)
+
+
+def _exact(array: NDArray[Any]) -> Entries:
+    return exact_array([Fraction(float(entry)) for entry in array.ravel()], array.shape)
+
+
+def stacked(values: Sequence[Value], axis: int) -> Grid:
+    """One value for each row (axis 0) or column (axis 1); all of one shape."""
+    first = values[0]
+    if isinstance(first, np.ndarray):
+        data = np.stack([np.asarray(v) if v.dtype == object else _exact(v) for v in values])  # type: ignore[union-attr]
+    else:
+        data = np.empty(len(values), dtype=object)
+        data[:] = values
+    return Grid(np.expand_dims(data, 1 - axis))
+
+
+@dataclass(frozen=True, eq=False)
+class Pointwise:
+    """Evaluates expressions of a model at all pairs.
+
+    Args: rows, columns: values of the nodes that pick them, by name (one for each row or column); fixed: values of
+    `choose` numbers; laws: the masses of laws by value, for E[g(B)].
+    """
+
+    model: Model
+    rows: Mapping[str, Sequence[Value]] = field(default_factory=dict)
+    columns: Mapping[str, Sequence[Value]] = field(default_factory=dict)
+    fixed: Mapping[str, Fraction] = field(default_factory=dict)
+    laws: Mapping[str, Mapping[Symbol, Fraction]] = field(default_factory=dict)
+    bound: Mapping[str, Value] = field(default_factory=dict)
+    _memory: dict[str, Grid] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def _public(self) -> Environment:
+        return environment(self.model)
+
+    @cached_property
+    def _parties(self) -> Environment:
+        return Environment(parties=self._public.parties)
+
+    def node(self, name: str, span: Span) -> Grid:
+        """The value of a variable.
+
+        Raises: Failure PS0261 if it has none at these pairs.
+        """
+        if name in self.bound:
+            return constant(self.bound[name])
+        if name not in self._memory:
+            self._memory[name] = self._node(name, span)
+        return self._memory[name]
+
+    def _node(self, name: str, span: Span) -> Grid:
+        if name in self.rows:
+            return stacked(self.rows[name], 0)
+        if name in self.columns:
+            return stacked(self.columns[name], 1)
+        if name in self.fixed:
+            return constant(self.fixed[name])
+        if name in self._public.values:
+            return constant(self._public.values[name])
+        node = self.model.nodes.get(name)
+        if node is None or node.definition is None:
+            raise Failure("PS0261", span, f"{name} has no value here", label="nothing says what it is")
+        if node.index is None:
+            return self.unbound(node.definition)
+        size = self._public.parties[node.index]
+        each = [self.bind(node.index, Fraction(i)).grid(node.definition) for i in range(1, size + 1)]
+        return _stack(each)
+
+    def unbound(self, expr: syntax.Expr) -> Grid:
+        """A definition, which sees none of the variables bound around its use."""
+        if not self.bound:
+            return self.grid(expr)
+        return Pointwise(self.model, self.rows, self.columns, self.fixed, self.laws, {}, self._memory).grid(expr)
+
+    def bind(self, name: str, value: Value) -> Pointwise:
+        """The same with the variable of a comprehension."""
+        bound = {**self.bound, name: value}
+        return Pointwise(self.model, self.rows, self.columns, self.fixed, self.laws, bound, self._memory)
+
+    def grid(self, expr: syntax.Expr) -> Grid:
+        """The value of an expression at all pairs.
+
+        Raises: Failure (PS0261 no value, PS0260 arithmetic, PS0262 not computable).
+        """
+        match expr:
+            case syntax.Number():
+                return constant(expr.value)
+            case syntax.Name():
+                return self.node(expr.id, expr.span)
+            case syntax.String() | syntax.SetOf():
+                return constant(evaluate(expr, self._public))
+            case syntax.Vector() | syntax.TupleOf():
+                return _stack([self.grid(item) for item in expr.items])
+            case syntax.Negate():
+                return Grid(-_numbers(self.grid(expr.operand), expr.span))
+            case syntax.Binary():
+                return self._binary(expr)
+            case syntax.Transpose():
+                data = self.grid(expr.operand).data
+                return Grid(data.swapaxes(-1, -2) if data.ndim > 3 else data)
+            case syntax.Absolute():
+                return Grid(np.abs(_numbers(self.grid(expr.operand), expr.span)))
+            case syntax.Norm():
+                return _norm(self.grid(expr.operand), expr)
+            case syntax.Index():
+                return self._index(expr)
+            case syntax.Call():
+                return self._call(expr)
+            case syntax.Over(operator="E"):
+                return self._mean_of_law(expr)
+            case syntax.Over():
+                raise Failure("PS0262", expr.span, "a worst case has no value here")
+        return constant(evaluate(expr, self._public))
+
+    # -- arithmetic
+
+    def _binary(self, expr: syntax.Binary) -> Grid:
+        left, right = self.grid(expr.left), self.grid(expr.right)
+        if expr.op == "@":
+            return _each(lambda a, b: arithmetic("@", a, b, expr.span), (left, right))
+        a, b = _aligned(_numbers(left, expr.span), _numbers(right, expr.span))
+        try:
+            match expr.op:
+                case "+":
+                    return Grid(a + b)
+                case "-":
+                    return Grid(a - b)
+                case "*":
+                    return Grid(a * b)
+                case "/":
+                    return Grid(a / b)
+        except ZeroDivisionError as error:
+            raise Failure("PS0260", expr.span, "division by zero") from error
+        except ValueError as error:
+            raise Failure("PS0207", expr.span, f"shapes {left.shape} and {right.shape} do not fit") from error
+        power = np.frompyfunc(lambda x, y: arithmetic("^", x, y, expr.span), 2, 1)
+        found: Entries = np.asarray(power(a, b), dtype=object)
+        return Grid(found)
+
+    def _index(self, expr: syntax.Index) -> Grid:
+        base = self.grid(expr.base)
+        indices = [self.grid(item) for item in expr.indices]
+        if len(indices) > len(base.shape):
+            raise Failure("PS0209", expr.span, f"{len(indices)} indices, but {len(base.shape)} axes")
+
+        def pick(array: Any, *at: Any) -> Any:
+            chosen = []
+            for axis, place in enumerate(at):
+                extent = array.shape[axis]
+                if not isinstance(place, Fraction) or place.denominator != 1 or not 1 <= place <= extent:
+                    raise Failure("PS0209", expr.span, f"a whole number from 1 to {extent} is wanted here")
+                chosen.append(int(place) - 1)
+            return array[tuple(chosen)]
+
+        return _each(pick, (base, *indices))
+
+    # -- calls
+
+    def _call(self, expr: syntax.Call) -> Grid:
+        if expr.function in ("csv", "npy"):
+            return constant(evaluate(expr, self._public))
+        positional = [self._argument(a) for a in expr.arguments if not isinstance(a, syntax.Keyword)]
+        keywords = {
+            a.name: Argument(value_type(value), value, None, a.span)
+            for a in expr.arguments
+            if isinstance(a, syntax.Keyword)
+            for value in (evaluate(a.value, self._public),)
+        }
+        arguments = tuple(
+            Argument(value_type(g.value(0, 0)), g.value(0, 0) if g.constant else None, None, expr.span, iterated)
+            for g, iterated in positional
+        )
+        bound = bind_call(expr, Arguments(arguments, keywords))
+        data = tuple(positional[i][0] for i in bound.data if i < len(positional))
+        try:
+            return _each(bound.apply, data) if data else constant(bound.apply())
+        except NotComputableError as error:
+            raise Failure("PS0262", expr.span, f"{expr.function} cannot be computed yet: {error}") from error
+        except FunctionError as error:
+            raise Failure("PS0260", expr.span, error.message, help=error.help) from error
+        except (FloatingPointError, OverflowError, ZeroDivisionError) as error:
+            raise Failure("PS0260", expr.span, "the result is not a finite number") from error
+
+    def _argument(self, argument: syntax.Argument) -> tuple[Grid, bool]:
+        match argument:
+            case syntax.Comprehension():
+                terms = [self.bind(argument.variable, p).grid(argument.body) for p in self._places(argument)]
+                if not terms:
+                    raise Failure("PS0208", argument.span, "there is nothing here to collect")
+                return _stack(terms), True
+            case syntax.RangeOf() | syntax.Member() | syntax.Keyword():
+                raise Failure("PS0206", argument.span, "this argument belongs to a domain, not to a function")
+        return self.grid(argument), False
+
+    def _places(self, argument: syntax.Comprehension) -> list[Value]:
+        """What a variable runs through: public, so the evaluator of single values tells."""
+        known = self._public
+        for name, value in self.bound.items():
+            known = known.bind(name, value)
+        return list(places(argument, known))
+
+    def _mean_of_law(self, expr: syntax.Over) -> Grid:
+        """E[g(B)] where B is a law with known masses."""
+        used = [name for name in self.laws if _uses(expr.body, name)]
+        if len(used) != 1 or expr.given is not None:
+            raise Failure("PS0262", expr.span, "an average over the noise has no value here")
+        (law,) = used
+        total: Grid | None = None
+        for value, mass in self.laws[law].items():
+            data = _numbers(self.bind(law, value).grid(expr.body), expr.span) * mass
+            total = Grid(data if total is None else total.data + data)
+        if total is None:
+            raise Failure("PS0262", expr.span, f"{law} has no values")
+        return total
+
+
+def _uses(expr: syntax.Node, name: str) -> bool:
+    from privspec.model.walk import uses
+
+    return uses(expr, name)
+
+
+def _numbers(grid: Grid, span: Span) -> Entries:
+    first = grid.data.ravel()[:1]
+    if len(first) and not isinstance(first[0], Fraction):
+        raise Failure("PS0208", span, "numbers are wanted here")
+    return grid.data
+
+
+def _aligned(a: Entries, b: Entries) -> tuple[Entries, Entries]:
+    """Numbers beside arrays: axes for the entries are added to whichever has none."""
+    if a.ndim == 2 and b.ndim > 2:
+        a = a.reshape(*a.shape, *(1,) * (b.ndim - 2))
+    elif b.ndim == 2 and a.ndim > 2:
+        b = b.reshape(*b.shape, *(1,) * (a.ndim - 2))
+    return a, b
+
+
+def _stack(grids: Sequence[Grid]) -> Grid:
+    rows = max(g.data.shape[0] for g in grids)
+    columns = max(g.data.shape[1] for g in grids)
+    return Grid(np.stack([g.spread(rows, columns) for g in grids], axis=2))
+
+
+def _each(apply: Callable[..., Any], grids: Sequence[Grid]) -> Grid:
+    """A function of single values at all pairs; each distinct pair of positions once."""
+    rows = max(g.data.shape[0] for g in grids)
+    columns = max(g.data.shape[1] for g in grids)
+    results = [[_value(apply(*(g.value(r, c) for g in grids))) for c in range(columns)] for r in range(rows)]
+    shape = results[0][0].shape if isinstance(results[0][0], np.ndarray) else ()
+    data = np.empty((rows, columns, *shape), dtype=object)
+    for r, line in enumerate(results):
+        for c, value in enumerate(line):
+            data[r, c] = value
+    return Grid(data)
+
+
+def _value(result: Any) -> Any:
+    """What a library function returned, in exact form."""
+    if isinstance(result, Fraction | str | tuple):
+        return result
+    array = np.asarray(result)
+    if array.shape == ():
+        inner = array.item()
+        return inner if isinstance(inner, Fraction | str) else Fraction(inner)
+    return array if array.dtype == object else _exact(array)
+
+
+def root(value: Fraction) -> Fraction:
+    """The square root of a number >= 0: exact where it is rational with small parts, else rounded down."""
+    top, bottom = isqrt(value.numerator), isqrt(value.denominator)
+    if top * top == value.numerator and bottom * bottom == value.denominator:
+        return Fraction(top, bottom)
+    return Fraction(isqrt((value.numerator << 2 * ROOT_BITS) // value.denominator), 1 << ROOT_BITS)
+
+
+def _norm(grid: Grid, expr: syntax.Norm) -> Grid:
+    entries = np.abs(_numbers(grid, expr.span))
+    axes = tuple(range(2, entries.ndim))
+    if not axes:
+        return Grid(entries)
+    match expr.order:
+        case "1":
+            return Grid(entries.sum(axis=axes))
+        case "inf":
+            return Grid(entries.max(axis=axes))
+        case _:
+            squares = np.asarray((entries * entries).sum(axis=axes), dtype=object)
+            return Grid(np.asarray(np.frompyfunc(root, 1, 1)(squares), dtype=object))
