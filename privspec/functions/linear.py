@@ -141,7 +141,7 @@ FUNCTIONS: Mapping[str, Function] = {
             _vector_map("range_sums", range_sums, lambda k: (k * (k + 1) // 2,)),
             linear=True,
         ),
-        Function("total", "total(v)", "The sum of all entries.", _bind_total, linear=True),
+        Function("total", "total(v)", "The sum of all entries.", _bind_total, linear=True, symmetric=True),
         Function(
             "differences",
             "differences(v)",

@@ -157,6 +157,7 @@ FUNCTIONS: Mapping[str, Function] = {
             "The sum of the terms, or of the entries of a vector; the rows of a matrix are added as vectors.",
             _fold("sum", _sum, linear=True),
             linear=True,
+            symmetric=True,
         ),
         Function(
             "mean",
@@ -164,12 +165,14 @@ FUNCTIONS: Mapping[str, Function] = {
             "The arithmetic mean of the terms, or of the entries of a vector, or of the rows of a matrix.",
             _fold("mean", _mean, linear=True),
             linear=True,
+            symmetric=True,
         ),
         Function(
             "variance",
             "variance(v)",
             "The mean squared distance of the entries from their mean.",
             _fold("variance", _variance, linear=False),
+            symmetric=True,
         ),
         Function(
             "max",
@@ -177,6 +180,7 @@ FUNCTIONS: Mapping[str, Function] = {
             "The largest of the terms, of the entries of a vector, or of several numbers.",
             _extreme("max", np.max),
             arity=(1, None),
+            symmetric=True,
         ),
         Function(
             "min",
@@ -184,6 +188,7 @@ FUNCTIONS: Mapping[str, Function] = {
             "The least of the terms, of the entries of a vector, or of several numbers.",
             _extreme("min", np.min),
             arity=(1, None),
+            symmetric=True,
         ),
         Function(
             "histogram",

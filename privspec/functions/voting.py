@@ -88,24 +88,28 @@ FUNCTIONS: Mapping[str, Function] = {
             "random_dictator(votes)",
             "The first choice of one voter who is drawn at random, each with the same probability.",
             _bind_random_dictator,
+            symmetric=True,
         ),
         Function(
             "borda_lottery",
             "borda_lottery(rankings)",
             "An alternative drawn with a probability proportional to its Borda score.",
             _bind_borda_lottery,
+            symmetric=True,
         ),
         Function(
             "plurality",
             "plurality(votes)",
             "The alternative that most voters put first; among equals the one that was declared first.",
             _bind_plurality,
+            symmetric=True,
         ),
         Function(
             "borda_scores",
             "borda_scores(rankings)",
             "For each alternative, in the order declared, how often it is ranked above another one.",
             _bind_borda_scores,
+            symmetric=True,
         ),
     )
 }

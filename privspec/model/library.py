@@ -92,6 +92,8 @@ class Function:
     note: str | None = None
     same_type: bool = False
     """Whether it compares its first two arguments, which then have one type (and an output gets the other's)."""
+    symmetric: bool = False
+    """Whether the order of the entries of its one argument does not matter."""
 
     def bind(self, arguments: Arguments) -> Bound:
         """Check a call and fix its public arguments.

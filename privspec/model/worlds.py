@@ -1,0 +1,545 @@
+"""A finite spec as rows and columns: what the mechanism distinguishes of the secret, and what it may draw.
+
+A row is a joint value of the nodes `of`. Three ways, the first that applies:
+- computed values that have a data model of their own (`count ~ uniform`): the mechanism sees these values only;
+- inputs, where an input `D^n` whose order nothing looks at is held as counts of its values (averaging a mechanism over
+  all orders keeps every requirement and the loss, so nothing is lost);
+- computed values, where there are too many inputs to list.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations_with_replacement, product
+from math import comb, factorial, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.language import syntax
+from privspec.model.domains import Domain, Power
+from privspec.model.graph import GraphNode, Model
+from privspec.model.neighbours import NeighbourRelation, ReplacingEntry, ReplacingEverything, ReplacingOneOf
+from privspec.model.pointwise import Pointwise
+from privspec.model.priors import Law, law_of
+from privspec.model.reports import Failure
+from privspec.model.requirements import Requirement
+from privspec.model.targets import environment
+from privspec.model.values import Symbol, Value, show
+from privspec.model.walk import children, names_used
+
+ROW_LIMIT = 1024
+"""Inputs that are listed one by one: up to so many joint values."""
+WORLD_LIMIT = 2**16
+"""Joint values of the inputs that are listed to find what computed values they lead to."""
+TABLE_LIMIT = 2**22
+"""Entries of the largest table."""
+
+
+def is_finite(domain: Domain) -> bool:
+    """Whether a domain has finitely many values, however many."""
+    return is_finite(domain.base) if isinstance(domain, Power) else domain.size is not None
+
+
+def finite(model: Model) -> bool:
+    """Whether the spec asks for a table: every input and every output has a finite domain."""
+    nodes = (*model.inputs, *model.outputs)
+    free = all(node.definition is None for node in model.outputs)
+    return bool(model.outputs) and free and all(n.domain is not None and is_finite(n.domain) for n in nodes)
+
+
+def as_value(element: Any) -> Value:
+    """An element of a domain as the evaluator has it: products of numbers or words become arrays."""
+    if not isinstance(element, tuple):
+        found: Value = element
+        return found
+    return _array(element)
+
+
+def _array(items: Sequence[Any]) -> Value:
+    parts = [_array(item) if isinstance(item, tuple) else item for item in items]
+    if parts and isinstance(parts[0], np.ndarray):
+        return np.stack(parts)
+    data = np.empty(len(parts), dtype=object)
+    data[:] = parts
+    return data
+
+
+def label(value: Value) -> Any:
+    """A value as plans write it: text, or a list of such."""
+    if isinstance(value, np.ndarray):
+        return [label(item) for item in value]
+    return [show(item) for item in value] if isinstance(value, tuple) else show(value)
+
+
+def key(value: Value) -> Any:
+    """A value that can be looked up."""
+    return tuple(key(item) for item in value) if isinstance(value, np.ndarray) else value
+
+
+# --- one input ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Every value of an input, one by one."""
+
+    node: GraphNode
+    domain: Domain
+
+    @cached_property
+    def values(self) -> tuple[Value, ...]:
+        """All values, in the order of the domain."""
+        return tuple(as_value(element) for element in self.domain.elements())
+
+    @property
+    def size(self) -> int:
+        """How many."""
+        return self.domain.size or 0
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """As plans write them."""
+        return tuple(label(v) for v in self.values)
+
+    def weights(self, law: Law) -> Law:
+        """The law of these values, from that of all values."""
+        return law
+
+    @property
+    def all_values(self) -> Iterator[Value]:
+        """The values that laws are given for."""
+        return iter(self.values)
+
+    def moves(self, relation: NeighbourRelation) -> Iterator[tuple[int, int]]:
+        """Ordered pairs of different values of which one becomes the other when up to `group` units are replaced."""
+        parts = _factors(self.domain, self.node, relation)
+        if parts is None or relation.group >= len(parts):
+            yield from ((a, b) for a in range(self.size) for b in range(self.size) if a != b)
+            return
+        strides = [prod(parts[i + 1 :]) for i in range(len(parts))]
+        for a in range(self.size):
+            reached = {a}
+            for _ in range(relation.group):
+                reached |= {
+                    b + (other - b // stride % extent) * stride
+                    for b in tuple(reached)
+                    for stride, extent in zip(strides, parts, strict=True)
+                    for other in range(extent)
+                }
+            yield from ((a, b) for b in sorted(reached - {a}))
+
+
+def _factors(domain: Domain, node: GraphNode, relation: NeighbourRelation) -> list[int] | None:
+    """Sizes of the units that a relation replaces one at a time; None if it replaces the whole value."""
+    if isinstance(relation, ReplacingEverything) or not isinstance(domain, Power):
+        return None
+    entries = isinstance(relation, ReplacingEntry)
+    inner: Domain = domain.base
+    extents = list(domain.exponents)
+    if not entries and len(extents) > 1:
+        inner, extents = Power(domain.base, tuple(extents[1:])), extents[:1]
+    while entries and isinstance(inner, Power):
+        extents += inner.exponents
+        inner = inner.base
+    if not entries and node.index is None and relation.unit_name not in ("record", "entry"):
+        return None
+    return [inner.size or 0] * prod(extents)
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """An input D^n whose order nothing looks at: how often each value of D stands in it."""
+
+    node: GraphNode
+    domain: Domain
+    base: Domain
+    records: int
+
+    @cached_property
+    def items(self) -> tuple[Value, ...]:
+        """The values of one record."""
+        return tuple(as_value(element) for element in self.base.elements())
+
+    @cached_property
+    def _chosen(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(combinations_with_replacement(range(len(self.items)), self.records))
+
+    @cached_property
+    def counts(self) -> tuple[tuple[int, ...], ...]:
+        """Counts of the values of D, one tuple for each class."""
+        found = [Counter(chosen) for chosen in self._chosen]
+        return tuple(tuple(c[i] for i in range(len(self.items))) for c in found)
+
+    @cached_property
+    def values(self) -> tuple[Value, ...]:
+        """One input of each class."""
+        return tuple(_array([self.items[i] for i in chosen]) for chosen in self._chosen)
+
+    @property
+    def size(self) -> int:
+        """How many classes."""
+        return comb(self.records + (self.base.size or 1) - 1, self.records)
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """Counts, in the order of D."""
+        return tuple([str(c) for c in counts] for counts in self.counts)
+
+    @property
+    def all_values(self) -> Iterator[Value]:
+        """The values of one record, which laws are given for."""
+        return iter(self.items)
+
+    def weights(self, law: Law) -> Law:
+        """Multinomial weights of the classes when records are independent with the law of one record."""
+        return tuple(
+            Fraction(factorial(self.records), prod(factorial(c) for c in counts))
+            * prod((p**c for p, c in zip(law, counts, strict=True)), start=Fraction(1))
+            for counts in self.counts
+        )
+
+    def moves(self, relation: NeighbourRelation) -> Iterator[tuple[int, int]]:
+        """Ordered pairs of classes of which one becomes the other when up to `group` records are replaced."""
+        at = {counts: i for i, counts in enumerate(self.counts)}
+        reach = self.records if isinstance(relation, ReplacingEverything) else min(relation.group, self.records)
+        for a, counts in enumerate(self.counts):
+            reached = {counts}
+            for _ in range(reach):
+                reached |= {other for known in tuple(reached) for other in _replaced(known)}
+                if len(reached) == self.size:
+                    break
+            yield from ((a, at[other]) for other in sorted(reached - {counts}, key=at.__getitem__))
+
+
+def _replaced(counts: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Counts after one record has taken another value."""
+    for i, many in enumerate(counts):
+        for j in range(len(counts)) if many else ():
+            if i != j:
+                moved = list(counts)
+                moved[i] -= 1
+                moved[j] += 1
+                yield tuple(moved)
+
+
+Space = Listed | Counted
+
+
+# --- what the spec looks at -----------------------------------------------------------------------
+
+
+def expressions(model: Model) -> Iterator[syntax.Node]:
+    """Everything that the mechanism is judged by: loss, accuracy, conditions."""
+    if model.loss is not None:
+        yield model.loss
+    for target in model.accuracy:
+        yield target.target
+    for constraint in model.constraints:
+        yield constraint.relation
+
+
+def looked_at(model: Model) -> tuple[str, ...]:
+    """Secret values that these lines refer to, by way of values computed from outputs and choices too, in graph order."""
+    waiting = [name for expr in expressions(model) for name in names_used(expr)]
+    for line in model.fairness:
+        names = (line.of, line.given) if hasattr(line, "of") else line.wrt
+        waiting += [name for name in (*names,) if name is not None]
+    found: set[str] = set()
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        node = model.nodes.get(name)
+        if node is None or name in seen:
+            continue
+        seen.add(name)
+        if node.secret and not _drawn(model, name):
+            found.add(name)
+        elif node.definition is not None:
+            waiting += names_used(node.definition)
+    return tuple(name for name in model.order if name in found)
+
+
+def _drawn(model: Model, name: str) -> bool:
+    """Whether a value depends on an output or a choice."""
+    kinds = (syntax.VariableKind.OUTPUT, syntax.VariableKind.CHOOSE)
+    waiting, seen = [name], set()
+    while waiting:
+        current = waiting.pop()
+        node = model.nodes.get(current)
+        if node is None or current in seen:
+            continue
+        seen.add(current)
+        if node.kind in kinds:
+            return True
+        if node.definition is not None:
+            waiting += names_used(node.definition)
+    return False
+
+
+def _order_matters(model: Model, name: str) -> bool:
+    """Whether anything looks at the order of the records of an input: anything but f(name) for symmetric f."""
+    from privspec.model.library import library
+
+    def inside(node: syntax.Node) -> bool:
+        match node:
+            case syntax.Name(id=found):
+                return found == name
+            case syntax.Call(function=function, arguments=(syntax.Name(id=found),)) if found == name:
+                known = library().get(function)
+                return known is None or not known.symmetric
+        return any(inside(child) for child in children(node))
+
+    definitions = [node.definition for node in model.nodes.values() if node.definition is not None]
+    if any(getattr(line, "of", None) == name or getattr(line, "given", None) == name for line in model.fairness):
+        return True
+    return any(inside(expr) for expr in (*expressions(model), *definitions))
+
+
+def space_of(model: Model, node: GraphNode) -> Space:
+    """How the values of an input are held."""
+    domain = node.domain
+    assert domain is not None
+    if node.index is not None:
+        domain = Power(domain, (model.parties[node.index].size,))
+    if isinstance(domain, Power) and not _order_matters(model, node.name):
+        base = Power(domain.base, domain.exponents[1:]) if len(domain.exponents) > 1 else domain.base
+        return Counted(node, domain, base, domain.exponents[0])
+    return Listed(node, domain)
+
+
+# --- the whole ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Pairs of rows (K, 2), each ordered pair once, that a requirement compares; `distances` for metric privacy."""
+
+    pairs: NDArray[np.intp]
+    complete: bool
+    distances: tuple[Fraction, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Worlds:
+    """Rows, columns and the law of the rows.
+
+    `of` picks the row; `rows[r]` holds the values of these nodes (of one member of the class where counts are held),
+    `labels[r]` what plans write. `prior` is None where the data have no model.
+    """
+
+    model: Model
+    of: tuple[str, ...]
+    spaces: tuple[Space, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    labels: tuple[Any, ...]
+    releases: tuple[str, ...]
+    columns: tuple[tuple[Value, ...], ...]
+    world_rows: tuple[int, ...]
+    prior: Law | None
+
+    @property
+    def computed(self) -> bool:
+        """Whether rows are computed values and not inputs."""
+        return tuple(s.node.name for s in self.spaces) != self.of
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """Inputs that are held as counts."""
+        return tuple(s.node.name for s in self.spaces if isinstance(s, Counted)) if not self.computed else ()
+
+    @cached_property
+    def column_labels(self) -> tuple[Any, ...]:
+        """The outputs as plans write them."""
+        return tuple(_joint([label(v) for v in column]) for column in self.columns)
+
+    def pointwise(
+        self,
+        fixed: Mapping[str, Fraction] | None = None,
+        laws: Mapping[str, Mapping[Symbol, Fraction]] | None = None,
+    ) -> Pointwise:
+        """Evaluates expressions at every pair of a row and a column."""
+        return Pointwise(
+            self.model,
+            {name: [row[i] for row in self.rows] for i, name in enumerate(self.of)},
+            {name: [column[i] for column in self.columns] for i, name in enumerate(self.releases)},
+            fixed or {},
+            laws or {},
+        )
+
+    def view(self, outputs: Sequence[str]) -> NDArray[np.intp] | None:
+        """What whoever sees these outputs tells apart: a number for each column; None if everything."""
+        seen = [name for name in self.releases if name in outputs]
+        if len(seen) == len(self.releases):
+            return None
+        sizes = [self.model.nodes[name].domain.size or 0 for name in self.releases]  # type: ignore[union-attr]
+        places = np.unravel_index(np.arange(prod(sizes)), sizes)
+        number = np.zeros(prod(sizes), dtype=np.intp)
+        for name, extent, place in zip(self.releases, sizes, places, strict=True):
+            if name in seen:
+                number = number * extent + place
+        return number
+
+    def neighbours(self, requirement: Requirement) -> Neighbours:
+        """The rows that a requirement compares, without those that are one row."""
+        spaces = [s.size for s in self.spaces]
+        found: set[tuple[int, int]] = set()
+        rows = self.world_rows
+        for a, b in self._world_pairs(requirement, spaces):
+            if rows[a] != rows[b]:
+                found.add((rows[a], rows[b]))
+        count = len(self.rows)
+        pairs = np.array(sorted(found), dtype=np.intp).reshape(-1, 2)
+        return Neighbours(pairs, len(pairs) == count * (count - 1) and count > 1)
+
+    def _world_pairs(self, requirement: Requirement, sizes: list[int]) -> Iterator[tuple[int, int]]:
+        relation = requirement.neighbours
+        if relation.adding:
+            raise Failure("PS0514", requirement.span, "tables are for a fixed number of records")
+        named = [i for i, s in enumerate(self.spaces) if s.node.name in requirement.wrt]
+        strides = [prod(sizes[i + 1 :]) for i in range(len(sizes))]
+        if isinstance(relation, ReplacingEverything):
+            yield from _everything(sizes, strides, named)
+            return
+        for i in named:
+            space = self.spaces[i]
+            own = relation.of(self.model.block(space.node.name)) if isinstance(relation, ReplacingOneOf) else relation
+            others = [range(n) if j != i else range(1) for j, n in enumerate(sizes)]
+            rest = [sum(k * s for k, s in zip(place, strides, strict=True)) for place in product(*others)]
+            for a, b in space.moves(own):
+                yield from ((base + a * strides[i], base + b * strides[i]) for base in rest)
+
+
+def _everything(sizes: list[int], strides: list[int], named: list[int]) -> Iterator[tuple[int, int]]:
+    """Worlds that agree in all inputs that are not named."""
+    inside = [range(n) if i in named else range(1) for i, n in enumerate(sizes)]
+    outside = [range(1) if i in named else range(n) for i, n in enumerate(sizes)]
+    own = [sum(k * s for k, s in zip(place, strides, strict=True)) for place in product(*inside)]
+    for place in product(*outside):
+        base = sum(k * s for k, s in zip(place, strides, strict=True))
+        yield from ((base + a, base + b) for a in own for b in own if a != b)
+
+
+def _joint(labels: list[Any]) -> Any:
+    return labels[0] if len(labels) == 1 else labels
+
+
+def worlds(model: Model) -> Worlds:
+    """Rows and columns of a finite spec.
+
+    Raises: Failure PS0515 if there are too many, PS0514 and others for data models without an exact law.
+    """
+    seen = looked_at(model)
+    modelled = {m.subject for m in model.models}
+    inputs = _inputs_behind(model, seen)
+    spaces = tuple(space_of(model, model.nodes[name]) for name in inputs)
+    size = prod(s.size for s in spaces)
+    own_model = any(name in modelled and name not in inputs for name in seen)
+    if size > WORLD_LIMIT:
+        big = max(spaces, key=lambda s: s.size)
+        raise Failure(
+            "PS0515",
+            big.node.span,
+            f"the inputs take {size:,} values together; tables are found for up to {WORLD_LIMIT:,}",
+            label=f"{big.size:,} values",
+            help="use fewer values or coarser ones; functions such as sum, that do not look at the order, need fewer",
+        )
+    base = tuple(product(*(s.values for s in spaces)))
+    if own_model or size > ROW_LIMIT:
+        of, rows, world_rows = _computed_rows(model, seen, inputs, base)
+        labels = tuple(_joint([label(v) for v in row]) for row in rows)
+    else:
+        of, rows, world_rows = inputs, base, tuple(range(size))
+        labels = tuple(_joint(list(parts)) for parts in product(*(s.labels for s in spaces)))
+    columns = _columns(model, len(rows))
+    prior = _prior(model, of, spaces, rows, world_rows)
+    return Worlds(model, of, spaces, rows, labels, tuple(o.name for o in model.outputs), columns, world_rows, prior)
+
+
+def _inputs_behind(model: Model, names: Sequence[str]) -> tuple[str, ...]:
+    waiting, found = list(names), set()
+    while waiting:
+        name = waiting.pop()
+        node = model.nodes.get(name)
+        if node is None or name in found:
+            continue
+        found.add(name)
+        if node.definition is not None:
+            waiting += names_used(node.definition)
+    return tuple(node.name for node in model.inputs if node.name in found)
+
+
+def _computed_rows(
+    model: Model, names: tuple[str, ...], inputs: tuple[str, ...], base: tuple[tuple[Value, ...], ...]
+) -> tuple[tuple[str, ...], tuple[tuple[Value, ...], ...], tuple[int, ...]]:
+    """Distinct joint values of computed nodes, in order, and the row of every world."""
+    scene = Pointwise(model, {name: [world[i] for world in base] for i, name in enumerate(inputs)})
+    grids = [scene.node(name, model.nodes[name].span) for name in names]
+    found = [tuple(grid.value(w, 0) for grid in grids) for w in range(len(base))]
+    keys = [tuple(key(v) for v in values) for values in found]
+    order = sorted(dict.fromkeys(keys), key=_sortable)
+    number = {k: i for i, k in enumerate(order)}
+    first = {k: values for k, values in zip(reversed(keys), reversed(found), strict=True)}
+    return names, tuple(first[k] for k in order), tuple(number[k] for k in keys)
+
+
+def _sortable(item: Any) -> Any:
+    """Numbers by size, words by letters, tuples by their parts."""
+    if isinstance(item, tuple):
+        return tuple(_sortable(part) for part in item)
+    return (0, item, "") if isinstance(item, Fraction) else (1, Fraction(0), str(item))
+
+
+def _columns(model: Model, rows: int) -> tuple[tuple[Value, ...], ...]:
+    size = prod(o.domain.size or 0 for o in model.outputs if o.domain is not None)
+    if size * rows > TABLE_LIMIT:
+        big = max(model.outputs, key=lambda o: (o.domain.size or 0) if o.domain is not None else 0)
+        raise Failure(
+            "PS0515", big.span, f"the table would have {rows:,} rows and {size:,} columns", help="use coarser outputs"
+        )
+    each = [[as_value(e) for e in o.domain.elements()] for o in model.outputs if o.domain is not None]
+    return tuple(product(*each))
+
+
+def _prior(
+    model: Model,
+    of: tuple[str, ...],
+    spaces: tuple[Space, ...],
+    rows: tuple[tuple[Value, ...], ...],
+    world_rows: tuple[int, ...],
+) -> Law | None:
+    """The law of the rows: of computed values that have one of their own, else pushed forward from the inputs."""
+    known = {m.subject: m for m in model.models}
+    public = environment(model)
+    inputs = tuple(s.node.name for s in spaces)
+    own = [name for name in of if name in known and name not in inputs]
+    if own:
+        if len(of) != 1:
+            raise Failure("PS0514", known[own[0]].span, f"{own[0]} has a law, but the loss looks at other values too")
+        return law_of(known[own[0]], [row[0] for row in rows], public)
+    if any(name not in known for name in inputs):
+        return None
+    laws = [s.weights(_input_law(s, known[s.node.name], public)) for s in spaces]
+    total = [Fraction(0)] * len(rows)
+    for row, masses in zip(world_rows, product(*laws), strict=True):
+        total[row] += prod(masses, start=Fraction(1))
+    return tuple(total)
+
+
+def _input_law(space: Space, model: Any, public: Any) -> Law:
+    """The law of an input's listed values; of one record where counts are held or the law is one of records."""
+    if isinstance(space, Counted):
+        return law_of(model, tuple(space.all_values), public)
+    try:
+        return law_of(model, space.values, public)
+    except Failure:
+        if not isinstance(space.domain, Power):
+            raise
+        each = law_of(model, tuple(as_value(e) for e in space.domain.base.elements()), public)
+        places = prod(space.domain.exponents)
+        return tuple(prod(masses, start=Fraction(1)) for masses in product(each, repeat=places))
