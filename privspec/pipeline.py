@@ -1,4 +1,4 @@
-"""The whole way, top to bottom: text, syntax tree, graph, linear system, options, program, solution, plan, certificate.
+"""The whole way, top to bottom: text, tree, graph, system of numbers, options, program, solution, plan, certificate.
 
 Every arrow is a function of its own package; this file only puts them in order. `--dump STAGE` of the command
 line prints what one of them returns.
@@ -16,9 +16,9 @@ from privspec.core.spans import Source
 from privspec.plan import Plan
 
 if TYPE_CHECKING:
-    from privspec.compile.choose import Choice
+    from privspec.compile.families import Decision, Family
     from privspec.compile.infeasible import Infeasible
-    from privspec.compile.problem import Problem, Settings
+    from privspec.compile.problem import Settings
     from privspec.model.graph import Model
 
 STAGES = ("tree", "graph", "system", "candidates", "plan")
@@ -54,44 +54,43 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     Raises: SpecError for the spec (PS05xx: what solve cannot compute yet), SolveError when no answer comes within
     the limits, VerificationError if the independent checker does not confirm the plan.
     """
+    from privspec.compile.document import raise_infeasible
+    from privspec.compile.families import family_of
     from privspec.compile.infeasible import Infeasible
-    from privspec.compile.lower import lower
-    from privspec.compile.problem import Problem, Settings
-    from privspec.compile.raising import raise_infeasible, raise_plan
+    from privspec.compile.problem import Settings
 
     tell = watch or _nobody
     model = check(request)
     tell("tree", model.spec)
     tell("graph", model)
-    system = lower(model)
+    family = family_of(model)
+    system = family.lower(model)
     tell("system", system)
     if isinstance(system, Infeasible):
         return Plan(raise_infeasible(model, system))
-    problem = Problem(model, system, settings or Settings())
-    choice = decide(problem)
-    tell("candidates", choice)
-    if isinstance(choice, Infeasible):
-        return Plan(raise_infeasible(model, choice))
-    plan = Plan(raise_plan(problem, choice.chosen, choice.others))
+    decision = decide(family, model, system, settings or Settings())
+    tell("candidates", decision)
+    if isinstance(decision, Infeasible):
+        return Plan(raise_infeasible(model, decision))
+    plan = Plan(decision.document())
     tell("plan", plan)
     confirm(plan)
     return plan
 
 
-def decide(problem: Problem) -> Choice | Infeasible:
+def decide(family: Family, model: Model, system: object, settings: Settings) -> Decision | Infeasible:
     """The best admissible mechanism of a system, or why there is none.
 
     Raises: SpecError PS0501, SolveError PS0610 when no answer comes within the limits of time and of doubles.
     """
     from numpy.linalg import LinAlgError
 
-    from privspec.compile.choose import choose
     from privspec.core.threads import fitting_threads
     from privspec.solvers.results import OutOfTimeError, SolverError
 
     try:
-        with fitting_threads(min(problem.system.outputs_count, problem.system.inputs_count)):
-            return choose(problem)
+        with fitting_threads(family.size(system)):
+            return family.decide(model, system, settings)
     except (LinAlgError, ArithmeticError) as error:
         raise SolveError(
             Diagnostic(

@@ -12,10 +12,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from privspec.compile.families import family_of
 from privspec.compile.infeasible import Infeasible
-from privspec.compile.lower import lower
-from privspec.compile.problem import Problem, Settings
-from privspec.compile.raising import raise_plan
+from privspec.compile.problem import Settings
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.pipeline import Request, check, confirm, decide
 from privspec.plan import Plan
@@ -117,19 +116,18 @@ def sweep_spec(
 
 def _row(request: Request, value: str, settings: Settings, *, checked: bool) -> Row:
     model = check(request)
-    system = lower(model)
+    family = family_of(model)
+    system = family.lower(model)
     if isinstance(system, Infeasible):
         return Row(value, None, None, None, system.reason)
-    problem = Problem(model, system, settings)
-    choice = decide(problem)
-    if isinstance(choice, Infeasible):
-        return Row(value, None, None, None, choice.reason)
-    chosen = choice.chosen
+    decision = decide(family, model, system, settings)
+    if isinstance(decision, Infeasible):
+        return Row(value, None, None, None, decision.reason)
     if checked:
-        confirm(Plan(raise_plan(problem, chosen, choice.others)))
-    bound = chosen.lower_bound
-    gap = None if bound is None else max((chosen.loss - bound) / chosen.loss, 0.0)
-    return Row(value, chosen.loss, bound, gap, chosen.name)
+        confirm(Plan(decision.document()))
+    loss, bound = decision.loss, decision.lower_bound
+    gap = None if bound is None or loss <= 0 else max((loss - bound) / loss, 0.0)
+    return Row(value, loss, bound, gap, decision.name)
 
 
 def table_csv(name: str, rows: Sequence[Row]) -> str:

@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 
 from privspec.cli import run_command_line
-from privspec.compile.raising import digest_of
+from privspec.compile.document import digest_of
 from privspec.core.catalogue import entries
 from privspec.templates import copy_template, list_templates
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -15,13 +11,22 @@ from scipy import sparse
 
 from privspec.compile.accuracy import accuracy_json
 from privspec.compile.candidate import Candidate, Dual, Mechanism
-from privspec.compile.infeasible import Infeasible
+from privspec.compile.document import (
+    FORMAT,
+    OPTIMAL_GAP,
+    decimal_up,
+    guarantee_head,
+    line_of,
+    sealed,
+    trust_assumption,
+    unit_assumptions,
+    versions,
+)
 from privspec.compile.prices import binding_prices
 from privspec.compile.problem import Problem
 from privspec.compile.release import checked_amount
 from privspec.compile.stored import spec_json
 from privspec.core.diagnostics import InternalError
-from privspec.language import syntax
 from privspec.language.printer import print_expr
 from privspec.model.domains import Domain, IntegerRange
 from privspec.model.graph import InputBlock, Model
@@ -29,13 +34,10 @@ from privspec.model.neighbours import BallGeometry, PairDifferences, VectorDiffe
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 
-FORMAT = "privspec-plan/1.0"
 COVARIANCE_LIMIT = 512
 """Outputs up to which a plan holds their covariance."""
 INPUT_GRID_BITS = 24
 """Inputs are put on a grid of 2^24 steps across their domain."""
-OPTIMAL_GAP = 1e-6
-"""Relative gap up to which a plan is called optimal."""
 
 
 def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...]) -> dict[str, Any]:
@@ -77,29 +79,10 @@ def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...
             "seconds": mechanism.seconds,
             "tolerance": problem.settings.tolerance,
             "notes": list(mechanism.notes),
-            "versions": _versions(),
+            "versions": versions(),
         },
     }
-    return _sealed(document)
-
-
-def _sealed(document: dict[str, Any]) -> dict[str, Any]:
-    """With its digest, and in plain JSON types: in memory as it will be read from a file."""
-    plain: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False))
-    return plain | {"digest": digest_of(plain)}
-
-
-def raise_infeasible(model: Model, reason: Infeasible) -> dict[str, Any]:
-    """The document of a spec whose requirements cannot hold together."""
-    document = {"format": FORMAT, "spec": spec_json(model), "status": "infeasible", **reason.to_json()}
-    return _sealed(document)
-
-
-def digest_of(plan: dict[str, Any]) -> str:
-    """SHA-256 of the canonical JSON of everything but the digest itself."""
-    body = {key: value for key, value in plan.items() if key != "digest"}
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+    return sealed(document)
 
 
 def _units(model: Model) -> str:
@@ -210,36 +193,13 @@ def _guarantee(problem: Problem, requirement: Requirement, index: int, mechanism
         if view.index == index
     ]
     worst = max(amounts)
-    out: dict[str, Any] = {
-        "outputs": list(requirement.outputs),
-        "wrt": requirement.wrt[0] if len(requirement.wrt) == 1 else list(requirement.wrt),
-        "neighbours": requirement.neighbours.describe(),
-        "observer": " and ".join(requirement.observers),
-    }
-    figures = {key: show(value) for key, value in requirement.measure.amounts.items()}
     notes = list(release.noise.notes)
     if requirement.neighbours.group > 1:
         notes.append("group-privacy")
-    return out | {
-        "measure": requirement.measure.name,
-        **figures,
+    return guarantee_head(requirement, index) | {
         "achieved": {release.noise.amount: decimal_up(worst)},
         "because": notes,
-        "requirement": index,
-        "line": requirement.line,
-        "text": requirement.text,
     }
-
-
-def decimal_up(value: Fraction, digits: int = 15) -> str:
-    """The least decimal of so many digits that is not below an exact number."""
-    context = Context(prec=digits, rounding=ROUND_CEILING)
-    quotient = context.divide(Decimal(value.numerator), Decimal(value.denominator))
-    # numerator and denominator were themselves taken exactly: Decimal(int) is exact, the quotient rounds up
-    text = str(quotient)
-    if Fraction(text) < value:
-        raise InternalError("a claim was rounded the wrong way")
-    return text
 
 
 # --- assumptions and certificate ------------------------------------------------------------------
@@ -247,13 +207,8 @@ def decimal_up(value: Fraction, digits: int = 15) -> str:
 
 def _assumptions(problem: Problem, mechanism: Mechanism) -> list[dict[str, Any]]:
     model = problem.model
-    trust_line = _option_line(model, syntax.Trust)
     out: list[dict[str, Any]] = [
-        {
-            "text": f"Trust: {model.trust.describe()}.",
-            "status": "assumed",
-            "because": {"line": trust_line} if trust_line else {"note": "trust-by-default"},
-        },
+        trust_assumption(model),
         *(_fitting(model, block) for block in model.blocks),
         {
             "text": "The noise drawn is exact: no floating-point number takes part in it.",
@@ -271,15 +226,7 @@ def _assumptions(problem: Problem, mechanism: Mechanism) -> list[dict[str, Any]]
             "because": {"certificate": "dual"},
         },
     ]
-    out += [
-        {
-            "text": f"The unit of privacy, {requirement.neighbours.describe()}, was taken by default.",
-            "status": "assumed",
-            "because": {"line": requirement.line},
-        }
-        for requirement in model.requirements
-        if requirement.unit_by_default
-    ]
+    out += unit_assumptions(model)
     if mechanism.release.rounding == "strategy" and problem.system.outputs_count > problem.system.inputs_count:
         out.append(
             {
@@ -300,18 +247,7 @@ def _fitting(model: Model, block: InputBlock) -> dict[str, Any]:
         )
     else:
         text = f"Values of {block.name} outside their declared domain are clipped to it before anything else."
-    return {"text": text, "status": "proved", "because": {"line": _line(model, block.span.start)}}
-
-
-def _option_line(model: Model, kind: type) -> int | None:
-    for option in model.spec.options:
-        if isinstance(option, kind):
-            return _line(model, option.span.start)
-    return None
-
-
-def _line(model: Model, offset: int) -> int:
-    return model.source.position(offset)[0]
+    return {"text": text, "status": "proved", "because": {"line": line_of(model, block.span.start)}}
 
 
 def _certificate(problem: Problem, chosen: Candidate, mechanism: Mechanism) -> dict[str, Any]:
@@ -363,13 +299,3 @@ def _exact_amounts(differences: object) -> dict[int, Fraction] | None:
             return {int(i): scale for i in coordinates}
         case _:
             return None
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in ("privspec", "numpy", "scipy", "cvxpy", "python-flint", "opendp"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found

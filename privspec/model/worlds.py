@@ -245,7 +245,7 @@ def expressions(model: Model) -> Iterator[syntax.Node]:
 
 
 def looked_at(model: Model) -> tuple[str, ...]:
-    """Secret values that these lines refer to, by way of values computed from outputs and choices too, in graph order."""
+    """Secret values that these lines refer to, also by way of values computed from outputs, in graph order."""
     waiting = [name for expr in expressions(model) for name in names_used(expr)]
     for line in model.fairness:
         names = (line.of, line.given) if hasattr(line, "of") else line.wrt
@@ -484,7 +484,7 @@ def _computed_rows(
     keys = [tuple(key(v) for v in values) for values in found]
     order = sorted(dict.fromkeys(keys), key=_sortable)
     number = {k: i for i, k in enumerate(order)}
-    first = {k: values for k, values in zip(reversed(keys), reversed(found), strict=True)}
+    first = dict(zip(reversed(keys), reversed(found), strict=True))
     return names, tuple(first[k] for k in order), tuple(number[k] for k in keys)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from privspec.api import Problem
-from privspec.compile.raising import decimal_up, digest_of
+from privspec.compile.document import decimal_up, digest_of
 from privspec.core.diagnostics import SpecError
 from privspec.plan import Plan
 

@@ -1,0 +1,113 @@
+"""What plans of every family have in common: their frame, digest, amounts and assumptions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from privspec.compile.infeasible import Infeasible
+from privspec.compile.stored import spec_json
+from privspec.core.diagnostics import InternalError
+from privspec.language import syntax
+from privspec.model.graph import Model
+from privspec.model.requirements import Requirement
+from privspec.model.values import show
+
+FORMAT = "privspec-plan/1.0"
+OPTIMAL_GAP = 1e-6
+"""Relative gap up to which a plan is called optimal."""
+
+
+def sealed(document: dict[str, Any]) -> dict[str, Any]:
+    """With its digest, and in plain JSON types: in memory as it will be read from a file."""
+    plain: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False))
+    return plain | {"digest": digest_of(plain)}
+
+
+def raise_infeasible(model: Model, reason: Infeasible) -> dict[str, Any]:
+    """The document of a spec whose requirements cannot hold together."""
+    document = {"format": FORMAT, "spec": spec_json(model), "status": "infeasible", **reason.to_json()}
+    return sealed(document)
+
+
+def digest_of(plan: dict[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of everything but the digest itself."""
+    body = {key: value for key, value in plan.items() if key != "digest"}
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def decimal_up(value: Fraction, digits: int = 15) -> str:
+    """The least decimal of so many digits that is not below an exact number."""
+    context = Context(prec=digits, rounding=ROUND_CEILING)
+    quotient = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    # numerator and denominator were themselves taken exactly: Decimal(int) is exact, the quotient rounds up
+    text = str(quotient)
+    if Fraction(text) < value:
+        raise InternalError("a claim was rounded the wrong way")
+    return text
+
+
+def option_line(model: Model, kind: type) -> int | None:
+    """The line of the first option of a kind."""
+    for option in model.spec.options:
+        if isinstance(option, kind):
+            return line_of(model, option.span.start)
+    return None
+
+
+def line_of(model: Model, offset: int) -> int:
+    """The line of a place in the source."""
+    return model.source.position(offset)[0]
+
+
+def guarantee_head(requirement: Requirement, index: int) -> dict[str, Any]:
+    """What a guarantee repeats of its requirement."""
+    return {
+        "outputs": list(requirement.outputs),
+        "wrt": requirement.wrt[0] if len(requirement.wrt) == 1 else list(requirement.wrt),
+        "neighbours": requirement.neighbours.describe(),
+        "observer": " and ".join(requirement.observers),
+        "measure": requirement.measure.name,
+        **{key: show(value) for key, value in requirement.measure.amounts.items()},
+        "requirement": index,
+        "line": requirement.line,
+        "text": requirement.text,
+    }
+
+
+def trust_assumption(model: Model) -> dict[str, Any]:
+    """Who sees the raw data."""
+    line = option_line(model, syntax.Trust)
+    return {
+        "text": f"Trust: {model.trust.describe()}.",
+        "status": "assumed",
+        "because": {"line": line} if line else {"note": "trust-by-default"},
+    }
+
+
+def unit_assumptions(model: Model) -> Iterator[dict[str, Any]]:
+    """Units of privacy that no line names."""
+    for requirement in model.requirements:
+        if requirement.unit_by_default:
+            yield {
+                "text": f"The unit of privacy, {requirement.neighbours.describe()}, was taken by default.",
+                "status": "assumed",
+                "because": {"line": requirement.line},
+            }
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computed the plan."""
+    found = {}
+    for name in ("privspec", "numpy", "scipy", "cvxpy", "python-flint", "opendp"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

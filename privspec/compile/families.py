@@ -1,0 +1,59 @@
+"""The families of mechanisms that the compiler knows; each takes the specs that are its own, from graph to plan."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from privspec.compile.infeasible import Infeasible
+from privspec.compile.problem import Settings
+from privspec.model.graph import Model
+
+
+class Decision(Protocol):
+    """The best admissible mechanism of a spec, and those it was compared with."""
+
+    @property
+    def name(self) -> str:
+        """The mechanism in a few words."""
+
+    @property
+    def loss(self) -> float:
+        """Its loss."""
+
+    @property
+    def lower_bound(self) -> float | None:
+        """No mechanism of the family has less; None where nothing is proved."""
+
+    def document(self) -> dict[str, Any]:
+        """The plan."""
+
+
+class Family(Protocol):
+    """One way to compile: reductions from the graph to a program of its own, and back."""
+
+    def accepts(self, model: Model) -> bool:
+        """Whether the spec is one of its own."""
+
+    def lower(self, model: Model) -> Any:
+        """The spec as numbers, or `Infeasible`.
+
+        Raises: SpecError PS05xx with every construct that cannot be computed yet.
+        """
+
+    def decide(self, model: Model, system: Any, settings: Settings) -> Decision | Infeasible:
+        """Solve it.
+
+        Raises: SpecError, and the solvers' errors.
+        """
+
+    def size(self, system: Any) -> int:
+        """Extent of the matrices at hand, for the number of threads."""
+
+
+def family_of(model: Model) -> Family:
+    """The family of a spec: tables where all is finite, linear answers with additive noise otherwise."""
+    from privspec.compile.finite.family import Finite
+    from privspec.compile.linear import Linear
+
+    families: tuple[Family, ...] = (Finite(), Linear())
+    return next(family for family in families if family.accepts(model))

@@ -1,0 +1,152 @@
+"""The solver's form of a finite system: floats for the objective, exact numbers for all that promises rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from privspec.compile.finite.system import Costs, FiniteSystem, LinearLine, Requested, Scalar
+from privspec.model.measures import LDP, EpsilonDelta, Measure, MetricDP, PureDP
+from privspec.model.reports import Failure
+from privspec.model.values import as_float
+from privspec.solvers.table_programs import CompleteRatio, Extra, LinearRows, PairRatio, Privacy, TableProgram
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Lowered:
+    """A program with what its parts came from.
+
+    `blocks[k]` the number of the requirement of the k-th privacy block; `equalities` and `inequalities` the lines of
+    the rows; `cost` the exact loss that the program rounds.
+    """
+
+    program: TableProgram
+    cost: Costs
+    blocks: tuple[int, ...]
+    equalities: tuple[LinearLine, ...]
+    inequalities: tuple[LinearLine, ...]
+
+
+def to_program(system: FiniteSystem) -> Lowered:
+    """The linear program of a finite system.
+
+    Raises: Failure PS0501 for a measure that tables do not know.
+    """
+    rows, columns = system.shape
+    cost = _cost(system)
+    names = {s.name: rows * columns + k for k, s in enumerate(system.scalars)}
+    lines = list(system.lines)
+    extra = list(system.scalars)
+    for k, (weight, worst) in enumerate(system.worst if not system.only_worst else ()):
+        names[f"worst:{k}"] = rows * columns + len(extra)
+        extra.append(_epigraph(k, weight, worst))
+        lines += _epigraph_lines(k, worst, system)
+    equalities = tuple(line for line in lines if line.equality)
+    inequalities = tuple(line for line in lines if not line.equality)
+    blocks = [(r.index, block) for r in system.requested for block in (_block(r),) if block is not None]
+    program = TableProgram(
+        as_float(cost),
+        tuple(block for _, block in blocks),
+        system.only_worst,
+        _rows(equalities, columns, names),
+        _rows(inequalities, columns, names),
+        Extra(
+            tuple(s.low for s in extra),
+            tuple(s.high for s in extra),
+            tuple(s.cost for s in extra),
+            tuple(s.name for s in extra),
+        ),
+    )
+    return Lowered(program, cost, tuple(index for index, _ in blocks), equalities, inequalities)
+
+
+def _cost(system: FiniteSystem) -> Costs:
+    if system.only_worst:
+        weight, worst = system.worst[0]
+        scaled: Costs = worst * weight
+        return scaled
+    if system.expected is not None:
+        return system.expected
+    none = np.empty(system.shape, dtype=object)
+    none[:] = Fraction(0)
+    return none
+
+
+def _epigraph(k: int, weight: Fraction, worst: Costs) -> Scalar:
+    return Scalar(f"worst:{k}", worst.min(), worst.max(), weight)
+
+
+def _epigraph_lines(k: int, worst: Costs, system: FiniteSystem) -> list[LinearLine]:
+    span = system.worlds.model.loss.span if system.worlds.model.loss is not None else system.worlds.model.spec.span
+    return [
+        LinearLine(
+            f"worst:{k}:{r}",
+            span,
+            {(r, c): value for c, value in enumerate(row) if value},
+            {f"worst:{k}": Fraction(-1)},
+            Fraction(0),
+            False,
+        )
+        for r, row in enumerate(worst)
+    ]
+
+
+def _rows(lines: tuple[LinearLine, ...], columns: int, names: Mapping[str, int]) -> LinearRows:
+    at, where, values = [], [], []
+    for number, line in enumerate(lines):
+        for (r, c), value in line.table.items():
+            at.append(number)
+            where.append(r * columns + c)
+            values.append(value)
+        for name, value in line.scalars.items():
+            at.append(number)
+            where.append(names[name])
+            values.append(value)
+    return LinearRows(
+        np.array(at, dtype=np.intp), np.array(where, dtype=np.intp), tuple(values), tuple(line.bound for line in lines)
+    )
+
+
+# --- privacy --------------------------------------------------------------------------------------
+
+
+def _block(requested: Requested) -> Privacy | None:
+    """The block of a requirement; None where it compares no rows."""
+    if not len(requested.neighbours.pairs):
+        return None
+    measure = requested.requirement.measure
+    make = _BLOCKS.get(type(measure))
+    if make is None:
+        raise Failure(
+            "PS0501",
+            requested.requirement.span,
+            f"solve cannot compute {measure.name} requirements for tables yet",
+            help="epsilon-DP, (epsilon, delta)-DP, LDP and metric-DP can be computed",
+        )
+    return make(requested)
+
+
+def _ratio(requested: Requested) -> Privacy:
+    amounts = requested.requirement.measure.amounts
+    epsilon, delta = amounts["epsilon"], amounts.get("delta", Fraction(0))
+    if requested.neighbours.complete and delta == 0:
+        return CompleteRatio(epsilon, requested.view)
+    return PairRatio(requested.neighbours.pairs, (epsilon,), delta, requested.view)
+
+
+def _metric(requested: Requested) -> Privacy:
+    epsilon = requested.requirement.measure.amounts["epsilon"]
+    distances = requested.neighbours.distances or ()
+    logs = tuple(epsilon * distance for distance in distances)
+    return PairRatio(requested.neighbours.pairs, logs, Fraction(0), requested.view)
+
+
+_BLOCKS: Mapping[type[Measure], Callable[[Requested], Privacy]] = {
+    PureDP: _ratio,
+    EpsilonDelta: _ratio,
+    LDP: _ratio,
+    MetricDP: _metric,
+}

@@ -1,0 +1,248 @@
+"""From an exact table back to the spec: the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privspec.compile.document import (
+    FORMAT,
+    OPTIMAL_GAP,
+    decimal_up,
+    guarantee_head,
+    line_of,
+    sealed,
+    trust_assumption,
+    unit_assumptions,
+    versions,
+)
+from privspec.compile.finite.system import Requested
+from privspec.compile.stored import spec_json
+from privspec.core.diagnostics import InternalError
+from privspec.language.printer import print_expr
+from privspec.solvers.programs import Array
+from privspec.solvers.table_exact import true_delta
+from privspec.solvers.table_programs import CompleteDual, CompleteRatio, ExactTable, PairDual, PairRatio, Privacy
+from privspec.solvers.table_ratios import merged
+
+if TYPE_CHECKING:
+    from privspec.compile.finite.family import TableDecision
+
+
+def raise_table(decision: TableDecision) -> dict[str, Any]:
+    """The plan of a table."""
+    model, system, solution = decision.model, decision.system, decision.solution
+    value, bound = decision.loss, decision.lower_bound
+    gap = relative_gap(decision.exact_loss, decision.exact_bound)
+    document = {
+        "format": FORMAT,
+        "spec": spec_json(model),
+        "status": "optimal" if gap <= OPTIMAL_GAP else "feasible",
+        "loss": {
+            "value": value,
+            "lower_bound": bound,
+            "relative_gap": gap,
+            "expression": print_expr(model.loss) if model.loss is not None else "",
+            "units": "units of the loss expression",
+            "among": _among(decision),
+            "kind": "worst" if system.only_worst else "expected",
+        },
+        "alternatives": [],
+        "mechanism": _mechanism(decision),
+        "guarantees": [_guarantee(decision, r) for r in system.requested],
+        "accuracy": [],
+        "binding": [],
+        "assumptions": list(_assumptions(decision)),
+        "certificate": _certificate(decision),
+        "solver": {
+            "name": f"tables ({solution.method})",
+            "iterations": solution.iterations,
+            "seconds": solution.seconds,
+            "tolerance": decision.settings.tolerance,
+            "notes": list(solution.notes),
+            "versions": versions(),
+        },
+    }
+    return sealed(document)
+
+
+def relative_gap(value: Fraction, bound: Fraction) -> float:
+    """(value - bound) / |value|, 0 where both are 0."""
+    from privspec.compile.finite.family import float_up
+
+    if value == bound:
+        return 0.0
+    return max(0.0, float_up((value - bound) / abs(value))) if value else float("inf")
+
+
+def _among(decision: TableDecision) -> str:
+    worlds = decision.system.worlds
+    drawn, rows = ", ".join(worlds.releases), ", ".join(worlds.of)
+    counted = " (its order is not looked at)" if worlds.counted else ""
+    return f"all tables Pr({drawn} | {rows}){counted}"
+
+
+# --- the mechanism --------------------------------------------------------------------------------
+
+
+def _mechanism(decision: TableDecision) -> dict[str, Any]:
+    worlds, exact = decision.system.worlds, decision.solution.exact
+    out: dict[str, Any] = {
+        "family": "table",
+        "of": list(worlds.of),
+        "counted": list(worlds.counted),
+        "releases": list(worlds.releases),
+        "inputs": list(worlds.labels),
+        "outputs": list(worlds.column_labels),
+        "prior": None if worlds.prior is None else [str(p) for p in worlds.prior],
+        "probabilities": [[str(Fraction(n, exact.denominator)) for n in row] for row in exact.numerators],
+    }
+    return out | _chosen(decision) | {"recognised": None}
+
+
+def _chosen(decision: TableDecision) -> dict[str, Any]:
+    """What the solver picked besides the table."""
+    system = decision.system
+    values = dict(zip((s.name for s in system.scalars), decision.solution.exact.extra, strict=False))
+    numbers = {c.name for c in decision.model.choices}
+    laws = {}
+    for law, labels in system.laws.items():
+        masses = [values[f"{law}:{label}"] for label in labels]
+        total = sum(masses, Fraction(0))
+        even = Fraction(1, len(labels))
+        laws[law] = {label: str(m / total if total else even) for label, m in zip(labels, masses, strict=True)}
+    return {"scalars": {name: str(v) for name, v in values.items() if name in numbers}, "laws": laws}
+
+
+# --- guarantees -----------------------------------------------------------------------------------
+
+
+def _guarantee(decision: TableDecision, requested: Requested) -> dict[str, Any]:
+    notes = ["tables"]
+    if requested.requirement.neighbours.group > 1:
+        notes.append("group-privacy")
+    return guarantee_head(requested.requirement, requested.index) | {
+        "achieved": achieved(decision.solution.exact, requested),
+        "because": notes,
+    }
+
+
+def achieved(exact: ExactTable, requested: Requested) -> dict[str, str]:
+    """What the table spends: the least epsilon (per unit of distance), or the requirement's with its true delta."""
+    amounts = requested.requirement.measure.amounts
+    pairs = requested.neighbours.pairs
+    if not len(pairs):
+        return {"epsilon": "0"}
+    if amounts.get("delta"):
+        block = PairRatio(pairs, (amounts["epsilon"],), amounts["delta"], requested.view)
+        return {"epsilon": decimal_up(amounts["epsilon"]), "delta": decimal_up(true_delta(exact, block))}
+    table = merged(CompleteRatio(amounts["epsilon"], requested.view), np.array(exact.numerators, dtype=object))
+    if requested.neighbours.distances is None:
+        return {"epsilon": decimal_up(log_up(_largest_ratio(table, requested)))}
+    each = zip(pairs, requested.neighbours.distances, strict=True)
+    rates = [log_up(_ratio(table[a], table[b])) / distance for (a, b), distance in each if distance]
+    return {"epsilon": decimal_up(max(rates))}
+
+
+def _largest_ratio(table: np.ndarray[Any, Any], requested: Requested) -> Fraction:
+    if requested.neighbours.complete:
+        return max(
+            Fraction(int(high), int(low))
+            for high, low in zip(table.max(axis=0), table.min(axis=0), strict=True)
+            if high
+        )
+    return max(_ratio(table[a], table[b]) for a, b in requested.neighbours.pairs)
+
+
+def _ratio(a: Any, b: Any) -> Fraction:
+    """The largest ratio of the entries of two rows."""
+    best = Fraction(1)
+    for top, bottom in zip(a, b, strict=True):
+        if top * best.denominator > best.numerator * bottom:
+            best = Fraction(int(top), int(bottom))
+    return best
+
+
+def log_up(value: Fraction) -> Fraction:
+    """An upper bound on the logarithm of a number of at least 1, within 2^-60."""
+    import flint
+
+    if value == 1:
+        return Fraction(0)
+    with flint.ctx.workprec(160):
+        scaled = flint.arb(flint.fmpq(value.numerator, value.denominator)).log() * flint.arb(2) ** 64
+        top = scaled.upper().ceil().unique_fmpz()
+    if top is None:
+        raise InternalError("a logarithm was not enclosed")
+    return Fraction(int(top), 1 << 64)
+
+
+# --- assumptions and certificate ------------------------------------------------------------------
+
+
+def _assumptions(decision: TableDecision) -> Iterator[dict[str, Any]]:
+    model, worlds = decision.model, decision.system.worlds
+    yield trust_assumption(model)
+    for block in model.blocks:
+        yield {
+            "text": f"Values of {block.name} outside its declared domain are handled by a public rule that looks at "
+            "that value alone (the release states it).",
+            "status": "proved",
+            "because": {"line": line_of(model, block.span.start)},
+        }
+    yield {
+        "text": "Outputs are drawn from exact probabilities: no floating-point number takes part in it.",
+        "status": "proved",
+        "because": {"note": "tables"},
+    }
+    yield {
+        "text": "Random bits come from the operating system and nobody else knows them.",
+        "status": "assumed",
+        "because": {"note": "tables"},
+    }
+    if worlds.computed:
+        yield {
+            "text": f"The mechanism looks at {', '.join(worlds.of)} only; the optimum is among such mechanisms.",
+            "status": "proved",
+            "because": {"note": "tables"},
+        }
+    if worlds.prior is not None:
+        yield {
+            "text": "The data model serves the expected loss only: the guarantees hold for all data.",
+            "status": "proved",
+            "because": {"note": "tables"},
+        }
+    yield from unit_assumptions(model)
+
+
+def _certificate(decision: TableDecision) -> dict[str, Any]:
+    dual, lowered = decision.solution.dual, decision.lowered
+    lines = zip((*lowered.equalities, *lowered.inequalities), (*dual.equalities, *dual.inequalities), strict=True)
+    return {
+        "kind": "table",
+        "scope": "tables",
+        "lower_bound": decision.lower_bound,
+        "dual": {
+            "privacy": [
+                {"requirement": index} | _dual_json(part, block)
+                for index, part, block in zip(lowered.blocks, dual.privacy, lowered.program.privacy, strict=True)
+            ],
+            "rows": {line.name: float(value) for line, value in lines if value},
+            "loss_weights": None if dual.loss_weights is None else dual.loss_weights.tolist(),
+        },
+    }
+
+
+def _dual_json(part: CompleteDual | PairDual, block: Privacy) -> dict[str, Any]:
+    if isinstance(part, CompleteDual):
+        return {"form": "complete", "below": _sparse(part.below), "above": _sparse(part.above)}
+    assert not isinstance(block, CompleteRatio)
+    entries = zip(block.pairs[part.pairs].tolist(), part.columns.tolist(), part.values.tolist(), strict=True)
+    return {"form": "pairs", "entries": [[a, b, s, v] for (a, b), s, v in entries if v > 0]}
+
+
+def _sparse(matrix: Array) -> list[list[Any]]:
+    return [[int(r), int(s), float(matrix[r, s])] for r, s in np.argwhere(matrix > 0)]

@@ -1,0 +1,79 @@
+"""A finite spec as numbers: rows, columns, what a draw costs, what observers may learn, and further linear lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.spans import Span
+from privspec.model.requirements import Requirement
+from privspec.model.worlds import Neighbours, Worlds
+
+Costs: TypeAlias = NDArray[np.object_]
+"""Exact costs (rows, columns)."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LinearLine:
+    """sum table[r, c] f_rc + sum scalars[name] w_name = bound, or <= bound; `name` as certificates list it."""
+
+    name: str
+    span: Span
+    table: Mapping[tuple[int, int], Fraction]
+    scalars: Mapping[str, Fraction]
+    bound: Fraction
+    equality: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A further unknown number with its range and its share in the loss."""
+
+    name: str
+    low: Fraction
+    high: Fraction
+    cost: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Requested:
+    """A requirement with the rows it compares and what its observer tells apart (None: all outputs)."""
+
+    index: int
+    requirement: Requirement
+    neighbours: Neighbours
+    view: NDArray[np.intp] | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FiniteSystem:
+    """The program in exact numbers.
+
+    loss = sum expected[r, c] f_rc + sum over k of weights_k max_r sum_c worst_k[r, c] f_rc + offset + costs of scalars;
+    `expected` holds the prior already.
+    """
+
+    worlds: Worlds
+    expected: Costs | None
+    worst: tuple[tuple[Fraction, Costs], ...]
+    offset: Fraction
+    requested: tuple[Requested, ...]
+    lines: tuple[LinearLine, ...] = ()
+    scalars: tuple[Scalar, ...] = ()
+    laws: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The values (as labels) over which each chosen law ranges; its masses are scalars `B:<label>`."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.worlds.rows), len(self.worlds.columns)
+
+    @property
+    def only_worst(self) -> bool:
+        """Whether the loss is one worst case and nothing else."""
+        return self.expected is None and len(self.worst) == 1
