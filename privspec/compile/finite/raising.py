@@ -23,6 +23,7 @@ from privspec.compile.finite.system import Requested
 from privspec.compile.stored import spec_json
 from privspec.core.diagnostics import InternalError
 from privspec.language.printer import print_expr
+from privspec.model.values import show
 from privspec.solvers.programs import Array
 from privspec.solvers.table_exact import true_delta
 from privspec.solvers.table_programs import CompleteDual, CompleteRatio, ExactTable, PairDual, PairRatio, Privacy
@@ -138,13 +139,19 @@ def achieved(exact: ExactTable, requested: Requested) -> dict[str, str]:
         return {"epsilon": "0"}
     if amounts.get("delta"):
         block = PairRatio(pairs, (amounts["epsilon"],), amounts["delta"], requested.view)
-        return {"epsilon": decimal_up(amounts["epsilon"]), "delta": decimal_up(true_delta(exact, block))}
+        return {"epsilon": show(amounts["epsilon"]), "delta": decimal_up(true_delta(exact, block))}
     table = merged(CompleteRatio(amounts["epsilon"], requested.view), np.array(exact.numerators, dtype=object))
     if requested.neighbours.distances is None:
-        return {"epsilon": decimal_up(log_up(_largest_ratio(table, requested)))}
+        return {"epsilon": _at_most(log_up(_largest_ratio(table, requested)), amounts["epsilon"])}
     each = zip(pairs, requested.neighbours.distances, strict=True)
     rates = [log_up(_ratio(table[a], table[b])) / distance for (a, b), distance in each if distance]
-    return {"epsilon": decimal_up(max(rates))}
+    return {"epsilon": _at_most(max(rates), amounts["epsilon"])}
+
+
+def _at_most(epsilon: Fraction, allowed: Fraction) -> str:
+    """A figure rounded up, but not above what the exact ratios were held to."""
+    text = decimal_up(epsilon)
+    return text if Fraction(text) < allowed else show(allowed)
 
 
 def _largest_ratio(table: np.ndarray[Any, Any], requested: Requested) -> Fraction:
