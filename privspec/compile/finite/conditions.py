@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from privspec.compile.finite.losses import averaged, costs, public_number, spread, terms
+from privspec.compile.finite.losses import Chosen, averaged, costs, public_number, spread, terms
 from privspec.compile.finite.system import Costs, LinearLine, Scalar
 from privspec.core.spans import Span
 from privspec.language import syntax
@@ -85,17 +85,21 @@ class Conditions:
         if written.variable is not None or written.probability is not None:
             raise Failure("PS0501", written.span, "solve cannot compute this form of accuracy line for tables yet")
         table: dict[tuple[int, int], Fraction] = {}
+        scalars: dict[str, Fraction] = {}
         bound = public_number(written.right, self.worlds)
         for term in terms(written.left, self.worlds):
             if isinstance(term, Fraction):
                 bound -= term
+                continue
+            if isinstance(term, Chosen):
+                scalars[term.name] = scalars.get(term.name, Fraction(0)) + term.weight
                 continue
             if term.operator == "worst":
                 raise Failure("PS0501", term.span, "solve cannot bound a worst case for tables yet")
             weighted = averaged(costs(term.body, self.scene, self.worlds), self.worlds, term.span) * term.weight
             for place, value in np.ndenumerate(weighted):
                 table[place] = table.get(place, Fraction(0)) + value  # type: ignore[index, arg-type]
-        return LinearLine(f"accuracy:{target.line}", written.span, table, {}, bound, False)
+        return LinearLine(f"accuracy:{target.line}", written.span, table, scalars, bound, False)
 
     def _rows(self, found: Affine) -> Iterator[tuple[int, Row]]:
         for r in range(len(self.worlds.rows)):
@@ -122,8 +126,8 @@ class Conditions:
 
     # -- scalars
 
-    def choices(self) -> Iterator[Scalar | LinearLine]:
-        """The `choose` numbers that were met, the masses of laws, and that these add up."""
+    def choices(self, prices: Mapping[str, Fraction]) -> Iterator[Scalar | LinearLine]:
+        """The `choose` numbers with their prices, the masses of laws that were met, and that these add up."""
         for node in self.worlds.model.choices:
             if isinstance(node.domain, Law):
                 if node.name not in self.weights:
@@ -138,7 +142,7 @@ class Conditions:
                 low, high = node.domain.bounds if node.domain is not None else (None, None)
                 if low is None or high is None:
                     raise Failure("PS0501", node.span, f"solve needs two ends for {node.name}", help="as in [0, 1]")
-                yield Scalar(node.name, low, high)
+                yield Scalar(node.name, low, high, prices.get(node.name, Fraction(0)))
 
     # -- expressions
 

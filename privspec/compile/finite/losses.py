@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -30,17 +30,26 @@ class Term:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """weight * a `choose` number."""
+
+    weight: Fraction
+    name: str
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Losses:
-    """The parts of `FiniteSystem`."""
+    """The parts of `FiniteSystem`; `prices` of the `choose` numbers that stand in the loss by themselves."""
 
     expected: Costs | None
     worst: tuple[tuple[Fraction, Costs], ...]
     offset: Fraction
+    prices: Mapping[str, Fraction]
 
 
-def terms(expr: syntax.Expr, worlds: Worlds, weight: Fraction = Fraction(1)) -> Iterator[Term | Fraction]:
-    """A sum of weighted averages and worst cases, and public numbers.
+def terms(expr: syntax.Expr, worlds: Worlds, weight: Fraction = Fraction(1)) -> Iterator[Term | Chosen | Fraction]:
+    """A sum of weighted averages and worst cases, `choose` numbers and public numbers.
 
     Raises: Failure PS0502 for a loss of another form.
     """
@@ -61,6 +70,8 @@ def terms(expr: syntax.Expr, worlds: Worlds, weight: Fraction = Fraction(1)) -> 
             if expr.operator == "worst" and weight < 0:
                 raise Failure("PS0502", expr.span, "solve cannot reward a large worst case: its weight is negative")
             yield Term(weight, expr.operator, expr.body, expr.span)
+        case syntax.Name(id=name) if name in worlds.model.nodes and _chosen_number(worlds, name):
+            yield Chosen(weight, name)
         case _ if _public(expr, worlds):
             yield weight * public_number(expr, worlds)
         case _:
@@ -69,6 +80,11 @@ def terms(expr: syntax.Expr, worlds: Worlds, weight: Fraction = Fraction(1)) -> 
                 expr.span,
                 "solve takes sums of averages E[ ... ] and worst cases worst[ ... ] as the loss of a table",
             )
+
+
+def _chosen_number(worlds: Worlds, name: str) -> bool:
+    node = worlds.model.nodes[name]
+    return node.kind is syntax.VariableKind.CHOOSE and node.type.numeric
 
 
 def _public(expr: syntax.Expr, worlds: Worlds) -> bool:
@@ -133,9 +149,13 @@ def losses(worlds: Worlds, scene: Pointwise) -> Losses:
     expected: Costs | None = None
     worst: list[tuple[Fraction, Costs]] = []
     offset = Fraction(0)
+    prices: dict[str, Fraction] = {}
     for term in terms(worlds.model.loss, worlds):
         if isinstance(term, Fraction):
             offset += term
+            continue
+        if isinstance(term, Chosen):
+            prices[term.name] = prices.get(term.name, Fraction(0)) + term.weight
             continue
         found = costs(term.body, scene, worlds)
         if term.operator == "worst":
@@ -143,7 +163,7 @@ def losses(worlds: Worlds, scene: Pointwise) -> Losses:
             continue
         weighted = averaged(found, worlds, term.span) * term.weight
         expected = weighted if expected is None else expected + weighted
-    return Losses(expected, tuple(worst), offset)
+    return Losses(expected, tuple(worst), offset, prices)
 
 
 def averaged(found: Costs, worlds: Worlds, span: Span) -> Costs:

@@ -51,7 +51,7 @@ def _lower(model: Model) -> FiniteSystem:
         lines += conditions.constraint(constraint)
     lines += [conditions.accuracy(target) for target in model.accuracy]
     found = losses(space, scene)
-    further = (*conditions.choices(), *(item for gap in gaps(space, scene) for item in gap.rows()))
+    further = (*conditions.choices(found.prices), *(item for gap in gaps(space, scene) for item in gap.rows()))
     for item in further:
         lines += [item] if isinstance(item, LinearLine) else []
         scalars += [item] if isinstance(item, Scalar) else []
