@@ -1,9 +1,10 @@
-"""The accuracy lines of a spec: what they ask for and what the plan is expected to reach."""
+"""The accuracy and fairness lines of a spec: what they ask for and what the plan reaches."""
 
 from __future__ import annotations
 
-from privspec.explain.document import Table
+from privspec.explain.document import Block, Points, Table
 from privspec.explain.facts import AccuracyFact, Facts
+from privspec.explain.sentences import CertificateEntry, Note, asserted, proved
 
 
 def accuracy_tables(facts: Facts) -> tuple[Table, ...]:
@@ -21,6 +22,34 @@ def accuracy_tables(facts: Facts) -> tuple[Table, ...]:
             numeric=frozenset({0, 2, 3, 4, 5}),
         ),
     )
+
+
+def fairness_blocks(facts: Facts) -> tuple[Block, ...]:
+    """Each fairness line with what it allows, what was reached, and the margin between them."""
+    rows = tuple(
+        (
+            str(f.line.number),
+            f.line.text,
+            f.tolerance.text,
+            f.achieved.text,
+            f.margin.text if f.met else "none: not met",
+        )
+        for f in facts.fairness
+    )
+    sentences = tuple(
+        proved(
+            f"Line {f.line.number} is met: the largest difference in total variation is {f.achieved}.",
+            f.line,
+            CertificateEntry("fairness"),
+            Note("tables"),
+        )
+        if f.met
+        else asserted(f"Line {f.line.number} asks for at most {f.tolerance}; {f.achieved} was reached.", f.line)
+        for f in facts.fairness
+    )
+    header = ("Spec line", "Line", "Allowed", "Reached", "Margin")
+    caption = "Fairness lines of the spec: the largest difference between groups, in total variation"
+    return Table(caption, header, rows, numeric=frozenset({0, 2, 3, 4})), Points(sentences)
 
 
 def accuracy_words(facts: Facts) -> str:

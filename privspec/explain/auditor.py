@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shlex import quote
 
-from privspec.explain.accuracy import accuracy_tables
+from privspec.explain.accuracy import accuracy_tables, fairness_blocks
 from privspec.explain.auditor_guarantee import composition_blocks, guarantee_blocks
 from privspec.explain.document import Document, Listing, Points, Section, Table
 from privspec.explain.fact_types import InputFact
@@ -19,11 +19,10 @@ from privspec.explain.sentences import (
     proved,
     tested,
 )
-from privspec.explain.words import noise_words
 
 _PRIVACY = CertificateEntry("privacy")
 _LOSS, _SITES = CertificateEntry("loss"), CertificateEntry("sites")
-_ODDS, _LEDGER, _POST = Note("odds"), Note("ledger"), Note("post-processing")
+_ODDS, _LEDGER = Note("odds"), Note("ledger")
 
 
 def auditor_page(facts: Facts) -> Document:
@@ -37,10 +36,11 @@ def auditor_page(facts: Facts) -> Document:
             Section("How to read this report", (legend(),)),
             Section("Guarantee", guarantee_blocks(facts)),
             Section("Composition over all releases", composition_blocks(facts)),
+            *((Section("Fairness", fairness_blocks(facts)),) if facts.fairness else ()),
             Section("Trust model", (Points(_trust(facts)),)),
             Section(
                 "Mechanism and implementation",
-                (Points(_mechanism(facts)), outputs_table(facts), *accuracy_tables(facts)),
+                (Points(_mechanism(facts)), *facts.mechanism.auditor_tables(facts), *accuracy_tables(facts)),
             ),
             Section("Data collection and access", (Points(_data(facts)),)),
             Section("Assumptions", (Points(_assumptions(facts)),)),
@@ -72,9 +72,10 @@ def _trust(facts: Facts) -> tuple[Sentence, ...]:
 
 
 def _mechanism(facts: Facts) -> tuple[Sentence, ...]:
-    found = [proved(f"Where the noise goes: {noise_words(facts)}.", facts.context.sites_because, _SITES)]
+    mechanism = facts.mechanism
+    found = [proved(f"{mechanism.drawn_label}: {mechanism.drawn(facts)}.", facts.context.sites_because, _SITES)]
     found += _loss(facts)
-    found += _implementation(facts)
+    found += mechanism.auditor_points(facts)
     found += [assumed(gap, facts.context.trust_because) for gap in facts.gaps]
     return tuple(found)
 
@@ -90,65 +91,11 @@ def _loss(facts: Facts) -> list[Sentence]:
             f"No mechanism among those considered ({loss.among}) has a loss below {loss.lower_bound}; "
             f"the relative gap is {loss.gap}."
         )
-        found.append(proved(words, Note("placement"), CertificateEntry("optimality")))
+        found.append(proved(words, facts.mechanism.loss_note, CertificateEntry("optimality")))
     if loss.standard_error is not None:
         words = f"The loss was simulated; its standard error is {loss.standard_error}."
         found.append(tested(words, facts.context.loss_because))
     return found
-
-
-_LAWS = {
-    "gaussian": ("Gaussian noise", "rounded-gaussian"),
-    "laplace": ("Laplace noise", "discrete-laplace"),
-    "knorm-l2": ("K-norm noise", "knorm-l2"),
-}
-_LATTICES = {
-    "strategy": "the noisy values are lattice points of step {grid}",
-    "outputs": "each released number is the point of the output grid nearest to an exact real number",
-}
-
-
-def _implementation(facts: Facts) -> list[Sentence]:
-    law, name = _LAWS.get(facts.noise_shape, (f"noise of the shape “{facts.noise_shape}”", "post-processing"))
-    note = Note(name)
-    lattice = _LATTICES[facts.rounding].format(grid=facts.noise_grid or "that the plan does not state")
-    return [
-        proved(
-            f"What is executed is {law} drawn in exact arithmetic: {lattice}, so that the low bits of "
-            "floating-point "
-            "numbers cannot reveal anything.",
-            note,
-        ),
-        tested(
-            "Randomness comes from the operating system's generator; a seed is accepted for simulations "
-            "only, and the "
-            "output then says that it is not private.",
-            note,
-        ),
-        assumed(
-            "Side channels: the time a run takes and the memory it uses are not part of the guarantee.",
-            note,
-        ),
-        proved(
-            f"Released values lie on a grid of step {facts.output_grid or 'not stated'}; rounding to it "
-            "after the noise "
-            "cannot weaken the guarantee.",
-            _POST,
-        ),
-    ]
-
-
-def outputs_table(facts: Facts) -> Table:
-    """How far the numbers of each output are off."""
-    rows = tuple(
-        (o.name, o.size.text, o.typical.text, o.least.text, o.largest.text, o.without_noise.text) for o in facts.outputs
-    )
-    return Table(
-        "Noise in the released numbers, in units of the output (certificate entry covariance)",
-        ("Output", "Numbers", "Root mean square", "Least", "Largest", "Without noise"),
-        rows or (("not stated in the plan", "", "", "", "", ""),),
-        numeric=frozenset(range(1, 6)),
-    )
 
 
 def _data(facts: Facts) -> tuple[Sentence, ...]:
@@ -183,16 +130,11 @@ def _assumptions(facts: Facts) -> tuple[Sentence, ...]:
 def _residual(facts: Facts) -> tuple[Sentence, ...]:
     weakest = facts.weakest
     found = [
-        proved("Measure: noise is added to what is released, by the plan that this report describes.", _PRIVACY),
+        proved(f"Measure: {facts.mechanism.measure}", _PRIVACY),
         tested("Measure: a ledger limits how often the data are used.", _LEDGER),
     ]
     if weakest is not None and weakest.shown is not None:
-        words = (
-            "Residual risk: compared with not taking part, an observer can tell “took part” from “did "
-            "not” with an "
-            f"advantage of at most {weakest.shown.advantage}."
-        )
-        found.append(proved(words, _ODDS, _PRIVACY))
+        found.append(proved(weakest.question.residual(weakest.shown.advantage.text), _ODDS, _PRIVACY))
     return (
         *found,
         assumed("Residual risk: facts about groups can be learned, and may be used on their members.", _ODDS),

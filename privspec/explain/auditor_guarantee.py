@@ -26,14 +26,14 @@ def guarantee_blocks(facts: Facts) -> tuple[Block, ...]:
         return (Points((asserted("The spec states no privacy requirement.", facts.context.trust_because),)),)
     blocks: list[Block] = []
     for number, fact in enumerate(facts.claims, start=1):
-        blocks += [_table(fact, number, len(facts.claims)), Points(_sentences(fact))]
-        plot = plots.tradeoff_plot(fact, number, len(facts.claims))
+        blocks += [_table(facts, fact, number), Points(_sentences(facts, fact)), *fact.question.details(fact)]
+        plot = plots.tradeoff_plot(facts, fact, number)
         blocks += [plot] if plot else []
         blocks += [_posteriors(fact)] if fact.posteriors else []
     return tuple(blocks)
 
 
-def _table(fact: ClaimFact, number: int, total: int) -> Table:
+def _table(facts: Facts, fact: ClaimFact, number: int) -> Table:
     claim = fact.claim
     relation = claim.relation
     achieved = claim.achieved_parameter
@@ -47,24 +47,27 @@ def _table(fact: ClaimFact, number: int, total: int) -> Table:
         ("Protected input", ", ".join(claim.wrt)),
         ("Outputs covered", ", ".join(claim.outputs)),
         ("Who sees them", claim.observer),
-        ("Reached by the executed noise", f"{achieved[0]} ≤ {achieved[1]}" if achieved else "as stated"),
+        (facts.mechanism.reached_label, f"{achieved[0]} ≤ {achieved[1]}" if achieved else "as stated"),
         ("Spec line", f"{claim.line.number}: {claim.line.text}"),
     )
-    return Table(f"Guarantee {number} of {total}", ("Item", "Value"), rows)
+    return Table(f"Guarantee {number} of {len(facts.claims)}", ("Item", "Value"), rows)
 
 
-def _sentences(fact: ClaimFact) -> tuple[Sentence, ...]:
+def _sentences(facts: Facts, fact: ClaimFact) -> tuple[Sentence, ...]:
     claim = fact.claim
     found = [asserted(f"The author of the spec requires that {claim.sentence}.", claim.line)]
     if claim.achieved_parameter is not None:
         name, value = claim.achieved_parameter
-        words = f"The noise as executed gives {name} ≤ {value}, which implies the statement; {_MEANING[name]}."
+        implies = "" if claim.remark is not None else ", which implies the statement"
+        words = f"{facts.mechanism.subject} gives {name} ≤ {value}{implies}; {_MEANING[name]}."
         found.append(proved(words, *claim.notes, _PRIVACY))
+    if claim.remark is not None:
+        found.append(proved(claim.remark.text, Note("tables"), claim.line, _PRIVACY))
     if fact.shown is None:
         words = f"This report knows no trade-off curve for “{claim.statement}” and gives no odds for it."
         found.append(asserted(words, claim.line))
     else:
-        found += _consequences(fact, fact.shown)
+        found += _consequences(facts, fact, fact.shown)
     if fact.calibration is not None:
         found.append(_calibration(fact))
     return tuple(found)
@@ -73,20 +76,17 @@ def _sentences(fact: ClaimFact) -> tuple[Sentence, ...]:
 _MEANING = {
     "μ": "μ is the largest distance between two neighbouring results, in standard deviations of the noise",
     "ε": "the probability of any result changes by a factor of at most e^ε between neighbouring worlds",
+    "δ": "δ is the largest sum, over all sets of results, of what exceeds the factor e^ε",
+    "ε a unit of distance": "the probability of any result changes by a factor of at most e^(ε d) between values that "
+    "are d apart",
 }
 
 
-def _consequences(fact: ClaimFact, shown: Consequences) -> list[Sentence]:
+def _consequences(facts: Facts, fact: ClaimFact, shown: Consequences) -> list[Sentence]:
     claim, odds = fact.claim, shown.odds
     because: tuple[Because, ...] = (_ODDS, *claim.notes, _PRIVACY)
-    absence = f" (“not taking part” means that {claim.relation.absence})" if claim.relation.absence else ""
     found = [
-        proved(
-            "Of an observer whose two kinds of mistakes are equally frequent: if a person did not take "
-            f"part, {odds.without_words} possible results would still make them say that the person did; "
-            f"if the person did, {odds.taking_part_words}{absence}. No observer does better on both counts.",
-            *because,
-        ),
+        proved(fact.question.for_auditors(odds, claim.relation), *because),
         proved(f"That observer's share of mistakes is at least {odds.error} % ({shown.words}).", *because),
         proved(
             f"The advantage of any attacker (true minus false positive rate) is at most {shown.advantage}.",
@@ -95,7 +95,7 @@ def _consequences(fact: ClaimFact, shown: Consequences) -> list[Sentence]:
     ]
     if not shown.exact:
         words = "These figures are the trade-off bound: they follow from the parameters alone."
-        found.append(proved(f"{words} The executed noise may allow less.", _ODDS))
+        found.append(proved(f"{words} {facts.mechanism.subject} may allow less.", _ODDS))
     if fact.promised is not None and fact.promised.words != shown.words:
         other = fact.promised
         words = (
@@ -103,7 +103,7 @@ def _consequences(fact: ClaimFact, shown: Consequences) -> list[Sentence]:
             f"({other.words})."
         )
         found.append(proved(words, _ODDS, claim.line))
-    if not fact.posteriors:
+    if not fact.posteriors and claim.per_distance is None:
         words = "No bound is given on how far a prior probability can move: there is one for pure ε only."
         found.append(proved(words, _ODDS))
     return found
@@ -130,7 +130,7 @@ def _calibration(fact: ClaimFact) -> Sentence:
 
 def _posteriors(fact: ClaimFact) -> Table:
     return Table(
-        "How sure one can become that a person took part, compared with not taking part (pure ε; note odds)",
+        fact.question.posterior_caption(),
         ("Probability before", "After, at most"),
         tuple((before.text, after.text) for before, after in fact.posteriors),
         numeric=frozenset({0, 1}),
@@ -144,11 +144,11 @@ def composition_blocks(facts: Facts) -> tuple[Block, ...]:
         line = fact.claim.line.number
         if fact.repeats:
             caption = f"Odds after several independent releases like that of line {line} (note odds)"
-            blocks.append(_odds_table(caption, "Releases", fact.repeats))
+            blocks.append(_odds_table(fact, caption, "Releases", fact.repeats))
         if fact.groups and fact.claim.relation.unit not in (None, "everything"):
             plural = fact.claim.relation.plural
             caption = f"Odds when several {plural} change together, for line {line} (note group-privacy)"
-            blocks.append(_odds_table(caption, plural.capitalize(), fact.groups))
+            blocks.append(_odds_table(fact, caption, plural.capitalize(), fact.groups))
     ledger = (
         "`privspec run` debits a ledger before each release and refuses what would exceed its limit; "
         "without a limit "
@@ -183,10 +183,10 @@ def _everything(fact: ClaimFact) -> Sentence:
     return proved(words, _POST, _PRIVACY)
 
 
-def _odds_table(caption: str, first: str, rows: tuple[CountedOdds, ...]) -> Table:
+def _odds_table(fact: ClaimFact, caption: str, first: str, rows: tuple[CountedOdds, ...]) -> Table:
     return Table(
         caption,
-        (first, "Did not take part", "Took part"),
+        (first, *fact.question.short_headers()),
         tuple((k.text, o.without_words, o.taking_part_words) for k, o in rows),
         numeric=frozenset({0, 1, 2}),
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve
 from privspec.explain.quantities import Quantity, Rounding, exact, parse_exact, rounded
@@ -77,11 +77,21 @@ def relation(text: str) -> Relation:
 
 
 @dataclass(frozen=True, slots=True)
+class Remark:
+    """What has to be said about a condition that is asked for by name; `unsound` if it does not hold what it says."""
+
+    text: str
+    short: str
+    unsound: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """One guarantee: who is protected from whom, by what statement, and what it lets an observer achieve.
 
-    `promised` follows from the statement alone, `achieved` from the noise as it is executed; either is None
-    where no curve is known.
+    `promised` follows from the statement alone, `achieved` from the mechanism as it is executed; either is None
+    where no curve is known. `local` is whether it is about one party's report, any value against any other;
+    `per_distance` the epsilon reached for each unit of distance, where the measure is one of distances.
     """
 
     outputs: tuple[str, ...]
@@ -100,6 +110,9 @@ class Claim:
     epsilon: Fraction | None
     delta: Fraction | None
     requirement: int = -1
+    local: bool = False
+    per_distance: Fraction | None = None
+    remark: Remark | None = None
 
     @property
     def curve(self) -> Curve | None:
@@ -122,6 +135,9 @@ class _Read:
     curve: Curve | None
     epsilon: Fraction | None = None
     delta: Fraction | None = None
+    local: bool = False
+    distances: bool = False
+    remark: Remark | None = None
 
 
 def _amount(guarantee: Mapping[str, Any], key: str) -> Fraction:
@@ -152,6 +168,35 @@ def _plain(suffix: str, pure: str, approximate: str) -> Callable[[Mapping[str, A
     return read
 
 
+def _ldp(guarantee: Mapping[str, Any]) -> _Read:
+    return replace(_LOCAL(guarantee), local=True)
+
+
+_LOCAL = _plain("LDP", "local differential privacy", "approximate local differential privacy")
+
+
+def _per_atom(guarantee: Mapping[str, Any]) -> _Read:
+    """A condition on every single output; what it allows for sets of outputs is only what was reached."""
+    epsilon, delta = _shown(guarantee, "epsilon"), _amount(guarantee, "delta")
+    true = _amount(guarantee.get("achieved") or {"delta": 1}, "delta")
+    reached = rounded(true, 3, Rounding.UP)
+    asks = "This line asks for the condition of Ramon & Basu 2020, section 3.3, output by output"
+    if true > delta:
+        text = f"{asks}. It allows sets of outputs a δ of {reached}, more than {exact(delta)}: it is unsound here."
+        remark = Remark(text, f"unsound: the true δ is {reached}, not {exact(delta)}", unsound=True)
+    else:
+        text = f"{asks}; here the true δ, over sets of outputs, is {reached}, so that it holds what it says."
+        remark = Remark(text, "", unsound=False)
+    return _Read(
+        variant="local differential privacy, output by output",
+        statement=f"({epsilon}, {exact(delta)})-per-atom-LDP",
+        parameters=(("epsilon", epsilon), ("delta for each output by itself", exact(delta))),
+        curve=None,
+        local=True,
+        remark=remark,
+    )
+
+
 def _zcdp(guarantee: Mapping[str, Any]) -> _Read:
     rho = _shown(guarantee, "rho")
     return _Read("zero-concentrated differential privacy", f"{rho}-zCDP", (("rho", rho),), None)
@@ -170,19 +215,21 @@ def _rdp(guarantee: Mapping[str, Any]) -> _Read:
 
 def _metric(guarantee: Mapping[str, Any]) -> _Read:
     epsilon = _shown(guarantee, "epsilon")
-    return _Read("metric differential privacy", f"{epsilon}-metric-DP", (("epsilon for each unit", epsilon),), None)
+    parameters = (("epsilon for each unit", epsilon),)
+    return _Read("metric differential privacy", f"{epsilon}-metric-DP", parameters, None, distances=True)
 
 
 _READERS: Mapping[str, Callable[[Mapping[str, Any]], _Read]] = {
     "DP": _plain("DP", "pure differential privacy", "approximate differential privacy"),
-    "LDP": _plain("LDP", "local differential privacy", "approximate local differential privacy"),
+    "LDP": _ldp,
+    "per-atom-LDP": _per_atom,
     "zCDP": _zcdp,
     "GDP": _gdp,
     "RDP": _rdp,
     "metric-DP": _metric,
 }
 _PERSONALISED = "personalised"
-_SUFFIX = re.compile(r"(metric-DP|zCDP|GDP|LDP|RDP|DP)$")
+_SUFFIX = re.compile(r"(metric-DP|per-atom-LDP|zCDP|GDP|LDP|RDP|DP)$")
 
 
 def claim(guarantee: Mapping[str, Any]) -> Claim:
@@ -199,7 +246,8 @@ def claim(guarantee: Mapping[str, Any]) -> Claim:
         # the amounts are those of the strictest person, so the statement gives no curve for the others
         read = replace(read, variant=f"{_PERSONALISED} {read.variant}", curve=None, epsilon=None, delta=None)
         read = replace(read, statement=f"{read.statement} (for the strictest person)")
-    achieved, parameter = _achieved(guarantee.get("achieved") or {})
+    reached = guarantee.get("achieved") or {}
+    achieved, parameter = _per_unit(reached) if read.distances else _achieved(reached)
     wrt = guarantee["wrt"]
     return Claim(
         outputs=tuple(str(o) for o in guarantee["outputs"]),
@@ -218,14 +266,29 @@ def claim(guarantee: Mapping[str, Any]) -> Claim:
         epsilon=read.epsilon,
         delta=read.delta,
         requirement=int(guarantee.get("requirement", -1)),
+        local=read.local,
+        per_distance=_amount(reached, "epsilon") if read.distances and "epsilon" in reached else None,
+        remark=read.remark,
     )
 
 
-def _achieved(achieved: Mapping[str, Any]) -> tuple[Curve | None, tuple[str, Quantity] | None]:
+_Achieved: TypeAlias = tuple[Curve | None, tuple[str, Quantity] | None]
+
+
+def _achieved(achieved: Mapping[str, Any]) -> _Achieved:
     if "mu" in achieved:
         mu = parse_exact(achieved["mu"])
         return GaussianCurve(float(mu)), ("μ", rounded(mu, 4, Rounding.UP))
     if "epsilon" in achieved:
         epsilon = _amount(achieved, "epsilon")
-        return EpsilonDeltaCurve(float(epsilon)), ("ε", rounded(epsilon, 6, Rounding.UP))
+        delta = _amount(achieved, "delta") if achieved.get("delta") is not None else Fraction(0)
+        curve = EpsilonDeltaCurve(float(epsilon), float(delta))
+        return curve, ("δ", rounded(delta, 3, Rounding.UP)) if delta else ("ε", rounded(epsilon, 6, Rounding.UP))
     return None, None
+
+
+def _per_unit(achieved: Mapping[str, Any]) -> _Achieved:
+    """Epsilon for each unit of distance gives no curve by itself."""
+    if "epsilon" not in achieved:
+        return _achieved(achieved)
+    return None, ("ε a unit of distance", rounded(_amount(achieved, "epsilon"), 6, Rounding.UP))

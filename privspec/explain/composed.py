@@ -19,7 +19,7 @@ from privspec.core.matrices import DyadicMatrix
 from privspec.explain.claims import Claim
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve
 from privspec.explain.noise import executed
-from privspec.explain.quantities import Rounding, exact, parse_exact, rounded
+from privspec.explain.quantities import parse_exact
 from privspec.model.neighbours import (
     BallDifferences,
     BoxDifferences,
@@ -37,9 +37,13 @@ Array: TypeAlias = NDArray[np.float64]
 _UP = 1 + 1e-9  # more than the rounding of float norms in any plan that fits in memory
 
 
-def covers_everything(plan: Mapping[str, Any], claim: Claim) -> bool:
-    """Whether a claim names every output."""
-    return {str(o["name"]) for o in executed(plan).get("outputs") or ()} <= set(claim.outputs)
+def covering(released: frozenset[str], claim: Claim, stated: Sequence[Claim]) -> Curve | None:
+    """The curve of a claim for the same unit that names every output; None where there is none."""
+    for other in (claim, *stated):
+        same = other.wrt == claim.wrt and other.relation == claim.relation
+        if same and released <= set(other.outputs) and other.curve is not None:
+            return other.curve
+    return None
 
 
 def everything_released(
@@ -49,11 +53,10 @@ def everything_released(
 
     `stated` are all claims of the plan: one for the same unit that covers everything is itself the bound.
     """
-    for other in (claim, *stated):
-        same = other.wrt == claim.wrt and other.relation == claim.relation
-        if same and covers_everything(plan, other) and other.curve is not None:
-            return other.curve
     run = executed(plan)
+    released = frozenset(str(o["name"]) for o in run.get("outputs") or ())
+    if (known := covering(released, claim, stated)) is not None:
+        return known
     noise = run.get("noise") or {}
     changes = _differences(plan, claim, model)
     if not changes or "strategy" not in run:
@@ -68,22 +71,6 @@ def everything_released(
         lattice = float(np.sum(grid / scales))  # each row may move by one more step (note discrete-laplace)
         return EpsilonDeltaCurve((max(_widest(d, strategy / scales[:, None]) for d in changes) + lattice) * _UP)
     return None
-
-
-def bound_words(curve: Curve | None, delta: Fraction | None) -> str:
-    """The parameter of a curve rounded up, and for Gaussian noise the epsilon that follows at a given delta."""
-    match curve:
-        case GaussianCurve(mu):
-            words = f"μ ≤ {rounded(mu, 4, Rounding.UP)}"
-            if not delta:
-                return words
-            from privspec.core.gaussian import epsilon_up
-
-            return f"{words}, that is ({rounded(epsilon_up(Fraction(mu), delta), 4, Rounding.UP)}, {exact(delta)})-DP"
-        case EpsilonDeltaCurve(epsilon, extra):
-            shown = rounded(epsilon, 4, Rounding.UP)
-            return f"({shown}, {rounded(extra, 3, Rounding.UP)})-DP" if extra else f"ε ≤ {shown}"
-    return ""
 
 
 def _differences(plan: Mapping[str, Any], claim: Claim, model: Model | None) -> Sequence[Differences]:

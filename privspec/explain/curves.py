@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from statistics import NormalDist
 from typing import Protocol
+
+from privspec.explain.quantities import Rounding, exact, rounded
 
 _NORMAL = NormalDist()
 _SLACK = 1e-12  # covers the error of erfc and exp in doubles, in shares
@@ -54,6 +57,10 @@ class Curve(Protocol):
         """The curve when so many units change together."""
         ...
 
+    def bound(self, delta: Fraction | None) -> str:
+        """Its parameter rounded up, and the epsilon that follows at a given delta where that says more."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class GaussianCurve:
@@ -92,6 +99,15 @@ class GaussianCurve:
     def for_group(self, size: int) -> GaussianCurve:
         """The curve for a group."""
         return GaussianCurve(self.mu * size)
+
+    def bound(self, delta: Fraction | None) -> str:
+        """As in "μ ≤ 0.45, that is (2, 1e-6)-DP"."""
+        words = f"μ ≤ {rounded(self.mu, 4, Rounding.UP)}"
+        if not delta:
+            return words
+        from privspec.core.gaussian import epsilon_up
+
+        return f"{words}, that is ({rounded(epsilon_up(Fraction(self.mu), delta), 4, Rounding.UP)}, {exact(delta)})-DP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +150,11 @@ class EpsilonDeltaCurve:
         # notes/group-privacy.md: delta * (1 + e^eps + ... + e^((k-1) eps))
         grown = self.delta * math.fsum(_exp(j * self.epsilon) for j in range(size)) if self.delta else 0.0
         return EpsilonDeltaCurve(self.epsilon * size, min(1.0, grown))
+
+    def bound(self, _delta: Fraction | None) -> str:
+        """As in "ε ≤ 1"."""
+        shown = rounded(self.epsilon, 4, Rounding.UP)
+        return f"({shown}, {rounded(self.delta, 3, Rounding.UP)})-DP" if self.delta else f"ε ≤ {shown}"
 
 
 @dataclass(frozen=True, slots=True)

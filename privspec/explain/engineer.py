@@ -5,24 +5,25 @@ from __future__ import annotations
 from shlex import quote
 
 from privspec.explain import plots
-from privspec.explain.accuracy import accuracy_tables
+from privspec.explain.accuracy import accuracy_tables, fairness_blocks
 from privspec.explain.document import Block, Document, Listing, Picture, Points, Section, Table
 from privspec.explain.facts import Facts
-from privspec.explain.sentences import CertificateEntry, Note, Sentence, assumed, proved
-from privspec.explain.words import change_words, noise_words
+from privspec.explain.sentences import CertificateEntry, Sentence, assumed, proved
+from privspec.explain.words import change_words
 
 
 def engineer_page(facts: Facts) -> Document:
     """Everything one needs to judge, change and rebuild the plan."""
     sections = [
         Section("Result", _result(facts)),
-        Section("Noise", _noise(facts)),
+        *facts.mechanism.engineer_sections(facts),
         Section("Accuracy", accuracy_tables(facts)),
+        Section("Fairness", fairness_blocks(facts) if facts.fairness else ()),
         Section("Guarantees", _guarantees(facts)),
         Section("Alternatives", _alternatives(facts)),
         Section("What binds", _binding(facts)),
         Section("Privacy against loss", _frontier(facts)),
-        Section("Execution", _execution(facts)),
+        Section("Execution", facts.mechanism.execution(facts)),
         Section("Assumptions", (Points(facts.assumptions),) if facts.assumptions else ()),
     ]
     if facts.graph_words:
@@ -72,30 +73,6 @@ def _result(facts: Facts) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _noise(facts: Facts) -> tuple[Block, ...]:
-    rows = tuple(
-        (
-            s.at,
-            f"{s.law}, correlated" if s.correlated else s.law,
-            s.coordinates.text,
-            s.typical.text,
-            s.least.text,
-            s.largest.text,
-        )
-        for s in facts.sites
-    )
-    line = facts.context.sites_because
-    table = Table(
-        "Standard deviation of the noise by site",
-        ("Site", "Law", "Coordinates", "Root mean square", "Least", "Largest"),
-        rows or (("not stated in the plan", "", "", "", "", ""),),
-        numeric=frozenset({2, 3, 4, 5}),
-    )
-    plot = plots.noise_plot(facts)
-    words = proved(f"Where the noise goes: {noise_words(facts)}.", line, CertificateEntry("sites"))
-    return (Points((words,)), table, *((plot,) if plot else ()))
-
-
 def _guarantees(facts: Facts) -> tuple[Block, ...]:
     rows = []
     for fact in facts.claims:
@@ -121,8 +98,9 @@ def _guarantees(facts: Facts) -> tuple[Block, ...]:
     blocks += [
         plot
         for number, fact in enumerate(facts.claims, start=1)
-        if (plot := plots.tradeoff_plot(fact, number, len(facts.claims))) is not None
+        if (plot := plots.tradeoff_plot(facts, fact, number)) is not None
     ]
+    blocks += [block for fact in facts.claims for block in fact.question.details(fact)]
     calibrations = [c for c in facts.claims if c.calibration is not None]
     if calibrations:
         blocks.append(
@@ -173,34 +151,11 @@ def _frontier(facts: Facts) -> tuple[Block, ...]:
     return (plots.frontier_plot(facts.frontier),) if facts.frontier else ()
 
 
-def _execution(facts: Facts) -> tuple[Block, ...]:
-    shape = facts.strategy_shape
-    rows = [
-        ("Noise", facts.noise_shape),
-        ("Strategy", f"{shape[0]} × {shape[1]}" if shape else "not stated"),
-        ("Lattice of the noisy answers", facts.noise_grid or "not stated"),
-        ("Grid of the outputs", facts.output_grid or "not stated"),
-        *(
-            (
-                f"Input {i.name}",
-                f"{i.size} {i.layout}{f', {i.limits}' if i.limits else ''}{', clipped' if i.clipped else ''}",
-            )
-            for i in facts.inputs
-        ),
-        ("Certificate entries", ", ".join(facts.certificate_entries) or "none"),
-    ]
-    note = proved("Everything released is computed from the noisy strategy answers.", Note("post-processing"))
-    return (Table("What `privspec run` executes", ("Item", "Value"), tuple(rows)), Points((note,)))
-
-
 def _commands(facts: Facts) -> Listing:
     sets = "".join(f" --set {k}={v}" for k, v in facts.parameters if " " not in v and "[" not in v)
     spec, plan = quote(facts.spec_file), quote(facts.plan_file)
-    data = "".join(f" --input {i.name}={i.name}.csv" for i in facts.inputs)
+    run = "\n".join(facts.mechanism.run_commands(facts, plan))
     return Listing(
         "",
-        f"privspec check {spec}\n"
-        f"privspec solve {spec}{sets} -o {plan}\n"
-        f"privspec verify {plan}\n"
-        f"privspec run {plan}{data}",
+        f"privspec check {spec}\nprivspec solve {spec}{sets} -o {plan}\nprivspec verify {plan}\n{run}",
     )

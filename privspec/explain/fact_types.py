@@ -10,7 +10,9 @@ from privspec.explain.claims import Claim
 from privspec.explain.context import Context
 from privspec.explain.curves import Odds
 from privspec.explain.frontier import Calibration, Frontier
+from privspec.explain.mechanism import MechanismFact
 from privspec.explain.quantities import Quantity
+from privspec.explain.questions import Question
 from privspec.explain.sentences import Because, Sentence, SpecLine
 
 
@@ -70,6 +72,7 @@ class ClaimFact:
     """
 
     claim: Claim
+    question: Question
     shown: Consequences | None
     promised: Consequences | None
     repeats: tuple[CountedOdds, ...]
@@ -173,6 +176,17 @@ class AccuracyFact:
 
 
 @dataclass(frozen=True, slots=True)
+class FairnessFact:
+    """A fairness line: the difference that it allows, the one that was reached, and what is left between them."""
+
+    line: SpecLine
+    tolerance: Quantity
+    achieved: Quantity
+    margin: Quantity
+    met: bool
+
+
+@dataclass(frozen=True, slots=True)
 class SolverFact:
     """How the plan was found."""
 
@@ -193,6 +207,7 @@ class Facts:
     spec_sha256: str
     status: str
     family: str
+    mechanism: MechanismFact
     parameters: tuple[tuple[str, str], ...]
     context: Context
     claims: tuple[ClaimFact, ...]
@@ -207,6 +222,7 @@ class Facts:
     strategy_shape: tuple[Quantity, Quantity] | None
     alternatives: tuple[AlternativeFact, ...]
     accuracy: tuple[AccuracyFact, ...]
+    fairness: tuple[FairnessFact, ...]
     binding: tuple[BindingFact, ...]
     assumptions: tuple[Sentence, ...]
     frontier: Frontier | None

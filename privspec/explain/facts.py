@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privspec.explain import composed, noise
+from privspec.explain import noise
 from privspec.explain.claims import Claim, claim
 from privspec.explain.context import Context, context
 from privspec.explain.curves import Curve, odds, posterior
@@ -25,6 +25,7 @@ from privspec.explain.fact_types import (
     Consequences,
     CountedOdds,
     Facts,
+    FairnessFact,
     InputFact,
     LossFact,
     OddsFact,
@@ -32,8 +33,10 @@ from privspec.explain.fact_types import (
     SiteFact,
     SolverFact,
 )
+from privspec.explain.families import mechanism_fact
 from privspec.explain.frontier import calibration, frontier
-from privspec.explain.quantities import LOSS_DIGITS, Quantity, Rounding, count, parse_exact, percent, rounded
+from privspec.explain.mechanism import MechanismFact
+from privspec.explain.quantities import LOSS_DIGITS, Quantity, Rounding, count, exact, parse_exact, percent, rounded
 from privspec.explain.sentences import (
     Because,
     CertificateEntry,
@@ -62,10 +65,10 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
     spec = plan.get("spec") or {}
     run = noise.executed(plan)
     outputs = noise.output_noise(plan)
-    mechanism = plan.get("mechanism") or {}
+    mechanism = mechanism_fact(plan, where)
     words, drawing = _graph(model)
-    stated = tuple(claim(g) for g in plan.get("guarantees") or ())
-    claims = tuple(_claim_fact(plan, item, stated, model) for item in stated)
+    stated = tuple(mechanism.claim(claim(g)) for g in plan.get("guarantees") or ())
+    claims = tuple(_claim_fact(plan, mechanism, item, stated, model) for item in stated)
     loss = _loss_fact(plan, where, outputs) if plan.get("loss") else None
     return Facts(
         name=str(spec.get("name") or "plan"),
@@ -74,7 +77,8 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
         spec_file=PurePath(str(spec.get("path") or f"{spec.get('name') or 'plan'}.priv")).name,
         spec_sha256=str(spec.get("sha256", "")),
         status=str(plan.get("status", "unknown")),
-        family=str(mechanism.get("family", "unknown")),
+        family=mechanism.family,
+        mechanism=mechanism,
         parameters=tuple((k, str(v)) for k, v in (spec.get("parameters") or {}).items()),
         context=where,
         claims=claims,
@@ -89,6 +93,7 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
         strategy_shape=_shape(run.get("strategy")),
         alternatives=tuple(_alternative(a, loss) for a in plan.get("alternatives") or ()),
         accuracy=_accuracy(plan.get("accuracy") or (), where),
+        fairness=tuple(_fairness(f, where) for f in plan.get("fairness") or ()),
         binding=tuple(_binding(b, where, loss) for b in plan.get("binding") or ()),
         assumptions=tuple(_assumption(a, where) for a in plan.get("assumptions") or ()),
         frontier=frontier(plan, tuple(c.claim for c in claims)),
@@ -96,7 +101,7 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
         certificate_entries=tuple(sorted(plan.get("certificate") or {})),
         graph_words=words,
         graph_svg=drawing,
-        gaps=_gaps(plan, claims, outputs),
+        gaps=_gaps(mechanism, claims),
     )
 
 
@@ -123,12 +128,15 @@ def _consequences(curve: Curve | None) -> Consequences | None:
     return Consequences(curve.words, curve.exact, odds_fact(curve), advantage, misses)
 
 
-def _claim_fact(plan: Mapping[str, Any], item: Claim, stated: tuple[Claim, ...], model: Model | None) -> ClaimFact:
+def _claim_fact(
+    plan: Mapping[str, Any], mechanism: MechanismFact, item: Claim, stated: tuple[Claim, ...], model: Model | None
+) -> ClaimFact:
     curve = item.curve
     pure = item.epsilon if item.delta == 0 else None
-    everything = composed.everything_released(plan, item, stated, model)
+    everything = mechanism.everything(plan, item, stated, model)
     return ClaimFact(
         claim=item,
+        question=mechanism.question(item),
         shown=_consequences(curve),
         promised=_consequences(item.promised) if item.achieved is not None else None,
         repeats=tuple((count(k), odds_fact(curve.repeated(k))) for k in REPEATS) if curve else (),
@@ -137,8 +145,8 @@ def _claim_fact(plan: Mapping[str, Any], item: Claim, stated: tuple[Claim, ...],
         if pure is None
         else tuple((percent(p), percent(posterior(float(p), float(pure)), 3, Rounding.UP)) for p in PRIORS),
         everything=_consequences(everything),
-        everything_words=composed.bound_words(everything, item.delta),
-        covers_everything=composed.covers_everything(plan, item),
+        everything_words="" if everything is None else everything.bound(item.delta),
+        covers_everything=mechanism.released() <= set(item.outputs),
         calibration=calibration(item),
     )
 
@@ -306,6 +314,18 @@ def _accuracy(items: Sequence[Mapping[str, Any]], where: Context) -> tuple[Accur
     return tuple(found)
 
 
+def _fairness(item: Mapping[str, Any], where: Context) -> FairnessFact:
+    number = int(item.get("line") or 0)
+    tolerance, achieved = parse_exact(item["tolerance"]), parse_exact(item["achieved"])
+    return FairnessFact(
+        SpecLine(number, str(item.get("text", "")) or where.line(number).text),
+        exact(tolerance),
+        rounded(achieved, 3, Rounding.UP),
+        rounded(max(Fraction(0), tolerance - achieved), 3, Rounding.DOWN),
+        achieved <= tolerance,
+    )
+
+
 def _share(value: float, bound: float) -> float:
     """The share of a bound that a value uses up."""
     return value / bound if bound > 0 else 1.0
@@ -376,16 +396,9 @@ def _graph(model: Model | None) -> tuple[str, str]:
     return describe_graph(model), graph_svg(model)
 
 
-def _gaps(
-    plan: Mapping[str, Any], claims: tuple[ClaimFact, ...], outputs: tuple[noise.OutputNoise, ...]
-) -> tuple[str, ...]:
+def _gaps(mechanism: MechanismFact, claims: tuple[ClaimFact, ...]) -> tuple[str, ...]:
     """What this plan holds that these pages cannot explain, in plain words."""
-    found = []
-    family = str((plan.get("mechanism") or {}).get("family", "unknown"))
-    if family not in ("gaussian", "laplace", "mixed"):
-        found.append(f"The noise of this plan belongs to the family {family!r}, which these pages cannot describe.")
-    elif not outputs:
-        found.append("The plan does not say how large the noise in each released number is.")
+    found = list(mechanism.gaps())
     for fact in claims:
         if fact.shown is None:
             found.append(

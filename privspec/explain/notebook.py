@@ -8,15 +8,7 @@ from typing import Any
 from privspec.explain.accuracy import accuracy_words
 from privspec.explain.facts import Facts, facts
 from privspec.explain.html import environment, icon_svg
-from privspec.explain.public import icons
-from privspec.explain.words import (
-    alternatives_words,
-    binding_words,
-    error_words,
-    noise_words,
-    reached_words,
-    status_words,
-)
+from privspec.explain.words import alternatives_words, binding_words, claim_words, fairness_words, status_words
 
 
 def plan_html(plan: Mapping[str, Any]) -> str:
@@ -26,7 +18,7 @@ def plan_html(plan: Mapping[str, Any]) -> str:
     """
     found = facts(plan)
     weakest = found.weakest
-    rows = icons(weakest.shown.odds).rows if weakest is not None and weakest.shown is not None else ()
+    rows = weakest.question.icons(weakest.shown.odds).rows if weakest is not None and weakest.shown is not None else ()
     figures = [(row.label, icon_svg(row)) for row in rows]
     return (
         environment()
@@ -36,13 +28,12 @@ def plan_html(plan: Mapping[str, Any]) -> str:
 
 
 def _rows(found: Facts) -> list[tuple[str, str]]:
-    rows = [("Noise", noise_words(found))]
-    label, error = error_words(found)
+    rows = [(found.mechanism.brief_label, found.mechanism.drawn(found)), *found.mechanism.summary_rows(found)]
+    label, error = found.mechanism.error(found)
     rows += [(label, error)] if error else []
     rows += [("Accuracy met", words)] if (words := accuracy_words(found)) else []
     rows += [("Compared", words)] if (words := alternatives_words(found)) else []
-    for fact in found.claims:
-        reached = reached_words(fact)
-        rows.append(("Guarantee", f"{fact.claim.sentence}{f' · {reached}' if reached else ''}"))
+    rows += [("Guarantee", claim_words(fact)) for fact in found.claims]
+    rows += [("Fairness", fairness_words(item)) for item in found.fairness]
     rows += [("What binds", binding_words(item)) for item in found.binding]
     return rows

@@ -80,19 +80,19 @@ def _site_title(site: SiteFact) -> str:
     return f"{site.at}: {site.law}{', correlated' if site.correlated else ''}"
 
 
-def tradeoff_plot(fact: ClaimFact, number: int, total: int = 1) -> Plot | None:
-    """False alarms against misses: what the executed noise allows, and what the statement alone would.
+def tradeoff_plot(facts: Facts, fact: ClaimFact, number: int) -> Plot | None:
+    """False alarms against misses: what is executed allows, and what the statement alone would.
 
-    Where there are several guarantees, `number` of `total`, the plot says which one it shows.
+    Where there are several guarantees, the plot says which one it shows, by its number.
     """
-    claim = fact.claim
+    claim, total = fact.claim, len(facts.claims)
     if fact.shown is None:
         return None
     curves: dict[str, Curve] = {}
     if claim.achieved is not None and claim.achieved_parameter is not None:
         name, value = claim.achieved_parameter
         exact = claim.achieved.exact
-        curves["the noise as executed (exact)" if exact else f"what {name} ≤ {value} allows"] = claim.achieved
+        curves[facts.mechanism.exact_curve if exact else f"what {name} ≤ {value} allows"] = claim.achieved
     if claim.promised is not None and not _same(claim.promised, claim.achieved):
         curves[f"what {claim.statement} alone allows"] = claim.promised
     grid = [i / 400 for i in range(401)]
@@ -117,8 +117,7 @@ def tradeoff_plot(fact: ClaimFact, number: int, total: int = 1) -> Plot | None:
         draw=lambda: drawing.tradeoff(
             lines,
             [(share, share, f"equal mistakes: {error.text} %")],
-            "false alarms (says “took part” of one who did not)",
-            "misses (does not say so of one who did)",
+            *fact.question.axes(),
             f"tradeoff{number}",
             title,
         ),

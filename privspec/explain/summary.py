@@ -11,14 +11,7 @@ from typing import Any
 from privspec.explain.accuracy import accuracy_words
 from privspec.explain.facts import Facts, facts
 from privspec.explain.sentences import Because, Note, SpecLine, Status
-from privspec.explain.words import (
-    alternatives_words,
-    binding_words,
-    error_words,
-    noise_words,
-    reached_words,
-    status_words,
-)
+from privspec.explain.words import alternatives_words, binding_words, claim_words, fairness_words, status_words
 
 NARROW = 64
 _WIDEST = 120
@@ -42,14 +35,14 @@ def summary(plan: Mapping[str, Any], *, width: int | None = None, path: str | No
         "",
         *_rows(_claim_rows(found), columns),
         "",
-        _wrap(_next(path), columns),
+        _wrap(_next(path, found), columns),
     ]
     return "\n".join(parts) + "\n"
 
 
 def _noise_rows(found: Facts) -> list[tuple[str, str]]:
-    rows = [("Where the noise goes", noise_words(found))]
-    label, text = error_words(found)
+    rows = [(found.mechanism.drawn_label, found.mechanism.drawn(found)), *found.mechanism.summary_rows(found)]
+    label, text = found.mechanism.error(found)
     if text:
         rows.append((label, text))
     accuracy = accuracy_words(found)
@@ -62,11 +55,9 @@ def _noise_rows(found: Facts) -> list[tuple[str, str]]:
 
 
 def _claim_rows(found: Facts) -> list[tuple[str, str]]:
-    rows = []
-    for fact in found.claims:
-        reached = reached_words(fact)
-        rows.append(("Guarantee", f"{fact.claim.sentence}{f' · {reached}' if reached else ''}"))
+    rows = [("Guarantee", claim_words(fact)) for fact in found.claims]
     rows += _together(found)
+    rows += [("Fairness", fairness_words(item)) for item in found.fairness]
     rows += [("What binds", binding_words(item)) for item in found.binding]
     rows += [
         ("Assumed", f"{s.text.removesuffix('.')}{_where(s.because)}")
@@ -132,6 +123,6 @@ def _wrap(text: str, columns: int, first: str = "", rest: str = "  ") -> str:
     ).replace(_TIE, " ")
 
 
-def _next(path: str | None) -> str:
-    commands = "next: privspec run · privspec explain · privspec verify"
+def _next(path: str | None, found: Facts) -> str:
+    commands = f"next: {' · '.join(f'privspec {name}' for name in found.mechanism.next_commands(found))}"
     return f"plan written to {path} · {commands}" if path else commands

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from privspec.explain.facts import AlternativeFact, BindingFact, ClaimFact, Facts, SiteFact
-from privspec.explain.quantities import count
+if TYPE_CHECKING:
+    from privspec.explain.fact_types import AlternativeFact, BindingFact, ClaimFact, Facts, FairnessFact
 
 MOST_COMPARED = 4
 """Alternatives that the summary names; the engineer's page has all."""
-
-NEXT_TO_NONE = 0.01
-"""The share of the largest deviation below which a deviation is called next to none."""
 
 _GREEK = {"epsilon": "ε", "delta": "δ", "mu": "μ", "rho": "ρ", "alpha": "α"}
 
@@ -22,41 +20,6 @@ def joined(items: Sequence[str], last: str = "and") -> str:
     if len(items) <= 1:
         return "".join(items)
     return f"{', '.join(items[:-1])} {last} {items[-1]}"
-
-
-def noise_words(facts: Facts) -> str:
-    """Where the noise goes, in one line."""
-    if not facts.sites:
-        return "not stated in the plan"
-    words = facts.context.trust_words
-    place = f", {words.place}" if words else ""
-    joint = [site for site in facts.sites if site.correlated]
-    alone = [site for site in facts.sites if not site.correlated]
-    return f"{' · '.join([*_joint(joint), *map(_site, alone)])}{place}"
-
-
-def _joint(sites: Sequence[SiteFact]) -> list[str]:
-    """The sites whose noise is drawn together."""
-    if not sites:
-        return []
-    answers = sum(int(site.coordinates.value) for site in sites)
-    names = joined([site.at for site in sites])
-    if len(sites) == 1:
-        return [f"correlated across the {count(answers)} answers of {names}"]
-    return [f"drawn together, correlated across all {count(answers)} answers of {names}"]
-
-
-def _site(site: SiteFact) -> str:
-    if not site.deviations:
-        return f"{site.law} at {site.at}"
-    if site.largest.value == 0:
-        return f"none at {site.at}"
-    same = site.least.text == site.largest.text
-    least = "next to none" if site.least.value < NEXT_TO_NONE * site.largest.value else f"± {site.least}"
-    size = (
-        f"± {site.typical}" if same else f"{least} to {site.largest if least.startswith('±') else f'± {site.largest}'}"
-    )
-    return f"{site.law} at {site.at} ({size})"
 
 
 def status_words(facts: Facts) -> str:
@@ -70,24 +33,6 @@ def status_words(facts: Facts) -> str:
 
 
 _STATUS = {"feasible": "feasible, not proved optimal"}
-
-
-def error_words(facts: Facts) -> tuple[str, str]:
-    """A label and the expected error: a root mean square where the loss is a squared error, else the loss."""
-    loss = facts.loss
-    if loss is None:
-        return "Expected loss", ""
-    each = " · ".join(f"{o.name} ± {o.typical}" for o in facts.outputs)
-    if loss.error is None or loss.variance is None:
-        if each:
-            return "Expected error an answer", f"{each}  (root mean square; loss {loss.value})"
-        return "Expected loss", f"{loss.value} {loss.units}".strip()
-    if len(facts.outputs) > 1:
-        return f"Expected error {loss.error_of}", f"{each}  (root mean square)"
-    return (
-        f"Expected error {loss.error_of}",
-        f"± {loss.error}  (root mean square; variance {loss.variance})",
-    )
 
 
 def alternatives_words(facts: Facts) -> str:
@@ -106,13 +51,7 @@ def same_loss(item: AlternativeFact, facts: Facts) -> bool:
 
 
 def _compared(item: AlternativeFact, facts: Facts) -> str:
-    """The error of a design; how many times the loss where errors are not known or read the same."""
-    if same_loss(item, facts):
-        return ": the same loss"
-    plan = facts.loss.error if facts.loss else None
-    if item.error is None or (plan is not None and plan.text == item.error.text):
-        return f" {item.times} × the loss"
-    return f" ± {item.error}"
+    return ": the same loss" if same_loss(item, facts) else facts.mechanism.compared(item, facts)
 
 
 def reached_words(fact: ClaimFact) -> str:
@@ -122,6 +61,20 @@ def reached_words(fact: ClaimFact) -> str:
     if achieved is None or stated == {achieved[0]: achieved[1].text}:
         return ""
     return f"{achieved[0]} ≤ {achieved[1]}"
+
+
+def claim_words(fact: ClaimFact) -> str:
+    """A guarantee, what the mechanism reaches of it, and a warning where the condition asked for is unsound."""
+    parts = [fact.claim.sentence, reached_words(fact)]
+    if fact.claim.remark is not None:
+        parts.append(fact.claim.remark.short)
+    return " · ".join(part for part in parts if part)
+
+
+def fairness_words(item: FairnessFact) -> str:
+    """A fairness line and what is reached of it: "z is independent of sex, up to 0.05 · 0.0491 reached (line 18)"."""
+    short = "" if item.met else ", which is more than it allows"
+    return f"{item.line.text} · {item.achieved} reached{short} (line {item.line.number})"
 
 
 def binding_words(item: BindingFact) -> str:

@@ -21,7 +21,7 @@ from .plans import histogram, prefix_sums, two_observers
 def _all(plan: dict[str, object]) -> list[Plot]:
     found = facts(plan)
     plots = [noise_plot(found), alternatives_plot(found)]
-    plots += [tradeoff_plot(c, i) for i, c in enumerate(found.claims)]
+    plots += [tradeoff_plot(found, c, i) for i, c in enumerate(found.claims)]
     plots += [frontier_plot(found.frontier) if found.frontier else None]
     return [p for p in plots if p is not None]
 
@@ -52,8 +52,9 @@ def test_chosen_points_are_drawn_with_their_numbers() -> None:
 
 
 def test_twin_of_the_tradeoff_plot_is_the_curve_rounded_down() -> None:
-    found = facts(prefix_sums()).claims[0]
-    plot = tradeoff_plot(found, 1)
+    whole = facts(prefix_sums())
+    found = whole.claims[0]
+    plot = tradeoff_plot(whole, found, 1)
     assert plot is not None
     curves = [c for c in (found.claim.achieved, found.claim.promised) if c is not None]
     assert [type(c) for c in curves] == [GaussianCurve, EpsilonDeltaCurve]
