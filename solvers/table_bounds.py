@@ -37,6 +37,16 @@ def certified_bound(program: TableProgram, dual: TableDual, cost: Entries | None
     return _Lagrangian(program, dual, program.cost if cost is None else cost).value()
 
 
+def affine_bound(
+    program: TableProgram, dual: TableDual, cost: Entries | None = None
+) -> tuple[Fraction, tuple[Fraction, ...]]:
+    """A constant and one price for each further scalar: no table has a loss below constant + sum of prices * scalars.
+
+    Unlike in `certified_bound` the ranges of the scalars are not used. Args and Raises as there.
+    """
+    return _Lagrangian(program, dual, program.cost if cost is None else cost).affine()
+
+
 def _integers(values: Array) -> Entries:
     """floor(v 2^BITS) of floats."""
     flat = [math.floor(math.ldexp(v, BITS)) for v in values.ravel().tolist()]
@@ -130,12 +140,17 @@ class _Lagrangian:
             -sum((m * bound for m, bound in zip(multipliers, rows.bounds, strict=True)), Fraction(0))
         )
 
+    def affine(self) -> tuple[Fraction, tuple[Fraction, ...]]:
+        """The least over row-stochastic tables, and the prices of the scalars."""
+        least = self.constant + sum(int(row.min()) for row in self.reduced)
+        return Fraction(least, 1 << BITS), tuple(price / (1 << BITS) for price in self.extra)
+
     def value(self) -> Fraction:
         """The least of the Lagrangian over row-stochastic tables and the ranges of the scalars."""
-        total = Fraction(self.constant + sum(int(row.min()) for row in self.reduced))
-        for price, low, high in zip(self.extra, self.program.extra.lower, self.program.extra.upper, strict=True):
+        total, prices = self.affine()
+        for price, low, high in zip(prices, self.program.extra.lower, self.program.extra.upper, strict=True):
             total += min(price * low, price * high)
-        return total / (1 << BITS)
+        return total
 
 
 def _floor(value: Fraction) -> int:

@@ -6,6 +6,7 @@ import highspy
 import numpy as np
 from highspy import HighsModelStatus
 from privspec.solvers.programs import Array
+from privspec.solvers.results import Indices
 from scipy import sparse
 
 _FEASIBILITY = 1e-10  # the finest that HiGHS accepts
@@ -59,6 +60,25 @@ class HighsProgram:
         self.set("presolve", "off")
         self.set("simplex_dual_edge_weight_strategy", 1)
 
+    def set_costs(self, columns: Indices, costs: Array) -> None:
+        """Replace the costs of some columns."""
+        self._highs.changeColsCost(len(columns), columns.astype(np.int32), costs)
+
+    def set_ranges(self, columns: Indices, low: Array, high: Array) -> None:
+        """Replace the ranges of some columns."""
+        self._highs.changeColsBounds(len(columns), columns.astype(np.int32), low, high)
+
+    def basis(self) -> highspy.HighsBasis:
+        """The last basis."""
+        return self._highs.getBasis()
+
+    def start_from(self, basis: highspy.HighsBasis | None) -> None:
+        """Start the next run from a basis of this many rows and columns, or from nothing."""
+        if basis is None:
+            self._highs.clearSolver()
+        else:
+            self._highs.setBasis(basis)
+
     def clear_cost(self, columns: int) -> None:
         """Set the cost of the first columns to zero."""
         for column in range(columns):
@@ -78,6 +98,10 @@ class HighsProgram:
     def column_value(self) -> Array:
         """The solution."""
         return np.array(self._highs.getSolution().col_value, dtype=float)
+
+    def column_dual(self) -> Array:
+        """The reduced costs of the columns."""
+        return np.array(self._highs.getSolution().col_dual, dtype=float)
 
     def row_dual(self) -> Array:
         """The multipliers of the rows: <= 0 where an upper bound binds."""

@@ -71,7 +71,7 @@ class _Block:
     missing: NDArray[np.bool_] | None = None
 
 
-class _Program:
+class RowsProgram:
     """The program in HiGHS with the meaning of its rows and columns."""
 
     def __init__(self, program: TableProgram, elastic: bool = False, widest: bool = False) -> None:
@@ -271,7 +271,7 @@ class _Program:
 
 def solve_rows(program: TableProgram, watch: Watch) -> RowsResult | InfeasibleTable:
     """The optimum of any program, stating ratio rows as they are violated."""
-    rows = _Program(program)
+    rows = RowsProgram(program)
     if rows.rows > _LARGE:
         rows.lp.set("solver", "ipm")
     while True:
@@ -294,7 +294,7 @@ def solve_rows(program: TableProgram, watch: Watch) -> RowsResult | InfeasibleTa
 
 def explain_infeasible(program: TableProgram) -> InfeasibleTable:
     """The least violation of the linear rows, and the constraints that its multipliers need."""
-    rows = _Program(program, elastic=True)
+    rows = RowsProgram(program, elastic=True)
     while rows.lp.run() == HighsModelStatus.kOptimal and rows.add_violated(rows.table()):
         pass
     dual = rows.dual()
@@ -310,11 +310,11 @@ def explain_infeasible(program: TableProgram) -> InfeasibleTable:
 
 def widest_table(program: TableProgram) -> tuple[float, Array, Array]:
     """The greatest margin by which one table and its scalars meet every inequality, with that table (X, Y)."""
-    rows = _Program(program, widest=True)
+    rows = RowsProgram(program, widest=True)
     if rows.lp.run() != HighsModelStatus.kOptimal:
         raise SolverError("no table meets the constraints with a margin")
     extra = rows.lp.column_value()[rows.entries : rows.entries + len(program.extra)]
     return -rows.lp.value(), rows.table(), extra
 
 
-__all__ = ["RowsResult", "explain_infeasible", "float_rows", "membership", "solve_rows", "widest_table"]
+__all__ = ["RowsProgram", "RowsResult", "explain_infeasible", "float_rows", "membership", "solve_rows", "widest_table"]
