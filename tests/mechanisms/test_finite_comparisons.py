@@ -296,6 +296,12 @@ def test_remap_never_loses() -> None:
     assert optimum(plane(5, "1/2", prior)).optimum < found["planar Laplace, remapped"].loss
 
 
+def test_losses_may_be_negative() -> None:
+    context = count(5, "1")
+    moved = {c.name: c.loss for c in comparisons(replace(context, cost=context.cost - 7))}
+    assert moved == pytest.approx({c.name: c.loss - 7 for c in comparisons(context)})
+
+
 def test_a_large_grid_is_compared_in_seconds() -> None:
     context = plane(10, "1", np.random.default_rng(1).dirichlet(np.full(100, 2.0)))
     started = time.process_time()

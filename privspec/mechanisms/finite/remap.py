@@ -26,7 +26,7 @@ def bayes_remap(context: TableContext, noise: Array) -> Array:
     assert context.prior is not None
     losses = noise.T @ (context.prior[:, None] * context.cost)
     # ties are decided by position, not by the last bit of a sum
-    ties = losses <= losses.min(axis=1, keepdims=True) * (1 + 1e-12) + 1e-300
+    ties = losses <= losses.min(axis=1, keepdims=True) + 1e-13 * np.max(np.abs(losses), axis=1, keepdims=True)
     chosen: Array = np.eye(context.cost.shape[1])[np.argmax(ties, axis=1)]
     return chosen
 
