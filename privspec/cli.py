@@ -163,6 +163,31 @@ def _progress(quiet: bool) -> Iterator[Any]:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
+@contextmanager
+def _counting(quiet: bool) -> Iterator[Any]:
+    """A line that counts records on a terminal; nothing elsewhere, and nothing for what is done at once."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    import time
+
+    begun = time.monotonic()
+    last = [0.0]
+
+    def show(what: str, done: int, total: int | None) -> None:
+        now = time.monotonic()
+        if now - begun > 1 and now - last[0] > 0.2:
+            last[0] = now
+            of = "" if total is None else f" of {total:,}"
+            print(f"\r\033[K  {done:,}{of} {what}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        if last[0]:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
 # --- reading what is asked for --------------------------------------------------------------------
 
 
@@ -452,7 +477,8 @@ def run(
     found_claims = found.verify()
     if not found_claims.ok:
         raise _unverified(plan)
-    release = found.run(paths, ledger, output, strict=strict, randomness=randomness)
+    with _counting(quiet) as progress:
+        release = found.run(paths, ledger, output, strict=strict, randomness=randomness, progress=progress)
     if not quiet and release.warnings:
         _print_diagnostics(release.warnings)
     if output is None:

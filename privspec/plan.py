@@ -20,6 +20,7 @@ from privspec.core.spans import Source
 
 if TYPE_CHECKING:
     from privspec.certify.report import Report
+    from privspec.execute.family import Progress
     from privspec.execute.randomness import Randomness
     from privspec.execute.release import Release
     from privspec.model.graph import Model
@@ -213,17 +214,20 @@ class Plan:
         *,
         strict: bool = False,
         randomness: Randomness | None = None,
+        progress: Progress | None = None,
     ) -> Release:
         """Execute the plan on data (paths or objects in memory), paid for in the ledger first.
 
+        Args: progress, told what is done, how many records of it, and how many there are.
         Raises: BudgetError, DataError, UsageError, VerificationError.
         """
+        from privspec.execute.family import silent
         from privspec.execute.ledger import default_ledger
         from privspec.execute.run import run
 
         book = Path(ledger) if ledger is not None else default_ledger(self.path, self.name)
         out = Path(output) if output is not None else None
-        return run(self.document, inputs, book, out, strict, self.model(), randomness)
+        return run(self.document, inputs, book, out, strict, self.model(), randomness, progress=progress or silent)
 
     def to_json(self) -> str:
         """The document as text: what `-o` writes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -32,15 +33,15 @@ class AtomicFile:
         self._temporary = Path(name)
         return self
 
-    def commit(self, content: bytes) -> None:
-        """Write, force to disk, and give the file its name.
+    def commit(self, content: bytes | Iterable[bytes]) -> None:
+        """Write (what comes in pieces, piece by piece), force to disk, and give the file its name.
 
         Raises: UsageError PS0713.
         """
         assert self._temporary is not None
         try:
             with self._temporary.open("wb") as file:
-                file.write(content)
+                file.writelines((content,) if isinstance(content, bytes) else content)
                 file.flush()
                 os.fsync(file.fileno())
             mask = os.umask(0)

@@ -11,7 +11,7 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -25,13 +25,25 @@ from privspec.execute.problems import refuse, refuse_unreadable
 COMMA_SEPARATED = (".csv", ".csv.gz", ".tsv")
 
 
+def number(value: Any) -> float:
+    """A number, or not-a-number if there is none to be read."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
+
+
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """An input as the spec declares it: name, shape, and the index set whose members hold its first axis."""
+    """An input as the spec declares it: name, shape, and the index set whose members hold its first axis.
+
+    `read` turns one entry into a number, not-a-number where it cannot; words are read as their places in a set.
+    """
 
     name: str
     shape: tuple[int, ...]
     index: str | None = None
+    read: Callable[[Any], float] = number
 
     @property
     def row_counts(self) -> tuple[int, ...]:
@@ -55,19 +67,12 @@ class Lines:
         return len(self.names) or (len(self.rows[0]) if self.rows else 0)
 
 
-def number(value: Any) -> float:
-    """A number, or not-a-number if there is none to be read."""
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return float("nan")
-
-
-def numbers(array: NDArray[Any]) -> NDArray[np.float64]:
+def numbers(declared: Declared, array: NDArray[Any]) -> NDArray[np.float64]:
     """The same array in doubles, not a number where there is none."""
-    if array.dtype.kind in "biuf":
+    if array.dtype.kind in "biuf" and declared.read is number:
         return array.astype(np.float64)
-    return np.array([number(v) for v in array.reshape(-1)], dtype=np.float64).reshape(array.shape)
+    flat = [declared.read(v) for v in array.reshape(-1).tolist()]
+    return np.array(flat, dtype=np.float64).reshape(array.shape)
 
 
 def read_entries(declared: Declared, source: Any) -> NDArray[np.float64]:
@@ -105,18 +110,18 @@ def _load(declared: Declared, source: Any) -> Lines | NDArray[np.float64]:
         if source.name.lower().endswith(COMMA_SEPARATED):
             return _csv_lines(declared, source)
         if source.suffix.lower() == ".npy":
-            return numbers(_load_npy(declared.name, source))
+            return numbers(declared, _load_npy(declared.name, source))
         if source.suffix.lower() == ".json":
-            return _nested(declared.shape, _load_json(declared.name, source))
+            return _nested(declared, _load_json(declared, source))
         return _frame_lines(declared.name, source)
     if isinstance(source, np.ndarray):
-        return numbers(source)
+        return numbers(declared, source)
     if is_frame(source):
         return _frame_lines(declared.name, source)
     if hasattr(source, "to_numpy"):
-        return numbers(np.asarray(source.to_numpy()))
-    if isinstance(source, Sequence | int | float) and not isinstance(source, str):
-        return _nested(declared.shape, source)
+        return numbers(declared, np.asarray(source.to_numpy()))
+    if isinstance(source, Sequence | int | float) and (not isinstance(source, str) or declared.read is not number):
+        return _nested(declared, source)
     return refuse("PS0803", f"the data for {declared.name} are of a kind that cannot be read")
 
 
@@ -135,17 +140,17 @@ def from_lines(declared: Declared, lines: Lines) -> NDArray[np.float64]:
     columns = prod(declared.shape) // max(len(rows), 1)
     if len(rows) not in declared.row_counts or lines.width != columns:
         _wrong_size(declared, f"{len(rows)} x {lines.width}")
-    return _matrix(rows, columns)
+    return _matrix(declared, rows, columns)
 
 
 def _vector(declared: Declared, lines: Lines) -> NDArray[np.float64]:
     size = prod(declared.shape)
     if declared.name in lines.names:
-        return _matrix([[_cell(row, lines.names.index(declared.name))] for row in lines.rows], 1).reshape(-1)
+        return _matrix(declared, [[_cell(row, lines.names.index(declared.name))] for row in lines.rows], 1).reshape(-1)
     if lines.width == 1:
-        return _matrix(lines.rows, 1).reshape(-1)
+        return _matrix(declared, lines.rows, 1).reshape(-1)
     if len(lines.rows) == 1 and size > 1:
-        row: NDArray[np.float64] = _matrix(lines.rows, lines.width)[0]
+        row: NDArray[np.float64] = _matrix(declared, lines.rows, lines.width)[0]
         return row
     return refuse(
         "PS0804",
@@ -158,12 +163,12 @@ def _cell(row: Sequence[Any], at: int) -> Any:
     return row[at] if at < len(row) else None
 
 
-def _matrix(rows: Sequence[Sequence[Any]], columns: int) -> NDArray[np.float64]:
+def _matrix(declared: Declared, rows: Sequence[Sequence[Any]], columns: int) -> NDArray[np.float64]:
     """Numbers (rows, columns); what a short row lacks is missing, what a long one has beyond is left out."""
     out = np.full((len(rows), columns), np.nan)
     for i, row in enumerate(rows):
         for j, value in enumerate(row[:columns]):
-            out[i, j] = number(value)
+            out[i, j] = declared.read(value)
     return out
 
 
@@ -215,7 +220,8 @@ def _load_npy(name: str, path: Path) -> NDArray[Any]:
     return loaded
 
 
-def _load_json(name: str, path: Path) -> Any:
+def _load_json(declared: Declared, path: Path) -> Any:
+    name = declared.name
     try:
         loaded = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -224,38 +230,39 @@ def _load_json(name: str, path: Path) -> Any:
         if name not in loaded:
             refuse("PS0804", f"the JSON file has no entry {name}")
         loaded = loaded[name]
-    if not isinstance(loaded, list | int | float):
+    if not isinstance(loaded, list | int | float) and declared.read is number:
         refuse_unreadable(name, "a JSON list of numbers")
     return loaded
 
 
-def _nested(shape: tuple[int, ...], values: Any) -> NDArray[np.float64]:
+def _nested(declared: Declared, values: Any) -> NDArray[np.float64]:
     """Nested lists with as many items as there are; deeper ones get their declared length."""
-    if not isinstance(values, Sequence):
-        return np.array(number(values))
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        return np.array(declared.read(values))
     single = len(values) == 1 and isinstance(values[0], Sequence) and not isinstance(values[0], str)
-    if len(shape) < 2 and single:
+    if len(declared.shape) < 2 and single:
         values = values[0]
-    inner = shape[1:]
+    inner = declared.shape[1:]
     out = np.full((len(values), *inner), np.nan)
     for i, item in enumerate(values):
-        _fill(out[i : i + 1], item)
+        _fill(declared, out[i : i + 1], item)
     return out
 
 
-def _fill(place: NDArray[np.float64], item: Any) -> None:
+def _fill(declared: Declared, place: NDArray[np.float64], item: Any) -> None:
     """Write an item into `place` (1, *shape), as far as it goes."""
     if place.ndim == 1:
         alone = isinstance(item, list | tuple) and len(item) == 1
-        place[0] = number(item[0] if alone else item)
+        place[0] = declared.read(item[0] if alone else item)
     elif isinstance(item, list | tuple):
         for j, part in enumerate(item[: place.shape[1]]):
-            _fill(place[0, j : j + 1], part)
+            _fill(declared, place[0, j : j + 1], part)
 
 
 def is_frame(source: Any) -> bool:
     """Whether it is a table of named columns: polars, pandas, pyarrow or a mapping of columns."""
-    return isinstance(source, Mapping) or hasattr(source, "columns") or hasattr(source, "column_names")
+    # of the type: asking a lazy frame itself would compute its columns
+    return isinstance(source, Mapping) or any(hasattr(type(source), name) for name in ("columns", "column_names"))
 
 
 def _frame_lines(name: str, source: Any) -> Lines:

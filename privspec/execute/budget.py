@@ -37,8 +37,15 @@ class Unit:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Unit:
-        """What `to_json` wrote, or a guarantee of a plan."""
+        """What `to_json` wrote."""
         return cls(tuple(sorted(names_of(data["wrt"]))), str(data["neighbours"]))
+
+    @classmethod
+    def of_guarantee(cls, guarantee: Mapping[str, Any]) -> Unit:
+        """The unit of a plan's guarantee: an amount for each unit of distance is for a unit of its own."""
+        unit = cls.from_json(guarantee)
+        metric = guarantee.get("distance")
+        return unit if metric is None else cls(unit.wrt, f"{unit.neighbours}, for each unit of {metric} distance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,31 +121,23 @@ def spend_of_guarantee(guarantee: Mapping[str, Any]) -> Spend:
 def spends_of_plan(plan: Mapping[str, Any], model: Model | None = None) -> dict[Unit, Spend]:
     """What one run of a plan costs each unit: that of all outputs together, whoever sees which.
 
-    For each unit it takes a guarantee that covers all outputs, or, for noise on the strategy, one whose view
-    has all strategy rows, since every output is computed from these; failing that, if there is a model,
-    `joint_spend`.
+    For each unit it takes the guarantees that hold for everything released (`Exposure.covers`); failing that,
+    if there is a model, what everything released costs under the relation of the unit's first requirement.
     Raises: UsageError (PS1006) if a unit has none, (PS1008) if an amount is missing.
     """
-    executed = plan["mechanism"]["executed"]
-    outputs = {str(o["name"]) for o in executed["outputs"]}
-    rows = int(executed["strategy"]["shape"][0])
-    views = executed.get("views", [])
+    from privspec.execute.family import exposure_of
+
+    exposure = exposure_of(plan)
     whole: dict[Unit, list[Spend]] = {}
     units: dict[Unit, int] = {}
     for place, guarantee in enumerate(plan["guarantees"]):
-        unit = Unit.from_json(guarantee)
+        unit = Unit.of_guarantee(guarantee)
         index = int(guarantee.get("requirement", place))
         units.setdefault(unit, index)
-        all_rows = (
-            executed.get("rounding") != "outputs"
-            and index < len(views)
-            and set(names_of(views[index]["outputs"])) == set(names_of(guarantee["outputs"]))
-            and int(views[index]["rows"]) == rows
-        )
-        if outputs <= set(names_of(guarantee["outputs"])) or all_rows:
+        if exposure.covers(index, frozenset(names_of(guarantee["outputs"]))):
             whole.setdefault(unit, []).append(spend_of_guarantee(guarantee))
     for unit, index in units.items():
-        joint = None if unit in whole else _joint(plan, model, index)
+        joint = None if unit in whole or model is None else exposure.joint_spend(model, index)
         if joint is not None:
             whole[unit] = [joint]
         if unit not in whole:
@@ -147,19 +146,10 @@ def spends_of_plan(plan: Mapping[str, Any], model: Model | None = None) -> dict[
                     "PS1006",
                     f"no line of the spec bounds what all outputs together reveal {unit.describe()}",
                     notes=("the ledger counts what an observer of everything released could learn",),
-                    help=f"add a requirement for ({', '.join(sorted(outputs))}) together",
+                    help=f"add a requirement for ({', '.join(sorted(exposure.outputs))}) together",
                 )
             )
     return {unit: _strongest(found) for unit, found in whole.items()}
-
-
-def _joint(plan: Mapping[str, Any], model: Model | None, requirement: int) -> Spend | None:
-    if model is None:
-        return None
-    from privspec.execute.executed import read_executed
-    from privspec.execute.joint import joint_spend
-
-    return joint_spend(read_executed(plan), model, requirement)
 
 
 def _strongest(found: Sequence[Spend]) -> Spend:

@@ -18,7 +18,7 @@ from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.core.matrices import DyadicMatrix
 from privspec.execute.base import place_counts, place_entries
 from privspec.execute.exact import ExactVector, Integers, integers, multiply
-from privspec.execute.executed import Executed, read_executed
+from privspec.execute.executed import Executed
 from privspec.execute.noise import GaussianNoise
 from privspec.execute.randomness import Randomness, SimulationRandomness
 from privspec.execute.samplers import Normal
@@ -141,33 +141,51 @@ def simulate(
     repetitions: int,
     seed: int,
     *,
-    base: ExactVector | None = None,
+    base: ExactVector | Mapping[str, Any] | None = None,
     target: Target | None = None,
     approximate: bool = False,
 ) -> NDArray[np.float64]:
     """Many seeded draws of a mechanism at one base vector (by default `origin`): never a release.
 
     Without `approximate` the draws come from the samplers of a release, fed from the seed; with it, noise
-    comes from floating-point generators: for large numbers of repetitions.
+    comes from floating-point generators: for large numbers of repetitions. `base` may also be data by input
+    name; a table is simulated at them, by default at its first row.
 
-    Returns: (repetitions, m), outputs one after another.
+    Returns: (repetitions, m), outputs one after another; words of a table by their place in its domain.
     Raises: UsageError (PS0822) if that many exact draws would take too long.
     """
-    executed = read_executed(plan)
+    from privspec.execute.family import mechanism_of
+
+    return mechanism_of(plan).simulate(repetitions, seed, base, target, approximate=approximate)
+
+
+def refuse_long_simulation(draws: int, what: str, remedy: str) -> None:
+    """Raises: UsageError PS0822 if there are too many exact draws."""
+    if draws > EXACT_LIMIT:
+        raise UsageError(Diagnostic("PS0822", f"{what} are more than a simulation should take", help=remedy))
+
+
+def simulate_linear(
+    executed: Executed,
+    repetitions: int,
+    seed: int,
+    base: ExactVector | None,
+    target: Target | None,
+    *,
+    approximate: bool,
+) -> NDArray[np.float64]:
+    """`simulate` for a linear map with additive noise."""
     base = origin(executed) if base is None else base
     rows = executed.strategy.shape[0]
     if approximate:
         answers = multiply(executed.strategy, base).to_float()
         noise = executed.noise.approximate(rows, repetitions, np.random.default_rng(seed))
         return post_process(executed, answers + noise, target)
-    if repetitions * rows > EXACT_LIMIT:
-        raise UsageError(
-            Diagnostic(
-                "PS0822",
-                f"{repetitions} exact draws of {rows} numbers are more than a simulation should take",
-                help="pass approximate=True: floating-point noise, good enough for a simulation",
-            )
-        )
+    refuse_long_simulation(
+        repetitions * rows,
+        f"{repetitions} exact draws of {rows} numbers",
+        "pass approximate=True: floating-point noise, good enough for a simulation",
+    )
     randomness = SimulationRandomness(seed)
     if executed.round_outputs:
         return np.stack([draw(executed, base, randomness, target) for _ in range(repetitions)])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -24,19 +25,21 @@ SIMULATION = "simulation: the noise comes from a seed, whoever knows it can take
 class Release:
     """What leaves the keeper: outputs on their grid, and the guarantees they carry (none for a simulation).
 
-    `kind` is the library the data came from ("numpy", "polars", "pandas", "pyarrow"): `release["O"]` is of
-    it. `warnings` are diagnostics of the run; they say nothing about the data.
+    `outputs` are numbers, or words of a finite domain (object arrays). `columns` names the columns of an
+    output that has several, where they have names of their own. `kind` is the library the data came from
+    ("numpy", "polars", "pandas", "pyarrow"): `release["O"]` is of it. `warnings` are diagnostics of the run;
+    they say nothing about the data.
     """
 
     plan_sha256: str
-    outputs: Mapping[str, NDArray[np.float64]]
+    outputs: Mapping[str, NDArray[Any]]
     guarantees: tuple[Mapping[str, Any], ...]
-    grid: str
+    grid: str | None
     private: bool
     data_rules: tuple[str, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
     kind: str = "numpy"
-    ledger: Path | None = field(default=None)
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
         return _NATIVE[self.kind](self.outputs[name])
@@ -55,25 +58,25 @@ class Release:
             "plan_sha256": self.plan_sha256,
             "private": self.private,
             "guarantees": [dict(g) for g in self.guarantees],
-            "grid": self.grid,
+            **({} if self.grid is None else {"grid": self.grid}),
             "data_rules": list(self.data_rules),
         }
         return head if self.private else {**head, "notice": SIMULATION}
 
 
-def _polars(values: NDArray[np.float64]) -> Any:
+def _polars(values: NDArray[Any]) -> Any:
     import polars as pl
 
     return pl.Series(values) if values.ndim == 1 else pl.DataFrame(np.atleast_2d(values))
 
 
-def _pandas(values: NDArray[np.float64]) -> Any:
+def _pandas(values: NDArray[Any]) -> Any:
     import pandas as pd  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     return pd.Series(values) if values.ndim == 1 else pd.DataFrame(np.atleast_2d(values))
 
 
-def _pyarrow(values: NDArray[np.float64]) -> Any:
+def _pyarrow(values: NDArray[Any]) -> Any:
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
     if values.ndim == 1:
@@ -81,7 +84,7 @@ def _pyarrow(values: NDArray[np.float64]) -> Any:
     return pa.table({f"column_{j}": column for j, column in enumerate(np.atleast_2d(values).T)})
 
 
-_NATIVE: Mapping[str, Callable[[NDArray[np.float64]], Any]] = {
+_NATIVE: Mapping[str, Callable[[NDArray[Any]], Any]] = {
     "numpy": lambda values: values,
     "polars": _polars,
     "pandas": _pandas,
@@ -99,13 +102,14 @@ def columns(release: Release) -> dict[str, NDArray[Any]]:
     """The outputs as columns of one table.
 
     Outputs of one length stand side by side, a matrix as a column for each of its columns ("O[0]"); outputs
-    of different lengths below one another with the columns `output`, `index`, `value`.
+    of different lengths below one another with the columns `output`, `index`, `value`. Columns with names of
+    their own have these.
     """
     flat = {name: np.atleast_1d(v) for name, v in release.outputs.items()}
     flat = {name: v.reshape(v.shape[0], -1) for name, v in flat.items()}
     if len({v.shape[0] for v in flat.values()}) == 1:
         return {
-            name if v.shape[1] == 1 else f"{name}[{j}]": v[:, j] for name, v in flat.items() for j in range(v.shape[1])
+            title: v[:, j] for name, v in flat.items() for j, title in enumerate(_titles(release, name, v.shape[1]))
         }
     return {
         "output": np.concatenate([np.full(v.size, name) for name, v in flat.items()]),
@@ -114,22 +118,38 @@ def columns(release: Release) -> dict[str, NDArray[Any]]:
     }
 
 
-def _json(release: Release) -> bytes:
-    return (json.dumps(release.to_json(), indent=1) + "\n").encode()
+def _titles(release: Release, name: str, width: int) -> Sequence[str]:
+    if release.outputs[name].ndim > 1 and len(release.columns.get(name, ())) == width:
+        return release.columns[name]
+    return [name] if width == 1 else [f"{name}[{j}]" for j in range(width)]
 
 
-def _csv(release: Release) -> bytes:
+LINES = 65_536
+"""Lines of a text file that are held at once."""
+
+
+def _json(release: Release) -> Iterator[bytes]:
+    pieces = json.JSONEncoder(indent=1).iterencode(release.to_json())
+    while part := "".join(islice(pieces, LINES)):
+        yield part.encode()
+    yield b"\n"
+
+
+def _csv(release: Release) -> Iterator[bytes]:
     table = columns(release)
-    lines = [",".join(_quoted(name) for name in table)]
-    lines += [",".join(str(value) for value in row) for row in zip(*(c.tolist() for c in table.values()), strict=True)]
-    return ("\n".join(lines) + "\n").encode()
+    yield (",".join(_quoted(name) for name in table) + "\n").encode()
+    length = max((len(c) for c in table.values()), default=0)
+    for start in range(0, length, LINES):
+        part = [c[start : start + LINES].tolist() for c in table.values()]
+        yield "".join(",".join(_quoted(str(value)) for value in row) + "\n" for row in zip(*part, strict=True)).encode()
 
 
-def _quoted(name: str) -> str:
-    return f'"{name}"' if "," in name else name
+def _quoted(text: str) -> str:
+    plain = not any(mark in text for mark in ',"\n')
+    return text if plain else '"' + text.replace('"', '""') + '"'
 
 
-def _parquet(release: Release) -> bytes:
+def _parquet(release: Release) -> Iterator[bytes]:
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
     import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
 
@@ -137,28 +157,29 @@ def _parquet(release: Release) -> bytes:
     table = table.replace_schema_metadata({"privspec": json.dumps(release.statement())})
     buffer = io.BytesIO()
     pq.write_table(table, buffer)
-    return buffer.getvalue()
+    yield buffer.getvalue()
 
 
-def _npy(release: Release) -> bytes:
+def _npy(release: Release) -> Iterator[bytes]:
     buffer = io.BytesIO()
     np.save(buffer, next(iter(release.outputs.values())), allow_pickle=False)
-    return buffer.getvalue()
+    yield buffer.getvalue()
 
 
-def _npz(release: Release) -> bytes:
+def _npz(release: Release) -> Iterator[bytes]:
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **dict(release.outputs))
-    return buffer.getvalue()
+    yield buffer.getvalue()
 
 
-_WRITERS: Mapping[str, Callable[[Release], bytes]] = {
+_WRITERS: Mapping[str, Callable[[Release], Iterator[bytes]]] = {
     ".json": _json,
     ".csv": _csv,
     ".parquet": _parquet,
     ".npy": _npy,
     ".npz": _npz,
 }
+_NUMBERS_ONLY = (".npy", ".npz")
 _WITH_STATEMENT = (".json", ".parquet")
 
 
@@ -169,13 +190,21 @@ class ReleaseFile:
     Raises: UsageError (PS0713, PS0831).
     """
 
-    def __init__(self, path: Path, outputs: int) -> None:
+    def __init__(self, path: Path, outputs: int, words: Sequence[str] = ()) -> None:
         self.path, suffix = path, path.suffix.lower()
         if suffix not in _WRITERS:
             raise UsageError(Diagnostic("PS0831", f"no writer for {path.name}", help=f"use {', '.join(_WRITERS)}"))
         if suffix == ".npy" and outputs > 1:
             raise UsageError(
                 Diagnostic("PS0831", f"a .npy file holds one output, this plan has {outputs}", help="use .npz")
+            )
+        if suffix in _NUMBERS_ONLY and words:
+            raise UsageError(
+                Diagnostic(
+                    "PS0831",
+                    f"a {suffix} file holds numbers, and {words[0]} is a word",
+                    help="use .json, .csv or .parquet",
+                )
             )
         self._write = _WRITERS[suffix]
         self._file = AtomicFile(path)
@@ -208,5 +237,6 @@ def write_release(release: Release, path: Path) -> None:
 
     Raises: UsageError (PS0713, PS0831).
     """
-    with ReleaseFile(path, len(release.outputs)) as file:
+    words = [name for name, values in release.outputs.items() if values.dtype == object]
+    with ReleaseFile(path, len(release.outputs), words) as file:
         file.commit(release)

@@ -10,17 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import Diagnostic, VerificationError
-from privspec.execute.data import data_rules, read_inputs
-from privspec.execute.executed import Executed, read_executed
-from privspec.execute.layout import declared_shapes, target_of
+from privspec.execute.family import Circumstances, Progress, Secret, mechanism_of, silent
 from privspec.execute.ledger import debit, default_ledger
-from privspec.execute.mechanism import Target, draw
+from privspec.execute.mechanism import Target
 from privspec.execute.problems import STRICT_WARNING
 from privspec.execute.randomness import Randomness, SystemRandomness
 from privspec.execute.release import Release, ReleaseFile, kind_of
 
 if TYPE_CHECKING:
-    from privspec.execute.exact import ExactVector
     from privspec.model.graph import Model
 
 
@@ -61,9 +58,9 @@ def execute_plan(
     Raises: UsageError, DataError, VerificationError.
     """
     digest = check_digest(plan)
-    executed = read_executed(plan)
-    base, target = prepare(executed, data, model, target, strict=strict)
-    return _release(plan, digest, executed, data, base, randomness or SystemRandomness(), target, strict)
+    mechanism = mechanism_of(plan)
+    secret = mechanism.read(data, Circumstances(model, target, strict))
+    return _release(plan, digest, secret, data, randomness or SystemRandomness(), strict)
 
 
 def run(
@@ -76,64 +73,50 @@ def run(
     randomness: Randomness | None = None,
     *,
     target: Target | None = None,
+    progress: Progress = silent,
 ) -> Release:
     """One release of a plan on data, paid for in the data set's ledger before any noise is drawn.
 
     Args: inputs, paths or objects in memory by input name; ledger, by default in the working directory;
         output, written atomically by its suffix; model, the spec as loaded (by default from the plan's own
         source); randomness, by default the operating system's: a `SimulationRandomness` gives a result marked
-        as not private, and debits nothing.
+        as not private, and debits nothing; progress, told how many records are done.
     Raises: BudgetError (exit 6), DataError, UsageError, VerificationError.
     """
     source = randomness or SystemRandomness()
     digest = check_digest(plan)
-    executed = read_executed(plan)
-    base, target = prepare(executed, inputs, model, target, strict=strict)
+    mechanism = mechanism_of(plan)
+    secret = mechanism.read(inputs, Circumstances(model, target, strict, progress))
     path = ledger or default_ledger(None, str(plan.get("spec", {}).get("name", "privspec")))
     with ExitStack() as stack:
-        file = None if output is None else stack.enter_context(ReleaseFile(output, len(executed.outputs)))
+        file = None
+        if output is not None:
+            file = stack.enter_context(ReleaseFile(output, len(mechanism.outputs), mechanism.words))
         if source.private:
             debit(path, plan, model)
-        release = _release(plan, digest, executed, inputs, base, source, target, strict)
+        release = _release(plan, digest, secret, inputs, source, strict)
         if file is not None:
             file.commit(release)
     return release
 
 
-def prepare(
-    executed: Executed,
-    data: Mapping[str, Any],
-    model: Model | None,
-    target: Target | None,
-    *,
-    strict: bool,
-) -> tuple[ExactVector, Target | None]:
-    """The base vector of the data, and the function that computes outputs from estimated inputs."""
-    declared = None if model is None else declared_shapes(model)
-    base = read_inputs(executed, data, declared=declared, strict=strict)
-    if executed.of_inputs and target is None and model is not None:
-        target = target_of(model, executed)
-    return base, target
-
-
 def _release(
     plan: Mapping[str, Any],
     digest: str,
-    executed: Executed,
+    secret: Secret,
     data: Mapping[str, Any],
-    base: ExactVector,
     randomness: Randomness,
-    target: Target | None,
     strict: bool,
 ) -> Release:
-    released = draw(executed, base, randomness, target)
+    drawn = secret.draw(randomness)
     return Release(
         digest,
-        executed.split(released),
+        drawn.outputs,
         tuple(plan["guarantees"]) if randomness.private else (),
-        str(plan["mechanism"]["executed"]["output_grid"]),
+        drawn.grid,
         randomness.private,
-        data_rules(executed, strict),
+        secret.rules,
         (STRICT_WARNING,) if strict else (),
         kind_of(next(iter(data.values()), None)),
+        drawn.columns,
     )

@@ -65,6 +65,25 @@ ENTRIES: tuple[Entry, ...] = (
         "voter,v1,v2\n1,0.2,-0.1\n2,0.5,0.3",
     ),
     Entry(
+        "PS0807",
+        "a record of local reports is not one of the declared values",
+        """
+        Numbers outside their domain move to its nearest value, each by itself. A word that is not in its
+        set has no nearest one, and any other choice would count somebody for what they did not say: nothing
+        is drawn and nothing is spent. The number of the record is printed, never what stands in it.
+        """,
+        "answer           # first line of the file for: input answer in {yes, no}\nyes",
+    ),
+    Entry(
+        "PS0808",
+        "inputs of local reports have different numbers of records, or none",
+        """
+        Each row of the data is one person. Where the secret has several parts, record i of every input
+        belongs to the same person; one file may hold them all, a column for each.
+        """,
+        "sex,income       # one file for two inputs: --input sex=people.csv --input income=people.csv\nF,high",
+    ),
+    Entry(
         "PS0809",
         "data that do not fit are refused because of --strict",
         """
@@ -128,7 +147,8 @@ ENTRIES: tuple[Entry, ...] = (
         "no format of a release has this suffix",
         """
         Releases are written as .json, .csv, .parquet, .npy or .npz. A .csv, .npy or .npz has its
-        guarantee beside it, in NAME.guarantee.json; a .npy holds exactly one output.
+        guarantee beside it, in NAME.guarantee.json; a .npy holds exactly one output, and arrays hold
+        numbers only: words go into the other formats.
         """,
         "privspec run shop.plan.json --input x=shops.csv -o answers.json",
     ),

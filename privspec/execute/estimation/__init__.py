@@ -1,0 +1,1 @@
+"""From local reports back to the law of what was reported on."""

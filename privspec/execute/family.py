@@ -1,0 +1,178 @@
+"""What every family of mechanisms can do when it is run; `mechanism_of` finds the one that a plan names.
+
+A new family is one entry in `FAMILIES`: nothing else here, in `run` or in the ledger knows its name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.diagnostics import Diagnostic, UsageError
+
+if TYPE_CHECKING:
+    from privspec.execute.budget import Spend
+    from privspec.execute.exact import ExactVector
+    from privspec.execute.mechanism import Target
+    from privspec.execute.randomness import Randomness
+    from privspec.model.graph import Model
+
+Plan: TypeAlias = Mapping[str, Any]
+Progress: TypeAlias = Callable[[str, int, int | None], None]
+"""Told what is done, how many records of it, and how many there are in all (None: not known yet)."""
+
+
+def silent(what: str, done: int, total: int | None) -> None:
+    """Progress that nobody watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What a run knows besides plan and data: the spec, how outputs come from inputs, whether misfits are refused."""
+
+    model: Model | None = None
+    target: Target | None = None
+    strict: bool = False
+    progress: Progress = silent
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Released values by output, the grid they lie on (None for values of finite domains), column names of arrays."""
+
+    outputs: Mapping[str, NDArray[Any]]
+    grid: str | None = None
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+class Secret(ABC):
+    """Data that were read and fit the plan; nothing has been drawn yet."""
+
+    @property
+    @abstractmethod
+    def rules(self) -> tuple[str, ...]:
+        """What was done with data that do not fit, in words that say nothing about these data."""
+
+    @abstractmethod
+    def draw(self, randomness: Randomness) -> Drawn:
+        """One release."""
+
+
+class Exposure(ABC):
+    """What a run shows to an observer of everything, for the ledger."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> frozenset[str]:
+        """All that is released."""
+
+    @abstractmethod
+    def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
+        """Whether a guarantee for these outputs holds for everything released."""
+
+    @abstractmethod
+    def joint_spend(self, model: Model, requirement: int) -> Spend | None:
+        """What everything released costs under the relation of a requirement; None if there is no bound."""
+
+
+class Mechanism(ABC):
+    """A plan's mechanism, read and checked."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> tuple[str, ...]:
+        """What it releases."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The outputs that are not numbers."""
+        return ()
+
+    @abstractmethod
+    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+        """Data by input name: paths or objects in memory.
+
+        Raises: DataError, UsageError; no message holds a value of the data.
+        """
+
+    @abstractmethod
+    def simulate(
+        self,
+        repetitions: int,
+        seed: int,
+        base: ExactVector | Mapping[str, Any] | None,
+        target: Target | None,
+        *,
+        approximate: bool,
+    ) -> NDArray[np.float64]:
+        """Many seeded draws at one value of the secret (repetitions, m): never a release."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """How a family's plans are read; imports happen when a plan of the family turns up."""
+
+    mechanism: Callable[[Plan], Mechanism]
+    exposure: Callable[[Plan], Exposure]
+
+
+def _linear_mechanism(plan: Plan) -> Mechanism:
+    from privspec.execute.linear import LinearMechanism
+
+    return LinearMechanism.of_plan(plan)
+
+
+def _linear_exposure(plan: Plan) -> Exposure:
+    from privspec.execute.linear import LinearExposure
+
+    return LinearExposure(plan)
+
+
+def _table_mechanism(plan: Plan) -> Mechanism:
+    from privspec.execute.finite.mechanism import FiniteMechanism
+
+    return FiniteMechanism.of_plan(plan)
+
+
+def _table_exposure(plan: Plan) -> Exposure:
+    from privspec.execute.finite.exposure import TableExposure
+
+    return TableExposure(plan)
+
+
+LINEAR = Family(_linear_mechanism, _linear_exposure)
+FAMILIES: Mapping[str, Family] = {"table": Family(_table_mechanism, _table_exposure)}
+"""Families that are not a linear map with additive noise."""
+
+
+def _family(plan: Plan) -> Family:
+    return FAMILIES.get(str(plan["mechanism"].get("family")), LINEAR)
+
+
+def mechanism_of(plan: Plan) -> Mechanism:
+    """The mechanism of a plan.
+
+    Raises: UsageError (PS0820) if the plan has none that this version can execute.
+    """
+    try:
+        return _family(plan).mechanism(plan)
+    except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError, AttributeError) as error:
+        detail = f"no entry {error}" if isinstance(error, KeyError) else str(error)
+        raise UsageError(
+            Diagnostic(
+                "PS0820",
+                "this plan cannot be executed",
+                notes=(detail,),
+                help="solve the spec again with this version of privspec",
+            )
+        ) from error
+
+
+def exposure_of(plan: Plan) -> Exposure:
+    """What a run of a plan shows."""
+    return _family(plan).exposure(plan)

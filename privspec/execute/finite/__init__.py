@@ -1,0 +1,1 @@
+"""Mechanisms that are a table Pr(outputs | row): reading data, exact draws, what a run costs."""

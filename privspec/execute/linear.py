@@ -1,0 +1,114 @@
+"""Plans that add noise to linear answers, as a mechanism that can be run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.execute.data import data_rules, read_inputs
+from privspec.execute.exact import ExactVector
+from privspec.execute.executed import Executed, names_of, read_executed
+from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret
+from privspec.execute.layout import declared_shapes, target_of
+from privspec.execute.mechanism import Target, draw, simulate_linear
+from privspec.execute.randomness import Randomness
+
+if TYPE_CHECKING:
+    from privspec.execute.budget import Spend
+    from privspec.model.graph import Model
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LinearMechanism(Mechanism):
+    """Exact strategy answers, exact noise, then post-processing."""
+
+    executed: Executed
+    grid: str
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> LinearMechanism:
+        """Raises: UsageError PS0820."""
+        return cls(read_executed(plan), str(plan["mechanism"]["executed"]["output_grid"]))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What it releases."""
+        return tuple(o.name for o in self.executed.outputs)
+
+    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+        """The base vector of the data, and the function that computes outputs from estimated inputs."""
+        model, target = circumstances.model, circumstances.target
+        declared = None if model is None else declared_shapes(model)
+        base = read_inputs(self.executed, data, declared=declared, strict=circumstances.strict)
+        if self.executed.of_inputs and target is None and model is not None:
+            target = target_of(model, self.executed)
+        return _BaseVector(self, base, target, circumstances.strict)
+
+    def simulate(
+        self,
+        repetitions: int,
+        seed: int,
+        base: ExactVector | Mapping[str, Any] | None,
+        target: Target | None,
+        *,
+        approximate: bool,
+    ) -> NDArray[np.float64]:
+        """Draws at a base vector, by default that of data that are all zero."""
+        if isinstance(base, Mapping):
+            base = read_inputs(self.executed, base)
+        return simulate_linear(self.executed, repetitions, seed, base, target, approximate=approximate)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _BaseVector(Secret):
+    mechanism: LinearMechanism
+    base: ExactVector
+    target: Target | None
+    strict: bool
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return data_rules(self.mechanism.executed, self.strict)
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        executed = self.mechanism.executed
+        return Drawn(executed.split(draw(executed, self.base, randomness, self.target)), self.mechanism.grid)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LinearExposure(Exposure):
+    """All outputs are functions of the noisy strategy answers (notes/post-processing.md)."""
+
+    plan: Plan
+
+    @property
+    def _executed(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.plan["mechanism"]["executed"]
+        return found
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        """All that is released."""
+        return frozenset(str(o["name"]) for o in self._executed["outputs"])
+
+    def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
+        """It names all outputs or, for noise on the strategy, its view has all strategy rows."""
+        if self.outputs <= outputs:
+            return True
+        views = self._executed.get("views", [])
+        return (
+            self._executed.get("rounding") != "outputs"
+            and requirement < len(views)
+            and frozenset(names_of(views[requirement]["outputs"])) == outputs
+            and int(views[requirement]["rows"]) == int(self._executed["strategy"]["shape"][0])
+        )
+
+    def joint_spend(self, model: Model, requirement: int) -> Spend | None:
+        """The cost of all strategy answers."""
+        from privspec.execute.joint import joint_spend
+
+        return joint_spend(read_executed(self.plan), model, requirement)
