@@ -12,7 +12,11 @@ from privspec.core.spans import Source
 from privspec.language.formatter import format_source
 from privspec.templates import copy_template, list_templates, template_text
 
-NAMES = ("histogram", "linear_queries", "marginals", "prefix_sums", "range_queries", "two_observers")
+NAMES = (
+    *("histogram", "linear_queries", "marginals", "prefix_sums", "range_queries", "two_observers"),
+    *("counting_query", "fair_response", "frequency_survey", "geo_indistinguishability", "k_randomised_response"),
+    *("metric_dp_line", "power_means"),
+)
 
 
 def test_the_templates_that_are_promised_are_there() -> None:
