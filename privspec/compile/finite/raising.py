@@ -19,6 +19,7 @@ from privspec.compile.document import (
     unit_assumptions,
     versions,
 )
+from privspec.compile.finite.beside import beside
 from privspec.compile.finite.system import Requested
 from privspec.compile.stored import spec_json
 from privspec.core.diagnostics import InternalError
@@ -38,6 +39,7 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
     model, system, solution = decision.model, decision.system, decision.solution
     value, bound = decision.loss, decision.lower_bound
     gap = relative_gap(decision.exact_loss, decision.exact_bound)
+    others, named = beside(decision)
     document = {
         "format": FORMAT,
         "spec": spec_json(model),
@@ -51,8 +53,8 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
             "among": _among(decision),
             "kind": "worst" if system.only_worst else "expected",
         },
-        "alternatives": [],
-        "mechanism": _mechanism(decision),
+        "alternatives": others,
+        "mechanism": _mechanism(decision) | {"recognised": named},
         "guarantees": [_guarantee(decision, r) for r in system.requested],
         "accuracy": [],
         "binding": [],
@@ -101,7 +103,7 @@ def _mechanism(decision: TableDecision) -> dict[str, Any]:
         "prior": None if worlds.prior is None else [str(p) for p in worlds.prior],
         "probabilities": [[str(Fraction(n, exact.denominator)) for n in row] for row in exact.numerators],
     }
-    return out | _chosen(decision) | {"recognised": None}
+    return out | _chosen(decision)
 
 
 def _chosen(decision: TableDecision) -> dict[str, Any]:
