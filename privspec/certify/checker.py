@@ -7,13 +7,15 @@ compared with one computed from the text of the spec and from the exact numbers 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from privspec.certify import accuracy, optimality, promises, targets
+from privspec.certify import accuracy, finite, optimality, promises, targets
 from privspec.certify.motion import NotUnderstood
+from privspec.certify.opened import Opened
 from privspec.certify.reading import (
     FORMAT,
     MAJOR,
@@ -29,6 +31,7 @@ from privspec.certify.report import Claim, Report
 from privspec.certify.spec import model_inside
 from privspec.certify.subject import Subject
 from privspec.core.diagnostics import PrivspecError
+from privspec.model.graph import Model
 from privspec.model.reports import Failure
 
 Progress: TypeAlias = Callable[[str], None]
@@ -49,18 +52,49 @@ DEFECTS = (
 )
 """What reading or evaluating a broken plan may raise: always a failed claim, never a traceback."""
 
-CHECKS: tuple[tuple[str, Callable[[Subject], Iterator[Claim]]], ...] = (
-    ("coverage", promises.coverage),
-    ("privacy", promises.privacy),
-    ("unbiased", accuracy.unbiased),
-    ("loss", accuracy.loss),
-    ("accuracy", targets.targets),
-    ("noise", accuracy.noise),
-    ("optimality", optimality.optimality),
-    ("alternatives", optimality.alternatives),
-    ("binding", optimality.binding),
-    ("assumptions", optimality.assumptions),
+Check: TypeAlias = Callable[[Any], Iterator[Claim]]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One kind of mechanism: how its plans are read, and the claims they make, by name."""
+
+    read: Callable[[At, Model], Opened]
+    checks: tuple[tuple[str, Check], ...]
+
+
+def read_linear(plan: At, model: Model) -> Subject:
+    """A plan of additive noise.
+
+    Raises: Malformed.
+    """
+    proof = plan.get("certificate")
+    return Subject(
+        plan=plan,
+        model=model,
+        guarantees=tuple(read_guarantee(item) for item in plan["guarantees"].items()),
+        executed=read_executed(plan["mechanism"]["executed"]),
+        proof=None if proof is None or not proof["dual"].items() else read_proof(proof),
+    )
+
+
+LINEAR = Family(
+    read_linear,
+    (
+        ("coverage", promises.coverage),
+        ("privacy", promises.privacy),
+        ("unbiased", accuracy.unbiased),
+        ("loss", accuracy.loss),
+        ("accuracy", targets.targets),
+        ("noise", accuracy.noise),
+        ("optimality", optimality.optimality),
+        ("alternatives", optimality.alternatives),
+        ("binding", optimality.binding),
+        ("assumptions", optimality.assumptions),
+    ),
 )
+FAMILIES: Mapping[str, Family] = {"table": Family(finite.read_finite, finite.CHECKS)}
+"""By the family that a plan names; all others are additive noise on linear answers."""
 
 
 def verify(plan: Mapping[str, Any], base: Path | None = None, progress: Progress | None = None) -> Report:
@@ -78,11 +112,14 @@ def verify(plan: Mapping[str, Any], base: Path | None = None, progress: Progress
 def _verify(plan: Mapping[str, Any], base: Path | None, tell: Progress) -> Report:
     tell("integrity")
     try:
-        subject = read_subject(plan, base)
+        at = At(plan)
+        model = model_of(at, base)
+        family = FAMILIES.get(at["mechanism"]["family"].text(), LINEAR)
+        subject = family.read(at, model)
     except DEFECTS as error:
         return Report((Claim("integrity", "failed", _sentence(error)),))
     claims = [Claim("integrity", "ok", "format, digest and source fit; the spec inside builds")]
-    for name, check in CHECKS:
+    for name, check in family.checks:
         tell(name)
         try:
             claims.extend(check(subject))
@@ -93,30 +130,22 @@ def _verify(plan: Mapping[str, Any], base: Path | None, tell: Progress) -> Repor
     return Report(tuple(claims))
 
 
-def read_subject(plan: Mapping[str, Any], base: Path | None = None) -> Subject:
-    """Check format and digest, build the model of the spec, and read what is executed.
+def model_of(at: At, base: Path | None = None) -> Model:
+    """Check format and digest, and build the model of the spec.
 
     Raises: Malformed, SpecError.
     """
-    at = At(plan)
     name, _, version = at["format"].text().partition("/")
     if name != FORMAT or version.partition(".")[0] != str(MAJOR):
         raise Malformed(f"the format {at['format'].text()[:40]!r} is not {FORMAT}/{MAJOR}")
-    if at["digest"].text() != canonical_digest(plan):
+    if at["digest"].text() != canonical_digest(at.value):
         raise Malformed("the digest does not fit: the plan was changed after it was written")
     model = model_inside(at["spec"], base)
     if at["status"].text() not in ("optimal", "feasible"):
         raise Malformed("a plan without a mechanism has nothing to verify")
     if not model.requirements:
         raise Malformed("the spec requires no privacy")
-    proof = at.get("certificate")
-    return Subject(
-        at,
-        model,
-        read_executed(at["mechanism"]["executed"]),
-        tuple(read_guarantee(item) for item in at["guarantees"].items()),
-        None if proof is None or not proof["dual"].items() else read_proof(proof),
-    )
+    return model
 
 
 def _quiet(_name: str) -> None:

@@ -12,6 +12,7 @@ from privspec.certify.bound import Images, Moment, full_bound, moment_bound, sit
 from privspec.certify.loss import Errors
 from privspec.certify.measures import Finding, gaussian_mu_up, unbiased_mu_up
 from privspec.certify.motion import ENTRY_LIMIT, Array, NotUnderstood
+from privspec.certify.opened import Opened
 from privspec.certify.promises import claim, with_figures
 from privspec.certify.reading import At, DualView, Malformed, Proof
 from privspec.certify.relations import neighbourhoods
@@ -231,7 +232,7 @@ def _images(subject: Subject, view: DualView, heaviest: float, pure: bool, rows:
 # --- the rest ----------------------------------------------------------------------------------------
 
 
-def alternatives(subject: Subject) -> Iterator[Claim]:
+def alternatives(subject: Opened) -> Iterator[Claim]:
     """None may contradict the bound; their losses are not re-derived."""
     bound = subject.plan["loss"].get("lower_bound")
     names: list[str] = []
@@ -292,7 +293,7 @@ def _share_of(subject: Subject, requirement: Requirement) -> float:
     return sum(mine) / sum(masses)
 
 
-def assumptions(subject: Subject) -> Iterator[Claim]:
+def assumptions(subject: Opened) -> Iterator[Claim]:
     """Each has a status and points to something; whether it is true in the world is for people to judge."""
     listed = subject.plan["assumptions"].items()
     lines = subject.model.source.text.count("\n") + 1

@@ -53,7 +53,7 @@ def coverage(subject: Subject) -> Iterator[Claim]:
     if sorted(listed) != list(range(len(subject.requirements))):
         wrong.append("the guarantees of the plan are not the requirements of the spec, one for one")
     else:
-        wrong.extend(w for g in subject.guarantees for w in _mismatches(g, subject.requirements[g.requirement]))
+        wrong.extend(w for g in subject.guarantees for w in mismatches(g, subject.requirements[g.requirement]))
     seen = [set(view.outputs) for view in subject.executed.views]
     if seen != [set(r.outputs) for r in subject.requirements]:
         wrong.append("the plan does not list one view for each requirement")
@@ -105,7 +105,8 @@ def _trust(subject: Subject) -> Iterator[str]:
         yield "with trust nobody, every message must depend on one number of one party only"
 
 
-def _mismatches(guarantee: Guarantee, requirement: Requirement) -> Iterator[str]:
+def mismatches(guarantee: Guarantee, requirement: Requirement) -> Iterator[str]:
+    """What a guarantee says otherwise than the requirement it is for."""
     amounts, figures = requirement.measure.amounts, guarantee.figures
     pairs = (
         ("outputs", set(guarantee.outputs), set(requirement.outputs)),

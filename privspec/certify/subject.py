@@ -12,28 +12,19 @@ import numpy as np
 
 from privspec.certify.loss import Errors, read_loss
 from privspec.certify.motion import ENTRY_LIMIT, Array, NotUnderstood, System, extents
-from privspec.certify.reading import At, Executed, Gaussian, Guarantee, Malformed, Proof
-from privspec.model.graph import Model
-from privspec.model.requirements import Requirement
+from privspec.certify.opened import Opened
+from privspec.certify.reading import Executed, Gaussian, Malformed, Proof
 
 SOLVE_LIMIT = 4096
 """Outputs that a loss compares entry by entry with different things: up to so many."""
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class Subject(Opened):
     """What is verified: the plan as it stands, its exact mechanism, its guarantees and its certificate."""
 
-    plan: At
-    model: Model
     executed: Executed
-    guarantees: tuple[Guarantee, ...]
     proof: Proof | None
-
-    @property
-    def requirements(self) -> tuple[Requirement, ...]:
-        """Those of the spec."""
-        return self.model.requirements
 
     @property
     def gaussian(self) -> bool:

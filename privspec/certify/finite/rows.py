@@ -1,0 +1,249 @@
+"""The linear rows that a certificate names, read from the spec: conditions, laws, accuracy, fairness, worst cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from privspec.certify.finite.averages import Price, Term, costs, depends, number, terms
+from privspec.certify.finite.fairness import allowed_square, mixture, root_up, strata, tolerance_of
+from privspec.certify.finite.forms import Conditions
+from privspec.certify.finite.lagrangian import LinearRow, Scalar
+from privspec.certify.finite.ratios import Entries
+from privspec.certify.finite.subject import FiniteSubject
+from privspec.certify.motion import NotUnderstood
+from privspec.certify.reading import Malformed
+from privspec.language.syntax import VariableKind
+from privspec.model.measures import Lipschitz
+from privspec.model.requirements import AccuracyTarget, IndependenceRequirement, Requirement
+
+
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """The loss as numbers: expected costs (with the law of the rows), worst cases with weights, prices of choices."""
+
+    expected: Entries
+    worst: tuple[tuple[Fraction, Entries], ...]
+    prices: Mapping[str, Fraction]
+    constant: Fraction
+    averaged: bool
+
+
+def weighted(subject: FiniteSubject, term: Term) -> Entries:
+    """The costs of an average over rows and draws."""
+    if subject.prior is None:
+        raise NotUnderstood("an average over data without a model")
+    found: Entries = _costs(subject, term) * np.array(subject.prior, dtype=object)[:, None] * term.weight
+    return found
+
+
+def _costs(subject: FiniteSubject, term: Term) -> Entries:
+    if VariableKind.CHOOSE in depends(subject.model, term.body):
+        raise NotUnderstood("a lower bound on a loss that depends on what is chosen")
+    return costs(subject, term.body, subject.open_scene)
+
+
+def read_loss(subject: FiniteSubject) -> Loss:
+    """The loss of the spec.
+
+    Raises: NotUnderstood.
+    """
+    if subject.model.loss is None:
+        raise NotUnderstood("the spec has no loss")
+    expected: Entries = np.zeros(subject.table.shape, dtype=object)
+    worst: list[tuple[Fraction, Entries]] = []
+    prices: dict[str, Fraction] = {}
+    constant, averaged = Fraction(0), False
+    for term in terms(subject.open_scene, subject.model.loss):
+        match term:
+            case Term(operator="worst"):
+                worst.append((term.weight, _costs(subject, term)))
+            case Term():
+                expected, averaged = expected + weighted(subject, term), True
+            case Price():
+                prices[term.name] = prices.get(term.name, Fraction(0)) + term.weight
+            case _:
+                constant += term
+    return Loss(expected, tuple(worst), prices, constant, averaged)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Finds a row by its name, and the range of every unknown scalar."""
+
+    subject: FiniteSubject
+    loss: Loss
+
+    @cached_property
+    def conditions(self) -> Conditions:
+        """The background lines."""
+        return Conditions(self.subject)
+
+    def row(self, name: str) -> LinearRow:
+        """One row.
+
+        Raises: Malformed if the spec has no such row, NotUnderstood.
+        """
+        kind, _, rest = name.partition(":")
+        read = READERS.get(kind)
+        if read is None:
+            raise Malformed(f"the certificate names a row {name[:40]!r}, which is not known")
+        return read(self, rest)
+
+    def scalars(self, rows: Mapping[str, LinearRow], *, epigraphs: bool) -> dict[str, Scalar]:
+        """The ranges of all unknown scalars of the loss and of some rows."""
+        found: dict[str, Scalar] = {}
+        for node in self.subject.chosen_numbers:
+            low, high = node.domain.bounds if node.domain is not None else (None, None)
+            found[node.name] = Scalar(low, high, self.loss.prices.get(node.name, Fraction(0)))
+        if not set(self.loss.prices) <= set(found):
+            raise NotUnderstood("a price for something that is no number")
+        for k, (weight, cost) in enumerate(self.loss.worst if epigraphs else ()):
+            found[f"worst:{k}"] = Scalar(cost.min(), cost.max(), weight)
+        for name in {used for row in rows.values() for used in row.scalars}:
+            if name not in found:
+                found[name] = Scalar(Fraction(0), self._most(name))
+        return found
+
+    def _most(self, name: str) -> Fraction | None:
+        """Masses are at most the weight of their law, slacks of total variations at most one."""
+        alpha = self.conditions.weights.get(name.partition(":")[0])
+        if alpha is None:
+            return Fraction(1)
+        domain = self.subject.model.nodes[alpha].domain
+        low = None if domain is None else domain.bounds[0]
+        return None if low is None else 1 - low
+
+    # --- by kind -----------------------------------------------------------------------------------------
+
+    def condition(self, rest: str) -> LinearRow:
+        """`condition:<line>:<row>`."""
+        line, row = _integers(rest, 2)
+        for place, constraint in enumerate(self.subject.model.constraints):
+            if constraint.line == line:
+                return self.conditions.row(place, row)
+        raise Malformed(f"the spec has no condition on line {line}")
+
+    def law(self, rest: str) -> LinearRow:
+        """`law:<name>`."""
+        if rest not in self.subject.chosen_laws:
+            raise Malformed(f"the spec leaves no law {rest[:40]} open")
+        return self.conditions.law_row(rest)
+
+    def accuracy(self, rest: str) -> LinearRow:
+        """`accuracy:<line>`."""
+        (line,) = _integers(rest, 1)
+        for target in self.subject.model.accuracy:
+            if target.line == line:
+                return self._accuracy(target)
+        raise Malformed(f"the spec has no accuracy on line {line}")
+
+    def _accuracy(self, target: AccuracyTarget) -> LinearRow:
+        written, scene = target.target, self.subject.open_scene
+        if written.variable is not None or written.probability is not None:
+            raise NotUnderstood("a bound with accuracy of this form")
+        bound, scalars = number(scene, written.right), dict[str, Fraction]()
+        cost: Entries = np.zeros(self.subject.table.shape, dtype=object)
+        for term in terms(scene, written.left):
+            match term:
+                case Term(operator="worst"):
+                    raise NotUnderstood("a bound with accuracy in the worst case")
+                case Term():
+                    cost = cost + weighted(self.subject, term)
+                case Price():
+                    scalars[term.name] = scalars.get(term.name, Fraction(0)) + term.weight
+                case _:
+                    bound -= term
+        return LinearRow(dict(enumerate(cost)), scalars, bound, False)
+
+    def worst(self, rest: str) -> LinearRow:
+        """`worst:<number>:<row>`: the costs of the row stay below the worst case."""
+        k, row = _integers(rest, 2)
+        if not (0 <= k < len(self.loss.worst) and 0 <= row < self.subject.rows.size):
+            raise Malformed(f"the loss has no worst case {k} at {row}")
+        return LinearRow({row: self.loss.worst[k][1][row]}, {f"worst:{k}": Fraction(-1)}, Fraction(0), False)
+
+    def fairness(self, rest: str) -> LinearRow:
+        """`fairness:<line>:<given>:<a>:<b>:<seen or total>`: what one law has beyond the other, and their sum."""
+        head, _, last = rest.rpartition(":")
+        line, given, a, b = _integers(head, 4)
+        for found in self.subject.model.fairness:
+            if found.line == line:
+                gap = self._gap(found, given, a, b)
+                return gap.total(head) if last == "total" else gap.row(head, *_integers(last, 1))
+        raise Malformed(f"the spec has no fairness on line {line}")
+
+    def _gap(self, line: Any, given: int, a: int, b: int) -> Gap:
+        if isinstance(line, IndependenceRequirement):
+            groups = strata(self.subject, line)
+            if not (0 <= given < len(groups) and 0 <= a < len(groups[given]) and 0 <= b < len(groups[given])):
+                raise Malformed(f"line {line.line}: there are no such groups")
+            left, right = (mixture(self.subject, groups[given][side]) for side in (a, b))
+            if left is None or right is None:
+                raise NotUnderstood("a group without probability")
+            return Gap(self.subject, left, right, self.subject.view(line.subjects), tolerance_of(self.subject, line))
+        return self._pair(line, a, b)
+
+    def _pair(self, line: Requirement, a: int, b: int) -> Gap:
+        measure = line.measure
+        if not isinstance(measure, Lipschitz):
+            raise NotUnderstood(f"{measure.describe()} as fairness")
+        apart = self.subject.apart(line)
+        size = self.subject.rows.size
+        kinds = apart.kinds_of(np.array([a]), np.array([b])) if 0 <= a < size and 0 <= b < size else None
+        if kinds is None:
+            raise Malformed(f"line {line.line} does not compare these rows")
+        allowed = root_up(allowed_square(measure, apart, int(kinds[0])))
+        one, other = {a: Fraction(1)}, {b: Fraction(1)}
+        return Gap(self.subject, one, other, self.subject.view(line.outputs), allowed)
+
+
+READERS: Mapping[str, Callable[[Rows, str], LinearRow]] = {
+    "condition": Rows.condition,
+    "law": Rows.law,
+    "accuracy": Rows.accuracy,
+    "worst": Rows.worst,
+    "fairness": Rows.fairness,
+}
+"""By the word a name begins with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Gap:
+    """Two laws, each a mixture of rows, that are at most `tolerance` apart in total variation."""
+
+    subject: FiniteSubject
+    left: Mapping[int, Fraction]
+    right: Mapping[int, Fraction]
+    view: Any
+    tolerance: Fraction
+
+    def row(self, head: str, seen: int) -> LinearRow:
+        """What the first has more often of one thing seen: nothing, or at most a slack."""
+        if not 0 <= seen <= int(self.view.max()):
+            raise Malformed("a fairness row is about what nobody sees")
+        mask = np.array([Fraction(int(shown == seen)) for shown in self.view], dtype=object)
+        table: dict[int, Entries] = {}
+        for sign, mix in ((1, self.left), (-1, self.right)):
+            for row, weight in mix.items():
+                table[row] = table.get(row, Fraction(0)) + sign * weight * mask
+        if self.tolerance == 0:
+            return LinearRow(table, {}, Fraction(0), True)
+        return LinearRow(table, {f"slack:{head}:{seen}": Fraction(-1)}, Fraction(0), False)
+
+    def total(self, head: str) -> LinearRow:
+        """That the slacks sum to at most the tolerance."""
+        slacks = {f"slack:{head}:{seen}": Fraction(1) for seen in range(int(self.view.max()) + 1)}
+        return LinearRow({}, slacks, self.tolerance, False)
+
+
+def _integers(text: str, count: int) -> tuple[int, ...]:
+    parts = text.split(":")
+    if len(parts) != count or not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+        raise Malformed(f"the certificate names a row by {text[:40]!r}")
+    return tuple(int(part) for part in parts)
