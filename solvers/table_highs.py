@@ -79,6 +79,18 @@ class HighsProgram:
         else:
             self._highs.setBasis(basis)
 
+    def finish_by_primal(self, seconds: float | None = None) -> HighsModelStatus:
+        """Go on with the primal simplex method, once, from where the dual one ended without an answer.
+
+        Ratios over many powers of ten leave it at a feasible basis whose duals it cannot clear (10 x 10 grid with a
+        prior of two powers of ten, epsilon 2 a step: e^25).
+        """
+        self.set("solver", "simplex")
+        self.set("simplex_strategy", 4)
+        status = self.run(seconds)
+        self.set("simplex_strategy", 1)
+        return status
+
     def clear_cost(self, columns: int) -> None:
         """Set the cost of the first columns to zero."""
         for column in range(columns):

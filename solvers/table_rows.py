@@ -277,6 +277,8 @@ def solve_rows(program: TableProgram, watch: Watch) -> RowsResult | InfeasibleTa
     while True:
         left = None if watch.deadline is None else watch.deadline - watch.seconds
         status = rows.lp.run(left)
+        if status == HighsModelStatus.kUnknown:
+            status = rows.lp.finish_by_primal(left)
         if status in (HighsModelStatus.kInfeasible, HighsModelStatus.kUnboundedOrInfeasible):
             return explain_infeasible(program)
         if status == HighsModelStatus.kTimeLimit:
