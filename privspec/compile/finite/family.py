@@ -39,7 +39,20 @@ class TableDecision:
     @property
     def exact_loss(self) -> Fraction:
         """The loss of the exact table."""
-        return self.solution.value + self.system.offset
+        return self.solution.value + self.system.offset - self._overstated
+
+    @property
+    def _overstated(self) -> Fraction:
+        """By how much the scalars that stand for worst cases exceed what they stand for, weighted."""
+        exact = self.solution.exact
+        scalars = dict(zip(self.lowered.program.extra.names, exact.extra, strict=False))
+        over = Fraction(0)
+        for k, (weight, worst) in enumerate(self.system.worst):
+            if f"worst:{k}" in scalars:
+                rows = zip(worst, exact.numerators, strict=True)
+                largest = max(sum(c * n for c, n in zip(*row, strict=True)) for row in rows) / exact.denominator
+                over += weight * (scalars[f"worst:{k}"] - largest)
+        return over
 
     @property
     def exact_bound(self) -> Fraction:
