@@ -1,0 +1,307 @@
+"""Debiased tables of least squared error, over all scales and all background laws, to certified optimality.
+
+Branch and bound over boxes of alpha and the free means: in a box the squares give way to their chords, what remains is
+a linear program, and its multipliers are an affine bound that holds everywhere, so that each serves all boxes
+(notes/debiased.md). The best table is repaired to exact rationals and the tree of boxes is evaluated in exact
+arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+from privspec.solvers.programs import Array
+from privspec.solvers.results import OutOfTimeError, Progress, SolverError, Watch
+from privspec.solvers.table_affine import repair_affine
+from privspec.solvers.table_programs import Entries, ExactTable, InfeasibleTable, TableSolution
+from privspec.solvers.table_rows import explain_infeasible
+from privspec.solvers.table_search_bounds import certified_search_bound, slope, whole_box
+from privspec.solvers.table_search_boxes import BoxTree, CutPool
+from privspec.solvers.table_search_linear import Basis, BoxProgram, Vertex
+from privspec.solvers.table_search_programs import DebiasedProgram, DebiasedSolution, SearchCut, debiased_loss
+from privspec.solvers.tables import extreme_extra, solve_table
+
+_SHARE = 0.9  # of the tolerance that the search spends; the rest is for rounding
+_MARGIN = 1e-6  # of a range, between the largest value of a coordinate and the boxes that exclude larger ones
+_THIN = 1e-9  # of the ranges, below which boxes are not split
+_DESCENTS = 60
+_EDGE = 0.2  # splits keep this share of a box on either side
+_MINOR = 0.05  # of the largest chord error: below it the table lies at ends of the box, which is then halved
+
+
+def search_debiased(
+    problem: DebiasedProgram, tolerance: float = 1e-4, deadline: float | None = None, progress: Progress | None = None
+) -> DebiasedSolution | InfeasibleTable:
+    """The table, scale and background law of least debiased loss, exact and with a certified bound.
+
+    Args: tolerance, relative, on the loss; deadline in seconds, after which the best table so far is returned with the
+        bound reached (its note says so).
+    Raises: OutOfTimeError if the deadline passed before there was a table; SolverError if the best table could not be
+        made exact; ValueError if alpha may be arbitrarily small and the targets do not vary.
+    Source: notes/debiased.md; the problem is Ramon & Basu 2020, section 3.3, with the loss of the debiased estimate.
+    """
+    if problem.alpha[0] == 0 and slope(problem) == 0:
+        raise ValueError("the range of alpha needs a positive lower end where targets or outputs do not vary")
+    search = _Search(problem, tolerance, Watch(deadline, progress))
+    try:
+        if not search.start():
+            return _conflict(problem)
+        search.run()
+    except OutOfTimeError:
+        if search.best is None:
+            raise
+        search.notes.append("the deadline passed")
+    return search.solution()
+
+
+def _conflict(problem: DebiasedProgram) -> InfeasibleTable:
+    low, high = problem.alpha
+    found = explain_infeasible(problem.program((low or high, high)))
+    if found.shortfall < _MARGIN**2:
+        raise SolverError("the linear program over tables could not be solved")
+    return found
+
+
+def largest_alpha(problem: DebiasedProgram) -> TableSolution | InfeasibleTable:
+    """The table of largest scale; the scale is `exact.extra[0]`, and -`lower_bound` bounds it from above."""
+    return extreme_extra(problem.program(), 0)
+
+
+def least_distortion(problem: DebiasedProgram, cost: Entries) -> TableSolution | InfeasibleTable:
+    """The table of least expected cost (X, Y) of Fractions, prior included, with the scale left free.
+
+    With the squared distance of the draw from the value it is the objective as printed in Ramon & Basu 2020, section
+    3.3, which drives alpha to 0 (TABLES.md).
+    """
+    return solve_table(replace(problem.program(), cost=cost.astype(float)), cost=cost)
+
+
+class _Search:
+    """The boxes that are still open, the cuts, and the best table."""
+
+    def __init__(self, problem: DebiasedProgram, tolerance: float, watch: Watch) -> None:
+        self.problem, self.tolerance, self.watch = problem, tolerance, watch
+        self.lp = BoxProgram(problem, watch)
+        self.weights = np.array([float(problem.weights[k]) for k in problem.means])
+        self.spread = float(problem.spread)
+        self.pool = CutPool(self.weights, np.zeros((0, 2 + len(self.weights))), np.zeros(0, dtype=bool))
+        self.cuts: list[SearchCut] = []
+        whole = whole_box(problem)
+        self.low, self.high = (np.array([float(v) for v in ends]) for ends in (whole.low, whole.high))
+        self.tree = BoxTree([self.low.copy()], [self.high.copy()])
+        self.width = self.high - self.low
+        self.best: Vertex | None = None
+        self.ratio = np.inf
+        self.closed = np.inf
+        self.notes: list[str] = []
+        self.open = np.zeros(0, dtype=np.intp)
+        self.lower = np.zeros(0)
+        self.bases: dict[int, Basis] = {}
+
+    def start(self) -> bool:
+        """Find the ranges that tables reach and a first table; whether there is one with alpha > 0."""
+        inner = 0
+        for k in range(len(self.low)):
+            for sign in (-1.0, 1.0):
+                prices = np.zeros(len(self.low))
+                prices[k] = sign
+                found = self.lp.extreme(self.low, self.high, prices)
+                if found is None or (k == 0 and sign < 0 and found.point[0] <= _MARGIN**2):
+                    return False
+                self._add(found)
+                inner = self._exclude(inner, k, sign, float(found.point[k]))
+                self._offer(found)
+        assert self.best is not None
+        self.descend(self.best)
+        least = float(slope(self.problem)) / self.ratio * (1 - _THIN)
+        low, high = self.tree.low[inner][0], self.tree.high[inner][0]
+        if low < least < high:
+            inner = self.tree.split(inner, 0, least)[1]
+        self._open((inner,))
+        return True
+
+    def _exclude(self, box: int, k: int, sign: float, reached: float) -> int:
+        """Split off the part of a box that no table reaches; the rest."""
+        at = reached - sign * _MARGIN * self.width[k]
+        if not self.tree.low[box][k] < at < self.tree.high[box][k]:
+            return box
+        return self.tree.split(box, k, at)[1 if sign > 0 else 0]
+
+    def _add(self, vertex: Vertex) -> None:
+        self.pool.add(vertex.constant, vertex.slopes, vertex.empty)
+        self.cuts.append(SearchCut(vertex.dual, vertex.empty))
+
+    def _offer(self, vertex: Vertex) -> None:
+        """Keep a table if it is the best so far."""
+        ratio = self._ratio_of(vertex)
+        if ratio < self.ratio:
+            self.best, self.ratio = vertex, ratio
+
+    def _ratio_of(self, vertex: Vertex) -> float:
+        alpha, means = vertex.point[0], vertex.point[1:]
+        return (vertex.cost - float(self.weights @ means**2)) / alpha**2 if alpha > _MARGIN**2 else np.inf
+
+    def descend(self, start: Vertex, change: float = 1e-7) -> None:
+        """Lower the ratio by linear programs: squares give way to their tangents, which they exceed.
+
+        Each table is at least as good as the one before.
+        """
+        low, high = self.low, self.high
+        vertex, ratio = start, self._ratio_of(start)
+        for _ in range(_DESCENTS):
+            prices = -2 * np.append(ratio, self.weights) * vertex.point
+            found = self.lp.minimise(low, high, prices)
+            if found is None:
+                return
+            self._add(found)
+            self._offer(found)
+            new = self._ratio_of(found)
+            if not new < ratio * (1 - change):
+                return
+            vertex, ratio = found, new
+
+    @property
+    def target(self) -> float:
+        """Boxes whose bound reaches this are settled."""
+        loss = max(self.ratio - self.spread, _MARGIN * self.ratio)
+        return self.ratio - _SHARE * self.tolerance * loss
+
+    def _open(self, boxes: tuple[int, ...], least: float = 0.0) -> None:
+        low, high = (np.array([ends[box] for box in boxes]) for ends in (self.tree.low, self.tree.high))
+        bounds = np.maximum(self.pool.bounds(low, high).max(axis=1), least)
+        self.open = np.append(self.open, np.array(boxes, dtype=np.intp))
+        self.lower = np.append(self.lower, bounds)
+
+    def _drop(self, kept: NDArray[np.bool_]) -> None:
+        """Close boxes."""
+        self.closed = min(self.closed, float(self.lower[~kept].min(initial=np.inf)))
+        self.open, self.lower = self.open[kept], self.lower[kept]
+
+    def run(self) -> None:
+        """Treat the box of least bound until all are settled."""
+        while True:
+            self._drop(self.lower < self.target)
+            reached = min(self.closed, float(self.lower.min(initial=np.inf)))
+            self.watch.step(self.ratio - self.spread, min(self.ratio, reached) - self.spread)
+            if not len(self.open):
+                return
+            if self.watch.expired:
+                raise OutOfTimeError(None)
+            self._treat(int(np.argmin(self.lower)))
+
+    def _treat(self, k: int) -> None:
+        """Bound a box by its linear program, and split it if that does not settle it."""
+        box = int(self.open[k])
+        low, high = self.tree.low[box], self.tree.high[box]
+        errors = np.append(self.ratio, self.weights)
+        found = self.lp.minimise(low, high, -errors * (low + high), self.bases.pop(box, None))
+        at = (low + high) / 2
+        chord = errors * (high - low) ** 2 / 4
+        if found is None:
+            basis, found = None, self.lp.nearest(low, high)
+        else:
+            basis, before = self.lp.basis(), self.ratio
+            self._offer(found)
+            error = errors * (high - found.point) * (found.point - low)
+            if error.max() >= _MINOR * chord.max():
+                at, chord = found.point, error
+            if self.ratio < before * (1 - 1e-4):
+                self.descend(found)
+        if found is not None:
+            self._add(found)
+            self._tighten()
+        if self.lower[k] < self.target:
+            self._split(k, int(np.argmax(chord)), at, basis)
+
+    def _tighten(self) -> None:
+        """Apply the newest cut to all open boxes."""
+        low, high = (np.array([ends[box] for box in self.open]) for ends in (self.tree.low, self.tree.high))
+        self.lower = np.maximum(self.lower, self.pool.bounds(low, high, last=1)[:, 0])
+
+    def _split(self, k: int, coordinate: int, at: Array, basis: Basis | None) -> None:
+        box, least = int(self.open[k]), float(self.lower[k])
+        low, high = self.tree.low[box][coordinate], self.tree.high[box][coordinate]
+        kept = np.arange(len(self.open)) != k
+        if high - low <= _THIN * self.width[coordinate]:
+            self.notes.append("a box became too thin to be split")
+            self._drop(kept)
+            return
+        edge = _EDGE * (high - low)
+        parts = self.tree.split(box, coordinate, float(np.clip(at[coordinate], low + edge, high - edge)))
+        self.open, self.lower = self.open[kept], self.lower[kept]
+        self._open(parts, least)
+        if basis is not None:
+            self.bases |= dict.fromkeys(parts, basis)
+
+    def solution(self) -> DebiasedSolution:
+        """The best table, exact, with the proof of its quality."""
+        problem = self.problem
+        self.lp.watch = Watch()
+        exact = self._exact()
+        alpha, masses = exact.extra[0], exact.extra[1 : 1 + problem.values]
+        rows = [[Fraction(n, exact.denominator) for n in row] for row in exact.numerators]
+        value = debiased_loss(problem, rows, alpha)
+        aim = float(value) * (1 - (1 + _SHARE) / 2 * self.tolerance) + self.spread
+        tree, kept = self.tree.proof(self.pool, float(slope(problem)), aim)
+        cuts = tuple(self.cuts[k] for k in kept)
+        law = problem.law or ((),) * len(problem.weights)
+        shifts = tuple(sum((b * c for b, c in zip(masses, row, strict=True)), Fraction(0)) for row in law)
+        return DebiasedSolution(
+            alpha=alpha,
+            masses=masses,
+            shifts=shifts,
+            exact=exact,
+            value=value,
+            lower_bound=certified_search_bound(problem, cuts, tree),
+            cuts=cuts,
+            tree=tree,
+            iterations=self.watch.iterations,
+            seconds=self.watch.seconds,
+            notes=tuple(dict.fromkeys(self.notes)),
+        )
+
+    def _exact(self) -> ExactTable:
+        """The best table with a short scale if one is near enough, else with the scale that rounding gives."""
+        assert self.best is not None
+        best = self.best
+        for alpha in self._scales(float(best.point[0])):
+            low, high = self.low.copy(), self.high.copy()
+            low[0] = high[0] = float(alpha)
+            prices = np.append(0.0, -2 * self.weights * best.point[1:])
+            found = self.lp.minimise(low, high, prices)
+            if found is None or self._ratio_of(found) > self.ratio * (1 + 10 * self._fineness):
+                continue
+            try:
+                return repair_affine(self.problem.program((alpha, alpha)), found.table, found.scalars)
+            except SolverError:
+                continue
+        return repair_affine(self.problem.program(), best.table, best.scalars)
+
+    @property
+    def _fineness(self) -> float:
+        """The relative change of alpha that is allowed for the sake of a short fraction."""
+        return min(1e-6, self.tolerance / 100)
+
+    def _scales(self, alpha: float) -> Iterator[Fraction]:
+        """Ends of the range if alpha is there, then short fractions just below and above it."""
+        low, high = self.problem.alpha
+        step = Fraction(alpha * self._fineness)
+        yield from (end for end in (low, high) if end and abs(end - Fraction(alpha)) <= step)
+        exact = Fraction(alpha)
+        for near, far in ((exact - step, exact - step / 100), (exact + step / 100, exact + step)):
+            short = simplest(near, far)
+            if low <= short <= high:
+                yield short
+
+
+def simplest(low: Fraction, high: Fraction) -> Fraction:
+    """The fraction of least denominator in [low, high], 0 < low <= high."""
+    whole = -(-low.numerator // low.denominator)
+    if whole <= high:
+        return Fraction(whole)
+    below = whole - 1
+    return below + 1 / simplest(1 / (high - below), 1 / (low - below))

@@ -1,0 +1,245 @@
+"""Tables whose loss is that of a debiased estimate, as plain data (notes/debiased.md).
+
+Unknown are a table f (X, Y), a scale alpha and the masses b_v >= 0 of a background law, with
+
+    sum_y f_xy g_k(y) = alpha t_k(x) + s_k,     s_k = sum_v b_v c_k(v),     sum_v b_v = m_0 + m_1 alpha
+
+for every row x and moment k. The estimate of t_k(x) is (g_k(z) - s_k) / alpha, the loss its expected squared error,
+
+    sum_x p_x sum_k w_k Var(g_k(z) | x) / alpha^2 = (sum f cost - sum_k w_k mean_k^2) / alpha^2 - spread,
+
+where mean_k = alpha sum_x p_x t_k(x) + s_k is the mean of g_k(z) over all rows: once alpha and the means are fixed, the
+program is linear. Without a law, or with a law of a single value, the means are known and moved into the cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+from privspec.solvers.table_programs import (
+    Entries,
+    ExactTable,
+    Extra,
+    LinearRows,
+    Privacy,
+    TableDual,
+    TableProgram,
+    no_rows,
+)
+
+Moments: TypeAlias = tuple[tuple[Fraction, ...], ...]
+"""One tuple for each moment function."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DebiasedProgram:
+    """The whole problem, exact.
+
+    `prior` (X,); `moments` (K, Y) the g_k(y); `targets` (K, X) the t_k(x); `weights` (K,) >= 0, where a moment of
+    weight zero is a condition only; `alpha` the range of the scale, open at 0; `law` (K, V) the c_k(v), None without a
+    law (all s_k = 0); `mass` the pair m_0, m_1. Columns of further linear rows: x * Y + y for f_xy, X * Y for alpha, X
+    * Y + 1 + v for b_v.
+    """
+
+    prior: tuple[Fraction, ...]
+    moments: Moments
+    targets: Moments
+    weights: tuple[Fraction, ...]
+    privacy: tuple[Privacy, ...]
+    alpha: tuple[Fraction, Fraction] = (Fraction(0), Fraction(1))
+    law: Moments | None = None
+    mass: tuple[Fraction, Fraction] = (Fraction(1), Fraction(-1))
+    equalities: LinearRows = field(default_factory=no_rows)
+    inequalities: LinearRows = field(default_factory=no_rows)
+
+    def __post_init__(self) -> None:
+        """Refuse lengths that do not match, a prior that is none, and a range of alpha outside [0, 1]."""
+        lengths = {len(self.moments), len(self.targets), len(self.weights)} | (
+            {len(self.law)} if self.law is not None else set()
+        )
+        inputs, outputs = self.shape
+        if len(lengths) != 1 or any(len(row) != inputs for row in self.targets):
+            raise ValueError("moments, targets, weights and law must agree in length")
+        if any(len(row) != outputs for row in self.moments) or (
+            self.law is not None and len(set(map(len, self.law))) != 1
+        ):
+            raise ValueError("each moment must be given for every output and every value of the law")
+        if sum(self.prior) != 1 or min(self.prior) < 0:
+            raise ValueError("the prior must be a law")
+        if min(self.weights) < 0 or max(self.weights) == 0:
+            raise ValueError("weights must not be negative, nor all zero")
+        if not 0 <= self.alpha[0] <= self.alpha[1] <= 1 or self.alpha[1] == 0:
+            raise ValueError("alpha must range within (0, 1]")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and of outputs."""
+        return len(self.prior), len(self.moments[0])
+
+    @property
+    def values(self) -> int:
+        """The number of values of the background law."""
+        return 0 if self.law is None else len(self.law[0])
+
+    @property
+    def means(self) -> tuple[int, ...]:
+        """The moments whose mean is free: those with a weight, if the law can vary."""
+        return tuple(k for k, weight in enumerate(self.weights) if weight and self.values > 1)
+
+    @property
+    def range_of_means(self) -> tuple[tuple[Fraction, Fraction], ...]:
+        """The least and the largest value of each free mean."""
+        return tuple((min(self.moments[k]), max(self.moments[k])) for k in self.means)
+
+    def expected_target(self, k: int) -> Fraction:
+        """sum_x p_x t_k(x)."""
+        return sum((p * t for p, t in zip(self.prior, self.targets[k], strict=True)), Fraction(0))
+
+    def _anchor(self, k: int) -> tuple[Fraction, Fraction]:
+        """Where the means are known: s_k = first + second * alpha."""
+        if self.law is None:
+            return Fraction(0), Fraction(0)
+        return self.mass[0] * self.law[k][0], self.mass[1] * self.law[k][0]
+
+    @property
+    def spread(self) -> Fraction:
+        """What the ratio of the module's formula exceeds the loss by."""
+        total = Fraction(0)
+        for k, weight in enumerate(self.weights):
+            shift = -self.expected_target(k) if k in self.means else self._anchor(k)[1]
+            total += weight * sum(
+                (p * (t + shift) ** 2 for p, t in zip(self.prior, self.targets[k], strict=True)), Fraction(0)
+            )
+        return total
+
+    def cost(self) -> Entries:
+        """The exact cost (X, Y) of the entries, prior included."""
+        _, outputs = self.shape
+        squares = [Fraction(0)] * outputs
+        for k, weight in enumerate(self.weights):
+            origin = Fraction(0) if self.means else self._anchor(k)[0]
+            squares = [total + weight * (g - origin) ** 2 for total, g in zip(squares, self.moments[k], strict=True)]
+        found: Entries = np.array([[p * square for square in squares] for p in self.prior], dtype=object)
+        return found
+
+    def program(self, alpha: tuple[Fraction, Fraction] | None = None) -> TableProgram:
+        """The linear program whose cost is the numerator without its squares.
+
+        Scalars: alpha, the masses, the free means. Equalities: the conditions (number k * X + x), the mass of the law
+        if there is one, the definitions of the free means, then the problem's own.
+        """
+        low, high = alpha or self.alpha
+        most = max(Fraction(0), *(self.mass[0] + self.mass[1] * end for end in (low, high)))
+        ranges = self.range_of_means
+        lower = (low, *[Fraction(0)] * self.values, *(a for a, _ in ranges))
+        upper = (high, *[most] * self.values, *(b for _, b in ranges))
+        extra = Extra(lower, upper, (Fraction(0),) * len(lower))
+        equalities = joined(self._rows(), self.equalities)
+        return TableProgram(
+            self.cost().astype(float), self.privacy, equalities=equalities, inequalities=self.inequalities, extra=extra
+        )
+
+    def _rows(self) -> LinearRows:
+        inputs, outputs = self.shape
+        scale = inputs * outputs
+        law = self.law or ((),) * len(self.weights)
+        found: list[tuple[dict[int, Fraction], Fraction]] = []
+        for moment, target, of_law in zip(self.moments, self.targets, law, strict=True):
+            for x in range(inputs):
+                row = {x * outputs + y: g for y, g in enumerate(moment)}
+                found.append(
+                    (row | {scale: -target[x]} | {scale + 1 + v: -c for v, c in enumerate(of_law)}, Fraction(0))
+                )
+        if self.values:
+            masses = {scale + 1 + v: Fraction(1) for v in range(self.values)}
+            found.append((masses | {scale: -self.mass[1]}, self.mass[0]))
+        for number, k in enumerate(self.means):
+            row = {scale: self.expected_target(k)} | {scale + 1 + v: c for v, c in enumerate(law[k])}
+            found.append((row | {scale + 1 + self.values + number: Fraction(-1)}, Fraction(0)))
+        cells = [
+            (number, column, value) for number, (row, _) in enumerate(found) for column, value in row.items() if value
+        ]
+        return LinearRows(
+            np.array([cell[0] for cell in cells], dtype=np.intp),
+            np.array([cell[1] for cell in cells], dtype=np.intp),
+            tuple(cell[2] for cell in cells),
+            tuple(bound for _, bound in found),
+        )
+
+
+def joined(first: LinearRows, second: LinearRows) -> LinearRows:
+    """The rows of both, in this order."""
+    return LinearRows(
+        np.append(first.rows, second.rows + len(first.bounds)).astype(np.intp),
+        np.append(first.columns, second.columns).astype(np.intp),
+        first.values + second.values,
+        first.bounds + second.bounds,
+    )
+
+
+def debiased_loss(problem: DebiasedProgram, table: Sequence[Sequence[Fraction]], alpha: Fraction) -> Fraction:
+    """sum_x p_x sum_k w_k Var(g_k(z) | x) / alpha^2 of any table (X, Y), exactly."""
+    total = Fraction(0)
+    for p, row in zip(problem.prior, table, strict=True):
+        for weight, moment in zip(problem.weights, problem.moments, strict=True):
+            mean = sum((f * g for f, g in zip(row, moment, strict=True)), Fraction(0))
+            square = sum((f * g * g for f, g in zip(row, moment, strict=True)), Fraction(0))
+            total += p * weight * (square - mean * mean)
+    return total / alpha**2
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SearchCut:
+    """Multipliers of `DebiasedProgram.program`, proof of an affine bound in alpha and the free means on all tables.
+
+    With the cost of the program it bounds the numerator without its squares; where `empty`, the cost is zero and no
+    table exists where the bound is positive.
+    """
+
+    dual: TableDual
+    empty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSplit:
+    """A box is cut in two at `at` of a coordinate: 0 for alpha, then the free means."""
+
+    coordinate: int
+    at: float
+
+
+SearchTree: TypeAlias = tuple[SearchSplit | int, ...]
+"""Boxes in preorder: a split is followed by the tree of its lower and of its upper part.
+
+A number names the cut that bounds the loss in the box, -1 the bound slope / alpha (`table_search_bounds.slope`)."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DebiasedSolution:
+    """An exact mechanism with its proof of quality.
+
+    `alpha`, `masses` (V,) and `exact` (its `extra`: alpha, masses, free means) meet every condition exactly; `shifts`
+    (K,) are the s_k that the estimate subtracts. `value` is the exact loss, `lower_bound` holds for every table and
+    every alpha of the problem and follows from `cuts` and `tree` alone (`table_search_bounds.certified_search_bound`).
+    """
+
+    alpha: Fraction
+    masses: tuple[Fraction, ...]
+    shifts: tuple[Fraction, ...]
+    exact: ExactTable
+    value: Fraction
+    lower_bound: Fraction
+    cuts: tuple[SearchCut, ...]
+    tree: SearchTree
+    iterations: int
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def relative_gap(self) -> float:
+        """(value - lower bound) / value."""
+        return float((self.value - self.lower_bound) / self.value) if self.value else 0.0
