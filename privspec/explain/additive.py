@@ -10,13 +10,13 @@ from privspec.explain import composed, noise
 from privspec.explain.document import Block, Points, Section, Table
 from privspec.explain.mechanism import MechanismFact
 from privspec.explain.quantities import count
-from privspec.explain.sentences import CertificateEntry, Note, Sentence, assumed, proved, tested
+from privspec.explain.sentences import CertificateEntry, Note, Sentence, asserted, assumed, proved, tested
 from privspec.explain.words import joined
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
     from privspec.explain.curves import Curve
-    from privspec.explain.fact_types import AlternativeFact, Facts, SiteFact
+    from privspec.explain.fact_types import AlternativeFact, Facts, InputFact, SiteFact
     from privspec.model.graph import Model
 
 NEXT_TO_NONE = 0.01
@@ -39,6 +39,7 @@ class AdditiveNoise(MechanismFact):
     subject: ClassVar[str] = "The noise as executed"
     reached_label: ClassVar[str] = "Reached by the executed noise"
     exact_curve: ClassVar[str] = "the noise as executed (exact)"
+    entry: ClassVar[CertificateEntry] = _SITES
     loss_note: ClassVar[Note] = Note("placement")
     measure: ClassVar[str] = "noise is added to what is released, by the plan that this report describes."
 
@@ -159,6 +160,17 @@ class AdditiveNoise(MechanismFact):
             ),
         )
 
+    def data(self, facts: Facts) -> tuple[Sentence, ...]:
+        """Sizes and limits, and that values outside them are clipped."""
+        found: list[Sentence] = []
+        for item in facts.inputs:
+            limits = f", {item.limits}" if item.limits else ""
+            found.append(asserted(f"Secret input {item.name}: {item.size} {item.layout}{limits}.", item.because))
+            if item.clipped and not _stated_clipping(facts, item):
+                words = f"Values of {item.name} outside their limits are clipped to them before anything else."
+                found.append(tested(words, item.because))
+        return tuple(found)
+
     # --- the engineer's page
 
     def engineer_sections(self, facts: Facts) -> tuple[Section, ...]:
@@ -240,6 +252,11 @@ def additive_noise(plan: Mapping[str, Any]) -> AdditiveNoise:
     family = str((plan.get("mechanism") or {}).get("family", "unknown"))
     outputs = frozenset(str(o["name"]) for o in noise.executed(plan).get("outputs") or ())
     return AdditiveNoise(family, outputs, bool(noise.output_noise(plan)))
+
+
+def _stated_clipping(facts: Facts, item: InputFact) -> bool:
+    """Whether the plan itself says, with its own status, that an input is clipped."""
+    return any(item.because in s.because and "clipped" in s.text for s in facts.assumptions)
 
 
 def _joint(sites: Sequence[SiteFact]) -> list[str]:

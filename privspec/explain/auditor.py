@@ -7,7 +7,6 @@ from shlex import quote
 from privspec.explain.accuracy import accuracy_tables, fairness_blocks
 from privspec.explain.auditor_guarantee import composition_blocks, guarantee_blocks
 from privspec.explain.document import Document, Listing, Points, Section, Table
-from privspec.explain.fact_types import InputFact
 from privspec.explain.facts import Facts
 from privspec.explain.sentences import (
     CertificateEntry,
@@ -21,7 +20,7 @@ from privspec.explain.sentences import (
 )
 
 _PRIVACY = CertificateEntry("privacy")
-_LOSS, _SITES = CertificateEntry("loss"), CertificateEntry("sites")
+_LOSS = CertificateEntry("loss")
 _ODDS, _LEDGER = Note("odds"), Note("ledger")
 
 
@@ -73,7 +72,9 @@ def _trust(facts: Facts) -> tuple[Sentence, ...]:
 
 def _mechanism(facts: Facts) -> tuple[Sentence, ...]:
     mechanism = facts.mechanism
-    found = [proved(f"{mechanism.drawn_label}: {mechanism.drawn(facts)}.", facts.context.sites_because, _SITES)]
+    found = [
+        proved(f"{mechanism.drawn_label}: {mechanism.drawn(facts)}.", facts.context.sites_because, mechanism.entry)
+    ]
     found += _loss(facts)
     found += mechanism.auditor_points(facts)
     found += [assumed(gap, facts.context.trust_because) for gap in facts.gaps]
@@ -84,7 +85,7 @@ def _loss(facts: Facts) -> list[Sentence]:
     loss = facts.loss
     if loss is None:
         return []
-    words = f"The loss {loss.expression} is {loss.value} ({loss.units})."
+    words = f"The loss {loss.expression} is {loss.value}{f' ({loss.units})' if loss.units else ''}."
     found = [proved(words, facts.context.loss_because, _LOSS)]
     if loss.lower_bound is not None and loss.gap is not None:
         words = (
@@ -99,27 +100,16 @@ def _loss(facts: Facts) -> list[Sentence]:
 
 
 def _data(facts: Facts) -> tuple[Sentence, ...]:
-    found: list[Sentence] = []
-    for item in facts.inputs:
-        limits = f", {item.limits}" if item.limits else ""
-        found.append(asserted(f"Secret input {item.name}: {item.size} {item.layout}{limits}.", item.because))
-        if item.clipped and not _stated_clipping(facts, item):
-            words = f"Values of {item.name} outside their limits are clipped to them before anything else."
-            found.append(tested(words, item.because))
-    because = facts.inputs[0].because if facts.inputs else facts.context.trust_because
+    found = facts.mechanism.data(facts)
+    because = found[0].because if found else (facts.context.trust_because,)
     return (
         *found,
-        asserted("All that is not an input is public: parameters, constants, domains and sizes.", because),
+        asserted("All that is not an input is public: parameters, constants, domains and sizes.", *because),
         assumed(
             "That the data are what their owner says, and were collected lawfully, is outside this report.",
-            because,
+            *because,
         ),
     )
-
-
-def _stated_clipping(facts: Facts, item: InputFact) -> bool:
-    """Whether the plan itself says, with its own status, that an input is clipped."""
-    return any(item.because in s.because and "clipped" in s.text for s in facts.assumptions)
 
 
 def _assumptions(facts: Facts) -> tuple[Sentence, ...]:

@@ -91,7 +91,7 @@ class Claim:
 
     `promised` follows from the statement alone, `achieved` from the mechanism as it is executed; either is None
     where no curve is known. `local` is whether it is about one party's report, any value against any other;
-    `per_distance` the epsilon reached for each unit of distance, where the measure is one of distances.
+    `by_distance` whether it is about values by their distance, `per_distance` the epsilon reached for each unit of it.
     """
 
     outputs: tuple[str, ...]
@@ -111,6 +111,7 @@ class Claim:
     delta: Fraction | None
     requirement: int = -1
     local: bool = False
+    by_distance: bool = False
     per_distance: Fraction | None = None
     remark: Remark | None = None
 
@@ -124,7 +125,9 @@ class Claim:
         """The guarantee with its numbers: "O is (1, 1e-6)-DP wrt x, replacing one entry"."""
         names = self.outputs[0] if len(self.outputs) == 1 else f"({', '.join(self.outputs)})"
         seen = "" if self.observer == "anyone" else f", seen by {self.observer}"
-        return f"{names} is {self.statement} wrt {', '.join(self.wrt)}, {self.relation.text}{seen}"
+        # measures of one report compare any value with any other: to name a unit would say no more
+        unit = "" if self.local or self.by_distance else f", {self.relation.text}"
+        return f"{names} is {self.statement} wrt {', '.join(self.wrt)}{unit}{seen}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +270,7 @@ def claim(guarantee: Mapping[str, Any]) -> Claim:
         delta=read.delta,
         requirement=int(guarantee.get("requirement", -1)),
         local=read.local,
+        by_distance=read.distances,
         per_distance=_amount(reached, "epsilon") if read.distances and "epsilon" in reached else None,
         remark=read.remark,
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source, Span
+from privspec.explain.losses import LossTerm, loss_terms
 from privspec.explain.sentences import Because, Note, SpecLine
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
@@ -49,7 +50,9 @@ class Context:
     """Facts of the spec that are no numbers of the plan.
 
     `trust_stated` is whether the spec names its trust model (else it is the language's default);
-    `squared_error_of` the output whose plain sum of squared errors is the loss, empty for any other loss.
+    `squared_error_of` the output whose plain sum of squared errors is the loss, empty for any other loss;
+    `loss_terms` the errors it adds up, empty where one has no name. `distances` are those of metric requirements, by
+    line; `input_domains` as written, by name; `choices` the lines that a `choose` variable stands in.
     """
 
     title: str
@@ -62,6 +65,10 @@ class Context:
     loss_because: Because
     sites_because: Because
     squared_error_of: str = ""
+    loss_terms: tuple[LossTerm, ...] = ()
+    distances: Mapping[int, str] = field(default_factory=dict)
+    input_domains: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, tuple[SpecLine, ...]] = field(default_factory=dict)
 
     @property
     def trust_words(self) -> TrustWords | None:
@@ -101,7 +108,49 @@ def context(plan: Mapping[str, Any]) -> Context:
         loss_because=at(tree.loss.span) if tree.loss is not None else Note("placement"),
         sites_because=at(sites.span) if sites else trust_because,
         squared_error_of=_squared_error_of(tree.loss),
+        loss_terms=loss_terms(tree.loss),
+        distances={at(r.span).number: d for r in tree.privacy if (d := _distance(r))},
+        input_domains=_domains(tree),
+        choices={
+            v.target.name: tuple(dict.fromkeys(at(span) for span in (v.span, *_naming(tree, v.target.name))))
+            for v in _variables(tree, VariableKind.CHOOSE)
+        },
     )
+
+
+def _distance(requirement: syntax.Requirement) -> str:
+    """The distance that a requirement names: by its name in the language where it has one, else as it is written."""
+    from privspec.language.printer import print_expr
+
+    clause = next((c for c in requirement.clauses if isinstance(c, syntax.Distance)), None)
+    match None if clause is None else clause.metric:
+        case None:
+            return ""
+        case syntax.Absolute():
+            return "manhattan"
+        case syntax.Norm(order=order):
+            return _NORMS[order]
+        case other:
+            return print_expr(other)
+
+
+_NORMS = {"1": "manhattan", "2": "euclidean", "inf": "chebyshev"}
+
+
+def _domains(tree: syntax.Spec) -> dict[str, str]:
+    from privspec.language.printer import print_domain
+
+    inputs = _variables(tree, VariableKind.INPUT)
+    return {v.target.name: print_domain(v.domain) for v in inputs if v.domain is not None}
+
+
+def _naming(tree: syntax.Spec, name: str) -> Iterator[Span]:
+    """Where background lines name a variable."""
+    from privspec.model.walk import names_used
+
+    for statement in tree.background:
+        if name in names_used(statement):
+            yield statement.span
 
 
 def _tree(source: Source) -> syntax.Spec:

@@ -53,11 +53,25 @@ _STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """One panel of bars: a title, the heights, and a short label for each; only a few of these are shown."""
+    """One panel of bars: a title, the heights, and a short label for each; only a few of these are shown.
+
+    `ranges`: from where to where each value may lie, as a line through the end of its bar.
+    """
 
     title: str
     heights: Sequence[float]
     labels: Sequence[str]
+    ranges: Sequence[tuple[float, float]] = ()
+
+    @property
+    def bottom(self) -> float:
+        """The least value drawn, at most 0."""
+        return min(0.0, *self.heights, *(low for low, _ in self.ranges))
+
+    @property
+    def top(self) -> float:
+        """The largest value drawn."""
+        return max(*self.heights, *(high for _, high in self.ranges), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +103,18 @@ def bars(panels: Sequence[Bars], ylabel: str, xlabel: str, name: str) -> str:
     height = 0.6 + 1.9 * len(panels)
     with _figure(name, WIDTH, height) as (figure, finish):
         axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
-        top = 1.05 * max(max(panel.heights) for panel in panels)
+        top = 1.05 * max(panel.top for panel in panels)
+        bottom = 1.05 * min(panel.bottom for panel in panels)
         for axis, panel in zip(axes, panels, strict=True):
             positions = range(len(panel.heights))
             axis.bar(positions, panel.heights, color=ACCENT, width=0.8 if len(panel.heights) <= 40 else 1.0)
+            if panel.ranges:
+                axis.vlines(positions, *zip(*panel.ranges, strict=True), colors=INK, linewidth=1.0)
             axis.set_title(panel.title, loc="left", fontsize=9)
             marks = _few(len(panel.labels))
             axis.set_xticks(marks, [panel.labels[i] for i in marks])
             axis.set_ylabel(ylabel)
-            axis.set_ylim(0.0, top if top > 0 else 1.0)
+            axis.set_ylim(bottom, top if top > 0 else 1.0)
             axis.yaxis.set_major_formatter(FuncFormatter(_tick))
             axis.grid(axis="y")
         axes[-1].set_xlabel(xlabel)

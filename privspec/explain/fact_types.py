@@ -126,7 +126,10 @@ class SiteFact:
 
 @dataclass(frozen=True, slots=True)
 class LossFact:
-    """The loss, its bound, and the error of an answer where the loss is a plain squared error."""
+    """The loss, its bound, and the error of an answer where the loss is a plain squared error.
+
+    `worst` is whether it is the largest over the inputs and not an average over them.
+    """
 
     value: Quantity
     lower_bound: Quantity | None
@@ -139,6 +142,7 @@ class LossFact:
     variance: Quantity | None
     error_of: str
     error_units: str
+    worst: bool
 
 
 @dataclass(frozen=True, slots=True)

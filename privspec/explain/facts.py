@@ -15,8 +15,9 @@ import numpy as np
 
 from privspec.explain import noise
 from privspec.explain.claims import Claim, claim
+from privspec.explain.consequences import consequences, odds_fact
 from privspec.explain.context import Context, context
-from privspec.explain.curves import Curve, odds, posterior
+from privspec.explain.curves import Curve, posterior
 from privspec.explain.fact_types import (
     AccuracyFact,
     AlternativeFact,
@@ -37,6 +38,7 @@ from privspec.explain.families import mechanism_fact
 from privspec.explain.frontier import calibration, frontier
 from privspec.explain.mechanism import MechanismFact
 from privspec.explain.quantities import LOSS_DIGITS, Quantity, Rounding, count, exact, parse_exact, percent, rounded
+from privspec.explain.questions import Question
 from privspec.explain.sentences import (
     Because,
     CertificateEntry,
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
 
 REPEATS = (1, 2, 5, 10)
 GROUPS = (1, 2, 5, 10)
-FALSE_ALARMS = (Fraction(1, 100), Fraction(5, 100), Fraction(10, 100))
 PRIORS = (Fraction(1, 100), Fraction(10, 100), Fraction(50, 100))
 
 
@@ -67,8 +68,12 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
     outputs = noise.output_noise(plan)
     mechanism = mechanism_fact(plan, where)
     words, drawing = _graph(model)
-    stated = tuple(mechanism.claim(claim(g)) for g in plan.get("guarantees") or ())
-    claims = tuple(_claim_fact(plan, mechanism, item, stated, model) for item in stated)
+    judged = tuple(mechanism.judged(claim(g)) for g in plan.get("guarantees") or ())
+    stated = tuple(item for item, _ in judged)
+    claims = tuple(
+        _claim_fact(item, question, mechanism, mechanism.everything(plan, item, stated, model))
+        for item, question in judged
+    )
     loss = _loss_fact(plan, where, outputs) if plan.get("loss") else None
     return Facts(
         name=str(spec.get("name") or "plan"),
@@ -105,46 +110,20 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
     )
 
 
-def odds_fact(curve: Curve) -> OddsFact:
-    """The odds of a curve."""
-    found = odds(curve)
-    return OddsFact(
-        count(found.without),
-        count(found.taking_part),
-        count(found.of),
-        count(found.of // 2),
-        rounded(100 * (curve.equal_error() - 1e-12), 4, Rounding.DOWN),
-        found,
-    )
-
-
-def _consequences(curve: Curve | None) -> Consequences | None:
-    if curve is None:
-        return None
-    misses = tuple(
-        (percent(a), percent(max(0.0, curve.misses(float(a)) - 1e-12), 3, Rounding.DOWN)) for a in FALSE_ALARMS
-    )
-    advantage = rounded(min(1.0, curve.advantage() * (1 + 1e-12)), 3, Rounding.UP)
-    return Consequences(curve.words, curve.exact, odds_fact(curve), advantage, misses)
-
-
-def _claim_fact(
-    plan: Mapping[str, Any], mechanism: MechanismFact, item: Claim, stated: tuple[Claim, ...], model: Model | None
-) -> ClaimFact:
+def _claim_fact(item: Claim, question: Question, mechanism: MechanismFact, everything: Curve | None) -> ClaimFact:
     curve = item.curve
     pure = item.epsilon if item.delta == 0 else None
-    everything = mechanism.everything(plan, item, stated, model)
     return ClaimFact(
         claim=item,
-        question=mechanism.question(item),
-        shown=_consequences(curve),
-        promised=_consequences(item.promised) if item.achieved is not None else None,
+        question=question,
+        shown=None if curve is None else consequences(curve),
+        promised=consequences(item.promised) if item.achieved and item.promised else None,
         repeats=tuple((count(k), odds_fact(curve.repeated(k))) for k in REPEATS) if curve else (),
         groups=tuple((count(k), odds_fact(curve.for_group(_steps(k, item)))) for k in GROUPS) if curve else (),
         posteriors=()
         if pure is None
         else tuple((percent(p), percent(posterior(float(p), float(pure)), 3, Rounding.UP)) for p in PRIORS),
-        everything=_consequences(everything),
+        everything=None if everything is None else consequences(everything),
         everything_words="" if everything is None else everything.bound(item.delta),
         covers_everything=mechanism.released() <= set(item.outputs),
         calibration=calibration(item),
@@ -231,6 +210,10 @@ def _site_fact(site: noise.Site) -> SiteFact:
     )
 
 
+_OWN_UNITS = "units of the loss expression"
+"""What a plan says of a loss whose units have no name; the expression stands beside the figure."""
+
+
 def _loss_fact(plan: Mapping[str, Any], where: Context, outputs: tuple[noise.OutputNoise, ...]) -> LossFact:
     loss = plan["loss"]
     value = float(loss["value"])
@@ -240,7 +223,7 @@ def _loss_fact(plan: Mapping[str, Any], where: Context, outputs: tuple[noise.Out
     if not outputs and list(sizes) == [where.squared_error_of]:
         # too many outputs for a covariance in the plan, but the loss is their plain sum of squared errors
         variance, of = value / sizes[where.squared_error_of], "an answer"
-    units = str(loss.get("units", ""))
+    units = str(loss.get("units", "")).removeprefix(_OWN_UNITS)
     return LossFact(
         value=rounded(value, LOSS_DIGITS),
         lower_bound=None if bound is None else rounded(float(bound), LOSS_DIGITS, Rounding.DOWN),
@@ -253,6 +236,7 @@ def _loss_fact(plan: Mapping[str, Any], where: Context, outputs: tuple[noise.Out
         variance=None if variance is None else rounded(variance),
         error_of=of,
         error_units=units.removeprefix("squared ") if units.startswith("squared ") else "",
+        worst=str(loss.get("kind", "")) == "worst",
     )
 
 

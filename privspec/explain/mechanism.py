@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from privspec.explain.document import Block, Section
 from privspec.explain.questions import Question, TookPart
-from privspec.explain.sentences import Note, Sentence
+from privspec.explain.sentences import CertificateEntry, Note, Sentence
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
@@ -40,20 +40,20 @@ class MechanismFact(ABC):
     """The row of the guarantee that says what was reached."""
     exact_curve: ClassVar[str]
     """The legend of an exact trade-off curve."""
+    entry: ClassVar[CertificateEntry]
+    """What of the certificate is about it."""
     loss_note: ClassVar[Note]
     """The note that proves the bound on the loss."""
+    accuracy_heading: ClassVar[str] = "How exact are the published figures?"
+    """The heading of the public's section on errors."""
     measure: ClassVar[str]
     """The measure taken against risk, for auditors."""
 
     # --- facts
 
-    def claim(self, claim: Claim) -> Claim:
-        """The claim, sharpened by what is known of this mechanism."""
-        return claim
-
-    def question(self, _claim: Claim) -> Question:
-        """What an observer tries to tell under a claim."""
-        return TookPart()
+    def judged(self, claim: Claim) -> tuple[Claim, Question]:
+        """The claim, sharpened by what is known of this mechanism, and what an observer tries to tell under it."""
+        return claim, TookPart()
 
     @abstractmethod
     def released(self) -> frozenset[str]:
@@ -110,6 +110,10 @@ class MechanismFact(ABC):
     @abstractmethod
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
         """Its figures."""
+
+    @abstractmethod
+    def data(self, facts: Facts) -> tuple[Sentence, ...]:
+        """The secret inputs."""
 
     # --- the engineer's page
 

@@ -23,7 +23,7 @@ def public_page(facts: Facts) -> Document:
         sections.append(several)
     accuracy = facts.mechanism.public_accuracy(facts)
     if accuracy:
-        sections.append(Section("How exact are the published figures?", (Paragraph(accuracy),)))
+        sections.append(Section(facts.mechanism.accuracy_heading, (Paragraph(accuracy),)))
     if facts.fairness:
         sections.append(Section("Are groups treated alike?", (Points(_fairness(facts)),)))
     sections.append(Section("What this page does not promise", (Points(_limits(facts)),)))
@@ -135,8 +135,7 @@ def _again(facts: Facts) -> str:
     if weakest is None or not weakest.repeats:
         return "Every further release weakens the protection; the keeper has to count them."
     times, odds = weakest.repeats[-1]
-    again = weakest.question.again.format(times=times)
-    return f"{again} the odds would be {odds.pair}. A ledger counts the releases and refuses those over its limit."
+    return weakest.question.again(times.text, odds)
 
 
 def _several(facts: Facts) -> Section | None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from privspec.explain.fact_types import ClaimFact, Facts, OddsFact
 
 ODDS_NOTE = Note("odds")
+LEDGER = "A ledger counts the releases and refuses those over its limit."
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,6 @@ class Question(ABC):
     """What the observer sees, one of many possible ones: "result"."""
     of_label: ClassVar[str]
     """The question as a row of the label."""
-    again: ClassVar[str]
-    """What happens when it is done again, up to the odds."""
 
     @abstractmethod
     def aim(self) -> str:
@@ -62,6 +61,10 @@ class Question(ABC):
     @abstractmethod
     def label(self, odds: OddsFact, at_worst: str) -> str:
         """The answer in the label."""
+
+    @abstractmethod
+    def again(self, times: str, odds: OddsFact) -> str:
+        """What happens when it is done again so many times."""
 
     @abstractmethod
     def for_auditors(self, odds: OddsFact, relation: Relation) -> str:
@@ -107,7 +110,6 @@ class TookPart(Question):
     heading: ClassVar[str] = "Could someone tell that you took part?"
     result: ClassVar[str] = "result"
     of_label: ClassVar[str] = "Could the published result reveal that I took part?"
-    again: ClassVar[str] = "Every further release weakens the protection. After {times} releases like this one"
 
     def aim(self) -> str:
         """Taking part, from the published result."""
@@ -160,6 +162,13 @@ class TookPart(Question):
         return (
             f"Only by the odds above{at_worst}: {odds.without_words} possible results say so if you did not, "
             f"{odds.taking_part_words} if you did."
+        )
+
+    def again(self, times: str, odds: OddsFact) -> str:
+        """Further releases, which a ledger counts."""
+        return (
+            f"Every further release weakens the protection. After {times} releases like this one the odds would be "
+            f"{odds.pair}. {LEDGER}"
         )
 
     def for_auditors(self, odds: OddsFact, relation: Relation) -> str:

@@ -13,6 +13,7 @@ MOST_COMPARED = 4
 """Alternatives that the summary names; the engineer's page has all."""
 
 _GREEK = {"epsilon": "ε", "delta": "δ", "mu": "μ", "rho": "ρ", "alpha": "α"}
+_STATED = _GREEK | {"epsilon for each unit": "ε a unit of distance"}
 
 
 def joined(items: Sequence[str], last: str = "and") -> str:
@@ -57,7 +58,7 @@ def _compared(item: AlternativeFact, facts: Facts) -> str:
 def reached_words(fact: ClaimFact) -> str:
     """What the executed noise reaches, "μ ≤ 0.2368"; empty where it says no more than the statement."""
     achieved = fact.claim.achieved_parameter
-    stated = {_GREEK.get(name, name): quantity.text for name, quantity in fact.claim.parameters}
+    stated = {_STATED.get(name, name): quantity.text for name, quantity in fact.claim.parameters}
     if achieved is None or stated == {achieved[0]: achieved[1].text}:
         return ""
     return f"{achieved[0]} ≤ {achieved[1]}"

@@ -1,0 +1,1 @@
+"""Finite mechanisms explained: a table of probabilities as facts, words and drawings."""

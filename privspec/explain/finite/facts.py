@@ -1,0 +1,376 @@
+"""The mechanism of a plan of the family "table": its figures and its words on every page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from privspec.explain import composed
+from privspec.explain.consequences import consequences
+from privspec.explain.curves import EpsilonDeltaCurve
+from privspec.explain.finite import pages
+from privspec.explain.finite.questions import HowNear, Step, WhichAnswer
+from privspec.explain.finite.steps import reaches
+from privspec.explain.finite.table import Array, Table, common_bits, points, read_table, spoken
+from privspec.explain.finite.tradeoff import curve_of, dominating, largest_ratio
+from privspec.explain.losses import LossTerm, Shape
+from privspec.explain.mechanism import MechanismFact, Rows
+from privspec.explain.quantities import Quantity, Rounding, count, exact, parse_exact, rounded
+from privspec.explain.questions import Question, TookPart
+from privspec.explain.sentences import CertificateEntry, Note, Sentence, SpecLine
+
+if TYPE_CHECKING:
+    from privspec.explain.claims import Claim
+    from privspec.explain.context import Context
+    from privspec.explain.curves import Curve
+    from privspec.explain.document import Block, Section
+    from privspec.explain.fact_types import AlternativeFact, Facts
+    from privspec.model.graph import Model
+
+MOST_LISTED = 100
+"""Rows of a table that are summed up one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """The known mechanism that a table is: its name, a clause that describes it, and the note that proves it."""
+
+    name: str
+    text: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenNumber:
+    """A number that the solver picked, and the lines that it stands in."""
+
+    name: str
+    value: Quantity
+    exactly: str
+    lines: tuple[SpecLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenLaw:
+    """A law that the solver picked: its masses that are not 0, its values in all, and its mean if these are numbers."""
+
+    name: str
+    masses: tuple[tuple[str, Quantity], ...]
+    values: Quantity
+    mean: Quantity | None
+    lines: tuple[SpecLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """How often an output is the true value of a node: least and largest over the rows, mean by the prior if any."""
+
+    output: str
+    node: str
+    least: Quantity
+    largest: Quantity
+    mean: Quantity | None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorTerm:
+    """One error of the loss with its average (or its largest average over the rows)."""
+
+    output: str
+    against: str
+    shape: Shape
+    worst: bool
+    figure: Quantity
+    brief: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowFact:
+    """A row: its likeliest column with its probability, and the probability of the truth where that is a column."""
+
+    row: str
+    likeliest: str
+    probability: Quantity
+    truth: Quantity | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableFact(MechanismFact):
+    """A table of probabilities; `local` is whether each person draws from it for themselves."""
+
+    table: Table
+    rows: Quantity
+    columns: Quantity
+    entries: Quantity
+    zeros: Quantity
+    bits: Quantity
+    local: bool
+    recognised: Recognised | None
+    numbers: tuple[ChosenNumber, ...]
+    laws: tuple[ChosenLaw, ...]
+    truths: tuple[Truth, ...]
+    errors: tuple[ErrorTerm, ...]
+    listed: tuple[RowFact, ...]
+    metrics: Mapping[int, str]
+    inputs: frozenset[str]
+
+    drawn_label: ClassVar[str] = "What is drawn"
+    brief_label: ClassVar[str] = "Drawn"
+    subject: ClassVar[str] = "The table"
+    reached_label: ClassVar[str] = "Reached by the table"
+    exact_curve: ClassVar[str] = "the table (exact)"
+    entry: ClassVar[CertificateEntry] = CertificateEntry("table")
+    loss_note: ClassVar[Note] = Note("tables")
+    accuracy_heading: ClassVar[str] = "How exact is what is released?"
+    measure: ClassVar[str] = "what is released is drawn from the table of probabilities that this report describes."
+
+    # --- facts
+
+    def judged(self, claim: Claim) -> tuple[Claim, Question]:
+        """Local claims and those of distances are about one report, and as exact as the rows of the table."""
+        if claim.per_distance is not None:
+            return self._near(claim, claim.per_distance)
+        if not claim.local:
+            return claim, TookPart()
+        pairs = self.table.pairs(claim.wrt)
+        example = tuple(int(r) for r in pairs[-1]) if len(pairs) else (0, -1)
+        bound = _bound(claim)
+        if bound is not None and self._compares_rows(claim):
+            found = curve_of(self.table.seen(claim.outputs), pairs, bound)
+            example = example if found is None else tuple(int(r) for r in pairs[found.worst])
+            claim = replace(claim, achieved=found or dominating(*bound))
+        times = None
+        if bound is not None and bound[1] == 0.0:
+            times = rounded(float(np.exp(bound[0])) * (1 + 1e-12), 3, Rounding.UP)
+        first, second = (spoken(self.table.rows[r]) for r in example)
+        return claim, WhichAnswer("answer", self.local, first, second, times)
+
+    def _compares_rows(self, claim: Claim) -> bool:
+        """Whether a claim compares any two rows that differ in nothing but its inputs."""
+        return claim.local and set(self.table.of) <= self.inputs
+
+    def _near(self, claim: Claim, epsilon: Fraction) -> tuple[Claim, Question]:
+        """The curve is that of the least of a few distances."""
+        metric = self.metrics.get(claim.line.number, "")
+        found = reaches(self.table.seen(claim.outputs), claim.wrt, metric, epsilon)
+        steps = tuple(Step(exact(r.distance), rounded(r.epsilon, 4, Rounding.UP), consequences(r.curve)) for r in found)
+        at = self.table.row_points
+        plane = at is not None and at.shape[1] == 2 and len(self.table.of) == 1
+        question = HowNear("place" if plane else "value", self.local, "the first", "the second", steps, plane)
+        return replace(claim, achieved=found[0].curve), question
+
+    def released(self) -> frozenset[str]:
+        """The columns' nodes."""
+        return frozenset(self.table.releases)
+
+    def everything(
+        self, _plan: Mapping[str, Any], claim: Claim, stated: Sequence[Claim], _model: Model | None
+    ) -> Curve | None:
+        """A claim that covers all outputs, or the exact curve of all columns together."""
+        known = composed.covering(self.released(), claim, stated)
+        if known is not None or not self._compares_rows(claim):
+            return known
+        pairs = self.table.pairs(claim.wrt)
+        return curve_of(self.table, pairs, (largest_ratio(self.table, pairs), 0.0))
+
+    def to_json(self) -> dict[str, object]:
+        """The facts, without the probabilities themselves: the plan holds them exactly."""
+        return pages.table_json(self)
+
+    # --- pages: words are in `pages`
+
+    def drawn(self, facts: Facts) -> str:
+        """What is drawn from how large a table, and where."""
+        return pages.drawn(self, facts)
+
+    def summary_rows(self, facts: Facts) -> Rows:
+        """The known mechanism that it is, and what the solver chose."""
+        return pages.summary_rows(self, facts)
+
+    def error(self, facts: Facts) -> tuple[str, str]:
+        """The errors of the loss in words."""
+        return pages.error(self, facts)
+
+    def compared(self, item: AlternativeFact, facts: Facts) -> str:
+        """The error of a design, in the measure of the loss."""
+        return pages.compared(self, item, facts)
+
+    def next_commands(self, _facts: Facts) -> tuple[str, ...]:
+        """With `aggregate` where reports are collected."""
+        return ("run", "aggregate", "explain", "verify") if self.local else ("run", "explain", "verify")
+
+    def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
+        """How often a report is true, or how far it is off."""
+        return pages.public_accuracy(self, facts)
+
+    def exactly(self, facts: Facts) -> str:
+        """The table itself is public."""
+        return pages.exactly(self, facts)
+
+    def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
+        """The table, its draw, and what the solver chose."""
+        return pages.auditor_points(self, facts)
+
+    def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
+        """Errors of the outputs, and chosen laws."""
+        return pages.auditor_tables(self, facts)
+
+    def data(self, facts: Facts) -> tuple[Sentence, ...]:
+        """The domains of the inputs."""
+        return pages.data(facts)
+
+    def engineer_sections(self, facts: Facts) -> tuple[Section, ...]:
+        """The table as a heat map."""
+        return pages.engineer_sections(self, facts)
+
+    def execution(self, facts: Facts) -> tuple[Block, ...]:
+        """How a report is drawn."""
+        return pages.execution(self, facts)
+
+    def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
+        """Run, and for local reports aggregate."""
+        return pages.run_commands(self, facts, plan)
+
+
+def _bound(claim: Claim) -> tuple[float, float] | None:
+    """The epsilon and delta that were reached, where the plan states them."""
+    curve = claim.achieved
+    return (curve.epsilon, curve.delta) if isinstance(curve, EpsilonDeltaCurve) else None
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def table_fact(plan: Mapping[str, Any], context: Context) -> TableFact:
+    """The mechanism of a plan of the family "table".
+
+    Raises: KeyError, ValueError if it is not of that form.
+    """
+    mechanism = plan["mechanism"]
+    table = read_table(mechanism)
+    found = mechanism.get("recognised")
+    known = None if not found else Recognised(str(found["name"]), str(found["text"]), str(found.get("note", "tables")))
+    scalars, laws = mechanism.get("scalars") or {}, mechanism.get("laws") or {}
+    return TableFact(
+        family=str(mechanism["family"]),
+        table=table,
+        rows=count(len(table.rows)),
+        columns=count(len(table.columns)),
+        entries=count(table.shares.size),
+        zeros=count(int(np.count_nonzero(table.shares == 0))),
+        bits=count(common_bits(mechanism)),
+        local=context.trust == "nobody",
+        recognised=known,
+        numbers=tuple(_number(name, value, context) for name, value in scalars.items()),
+        laws=tuple(_law(name, masses, context) for name, masses in laws.items()),
+        truths=tuple(_truths(table, context)),
+        errors=tuple(_errors(plan, table, context)),
+        listed=tuple(_listed(table)),
+        metrics=context.distances,
+        inputs=frozenset(context.input_domains),
+    )
+
+
+def _number(name: str, value: Any, context: Context) -> ChosenNumber:
+    number = parse_exact(value)
+    return ChosenNumber(name, rounded(number, 6), str(value), context.choices.get(name, ()))
+
+
+def _law(name: str, masses: Mapping[str, Any], context: Context) -> ChosenLaw:
+    shares = {str(label): parse_exact(mass) for label, mass in masses.items()}
+    mean = None
+    try:
+        mean = rounded(sum((parse_exact(label) * mass for label, mass in shares.items()), Fraction(0)), 4)
+    except ValueError:
+        mean = None
+    return ChosenLaw(
+        name,
+        tuple((label, rounded(mass, 4)) for label, mass in shares.items() if mass),
+        count(len(shares)),
+        mean,
+        context.choices.get(name, ()),
+    )
+
+
+def _truths(table: Table, context: Context) -> Sequence[Truth]:
+    """For each output and the value that the loss compares it with; without such a loss, where there is but one."""
+    pairs = dict.fromkeys((t.left, t.right) for t in context.loss_terms)
+    if not pairs and len(table.releases) == len(table.of) == 1:
+        pairs = {(table.releases[0], table.of[0]): None}
+    found = []
+    for output, node in pairs:
+        shares = table.truths(output, node)
+        if shares is not None and len(shares):
+            mean = table.mean(shares)
+            found.append(
+                Truth(
+                    output,
+                    node,
+                    rounded(float(shares.min()), 3, Rounding.DOWN),
+                    rounded(float(shares.max()), 3, Rounding.UP),
+                    None if mean is None else rounded(mean),
+                )
+            )
+    return found
+
+
+def _errors(plan: Mapping[str, Any], table: Table, context: Context) -> Sequence[ErrorTerm]:
+    """Each error of the loss with its average; none where one of them cannot be computed."""
+    terms = context.loss_terms
+    if len(terms) == 1 and terms[0].weight > 0 and (plan.get("loss") or {}).get("value") is not None:
+        return (_term(terms[0], float(plan["loss"]["value"]) / float(terms[0].weight)),)
+    found = [(term, _average(table, term)) for term in terms]
+    known = [(term, average) for term, average in found if average is not None]
+    return tuple(_term(term, average) for term, average in known) if len(known) == len(found) else ()
+
+
+def _term(term: LossTerm, average: float) -> ErrorTerm:
+    shape = term.shape
+    return ErrorTerm(
+        term.left, term.right, shape, term.worst, shape.figure(average), shape.brief(average), shape.words(average)
+    )
+
+
+def _average(table: Table, term: LossTerm) -> float | None:
+    """The average error of an output against a node, by the table itself."""
+    if term.left not in table.releases or term.right not in table.of:
+        return None
+    out, at = table.releases.index(term.left), table.of.index(term.right)
+    drawn, true = ([label[i] for label in labels] for i, labels in ((out, table.columns), (at, table.rows)))
+    errors = _error_matrix(term.shape, drawn, true)
+    if errors is None:
+        return None
+    rows = np.einsum("rc,cr->r", table.shares, errors)
+    return float(rows.max()) if term.worst else table.mean(rows)
+
+
+def _error_matrix(shape: Shape, drawn: list[Any], true: list[Any]) -> Array | None:
+    """Errors (columns, rows) of values as text: as points, or by number of the word."""
+    places = points([(part,) for part in (*drawn, *true)])
+    if places is None:
+        if not shape.of_words:
+            return None
+        number = {part: float(i) for i, part in enumerate(dict.fromkeys((*drawn, *true)))}
+        places = np.array([[number[part]] for part in (*drawn, *true)])
+    return shape.of(places[: len(drawn)], places[len(drawn) :])
+
+
+def _listed(table: Table) -> Sequence[RowFact]:
+    if not table.columns:
+        return ()
+    truths = table.truths(table.releases[0], table.of[0]) if len(table.of) == len(table.releases) == 1 else None
+    step = -(-len(table.rows) // MOST_LISTED)
+    return [
+        RowFact(
+            spoken(table.rows[r]),
+            spoken(table.columns[int(np.argmax(table.shares[r]))]),
+            rounded(float(table.shares[r].max())),
+            None if truths is None else rounded(float(truths[r])),
+        )
+        for r in range(0, len(table.rows), max(step, 1))
+    ]

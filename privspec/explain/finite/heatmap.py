@@ -1,0 +1,316 @@
+"""Tables of probabilities as drawings: a heat map of the whole, and for points in the plane a map of a few rows.
+
+Drawn as SVG by hand: a square a cell, the darker the likelier, the number inside where there are few. Squares of one
+shade are one path, so that a table of 100 x 100 stays small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+from privspec.explain import drawing
+from privspec.explain.document import Plot
+from privspec.explain.document import Table as Grid
+from privspec.explain.finite.steps import spread_out
+from privspec.explain.finite.table import Array, Indices, Label, Table, spoken
+from privspec.explain.quantities import rounded
+from privspec.explain.words import joined
+
+if TYPE_CHECKING:
+    from privspec.explain.finite.facts import TableFact
+
+MOST_NUMBERS = 12
+"""Rows and columns up to which the numbers stand in the cells."""
+MOST_CELLS = 100
+"""Rows and columns that are drawn; larger tables are drawn as means of blocks."""
+MOST_MAPS = 4
+SHADES = 24
+WIDTH = 374.0  # as wide as the other drawings of a page, so that letters are of one size
+_LETTER = 5.4
+_LONGEST = 14
+
+
+def plots(fact: TableFact) -> tuple[Plot, ...]:
+    """The heat map of a table, and the maps of a few of its rows."""
+    if not fact.table.rows or not fact.table.columns:
+        return ()
+    maps = plane_maps(fact.table)
+    return (heat_map(fact), *((maps,) if maps is not None else ()))
+
+
+def heat_map(fact: TableFact) -> Plot:
+    """The whole table: a row for each value of the secret, a column for each value drawn."""
+    table = fact.table
+    drawn, of = joined(table.releases), joined(table.of)
+    largest = int(np.argmax(table.shares))
+    row, column = np.unravel_index(largest, table.shares.shape)
+    small = max(table.shares.shape) <= MOST_NUMBERS
+    where = f"{spoken(table.columns[column])} where {of} is {spoken(table.rows[row])}"
+    return Plot(
+        name="table",
+        draw=lambda: _draw_table(table),
+        alt=f"Heat map of a table of {fact.rows} × {fact.columns} probabilities, a row for each value of {of}, "
+        f"a column for each value of {drawn}; the largest is {rounded(float(table.shares.max()))}, of {where}.",
+        caption=_caption(table),
+        twin=_whole(table) if small else _summed_up(fact),
+    )
+
+
+def _caption(table: Table) -> str:
+    words = (
+        f"Pr({', '.join(table.releases)} | {', '.join(table.of)}): each row adds up to 1, the darker the likelier. "
+        "The plan holds all entries as exact fractions."
+    )
+    if max(table.shares.shape) > MOST_CELLS:
+        return f"{words} Neighbouring rows and columns are drawn together, as means of blocks."
+    return words
+
+
+def _whole(table: Table) -> Grid:
+    header = (joined(table.of), *(spoken(c) for c in table.columns))
+    rows = tuple(
+        (spoken(label), *(rounded(float(p)).text for p in shares))
+        for label, shares in zip(table.rows, table.shares, strict=True)
+    )
+    return Grid("Probabilities of the table, numbers of the plot", header, rows, frozenset(range(1, len(header))))
+
+
+def _summed_up(fact: TableFact) -> Grid:
+    known = any(item.truth is not None for item in fact.listed)
+    header = (joined(fact.table.of), "Likeliest", "With probability", *(("The true value with",) if known else ()))
+    rows = tuple(
+        (i.row, i.likeliest, i.probability.text, *((i.truth.text if i.truth else "",) if known else ()))
+        for i in fact.listed
+    )
+    every = "" if len(fact.listed) == len(fact.table.rows) else f", {len(fact.listed)} of {fact.rows} rows"
+    return Grid(f"The likeliest column of each row{every}", header, rows, frozenset({2, 3} if known else {2}))
+
+
+def plane_maps(table: Table) -> Plot | None:
+    """Where the reports of a few places fall; None unless both are points in the plane on a grid."""
+    at, to = table.row_points, table.column_points
+    if at is None or to is None or at.shape[1] != 2 or to.shape[1] != 2 or len(table.of) != 1 or table.counted:
+        return None
+    grid = _grid(to)
+    if grid is None:
+        return None
+    chosen = spread_out(at, MOST_MAPS)
+    places = [spoken(table.rows[r]) for r in chosen]
+    return Plot(
+        name="maps",
+        draw=lambda: _draw_maps(table, chosen, grid),
+        alt=f"Maps of where reports fall for the places {joined(places)}, the true place ringed.",
+        caption=f"Where reports fall, for {len(chosen)} places; the ring is the true one. All maps have one scale.",
+        twin=Grid(
+            "The places of the maps",
+            ("Place", "Likeliest report", "With probability", "Mean report"),
+            tuple(_map_row(table, r, to) for r in chosen),
+            frozenset({2}),
+        ),
+    )
+
+
+def _map_row(table: Table, row: int, to: Array) -> tuple[str, str, str, str]:
+    shares = table.shares[row]
+    best = int(np.argmax(shares))
+    mean = ", ".join(rounded(float(v)).text for v in shares @ to)
+    return spoken(table.rows[row]), spoken(table.columns[best]), rounded(float(shares[best])).text, f"({mean})"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Grid:
+    """Points as cells of a grid: distinct coordinates, and for each point its place among them."""
+
+    x: Array
+    y: Array
+    column: Indices
+    row: Indices
+
+
+def _grid(points: Array) -> _Grid | None:
+    x, column = np.unique(points[:, 0], return_inverse=True)
+    y, row = np.unique(points[:, 1], return_inverse=True)
+    full = len(x) * len(y) <= 2 * len(points) and max(len(x), len(y)) <= MOST_CELLS
+    return _Grid(x, y, column.astype(np.intp), row.astype(np.intp)) if full else None
+
+
+# --- drawing --------------------------------------------------------------------------------------
+
+
+def _colour(name: str, printed: str) -> str:
+    return f"var({name}, {printed})"
+
+
+_INK, _PAGE = _colour("--ink", drawing.INK), _colour("--page", drawing.PAGE)
+_MUTED, _LINE = _colour("--muted", drawing.MUTED), _colour("--grid", drawing.GRID)
+_FILL, _MARK = _colour("--accent", drawing.ACCENT), _colour("--second", drawing.SECOND)
+
+
+def _draw_table(table: Table) -> str:
+    shares = _blocks(table.shares)
+    rows, columns = shares.shape
+    row_names, column_names = _few(table.rows, rows), _few(table.columns, columns)
+    longest = max((len(name) for _, name in row_names), default=0)
+    left = 22.0 + _LETTER * longest
+    size = min(30.0, (WIDTH - left - 4) / columns, 460.0 / rows)
+    widest = _LETTER * max(len(name) for _, name in column_names)
+    upright = widest + 4 <= size * _step(column_names, columns)
+    top = 20.0 + (10.0 if upright else widest + 4)
+    numbers = max(table.shares.shape) <= MOST_NUMBERS and size >= 18
+    height = top + size * rows + 30
+    parts = [
+        _text(left, 10, f"{joined(table.releases)} →", anchor="start", colour=_MUTED),
+        _text(8, top + size * rows / 2, f"← {joined(table.of)}", turned=-90, colour=_MUTED),
+        *(_text(left - 5, top + size * (i + 0.5) + 3, name, anchor="end") for i, name in row_names),
+        *_column_labels(column_names, left, top, size, upright=upright),
+        *_cells(shares, left, top, size),
+        *(_numbers(shares, left, top, size) if numbers else ()),
+        f'<rect x="{left:.1f}" y="{top:.1f}" width="{size * columns:.1f}" height="{size * rows:.1f}" fill="none" '
+        f'stroke="{_LINE}" stroke-width="0.6"/>',
+        *_legend(float(shares.max()), left, top + size * rows + 14),
+    ]
+    return _svg(parts, WIDTH, height)
+
+
+def _column_labels(names: list[tuple[int, str]], left: float, top: float, size: float, *, upright: bool) -> list[str]:
+    if upright:
+        return [_text(left + size * (i + 0.5), top - 4, name) for i, name in names]
+    return [_text(left + size * (i + 0.5) + 3, top - 4, name, anchor="start", turned=-90) for i, name in names]
+
+
+def _step(names: list[tuple[int, str]], columns: int) -> int:
+    """How many columns share a label."""
+    return columns if len(names) < 2 else names[1][0] - names[0][0]
+
+
+def _few(labels: Sequence[Label], drawn: int) -> list[tuple[int, str]]:
+    """The numbers of the rows (as drawn) that get a label, and the labels; at most about 25."""
+    block = -(-len(labels) // drawn)
+    step = -(-drawn // 25)
+    return [(i, _short(spoken(labels[min(i * block, len(labels) - 1)]))) for i in range(0, drawn, step)]
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+
+
+def _blocks(shares: Array) -> Array:
+    """The table itself, or means of blocks where it is too large to draw."""
+    for axis in (0, 1):
+        block = -(-shares.shape[axis] // MOST_CELLS)
+        if block > 1:
+            starts = np.arange(0, shares.shape[axis], block)
+            sizes = np.diff(np.append(starts, shares.shape[axis]))
+            shape = (-1, 1) if axis == 0 else (1, -1)
+            shares = np.add.reduceat(shares, starts, axis=axis) / sizes.reshape(shape)
+    return shares
+
+
+def _cells(shares: Array, left: float, top: float, size: float, largest: float | None = None) -> list[str]:
+    """Squares of one shade together; row 0 on top."""
+    most = largest if largest is not None else float(shares.max())
+    level = np.ceil(SHADES * shares / most).astype(int) if most > 0 else np.zeros(shares.shape, dtype=int)
+    side = f"{size:.2f}"
+    found = []
+    for shade in range(1, SHADES + 1):
+        places = np.argwhere(level == shade)
+        if len(places):
+            path = "".join(
+                f"M{left + size * c:.2f} {top + size * r:.2f}h{side}v{side}h-{side}z" for r, c in places.tolist()
+            )
+            found.append(f'<path d="{path}" fill="{_FILL}" fill-opacity="{shade / SHADES:.3f}"/>')
+    return found
+
+
+def _numbers(shares: Array, left: float, top: float, size: float) -> list[str]:
+    most = float(shares.max())
+    found = []
+    for (r, c), share in np.ndenumerate(shares):
+        colour = _PAGE if share > 0.55 * most else _INK
+        text = _inside(float(share))
+        found.append(_text(left + size * (c + 0.5), top + size * (r + 0.5) + 2.6, text, size=7, colour=colour))
+    return found
+
+
+def _inside(share: float) -> str:
+    """A probability in a cell: two decimals, or a trace of one."""
+    if share == 0:
+        return "0"
+    text = f"{share:.2f}"
+    return {"0.00": "·", "1.00": "1"}.get(text, text.removeprefix("0"))
+
+
+def _legend(most: float, left: float, top: float) -> list[str]:
+    """The scale: from 0 to the largest probability."""
+    width = 60.0
+    bars = [
+        f'<rect x="{left + 12 + width * i / SHADES:.2f}" y="{top:.1f}" width="{width / SHADES:.2f}" height="7" '
+        f'fill="{_FILL}" fill-opacity="{(i + 1) / SHADES:.3f}"/>'
+        for i in range(SHADES)
+    ]
+    return [
+        _text(left + 5, top + 7, "0", colour=_MUTED),
+        *bars,
+        _text(left + width + 16, top + 7, rounded(most).text, anchor="start", colour=_MUTED),
+    ]
+
+
+def _draw_maps(table: Table, chosen: list[int], grid: _Grid) -> str:
+    at = table.row_points
+    columns, rows = len(grid.x), len(grid.y)
+    gap, head = 14.0, 16.0
+    size = min(24.0, ((WIDTH - gap) / 2 - 4) / columns)
+    wide, high = size * columns, size * rows
+    largest = float(table.shares[chosen].max())
+    parts = []
+    for number, row in enumerate(chosen):
+        left = 2 + (number % 2) * (wide + gap)
+        top = head + (number // 2) * (high + head + 6)
+        picture = np.zeros((rows, columns))
+        np.add.at(picture, (rows - 1 - grid.row, grid.column), table.shares[row])
+        parts += [
+            _text(left, top - 5, f"{table.of[0]} = {spoken(table.rows[row])}", anchor="start"),
+            *_cells(picture, left, top, size, largest),
+            f'<rect x="{left:.1f}" y="{top:.1f}" width="{wide:.1f}" height="{high:.1f}" fill="none" '
+            f'stroke="{_LINE}" stroke-width="0.6"/>',
+        ]
+        if at is not None:
+            x = np.interp(at[row, 0], grid.x, np.arange(columns))
+            y = np.interp(at[row, 1], grid.y, np.arange(rows))
+            parts.append(
+                f'<circle cx="{left + size * (x + 0.5):.2f}" cy="{top + size * (rows - 0.5 - y):.2f}" '
+                f'r="{max(2.5, 0.36 * size):.2f}" fill="none" stroke="{_MARK}" stroke-width="1.6"/>'
+            )
+    lines = -(-len(chosen) // 2)
+    bottom = head + lines * (high + head + 6) - 10
+    parts += _legend(largest, 2, bottom)
+    return _svg(parts, WIDTH, bottom + 14)
+
+
+def _text(
+    x: float,
+    y: float,
+    text: str,
+    *,
+    anchor: str = "middle",
+    turned: int = 0,
+    size: float = 9,
+    colour: str = _INK,
+) -> str:
+    turn = f' transform="rotate({turned} {x:.1f} {y:.1f})"' if turned else ""
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" text-anchor="{anchor}" fill="{colour}"{turn}>'
+        f"{escape(text)}</text>"
+    )
+
+
+def _svg(parts: Sequence[str], width: float, height: float) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.1f} {height:.1f}" aria-hidden="true" '
+        f'focusable="false" font-family="system-ui, sans-serif">{"".join(parts)}</svg>'
+    )
