@@ -258,7 +258,7 @@ def _adding(children: Children) -> s.AddingOrRemoving:
 
 
 def _distance(children: Children) -> s.Distance:
-    return s.Distance(_leaves(children)[1], span=_span(children))
+    return s.Distance(children[1], span=_span(children))
 
 
 def _seen_by(children: Children) -> s.SeenBy:

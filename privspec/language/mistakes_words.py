@@ -11,9 +11,9 @@ from privspec.language.failure import CLOSERS, OPERATORS, Failure
 from privspec.language.tables import END
 from privspec.language.tokens import KINDS, is_name
 
-_MEASURES = ("DP", "zCDP", "GDP", "LDP", "RDP", "metric-DP", "Lipschitz")
+_MEASURES = ("DP", "zCDP", "GDP", "LDP", "RDP", "metric-DP", "per-atom-LDP", "Lipschitz")
 _MEASURE = re.compile(r"[-‐‑−–]?[ \t]*([^\W\d_]+(?:-[^\W\d_]+)*)")
-_COMPUTED = re.compile(r"[^,\n]*?(?=[-‐‑](metric-DP|zCDP|GDP|LDP|RDP|DP|Lipschitz)\b)")
+_COMPUTED = re.compile(r"[^,\n]*?(?=[-‐‑](metric-DP|per-atom-LDP|zCDP|GDP|LDP|RDP|DP|Lipschitz)\b)")
 _SENTENCES = frozenset({"requirement", "fairness"})
 _MODEL = "write for instance: O is epsilon-DP wrt x, replacing one record"
 _OPERAND = frozenset({"NAME", "NUMBER", "STRING", "OVER", "(", "{"})

@@ -335,9 +335,9 @@ class AddingOrRemoving(Node):
 
 @dataclass(frozen=True, slots=True)
 class Distance(Node):
-    """`distance euclidean` or `distance f(...)`."""
+    """`distance euclidean`, `distance |x - x'|`, `distance csv("f")`: what it means is decided in `privspec.model`."""
 
-    metric: Name | Call
+    metric: Expr
 
 
 @dataclass(frozen=True, slots=True)

@@ -447,6 +447,8 @@ class _Builder:
             typer.components,
             frozenset(fine),
             dict(typer.indexed),
+            typer.environment,
+            dict(typer.domains),
         )
 
     def _fairness(self, reader: RequirementReader, nodes: Mapping[str, GraphNode]) -> tuple[Any, ...]:

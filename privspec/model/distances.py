@@ -1,19 +1,36 @@
-"""Distances between values of a domain, for metric privacy and individual fairness: exact, roots rounded down."""
+"""Distances between values of inputs, for metric privacy and individual fairness: exact, roots rounded down.
+
+Named distances look at the numbers (or words) of all inputs that a line names, one after another. A matrix of the
+user's own gives a distance for every two joint values of these inputs, in row-major order of their domains.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
-from typing import Any, TypeAlias
+from itertools import combinations, product
+from math import prod
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.model.domains import Domain, Power, RankingOf
+from privspec.model.evaluate import Environment, evaluate
+from privspec.model.graph import Model
+from privspec.model.measures import Lipschitz, MetricDP
 from privspec.model.pointwise import root
-from privspec.model.values import Value
+from privspec.model.reports import Failure
+from privspec.model.requirements import Requirement
+from privspec.model.targets import environment
+from privspec.model.values import Value, as_float, show
 
 Apart: TypeAlias = Callable[[Value, Value], Fraction]
+Matrix: TypeAlias = NDArray[Any]
+"""Distances (n, n): doubles, or fractions in an object array."""
 
 
 def _entries(value: Value) -> list[Any]:
@@ -74,14 +91,167 @@ DISTANCES: Mapping[str, Apart] = {
 }
 """The distances of the language by name."""
 
+OF_NUMBERS = ("euclidean", "manhattan", "chebyshev")
+"""Distances that measure differences of numbers."""
+OF_RANKINGS = ("kendall", "footrule")
+"""Distances that are for rankings and nothing else."""
+
+
+class Distances(Protocol):
+    """How far apart joint values of some inputs are, by their numbers."""
+
+    def between(self, a: int, b: int) -> Fraction:
+        """The distance of two values; roots are rounded down, so that privacy errs on the safe side."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Distances:
-    """How far apart the values of a list are, two at a time."""
+class Named:
+    """A distance of the language between joint values; distances of their parts add up."""
 
-    values: Sequence[Value]
+    values: Sequence[Sequence[Value]]
     apart: Apart
 
     def between(self, a: int, b: int) -> Fraction:
-        """The distance of two values by number; roots are rounded down, so that privacy errs on the safe side."""
-        return self.apart(self.values[a], self.values[b])
+        """The distance of two values."""
+        return sum((self.apart(x, y) for x, y in zip(self.values[a], self.values[b], strict=True)), Fraction(0))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Given:
+    """A distance of the user's own."""
+
+    matrix: Matrix
+
+    def between(self, a: int, b: int) -> Fraction:
+        """The distance of two values."""
+        return exact_entry(self.matrix[a, b])
+
+
+def exact_entry(entry: Any) -> Fraction:
+    """A number of a matrix: a double stands for the shortest decimal that gives it, as a file most likely said."""
+    return entry if isinstance(entry, Fraction) else Fraction(repr(float(entry)))
+
+
+def takes_distance(requirement: object) -> bool:
+    """Whether a line compares inputs by how far apart they are."""
+    return isinstance(requirement, Requirement) and isinstance(requirement.measure, MetricDP | Lipschitz)
+
+
+def distances(model: Model, requirement: Requirement, lists: Mapping[str, Sequence[Value]]) -> Distances:
+    """The distances of a line between joint values of the inputs in `lists`, numbered row-major in the line's order.
+
+    Args: lists, all values of those inputs after `wrt` that the mechanism looks at. Of the others the least distance
+    counts: they may have changed or not.
+    Raises: Failure PS0318 for a matrix that holds no distances, and what its evaluation raises.
+    """
+    measure = requirement.measure
+    assert isinstance(measure, MetricDP | Lipschitz)
+    named = [name for name in requirement.wrt if name in lists]
+    if measure.matrix is None:
+        values = product(*(lists[name] for name in named))
+        lengths = [_length(model.nodes[name].domain) for name in named] if measure.metric in OF_RANKINGS else None
+        return Named([_parts(value, lengths) for value in values], DISTANCES[measure.metric])
+    sizes = [_size(model, name) for name in requirement.wrt]
+    matrix = read_matrix(measure.matrix, environment(model), prod(sizes), requirement.wrt)
+    hidden = [i for i, name in enumerate(requirement.wrt) if name not in lists]
+    if hidden:
+        both = (*hidden, *(len(sizes) + i for i in hidden))
+        size = prod(len(lists[name]) for name in named)
+        matrix = np.asarray(matrix.reshape(*sizes, *sizes).min(axis=both)).reshape(size, size)
+    return Given(matrix)
+
+
+def _parts(values: Sequence[Value], lengths: Sequence[int] | None) -> list[Value]:
+    """All entries one after another as one array; cut into single rankings where their lengths are given."""
+    if lengths is None:
+        flat = [entry for value in values for entry in _entries(value)]
+        joined = np.empty(len(flat), dtype=object)
+        joined[:] = flat
+        return [joined]
+    found: list[Value] = []
+    for value, length in zip(values, lengths, strict=True):
+        entries = _entries(value)
+        found += [tuple(entries[i : i + length]) for i in range(0, len(entries), length)]
+    return found
+
+
+def _length(domain: Domain | None) -> int:
+    """How many alternatives a ranking has."""
+    base = domain.base if isinstance(domain, Power) else domain
+    return len(base.alternatives) if isinstance(base, RankingOf) else 1
+
+
+def _size(model: Model, name: str) -> int:
+    domain = model.nodes[name].domain
+    return (domain.size if domain is not None else None) or 0
+
+
+# --- a distance of the user's own -----------------------------------------------------------------
+
+
+def read_matrix(expr: syntax.Expr, public: Environment, size: int, names: Sequence[str]) -> Matrix:
+    """A square matrix of distances between `size` values: symmetric, zero on the diagonal, nowhere negative.
+
+    The triangle inequality is not asked for: a requirement holds for each pair as written.
+    Raises: Failure PS0318 with the entry that is wrong, and what evaluation raises.
+    """
+    value = evaluate(expr, public)
+    what = " and ".join(names)
+    if not isinstance(value, np.ndarray):
+        raise Failure("PS0318", expr.span, "a matrix of distances is wanted here", help=MATRIX)
+    matrix = value.reshape(1, 1) if value.size == 1 else value
+    if matrix.shape != (size, size):
+        shape = " x ".join(str(n) for n in matrix.shape)
+        raise Failure(
+            "PS0318",
+            expr.span,
+            f"{what} takes {size} values, so {size} x {size} distances are wanted",
+            label=f"{shape} here",
+            help="one row and one column for each value, in the order of the domain",
+        )
+    try:
+        rounded = as_float(matrix)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Failure("PS0318", expr.span, "distances are numbers") from error
+    _check_entries(matrix, rounded, expr.span)
+    return matrix
+
+
+MATRIX = "write a distance by name, |x - x'|, ||x - x'||, or a matrix of distances such as csv(\"roads.csv\")"
+
+
+def _check_entries(matrix: Matrix, rounded: NDArray[np.float64], span: Span) -> None:
+    for wrong, words in (
+        (~np.isfinite(rounded), "is not finite"),
+        (rounded < 0, "is negative"),
+        (np.diag(np.diag(rounded)) != 0, "lies on the diagonal: a value is at distance 0 from itself"),
+        (np.asarray(matrix != matrix.T, dtype=bool), "is not the same the other way round"),
+    ):
+        places = np.argwhere(wrong)
+        if len(places):
+            a, b = (int(i) for i in places[0])
+            figure = show(exact_entry(matrix[a, b])) if np.isfinite(rounded[a, b]) else "this"
+            message = f"row {a + 1}, column {b + 1} of these distances: {figure} {words}"
+            raise Failure("PS0318", span, message, help=_symmetric(matrix, a, b) if "other way" in words else None)
+
+
+def _symmetric(matrix: Matrix, a: int, b: int) -> str:
+    return f"row {b + 1}, column {a + 1} says {show(exact_entry(matrix[b, a]))}; a distance has no direction"
+
+
+TRIANGLES = 512
+"""Matrices of up to so many values are searched for detours that are shorter than the way itself."""
+
+
+def shortcut(matrix: Matrix) -> tuple[int, int, int] | None:
+    """Values a, b, c for which the way from a to c by way of b is shorter than that from a to c, by the most."""
+    rounded = as_float(matrix)
+    if len(rounded) > TRIANGLES:
+        return None
+    best, found = 0.0, None
+    for b in range(len(rounded)):
+        saved = rounded - (rounded[:, b, None] + rounded[None, b, :])
+        a, c = (int(i) for i in np.unravel_index(np.argmax(saved), saved.shape))
+        if saved[a, c] > max(best, 1e-12 * rounded[a, c]):
+            best, found = float(saved[a, c]), (a, b, c)
+    return found

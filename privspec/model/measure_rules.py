@@ -20,7 +20,9 @@ from privspec.model.measures import (
     EpsilonDelta,
     Lipschitz,
     Measure,
+    Metric,
     MetricDP,
+    PerAtomLDP,
     Personalised,
     PureDP,
 )
@@ -28,9 +30,6 @@ from privspec.model.reports import Failure, Report, listing, nearest
 from privspec.model.scope import Scope
 from privspec.model.values import Value, show
 from privspec.model.walk import names_used
-
-DISTANCES = ("euclidean", "manhattan", "chebyshev", "hamming", "discrete", "kendall", "footrule")
-
 
 SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)
 """Amounts outside are taken for slips: no double could hold them."""
@@ -82,7 +81,7 @@ class MeasureRule:
 
     written: tuple[str, ...]
     checks: tuple[Callable[[Fraction, Span], None], ...]
-    make: Callable[[tuple[Fraction, ...], str], Measure]
+    make: Callable[[tuple[Fraction, ...], Metric], Measure]
     optional: int = 0
     distance: bool = False
     kind: str = ""
@@ -93,10 +92,16 @@ class MeasureRule:
         return range(len(self.checks) - self.optional, len(self.checks) + 1)
 
 
-def _dp(amounts: tuple[Fraction, ...], metric: str) -> Measure:  # noqa: ARG001 - one signature for all
+def _dp(amounts: tuple[Fraction, ...], metric: Metric) -> Measure:  # noqa: ARG001 - one signature for all
     if len(amounts) == 2 and amounts[1] > 0:
         return EpsilonDelta(*amounts)
     return PureDP(amounts[0])
+
+
+def _per_atom(amounts: tuple[Fraction, ...], metric: Metric) -> Measure:  # noqa: ARG001 - one signature for all
+    """With a delta of 0 both conditions are one."""
+    epsilon, delta = amounts
+    return PerAtomLDP(epsilon, delta) if delta > 0 else LDP(epsilon)
 
 
 EPSILON, RHO, MU = _positive("epsilon"), _positive("rho"), _positive("mu")
@@ -111,20 +116,26 @@ MEASURES: Mapping[str, MeasureRule] = {
         1,
         kind="epsilon-LDP",
     ),
+    "per-atom-LDP": MeasureRule(
+        ("(epsilon, delta)-per-atom-LDP",),
+        (EPSILON, _delta),
+        _per_atom,
+        kind="(epsilon, delta)-per-atom-LDP",
+    ),
     "zCDP": MeasureRule(("rho-zCDP",), (RHO,), lambda a, _: ZCDP(*a), kind="rho-zCDP"),
     "GDP": MeasureRule(("mu-GDP",), (MU,), lambda a, _: GDP(*a), kind="mu-GDP"),
     "RDP": MeasureRule(("(order, epsilon)-RDP",), (_order, EPSILON), lambda a, _: RDP(*a), kind="(order, epsilon)-RDP"),
     "metric-DP": MeasureRule(
         ("epsilon-metric-DP",),
         (EPSILON,),
-        lambda a, metric: MetricDP(a[0], metric),
+        lambda a, metric: MetricDP(a[0], metric.name, metric.matrix),
         distance=True,
         kind="epsilon-metric-DP",
     ),
     "Lipschitz": MeasureRule(
         ("1-Lipschitz",),
         (CONSTANT,),
-        lambda a, metric: Lipschitz(a[0], metric),
+        lambda a, metric: Lipschitz(a[0], metric.name, metric.matrix),
         distance=True,
         kind="Lipschitz",
     ),
@@ -139,7 +150,7 @@ class AmountReader:
     report: Report
     environment: Environment
 
-    def measure(self, line: syntax.Requirement, metric: str) -> Measure | None:
+    def measure(self, line: syntax.Requirement, metric: Metric) -> Measure | None:
         """The measure with its figures; None after a complaint."""
         rule = MEASURES[line.measure]
         items = line.amount.items
@@ -227,7 +238,7 @@ class AmountReader:
         rule: MeasureRule,
         items: tuple[syntax.Expr, ...],
         figures: list[tuple[Fraction, ...] | tuple[str, tuple[Fraction, ...]]],
-        metric: str,
+        metric: Metric,
     ) -> Measure | None:
         party: str | None = None
         columns: list[tuple[Fraction, ...]] = []

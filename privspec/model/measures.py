@@ -150,6 +150,50 @@ class LDP(Measure):
 
 
 @dataclass(frozen=True, slots=True)
+class PerAtomLDP(Measure):
+    """f_ay <= e^epsilon f_by + delta / |X| for any two inputs a, b and each single output y: Ramon & Basu 2020, 3.3.
+
+    It bounds every output by itself. Sets of outputs get a delta of up to (|Y| - 1) / |X| times this one, so that it
+    does not imply (epsilon, delta)-LDP once |Y| > |X| + 1; plans give the true delta.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    name: ClassVar[str] = "(epsilon, delta)-per-atom-LDP"
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        """Epsilon and delta."""
+        return {"epsilon": self.epsilon, "delta": self.delta}
+
+    def describe(self) -> str:
+        """With its figures."""
+        return f"({show(self.epsilon)}, {show(self.delta)})-per-atom-LDP"
+
+    def gaussian_mu_down(self) -> Fraction | None:
+        """It counts inputs and outputs, so it says nothing of a real release."""
+        return None
+
+    @property
+    def pure_epsilon(self) -> Fraction | None:
+        """Its epsilon."""
+        return self.epsilon
+
+    @property
+    def local(self) -> bool:
+        """It is."""
+        return True
+
+    def slack(self, inputs: int) -> Fraction:
+        """What each single output may exceed the ratio by, for so many inputs."""
+        return self.delta / inputs
+
+    def largest_delta(self, inputs: int, outputs: int) -> Fraction:
+        """A bound on the delta of sets of outputs: one output at least has no excess."""
+        return min(self.slack(inputs) * (outputs - 1), Fraction(1))
+
+
+@dataclass(frozen=True, slots=True)
 class ZCDP(Measure):
     """Zero-concentrated differential privacy (Bun & Steinke 2016)."""
 
@@ -218,11 +262,23 @@ class RDP(Measure):
 
 
 @dataclass(frozen=True, slots=True)
+class Metric:
+    """A distance as a line names it: a name of `model.distances`, or the text of a matrix and its expression."""
+
+    name: str
+    matrix: syntax.Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MetricDP(Measure):
-    """d-privacy: probabilities differ by a factor of at most e^(epsilon d(x, x'))."""
+    """d-privacy: probabilities differ by a factor of at most e^(epsilon d(x, x')).
+
+    `matrix` is the public expression of a distance of the user's own, whose text `metric` then is.
+    """
 
     epsilon: Fraction
     metric: str
+    matrix: syntax.Expr | None = None
     name: ClassVar[str] = "epsilon-metric-DP"
 
     @property
@@ -247,11 +303,12 @@ class MetricDP(Measure):
 class Lipschitz(Measure):
     """Individual fairness: laws of the output differ by at most `constant` times the distance of the inputs.
 
-    Laws are compared in total variation.
+    Laws are compared in total variation; `metric` and `matrix` are as in `MetricDP`.
     """
 
     constant: Fraction
     metric: str
+    matrix: syntax.Expr | None = None
     name: ClassVar[str] = "Lipschitz"
 
     @property

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.model import neighbours as nb
+from privspec.model.distance_rules import DistanceReader
+from privspec.model.distances import DISTANCES
+from privspec.model.domains import Domain
 from privspec.model.evaluate import Environment
 from privspec.model.graph import InputBlock
-from privspec.model.measure_rules import DISTANCES, MEASURES, AmountReader
-from privspec.model.measures import Lipschitz, Measure, MetricDP, Personalised
+from privspec.model.measure_rules import MEASURES, AmountReader
+from privspec.model.measures import Lipschitz, Measure, Metric, MetricDP, PerAtomLDP, Personalised
 from privspec.model.reports import Report, listing, nearest
 from privspec.model.requirements import Requirement
 from privspec.model.scope import Scope
 from privspec.model.unit_rules import Clauses, UnitReader, sort_clauses
+from privspec.model.values import show
 
 
 @dataclass(slots=True)
 class RequirementReader:
-    """Reads requirements one after another."""
+    """Reads requirements one after another; `public` also knows constants, `domains` those of all variables."""
 
     scope: Scope
     report: Report
@@ -30,6 +35,8 @@ class RequirementReader:
     components: frozenset[str] = frozenset()
     unbounded_is_fine: frozenset[str] = frozenset()
     party_of: Mapping[str, str] = field(default_factory=dict)
+    public: Environment | None = None
+    domains: Mapping[str, Domain] = field(default_factory=dict)
 
     # -- names
     @property
@@ -98,10 +105,10 @@ class RequirementReader:
                     help=f"write {ref.name}[{party}]",
                 )
 
-    # -- amounts
+    # -- distances
 
-    def distance(self, line: syntax.Requirement, clauses: Clauses) -> str | None:
-        """The distance of a line that needs one; "" for others; None after a complaint."""
+    def distance(self, line: syntax.Requirement, clauses: Clauses, wrt: tuple[str, ...]) -> Metric | None:
+        """The distance of a line that needs one; one without a name for others; None after a complaint."""
         rule = MEASURES[line.measure]
         clause = clauses.distance
         if clause is None:
@@ -110,10 +117,10 @@ class RequirementReader:
                     "PS0309",
                     line.span,
                     f"{line.measure} needs a distance",
-                    help=f"add `, distance euclidean` (or {listing(DISTANCES[1:], 'or')})",
+                    help=f"add `, distance euclidean` (or {listing(list(DISTANCES)[1:], 'or')})",
                 )
                 return None
-            return ""
+            return Metric("")
         if not rule.distance:
             self.report.error(
                 "PS0310",
@@ -122,30 +129,20 @@ class RequirementReader:
                 help="leave it out, or write metric-DP",
             )
             return None
-        metric = clause.metric
-        if isinstance(metric, syntax.Call):
-            return self.report.source.slice(metric.span)
-        if metric.id not in DISTANCES:
-            near = nearest(metric.id, DISTANCES)
-            self.report.error(
-                "PS0309",
-                metric.span,
-                f"there is no distance {metric.id}",
-                help=f"did you mean {near}?" if near else f"these exist: {', '.join(DISTANCES)}",
-            )
-            return None
-        return metric.id
+        return DistanceReader(self.scope, self.report, self.public or self.environment, self.blocks).read(clause, wrt)
 
     def requirement(self, line: syntax.Requirement) -> Requirement | None:
         """One privacy requirement; None after a complaint."""
         clauses = sort_clauses(line.clauses, self.report)
         outputs = self.names(line.subjects, "output", "PS0301", self.component_outputs)
         wrt = self.names(line.wrt, "input", "PS0302")
-        metric = self.distance(line, clauses)
-        measure = self.amounts.measure(line, metric or "")
+        metric = self.distance(line, clauses, wrt)
+        measure = self.amounts.measure(line, metric or Metric(""))
         relation, default = self.units.neighbours(line, clauses, wrt)
         if isinstance(measure, Personalised):
             self._check_personalised(measure, relation, line, wrt)
+        if isinstance(measure, PerAtomLDP) and outputs and wrt:
+            self._check_atoms(measure, line, outputs, wrt)
         if relation is not None and measure is not None:
             self._check_bounded(relation, measure, line, wrt)
         observers = self._observers(clauses)
@@ -180,6 +177,43 @@ class RequirementReader:
                 line.amount.span,
                 f"a figure for each {measure.party} protects what one {measure.party} holds",
                 help=f"write `replacing one {measure.party}`",
+            )
+
+    def _check_atoms(
+        self, measure: PerAtomLDP, line: syntax.Requirement, outputs: tuple[str, ...], wrt: tuple[str, ...]
+    ) -> None:
+        """What the condition of single outputs allows sets of outputs."""
+        domains = {name: self.domains.get(name) for name in (*outputs, *wrt)}
+        for name, domain in domains.items():
+            if domain is not None and domain.size is None:
+                self.report.error(
+                    "PS0316",
+                    line.span,
+                    f"per-atom-LDP counts values, and {name} has infinitely many or too many",
+                    others=((self.scope[name].span, f"in {domain.describe()}"),) if name in self.scope else (),
+                    help=f"write {measure.describe().replace('per-atom-', '')}",
+                )
+                return
+        if any(domain is None for domain in domains.values()):
+            return
+        inputs, drawn = (prod((d.size or 0) for n in names if (d := domains[n])) for names in (wrt, outputs))
+        largest = measure.largest_delta(inputs, drawn)
+        exact = measure.describe().replace("per-atom-", "")
+        if largest > measure.delta:
+            self.report.warn(
+                "PS0316",
+                line.span,
+                f"this bounds each single output, not sets of them: the true delta may be up to {show(largest)}, "
+                f"and {show(measure.delta)} is asked for",
+                label=f"{drawn} outputs, {inputs} inputs",
+                help=f"write {exact} for the exact condition; the plan says what the true delta is",
+            )
+        else:
+            self.report.warn(
+                "PS0316",
+                line.span,
+                f"this bounds each single output; with {drawn} outputs and {inputs} inputs it implies {exact}",
+                help=f"write {exact}: the exact condition leaves more freedom, so that the loss can be lower",
             )
 
     def _check_bounded(

@@ -62,7 +62,7 @@ class UnitReader:
     ) -> tuple[nb.NeighbourRelation | None, bool]:
         """The neighbour relation, and whether it is the default; None after a complaint."""
         clause = clauses.unit
-        if line.measure in ("LDP", "metric-DP", "Lipschitz"):
+        if line.measure in ("LDP", "per-atom-LDP", "metric-DP", "Lipschitz"):
             if clause is not None:
                 self.report.error(
                     "PS0310",

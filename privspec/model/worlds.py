@@ -14,17 +14,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations_with_replacement, product
+from itertools import chain, combinations, combinations_with_replacement, product
 from math import comb, factorial, prod
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.language import syntax
+from privspec.model.distances import distances, takes_distance
 from privspec.model.domains import Domain, Power
 from privspec.model.graph import GraphNode, Model
-from privspec.model.neighbours import NeighbourRelation, ReplacingEntry, ReplacingEverything, ReplacingOneOf
+from privspec.model.neighbours import (
+    NeighbourRelation,
+    ReplacingEntry,
+    ReplacingEverything,
+    ReplacingOneOf,
+    ReplacingVoter,
+)
 from privspec.model.pointwise import Pointwise
 from privspec.model.priors import Law, law_of
 from privspec.model.reports import Failure
@@ -39,6 +46,8 @@ WORLD_LIMIT = 2**16
 """Joint values of the inputs that are listed to find what computed values they lead to."""
 TABLE_LIMIT = 2**22
 """Entries of the largest table."""
+PAIR_LIMIT = 2**22
+"""Pairs of neighbours of one requirement."""
 
 
 def is_finite(domain: Domain) -> bool:
@@ -63,8 +72,9 @@ def as_value(element: Any) -> Value:
 
 def _array(items: Sequence[Any]) -> Value:
     parts = [_array(item) if isinstance(item, tuple) else item for item in items]
-    if parts and isinstance(parts[0], np.ndarray):
-        return np.stack(parts)
+    arrays = [part for part in parts if isinstance(part, np.ndarray)]
+    if arrays:
+        return np.stack(arrays)
     data = np.empty(len(parts), dtype=object)
     data[:] = parts
     return data
@@ -248,8 +258,8 @@ def looked_at(model: Model) -> tuple[str, ...]:
     """Secret values that these lines refer to, also by way of values computed from outputs, in graph order."""
     waiting = [name for expr in expressions(model) for name in names_used(expr)]
     for line in model.fairness:
-        names = (line.of, line.given) if hasattr(line, "of") else line.wrt
-        waiting += [name for name in (*names,) if name is not None]
+        names = line.wrt if isinstance(line, Requirement) else (line.of, line.given)
+        waiting += [name for name in names if name is not None]
     found: set[str] = set()
     seen: set[str] = set()
     while waiting:
@@ -283,7 +293,10 @@ def _drawn(model: Model, name: str) -> bool:
 
 
 def _order_matters(model: Model, name: str) -> bool:
-    """Whether anything looks at the order of the records of an input: anything but f(name) for symmetric f."""
+    """Whether anything looks at the order of the records of an input: anything but f(name) for symmetric f.
+
+    Distances look at it, and so does a line about all that one person holds in several inputs.
+    """
     from privspec.model.library import library
 
     def inside(node: syntax.Node) -> bool:
@@ -298,6 +311,11 @@ def _order_matters(model: Model, name: str) -> bool:
     definitions = [node.definition for node in model.nodes.values() if node.definition is not None]
     if any(getattr(line, "of", None) == name or getattr(line, "given", None) == name for line in model.fairness):
         return True
+    for line in (*model.requirements, *model.fairness):
+        if isinstance(line, Requirement) and name in line.wrt:
+            joined = isinstance(line.neighbours, ReplacingVoter) and len(line.wrt) > 1
+            if joined or takes_distance(line):
+                return True
     return any(inside(expr) for expr in (*expressions(model), *definitions))
 
 
@@ -386,26 +404,109 @@ class Worlds:
         return number
 
     def neighbours(self, requirement: Requirement) -> Neighbours:
-        """The rows that a requirement compares, without those that are one row."""
-        spaces = [s.size for s in self.spaces]
-        found: set[tuple[int, int]] = set()
-        rows = self.world_rows
-        for a, b in self._world_pairs(requirement, spaces):
-            if rows[a] != rows[b]:
-                found.add((rows[a], rows[b]))
-        count = len(self.rows)
-        pairs = np.array(sorted(found), dtype=np.intp).reshape(-1, 2)
-        return Neighbours(pairs, len(pairs) == count * (count - 1) and count > 1)
+        """The rows that a requirement compares, without those that are one row.
 
-    def _world_pairs(self, requirement: Requirement, sizes: list[int]) -> Iterator[tuple[int, int]]:
-        relation = requirement.neighbours
+        With their distances where the line takes one: the least of two worlds that lead to the rows.
+        Raises: Failure PS0515 if there are too many, PS0516 if the number of records changes.
+        """
+        count = len(self.rows)
+        nearest = self._nearest(requirement) if takes_distance(requirement) else None
+        found = sorted(self._row_pairs(requirement) if nearest is None else nearest)
+        pairs = np.array(found, dtype=np.intp).reshape(-1, 2)
+        complete = len(pairs) == count * (count - 1) and count > 1
+        return Neighbours(pairs, complete, None if nearest is None else tuple(nearest[pair] for pair in found))
+
+    def _row_pairs(self, requirement: Requirement) -> set[tuple[int, int]]:
+        rows = self.world_rows
+        found: set[tuple[int, int]] = set()
+        for worlds in self._alike(requirement):
+            members = sorted({rows[w] for w in worlds})
+            found.update((a, b) for a in members for b in members if a != b)
+            self._few(len(found), requirement)
+        found.update((rows[a], rows[b]) for a, b in self._moved(requirement) if rows[a] != rows[b])
+        return found
+
+    def _nearest(self, requirement: Requirement) -> dict[tuple[int, int], Fraction]:
+        """The least distance of two worlds of each pair of rows."""
+        spaces = {s.node.name: s for s in self.spaces}
+        named = [name for name in requirement.wrt if name in spaces]
+        apart = distances(self.model, requirement, {name: tuple(spaces[name].values) for name in named})
+        places = dict(zip(spaces, np.unravel_index(np.arange(prod(self._sizes)), self._sizes), strict=True))
+        number = np.zeros(prod(self._sizes), dtype=np.intp)
+        for name in named:
+            number = number * spaces[name].size + places[name]
+        groups = [list(worlds) for worlds in self._alike(requirement)]
+        self._few(sum(len(worlds) ** 2 for worlds in groups), requirement)
+        every = chain(((a, b) for worlds in groups for a in worlds for b in worlds), self._moved(requirement))
+        rows, at = self.world_rows, number.tolist()
+        known: dict[tuple[int, int], Fraction] = {}
+        found: dict[tuple[int, int], Fraction] = {}
+        for a, b in every:
+            if rows[a] == rows[b]:
+                continue
+            joint = (min(at[a], at[b]), max(at[a], at[b]))
+            if joint not in known:
+                known[joint] = apart.between(*joint)
+            pair = rows[a], rows[b]
+            if pair not in found or known[joint] < found[pair]:
+                found[pair] = known[joint]
+        return found
+
+    @staticmethod
+    def _few(pairs: int, requirement: Requirement) -> None:
+        if pairs > PAIR_LIMIT:
+            raise Failure(
+                "PS0515",
+                requirement.span,
+                f"this line compares more than {PAIR_LIMIT:,} pairs of values",
+                help="use fewer values or coarser ones, or let the loss look at fewer of them",
+            )
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [s.size for s in self.spaces]
+
+    @property
+    def _strides(self) -> list[int]:
+        sizes = self._sizes
+        return [prod(sizes[i + 1 :]) for i in range(len(sizes))]
+
+    def _named(self, requirement: Requirement) -> list[int]:
+        return [i for i, s in enumerate(self.spaces) if s.node.name in requirement.wrt]
+
+    def _alike(self, requirement: Requirement) -> Iterator[Sequence[int]]:
+        """Sets of worlds of which every two are neighbours, where the relation has such."""
+        relation, named = requirement.neighbours, self._named(requirement)
         if relation.adding:
-            raise Failure("PS0514", requirement.span, "tables are for a fixed number of records")
-        named = [i for i, s in enumerate(self.spaces) if s.node.name in requirement.wrt]
-        strides = [prod(sizes[i + 1 :]) for i in range(len(sizes))]
+            raise Failure("PS0516", requirement.span, "tables are for a fixed number of records")
+        parts: list[tuple[int, int]]
         if isinstance(relation, ReplacingEverything):
-            yield from _everything(sizes, strides, named)
+            parts = [(self._strides[i], self._sizes[i]) for i in named]
+            yield from self._agreeing(parts)
+        elif _one_voter_in_several(relation, named):
+            people = self.model.parties[relation.party].size
+            for chosen in combinations(range(people), min(relation.group, people)):
+                parts = []
+                for i in named:
+                    each = _size_of_one(self.spaces[i])
+                    parts += [(self._strides[i] * each ** (people - 1 - person), each) for person in chosen]
+                yield from self._agreeing(parts)
+
+    def _agreeing(self, parts: Sequence[tuple[int, int]]) -> Iterator[Sequence[int]]:
+        """Worlds that agree in all but some places, which have a stride and an extent each."""
+        inside = [sum(place) for place in product(*(range(0, s * n, s) for s, n in parts))]
+        rest = np.arange(prod(self._sizes))
+        for stride, extent in parts:
+            rest = rest[rest // stride % extent == 0]
+        for base in rest.tolist():
+            yield [base + offset for offset in inside]
+
+    def _moved(self, requirement: Requirement) -> Iterator[tuple[int, int]]:
+        """Ordered pairs of neighbouring worlds, for relations that change one input."""
+        relation, named = requirement.neighbours, self._named(requirement)
+        if isinstance(relation, ReplacingEverything) or _one_voter_in_several(relation, named):
             return
+        sizes, strides = self._sizes, self._strides
         for i in named:
             space = self.spaces[i]
             own = relation.of(self.model.block(space.node.name)) if isinstance(relation, ReplacingOneOf) else relation
@@ -415,14 +516,21 @@ class Worlds:
                 yield from ((base + a * strides[i], base + b * strides[i]) for base in rest)
 
 
-def _everything(sizes: list[int], strides: list[int], named: list[int]) -> Iterator[tuple[int, int]]:
-    """Worlds that agree in all inputs that are not named."""
-    inside = [range(n) if i in named else range(1) for i, n in enumerate(sizes)]
-    outside = [range(1) if i in named else range(n) for i, n in enumerate(sizes)]
-    own = [sum(k * s for k, s in zip(place, strides, strict=True)) for place in product(*inside)]
-    for place in product(*outside):
-        base = sum(k * s for k, s in zip(place, strides, strict=True))
-        yield from ((base + a, base + b) for a in own for b in own if a != b)
+def _one_voter_in_several(relation: NeighbourRelation, named: Sequence[int]) -> TypeGuard[ReplacingVoter]:
+    """Whether all that one person holds in several inputs changes at once."""
+    return isinstance(relation, ReplacingVoter) and len(named) > 1
+
+
+def _size_of_one(space: Space) -> int:
+    """How many values one person's part of an input has."""
+    assert isinstance(space.domain, Power)
+    return space.domain.base.size or 0
+
+
+def inputs_compared(model: Model, requirement: Requirement) -> int:
+    """How many joint values the inputs of a line take, of one person where they are indexed: |X| of per-atom-LDP."""
+    domains = [model.nodes[name].domain for name in requirement.wrt]
+    return prod((domain.size if domain is not None else None) or 1 for domain in domains)
 
 
 def _joint(labels: list[Any]) -> Any:

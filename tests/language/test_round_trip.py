@@ -105,10 +105,10 @@ units = st.one_of(st.just(s.Everything()), st.builds(s.OneUnit, names), st.build
 clauses = st.one_of(
     st.builds(s.Replacing, units),
     st.builds(s.AddingOrRemoving, units),
-    st.builds(s.Distance, name_nodes | calls(small)),
+    st.builds(s.Distance, name_nodes | small),
     st.builds(s.SeenBy, several(name_nodes)),
 )
-MEASURES = ["DP", "zCDP", "GDP", "LDP", "RDP", "metric-DP", "Lipschitz"]
+MEASURES = ["DP", "zCDP", "GDP", "LDP", "RDP", "metric-DP", "per-atom-LDP", "Lipschitz"]
 requirements = st.builds(s.Requirement, subjects, amounts, st.sampled_from(MEASURES), subjects, several(clauses, 0))
 
 

@@ -18,7 +18,6 @@ from privspec.compile.finite.losses import public_number
 from privspec.compile.finite.system import LinearLine, Scalar
 from privspec.core.spans import Span
 from privspec.language.syntax import VariableKind
-from privspec.model.distances import DISTANCES
 from privspec.model.evaluate import evaluate
 from privspec.model.measures import Lipschitz
 from privspec.model.pointwise import Pointwise
@@ -70,8 +69,7 @@ class Gap:
 def gaps(worlds: Worlds, scene: Pointwise) -> Iterator[Gap]:
     """Every pair of laws that the spec's fairness lines compare.
 
-    Raises: Failure PS0501 for predictive parity and distances that are not computed, PS0401 where the law of the other
-    inputs within a group is not known.
+    Raises: Failure PS0501 for predictive parity, PS0401 where the law of the other inputs within a group is not known.
     """
     for line in worlds.model.fairness:
         if isinstance(line, IndependenceRequirement):
@@ -138,22 +136,11 @@ def _lipschitz(line: Requirement, worlds: Worlds) -> Iterator[Gap]:
     measure = line.measure
     if not isinstance(measure, Lipschitz):
         raise Failure("PS0501", line.span, f"solve cannot compute {measure.name} as fairness")
-    apart = DISTANCES.get(measure.metric)
-    if apart is None or worlds.computed:
-        raise Failure("PS0501", line.span, f"solve cannot compute the distance {measure.metric} here yet")
     seen = worlds.view(line.outputs)
     columns = np.arange(len(worlds.columns)) if seen is None else seen
-    at = [i for i, name in enumerate(worlds.of) if name in line.wrt]
-    for a, b in worlds.neighbours(line).pairs:
-        if a < b:
-            distance = sum((apart(worlds.rows[a][i], worlds.rows[b][i]) for i in at), Fraction(0))
-            tolerance = measure.constant * distance
-            if tolerance < 1:
-                yield Gap(
-                    f"{line.line}:0:{a}:{b}",
-                    line.span,
-                    {int(a): Fraction(1)},
-                    {int(b): Fraction(1)},
-                    columns,
-                    tolerance,
-                )
+    found = worlds.neighbours(line)
+    for (a, b), distance in zip(found.pairs.tolist(), found.distances or (), strict=True):
+        tolerance = measure.constant * distance
+        if a < b and tolerance < 1:
+            ends = {a: Fraction(1)}, {b: Fraction(1)}
+            yield Gap(f"{line.line}:0:{a}:{b}", line.span, *ends, columns, tolerance)

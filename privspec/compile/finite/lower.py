@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from fractions import Fraction
 
 from privspec.compile.finite.conditions import Conditions
 from privspec.compile.finite.fairness import gaps
 from privspec.compile.finite.losses import losses
 from privspec.compile.finite.system import FiniteSystem, LinearLine, Requested, Scalar
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
-from privspec.model.distances import DISTANCES
+from privspec.core.spans import Span
 from privspec.model.graph import Model
 from privspec.model.measures import MetricDP
 from privspec.model.reports import Failure
-from privspec.model.requirements import Requirement
 from privspec.model.trust import Curator, Nobody
 from privspec.model.values import show
-from privspec.model.worlds import Worlds, worlds
+from privspec.model.worlds import Worlds, inputs_compared, worlds
 
 LARGEST_EPSILON = 40
 """Ratios beyond e^40 leave nothing for double precision to tell apart."""
@@ -76,30 +73,8 @@ def _labels(model: Model, law: str) -> tuple[str, ...]:
 
 def _requested(space: Worlds) -> Iterator[Requested]:
     for index, requirement in enumerate(space.model.requirements):
-        neighbours = space.neighbours(requirement)
-        if isinstance(requirement.measure, MetricDP):
-            distances = _distances(space, requirement, requirement.measure, neighbours.pairs)
-            neighbours = replace(neighbours, distances=distances)
-        yield Requested(index, requirement, neighbours, space.view(requirement.outputs))
-
-
-def _distances(space: Worlds, requirement: Requirement, measure: MetricDP, pairs: object) -> tuple[Fraction, ...]:
-    apart = DISTANCES.get(measure.metric)
-    if apart is None:
-        raise Failure("PS0501", requirement.span, f"solve cannot compute the distance {measure.metric} yet")
-    if space.computed or space.counted:
-        raise Failure("PS0501", requirement.span, "solve takes distances between inputs, not between computed values")
-    at = [i for i, name in enumerate(space.of) if name in requirement.wrt]
-    if len(at) > 1 and measure.metric == "euclidean":
-        raise Failure("PS0501", requirement.span, "solve takes the distance of one input, not of several, yet")
-    known: dict[tuple[int, int], Fraction] = {}
-    found = []
-    for a, b in pairs:  # type: ignore[attr-defined]
-        place = (min(a, b), max(a, b))
-        if place not in known:
-            known[place] = sum((apart(space.rows[a][i], space.rows[b][i]) for i in at), Fraction(0))
-        found.append(known[place])
-    return tuple(found)
+        neighbours, view = space.neighbours(requirement), space.view(requirement.outputs)
+        yield Requested(index, requirement, neighbours, view, inputs_compared(space.model, requirement))
 
 
 def _refuse_unsupported(model: Model) -> None:
@@ -115,7 +90,7 @@ def _refuse_unsupported(model: Model) -> None:
         raise SpecError(found)
 
 
-def _unsupported(model: Model) -> Iterator[tuple[object, str, str | None]]:
+def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     for component in model.components:
         yield component.span, "whole systems of components", None
     for claim in model.asserted:

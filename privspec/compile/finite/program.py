@@ -9,10 +9,18 @@ from fractions import Fraction
 import numpy as np
 
 from privspec.compile.finite.system import Costs, FiniteSystem, LinearLine, Requested, Scalar
-from privspec.model.measures import LDP, EpsilonDelta, Measure, MetricDP, PureDP
+from privspec.model.measures import LDP, EpsilonDelta, Measure, MetricDP, PerAtomLDP, PureDP
 from privspec.model.reports import Failure
 from privspec.model.values import as_float
-from privspec.solvers.table_programs import CompleteRatio, Extra, LinearRows, PairRatio, Privacy, TableProgram
+from privspec.solvers.table_programs import (
+    AtomRatio,
+    CompleteRatio,
+    Extra,
+    LinearRows,
+    PairRatio,
+    Privacy,
+    TableProgram,
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -124,7 +132,7 @@ def _block(requested: Requested) -> Privacy | None:
             "PS0501",
             requested.requirement.span,
             f"solve cannot compute {measure.name} requirements for tables yet",
-            help="epsilon-DP, (epsilon, delta)-DP, LDP and metric-DP can be computed",
+            help="epsilon-DP, (epsilon, delta)-DP, LDP, per-atom-LDP and metric-DP can be computed",
         )
     return make(requested)
 
@@ -135,6 +143,13 @@ def _ratio(requested: Requested) -> Privacy:
     if requested.neighbours.complete and delta == 0:
         return CompleteRatio(epsilon, requested.view)
     return PairRatio(requested.neighbours.pairs, (epsilon,), delta, requested.view)
+
+
+def _atoms(requested: Requested) -> Privacy:
+    """The condition of Ramon & Basu 3.3: each single output by itself."""
+    measure = requested.requirement.measure
+    assert isinstance(measure, PerAtomLDP)
+    return AtomRatio(requested.neighbours.pairs, (measure.epsilon,), measure.slack(requested.inputs), requested.view)
 
 
 def _metric(requested: Requested) -> Privacy:
@@ -148,5 +163,6 @@ _BLOCKS: Mapping[type[Measure], Callable[[Requested], Privacy]] = {
     PureDP: _ratio,
     EpsilonDelta: _ratio,
     LDP: _ratio,
+    PerAtomLDP: _atoms,
     MetricDP: _metric,
 }

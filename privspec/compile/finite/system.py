@@ -42,12 +42,16 @@ class Scalar:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Requested:
-    """A requirement with the rows it compares and what its observer tells apart (None: all outputs)."""
+    """A requirement with the rows it compares and what its observer tells apart (None: all outputs).
+
+    `inputs`: how many values the inputs that it names take, the |X| of per-atom-LDP.
+    """
 
     index: int
     requirement: Requirement
     neighbours: Neighbours
     view: NDArray[np.intp] | None
+    inputs: int = 1
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -117,4 +117,54 @@ ENTRIES: tuple[Entry, ...] = (
         """,
         "input x in [0, 1]^64          # not [0, 1e-320]^64",
     ),
+    Entry(
+        "PS0514",
+        "a data model has no exact law on these values",
+        """
+        Tables are computed from exact probabilities. On a finite domain these distributions have one:
+        - uniform, uniform(lo, hi), categorical(weights), empirical(observations), binomial(n, p), bernoulli(p)
+          exactly as they are;
+        - normal(mean, sd), laplace(mean, scale), exponential(rate), poisson(mean) and geometric(p) at the values
+          of the domain: the weight of a value is the density (or probability) there, divided by that of the most
+          likely value, rounded to the nearest multiple of 2^-60; weights are then divided by their sum, exactly.
+          exponential, poisson and geometric give no weight to numbers below 0, poisson and geometric none
+          to fractions; geometric(p) gives (1 - p)^k to k = 0, 1, 2, ... For points in the plane the mean of a
+          normal law may be a vector.
+        Several inputs that depend on one another have a joint law: (sex, y) ~ categorical([[0.3, 0.2],
+        [0.1, 0.4]]), a row for each value of the first name and a column for each value of the second (the last
+        name changes fastest). Inputs with models of their own are independent.
+
+        A data model serves the expected loss and nothing else: rounding it never weakens a guarantee.
+        """,
+        """
+        background:
+          x ~ normal(5, 2)                               # x in 1..10: ten weights
+          (sex, y) ~ categorical([[0.3, 0.2], [0.1, 0.4]])
+        """,
+    ),
+    Entry(
+        "PS0515",
+        "a table would have too many rows or columns",
+        """
+        A finite mechanism is a table with a row for each value of the secret and a column for each joint value of
+        the outputs. Up to 65,536 joint values of the inputs are listed, of which the table may tell up to 1,024
+        apart (or the values computed from them that the loss looks at), and up to 4,194,304 entries and pairs of
+        neighbours are computed with. Coarser domains need fewer. An input D^n costs less if only functions that
+        ignore the order of its records look at it, such as sum or mean: then counts of the values are enough.
+        """,
+        """
+        input x in {0, 1}^10
+        background: count = sum(x)        # 11 rows, not 1,024
+        """,
+    ),
+    Entry(
+        "PS0516",
+        "tables are for a fixed number of records",
+        """
+        `adding or removing` changes how many records there are, and a table has a row for each value of inputs
+        of one size. State the requirement for replacing; or make absence a value, as in `vote in {none, north,
+        south}`, so that somebody who takes part replaces none.
+        """,
+        "z is 1-DP wrt x, replacing one record",
+    ),
 )

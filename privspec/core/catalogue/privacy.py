@@ -34,7 +34,8 @@ ENTRIES: tuple[Entry, ...] = (
         "a measure has the wrong number of figures",
         """
         Each measure takes figures of its own: epsilon-DP and (epsilon, delta)-DP, rho-zCDP, mu-GDP,
-        (order, epsilon)-RDP, epsilon-LDP and (epsilon, delta)-LDP, epsilon-metric-DP.
+        (order, epsilon)-RDP, epsilon-LDP and (epsilon, delta)-LDP, (epsilon, delta)-per-atom-LDP,
+        epsilon-metric-DP.
         """,
         """
         O is (1, 1e-6)-zCDP wrt x  # wrong: zCDP has one figure, rho
@@ -92,20 +93,30 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "PS0309",
-        "a distance is missing or unknown",
+        "a distance is missing, unknown or does not fit",
         """
-        metric-DP and Lipschitz requirements compare inputs by how far apart they are. Name the distance:
-        euclidean, manhattan, chebyshev, hamming, discrete, or for rankings kendall or footrule.
+        metric-DP and Lipschitz requirements compare inputs by how far apart they are. Say how:
+        - by name: euclidean, manhattan (the sum of absolute differences), chebyshev (the largest of them),
+          hamming (how many entries differ), discrete (1 between any two values), and for rankings kendall
+          or footrule. Words count as one apart where they differ;
+        - as the size of a difference, with the name of the input: |x - x'| and ||x - x'||_1 (manhattan),
+          ||x - x'|| (euclidean), ||x - x'||_inf (chebyshev);
+        - as a matrix of your own: csv("roads.csv"), a parameter, a constant (see PS0318).
+        After `wrt (x, y)` the numbers of x and y are taken together, as one longer list. A factor belongs
+        to the amount: (2 * epsilon)-metric-DP.
         """,
-        "z is 1-metric-DP wrt x, distance euclidean",
+        """
+        z is 1-metric-DP wrt x, distance |x - x'|
+        z is 1-metric-DP wrt (x, y), distance euclidean
+        """,
     ),
     Entry(
         "PS0310",
         "a clause does not belong to this line",
         """
         A line may have one unit (`replacing ...` or `adding or removing ...`), one distance if its measure
-        needs one, and one `seen by`. LDP, metric-DP and Lipschitz compare any value with any other, so they
-        take no unit. Two promises are two lines.
+        needs one, and one `seen by`. LDP, per-atom-LDP, metric-DP and Lipschitz compare any value with any
+        other, so they take no unit. Two promises are two lines.
         """,
     ),
     Entry(
@@ -161,6 +172,31 @@ ENTRIES: tuple[Entry, ...] = (
         """,
     ),
     Entry(
+        "PS0316",
+        "a condition on single outputs does not bound sets of them",
+        """
+        (epsilon, delta)-per-atom-LDP is the condition printed by Ramon & Basu 2020, section 3.3: for any two
+        of the |X| inputs a, b and each single output y, Pr(y | a) <= e^epsilon Pr(y | b) + delta / |X|. It can
+        be asked for by name, for instance to compare with the paper. It is not (epsilon, delta)-LDP, which is
+        about sets of outputs: what single outputs may exceed adds up, to (|Y| - 1) / |X| times delta for |Y|
+        outputs. So it implies (epsilon, delta)-LDP where |Y| is at most |X| + 1, and is then stricter than
+        needed; with more outputs it may promise less than it seems to.
+
+        Two inputs, 100 outputs, delta = 0.01 and e^epsilon = 2: draw y from 1..99 with probability 0.005 each,
+        and else, with 0.505, the output 100 if the input is a; always the output 100 if it is b. No single
+        output breaks the condition, as 0.005 <= 2 * 0 + 0.01 / 2. But the outputs 1..99 together have
+        probability 0.495 for a and 0 for b: they give a away in half of all cases, and the true delta is
+        0.495, not 0.01.
+
+        The plan names the true delta of the table that was found. Values are counted, so that inputs and
+        outputs need finite domains.
+        """,
+        """
+        z is (0.5, 0.01)-per-atom-LDP wrt x   # the paper's condition
+        z is (0.5, 0.01)-LDP wrt x            # what is usually meant
+        """,
+    ),
+    Entry(
         "PS0317",
         "figures by person do not fit",
         """
@@ -170,6 +206,33 @@ ENTRIES: tuple[Entry, ...] = (
         """
         parameters: epsilon[voter] = csv("epsilons.csv")
         privacy: O is epsilon[voter]-DP wrt V[voter], replacing one voter
+        """,
+    ),
+    Entry(
+        "PS0318",
+        "a matrix holds no distances",
+        """
+        A distance of one's own is a public matrix with a row and a column for each value of the input, in
+        the order of its domain: a file, a parameter, a constant, or an expression of these. For `wrt (x, y)`
+        it lists all joint values, those of the last name changing fastest. Distances are finite numbers, not
+        negative, 0 from a value to itself, and the same in both directions. A number in a file is taken as
+        the shortest decimal that gives its double, so that up to 15 digits mean exactly what they say. The
+        numbers travel inside the plan.
+        """,
+        """
+        parameters: toll = [[0, 1, 3], [1, 0, 2], [3, 2, 0]]
+        variables: input place in {north, east, south}
+        privacy: z is 0.5-metric-DP wrt place, distance toll
+        """,
+    ),
+    Entry(
+        "PS0319",
+        "distances allow a detour that is shorter than the way",
+        """
+        In a matrix of distances, going from one value to another by way of a third is shorter than the entry
+        for the two. Rounded figures often do that by a little, and one-off tariffs by a lot. The requirement
+        still means what it says, for each pair by itself; no distance is replaced by a shorter one. As ratios
+        multiply along a detour, the mechanism will in fact be held to the shorter figure.
         """,
     ),
     Entry(

@@ -148,9 +148,9 @@ ENTRIES: tuple[Entry, ...] = (
         "an amount and a measure that do not fit together",
         """
         A requirement joins an amount and a measure by a hyphen, without spaces: epsilon-DP,
-        (epsilon, delta)-DP, rho-zCDP, mu-GDP, (order, epsilon)-RDP, epsilon-LDP, epsilon-metric-DP;
-        1-Lipschitz under fairness. An amount is a number, a name, or an expression in round
-        brackets.
+        (epsilon, delta)-DP, rho-zCDP, mu-GDP, (order, epsilon)-RDP, epsilon-LDP, epsilon-metric-DP,
+        (epsilon, delta)-per-atom-LDP; 1-Lipschitz under fairness. An amount is a number, a name, or an
+        expression in round brackets.
         """,
         """
         O is epsilon DP wrt x            # wrong

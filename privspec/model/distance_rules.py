@@ -1,0 +1,219 @@
+"""Distances of a line: named, as in |x - x'|, or a matrix of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.model.distances import (
+    DISTANCES,
+    MATRIX,
+    OF_NUMBERS,
+    OF_RANKINGS,
+    exact_entry,
+    read_matrix,
+    shortcut,
+)
+from privspec.model.evaluate import Environment
+from privspec.model.graph import InputBlock
+from privspec.model.measures import Metric
+from privspec.model.reports import Failure, Report, listing, nearest
+from privspec.model.scope import Scope
+from privspec.model.types import Numbers, Rankings
+from privspec.model.values import show
+from privspec.model.walk import names_used
+
+Side: TypeAlias = tuple[list[tuple[str, Span]], bool]
+"""The inputs on one side of a difference, and whether they carry a prime."""
+
+
+@dataclass(frozen=True, slots=True)
+class DistanceReader:
+    """Reads what follows `distance`; `public` holds parameters and constants, `blocks` the inputs."""
+
+    scope: Scope
+    report: Report
+    public: Environment
+    blocks: Mapping[str, InputBlock]
+
+    def read(self, clause: syntax.Distance, wrt: tuple[str, ...]) -> Metric | None:
+        """The distance between values of the inputs `wrt`; None after a complaint."""
+        metric: Metric | None
+        match clause.metric:
+            case syntax.Name(id=name) if name in DISTANCES:
+                metric = Metric(name)
+            case syntax.Absolute(operand=difference):
+                metric = self._difference(difference, "manhattan", clause, wrt)
+            case syntax.Norm(operand=difference, order=order):
+                metric = self._difference(difference, NORMS[order], clause, wrt)
+            case matrix:
+                return self._matrix(matrix, wrt)
+        return metric if metric is not None and self._fits(metric, clause, wrt) else None
+
+    # -- by name
+
+    def _fits(self, metric: Metric, clause: syntax.Distance, wrt: tuple[str, ...]) -> bool:
+        """Whether the inputs have what the distance measures."""
+        named = isinstance(clause.metric, syntax.Name)
+        for name in wrt:
+            block = self.blocks.get(name)
+            if block is None:
+                continue
+            element = block.domain.type.element
+            if metric.name in OF_RANKINGS and not isinstance(element, Rankings):
+                message = f"{metric.name} is a distance of rankings, and {name} is none"
+                help_ = f"these are for all values: {listing(n for n in DISTANCES if n not in OF_RANKINGS)}"
+                return self._unfit(clause.span, message, block, help_)
+            if metric.name in OF_NUMBERS and not isinstance(element, Numbers) and block.layout != "cells":
+                if not named:
+                    message = f"{name} is made of words, which have no difference"
+                    return self._unfit(clause.span, message, block, "write distance discrete, or distance hamming")
+                self.report.warn(
+                    "PS0309",
+                    clause.span,
+                    f"{name} is made of words: they count as one apart where they differ",
+                    others=((block.span, f"in {block.domain.describe()}"),),
+                    help="write distance discrete or distance hamming, or give a matrix of distances",
+                )
+        return True
+
+    def _unfit(self, span: Span, message: str, block: InputBlock, help_: str) -> bool:
+        self.report.error("PS0309", span, message, others=((block.span, f"in {block.domain.describe()}"),), help=help_)
+        return False
+
+    # -- |x - x'|
+
+    def _difference(
+        self, operand: syntax.Expr, name: str, clause: syntax.Distance, wrt: tuple[str, ...]
+    ) -> Metric | None:
+        """A distance written as the size of a difference of two values of the inputs."""
+        sides = _sides(operand)
+        if sides is None:
+            self._unreadable(clause.metric)
+            return None
+        (left, first), (right, second) = sides
+        for place, span in (*left, *right):
+            if place not in wrt:
+                self.report.error(
+                    "PS0309",
+                    span,
+                    f"this line is about {listing(wrt)}, and the distance speaks of {place}",
+                    help=f"write {_written(clause.metric, wrt)}",
+                )
+                return None
+        both = [[place for place, _ in side] for side in (left, right)]
+        if first == second or both[0] != both[1] or set(both[0]) != set(wrt) or len(both[0]) != len(wrt):
+            self.report.error(
+                "PS0309",
+                clause.metric.span,
+                f"a distance compares one value of {listing(wrt)} with another",
+                help=f"write {_written(clause.metric, wrt)}",
+            )
+            return None
+        return Metric(name)
+
+    # -- a matrix
+
+    def _matrix(self, expr: syntax.Expr, wrt: tuple[str, ...]) -> Metric | None:
+        """A public matrix of distances between the values of the inputs."""
+        if isinstance(expr, syntax.Name) and expr.id not in self.scope:
+            near = nearest(expr.id, (*DISTANCES, *self.scope.of("parameter", "constant")))
+            self.report.error(
+                "PS0309",
+                expr.span,
+                f"there is no distance {expr.id}",
+                help=f"did you mean {near}?" if near else f"these exist: {', '.join(DISTANCES)}; or {MATRIX}",
+            )
+            return None
+        for name in names_used(expr):
+            declared = self.scope.get(name)
+            if declared is not None and declared.what in ("input", "intermediate", "output"):
+                self._unreadable(expr)
+                return None
+            if declared is not None and declared.what not in ("parameter", "constant"):
+                message = f"distances are public and known: {name} is {declared.with_article}"
+                self.report.error("PS0318", expr.span, message, others=((declared.span, "declared here"),))
+                return None
+        metric = Metric(" ".join(self.report.source.slice(expr.span).split()), expr)
+        return metric if self._check(expr, wrt) else None
+
+    def _check(self, expr: syntax.Expr, wrt: tuple[str, ...]) -> bool:
+        """Whether the matrix fits; a constant whose value is given to `solve` is checked there."""
+        waits = [n for n in names_used(expr) if n in self.scope.of("constant") and n not in self.public.values]
+        blocks = [self.blocks.get(name) for name in wrt]
+        if waits or None in blocks:
+            return True
+        known = [block for block in blocks if block is not None]
+        sizes = [block.domain.size for block in known]
+        for block, size in zip(known, sizes, strict=True):
+            if size is None or block.index is not None:
+                what = "belongs to several people" if block.index is not None else "has too many values for a matrix"
+                self.report.error(
+                    "PS0318",
+                    expr.span,
+                    f"a matrix lists the distances of all values, and {block.name} {what}",
+                    others=((block.span, f"in {block.domain.describe()}"),),
+                )
+                return False
+        try:
+            matrix = read_matrix(expr, self.public, prod(size or 0 for size in sizes), wrt)
+        except Failure as failure:
+            self.report.failure(failure)
+            return False
+        found = shortcut(matrix)
+        if found is not None:
+            a, b, c = found
+            way, first, second = (show(exact_entry(matrix[i, j])) for i, j in ((a, c), (a, b), (b, c)))
+            self.report.warn(
+                "PS0319",
+                expr.span,
+                f"a detour is shorter than the way: values {a + 1} and {c + 1} are {way} apart, "
+                f"and {first} + {second} by way of value {b + 1}",
+                help="the line is taken as it stands, pair by pair: no distance is replaced by another",
+            )
+        return True
+
+    def _unreadable(self, expr: syntax.Expr) -> None:
+        self.report.error("PS0309", expr.span, "this is no distance that is known here", help=MATRIX)
+
+
+NORMS = {"1": "manhattan", "2": "euclidean", "inf": "chebyshev"}
+"""Distances that norms of a difference stand for."""
+
+
+def _sides(difference: syntax.Expr) -> tuple[Side, Side] | None:
+    """Both sides of a difference of inputs."""
+    if not isinstance(difference, syntax.Binary) or difference.op != "-":
+        return None
+    left, right = _side(difference.left), _side(difference.right)
+    return None if left is None or right is None else (left, right)
+
+
+def _side(expr: syntax.Expr) -> Side | None:
+    """One side of a difference: x, x', x[voter], (x, y), (x', y') or (x, y)'."""
+    match expr:
+        case syntax.Name(id=name) | syntax.Index(base=syntax.Name(id=name), indices=(syntax.Name(),)):
+            return [(name, expr.span)], False
+        case syntax.Transpose():
+            inner = _side(expr.operand)
+            return None if inner is None or inner[1] else (inner[0], True)
+        case syntax.TupleOf():
+            sides = [_side(item) for item in expr.items]
+            known = [side for side in sides if side is not None]
+            if len(known) < len(sides) or len({primed for _, primed in known}) != 1:
+                return None
+            return [place for places, _ in known for place in places], known[0][1]
+        case _:
+            return None
+
+
+def _written(metric: syntax.Expr, wrt: tuple[str, ...]) -> str:
+    """The form that was meant: |x - x'|."""
+    one = wrt[0] if len(wrt) == 1 else f"({', '.join(wrt)})"
+    if isinstance(metric, syntax.Norm):
+        return f"||{one} - {one}'||" + ("" if metric.order == "2" else f"_{metric.order}")
+    return f"|{one} - {one}'|"
