@@ -499,6 +499,48 @@ def _unverified(plan: Path) -> PrivspecError:
     )
 
 
+@app.command(epilog="Example: privspec aggregate survey.plan.json reports.csv -o shares.svg")
+@plan_path
+@click.argument("reports", nargs=-1, required=True, type=PATH, metavar="REPORTS...")
+@click.option(
+    "--estimator",
+    default="auto",
+    show_default=True,
+    metavar="auto|inverse|clip|simplex|ibu",
+    help="auto: the best in a simulation of the declared data model.",
+)
+@click.option("--level", type=float, default=0.95, show_default=True, help="Level of the intervals.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the simulation and the bootstrap.")
+@output_option
+@json_option
+@quiet_option
+def aggregate(
+    plan: Path,
+    reports: tuple[Path, ...],
+    estimator: str,
+    level: float,
+    seed: int,
+    output: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """From local reports, one a row, back to the shares of the values behind them (.json, .csv or .svg by -o)."""
+    from privspec.aggregate import aggregate_json, aggregate_text, check_suffix, write_aggregate
+
+    if output is not None:
+        check_suffix(output)
+    found = _plan(plan)
+    with _counting(quiet) as progress:
+        shares = found.aggregate(reports, estimator=estimator, level=level, seed=seed, progress=progress)
+    if output is not None:
+        write_aggregate(shares, output)
+        _note(f"shares written to {output}", quiet)
+    if as_json:
+        print(aggregate_json(shares), end="")
+    elif not quiet:
+        print(aggregate_text(shares, found.name), end="")
+
+
 @app.command(epilog="Example: privspec sweep specs/prefix_sums.priv --over epsilon=0.1:10:log:20 -o frontier.csv")
 @spec_path
 @click.option("--over", required=True, metavar="NAME=LO:HI:log|lin:COUNT", help="The parameter and its values.")

@@ -6,7 +6,7 @@ import base64
 import copy
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from privspec.core.spans import Source
 
 if TYPE_CHECKING:
     from privspec.certify.report import Report
+    from privspec.execute.estimation.aggregate import Aggregate
     from privspec.execute.family import Progress
     from privspec.execute.randomness import Randomness
     from privspec.execute.release import Release
@@ -228,6 +229,33 @@ class Plan:
         book = Path(ledger) if ledger is not None else default_ledger(self.path, self.name)
         out = Path(output) if output is not None else None
         return run(self.document, inputs, book, out, strict, self.model(), randomness, progress=progress or silent)
+
+    def aggregate(
+        self,
+        reports: Sequence[Any],
+        *,
+        estimator: str = "auto",
+        level: float = 0.95,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> Aggregate:
+        """The shares of the values behind local reports (paths, releases, or objects in memory).
+
+        Args: estimator, "auto" (chosen by simulation), "inverse", "clip", "simplex" or "ibu"; level of the intervals.
+        Raises: UsageError (PS0841 if the plan makes no local reports), DataError, VerificationError.
+        """
+        from privspec.execute.estimation.aggregate import aggregate_reports
+        from privspec.execute.family import silent
+
+        return aggregate_reports(
+            self.document,
+            reports,
+            self.model(),
+            estimator=estimator,
+            level=level,
+            seed=seed,
+            progress=progress or silent,
+        )
 
     def to_json(self) -> str:
         """The document as text: what `-o` writes."""

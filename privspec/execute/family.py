@@ -18,6 +18,7 @@ from privspec.core.diagnostics import Diagnostic, UsageError
 if TYPE_CHECKING:
     from privspec.execute.budget import Spend
     from privspec.execute.exact import ExactVector
+    from privspec.execute.finite.table import TableLaw
     from privspec.execute.mechanism import Target
     from privspec.execute.randomness import Randomness
     from privspec.model.graph import Model
@@ -99,6 +100,10 @@ class Mechanism(ABC):
 
         Raises: DataError, UsageError; no message holds a value of the data.
         """
+
+    def local_reports(self, model: Model | None) -> TableLaw | None:
+        """What stands between a person's value and their report; None if a run is not one report a person."""
+        return None
 
     @abstractmethod
     def simulate(

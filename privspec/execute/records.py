@@ -83,6 +83,8 @@ def batches(fields: Fields, source: Any) -> Batches:
         if source.suffix.lower() == ".npy":
             return _array(fields, _mapped(fields, source))
         return _document(fields, _json(fields, source))
+    if isinstance(source, Mapping) and fields.name in source:
+        return batches(fields, source[fields.name])
     if is_frame(source):
         return _frame(fields, source)
     if isinstance(source, np.ndarray):

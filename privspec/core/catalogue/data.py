@@ -152,4 +152,33 @@ ENTRIES: tuple[Entry, ...] = (
         """,
         "privspec run shop.plan.json --input x=shops.csv -o answers.json",
     ),
+    Entry(
+        "PS0841",
+        "a plan makes no local reports",
+        """
+        `aggregate` turns reports that each person drew by themselves back into the shares of the values
+        behind them. A plan of a curator draws once about all data: its release is the statistic already.
+        """,
+        "privspec aggregate survey.plan.json reports.csv",
+    ),
+    Entry(
+        "PS0842",
+        "a report is not one that the plan can make",
+        """
+        Reports are values of the plan's outputs, exactly as it releases them: they are compared with the
+        declared values and never moved to the nearest. One that the plan draws with probability zero from
+        every value is refused as well. Either the file holds something else than reports, or another plan
+        made them.
+        """,
+        "colour           # first line of a file with reports of: output colour in {red, green, blue}\nred",
+    ),
+    Entry(
+        "PS0843",
+        "reports were made under another plan",
+        """
+        What a report says about its person depends on the table it was drawn from. A release names its
+        plan by digest; reports of another table would be read with the wrong probabilities.
+        """,
+        "privspec aggregate survey.plan.json reports.json",
+    ),
 )

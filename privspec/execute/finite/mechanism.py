@@ -67,6 +67,10 @@ class FiniteMechanism(Mechanism):
         shared = any(model.nodes[block.name].index is not None for block in self._rows(model).blocks)
         return not shared and (self.local_measure or model.trust.name == "nobody")
 
+    def local_reports(self, model: Model | None) -> TableLaw | None:
+        """The table, where every record gets a draw of its own."""
+        return self.law if self.local(model) else None
+
     def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
         """Local reports, one a row; else the inputs as the spec lays them out.
 
