@@ -32,6 +32,7 @@ from privspec.model.shapes import Binding, Bindings, Typer
 from privspec.model.types import NUMBER, UNKNOWN, Laws, Symbols, Tables, Type
 from privspec.model.values import Value
 from privspec.model.walk import names_used
+from privspec.model.worlds import wrong_laws
 
 FILE_CALLS = ("csv", "npy")
 
@@ -128,7 +129,7 @@ class _Builder:
         if spec.privacy and not report.failed:
             warn_about_gaps(requirements, scope, outputs, report)
         report.raise_errors()
-        return Model(
+        model = Model(
             source=self.source,
             spec=spec,
             name=spec.name or Path(self.source.name).stem or "spec",
@@ -150,7 +151,7 @@ class _Builder:
             base=self.base,
             parties=parties,
             components=components,
-            models=tuple(losses.modelled.values()),
+            models=tuple(dict.fromkeys(losses.modelled.values())),
             constraints=constraints,
             asserted=asserted,
             accuracy=accuracy,
@@ -162,6 +163,10 @@ class _Builder:
             files=self.read_files,
             warnings=report.warnings,
         )
+        for failure in wrong_laws(model):
+            report.failure(failure)
+        report.raise_errors()
+        return model
 
     # -- passes
 

@@ -40,6 +40,9 @@ DISTRIBUTIONS: Mapping[str, tuple[int, int]] = {
 }
 """Distributions by name, with the least and largest number of arguments."""
 
+JOINT = ("categorical", "empirical", "uniform")
+"""Distributions that can be the law of several inputs together."""
+
 
 @dataclass(slots=True)
 class LossReader:
@@ -60,21 +63,9 @@ class LossReader:
     # -- data models
 
     def model(self, statement: syntax.Relation) -> None:
-        """`name ~ distribution`."""
-        subject = root(statement.left)
-        declared = None if subject is None else self.scope.get(subject.id)
-        if subject is None or isinstance(statement.left, syntax.Attribute):
-            self.report.error("PS0407", statement.left.span, "a data model is given for a name: x ~ uniform")
-            return
-        if declared is None:
-            return
-        if declared.what not in ("input", "intermediate"):
-            self.report.error(
-                "PS0407",
-                statement.left.span,
-                f"a data model is for inputs and computed values; {subject.id} is {declared.with_article}",
-                others=((declared.span, "declared here"),),
-            )
+        """`name ~ distribution`, or `(name, name) ~ distribution` for inputs that depend on one another."""
+        subjects = self._subjects(statement)
+        if not subjects:
             return
         match statement.right:
             case syntax.Name(id=name):
@@ -84,31 +75,84 @@ class LossReader:
             case _:
                 self.report.error("PS0404", statement.right.span, "a distribution is wanted here, as in normal(0, 1)")
                 return
+        if not self._known_distribution(name, len(arguments), statement.right.span):
+            return
+        before = next((subject for subject in subjects if subject in self.modelled), None)
+        if before is not None:
+            self.report.error(
+                "PS0405",
+                statement.span,
+                f"{before} has two data models",
+                others=((self.modelled[before].span, "the first one"),),
+            )
+            return
+        number, _ = self.line(statement.span)
+        joint = tuple(subjects) if len(subjects) > 1 else ()
+        whole = f"({', '.join(joint)})" if joint else subjects[0]
+        found = DataModel(whole, name, arguments, statement.span, number, joint)
+        self.modelled.update(dict.fromkeys(subjects, found))
+        if joint and name not in JOINT:
+            self.report.error(
+                "PS0406",
+                statement.right.span,
+                f"{name} is a law of one variable, and {whole} is one of {len(joint)}",
+                help=f"a joint law is one of {', '.join(JOINT)}, as in {whole} ~ categorical([[0.3, 0.2], [0.1, 0.4]])",
+            )
+        self._arguments(subjects[0], name, arguments, statement)
+
+    def _subjects(self, statement: syntax.Relation) -> list[str]:
+        """The names on the left of `~`; none after a complaint."""
+        left = statement.left
+        if not isinstance(left, syntax.TupleOf):
+            found = self._subject(left, ("input", "intermediate"))
+            return [] if found is None else [found]
+        names = [self._subject(item, ("input",)) for item in left.items]
+        for i, (name, item) in enumerate(zip(names, left.items, strict=True)):
+            if name is not None and name in names[:i]:
+                self.report.error("PS0407", item.span, f"{name} is named twice in this law")
+                return []
+            if name in self.typer.indexed:
+                self.report.error(
+                    "PS0407", item.span, f"a joint law is for inputs of one party, and {name} is one of many people's"
+                )
+                return []
+        return [] if None in names else [name for name in names if name is not None]
+
+    def _subject(self, expr: syntax.Expr, kinds: tuple[str, ...]) -> str | None:
+        subject = root(expr)
+        declared = None if subject is None else self.scope.get(subject.id)
+        if subject is None or isinstance(expr, syntax.Attribute):
+            self.report.error("PS0407", expr.span, "a data model is given for a name: x ~ uniform")
+            return None
+        if declared is None:
+            return None
+        if declared.what not in kinds:
+            what = "inputs and computed values" if len(kinds) > 1 else "inputs, where it is a joint law"
+            self.report.error(
+                "PS0407",
+                expr.span,
+                f"a data model is for {what}; {subject.id} is {declared.with_article}",
+                others=((declared.span, "declared here"),),
+            )
+            return None
+        return subject.id
+
+    def _known_distribution(self, name: str, given: int, span: Span) -> bool:
         if name not in DISTRIBUTIONS:
             near = nearest(name, DISTRIBUTIONS)
             self.report.error(
                 "PS0404",
-                statement.right.span,
+                span,
                 f"there is no distribution {name}",
                 help=f"did you mean {near}?" if near else f"these exist: {', '.join(DISTRIBUTIONS)}",
             )
-            return
+            return False
         least, most = DISTRIBUTIONS[name]
-        if not least <= len(arguments) <= most or (name == "uniform" and len(arguments) == 1):
+        if not least <= given <= most or (name == "uniform" and given == 1):
             wanted = str(least) if least == most else f"{least} or {most}"
-            self.report.error("PS0406", statement.right.span, f"{name} takes {wanted} arguments, not {len(arguments)}")
-            return
-        if subject.id in self.modelled:
-            self.report.error(
-                "PS0405",
-                statement.span,
-                f"{subject.id} has two data models",
-                others=((self.modelled[subject.id].span, "the first one"),),
-            )
-            return
-        number, _ = self.line(statement.span)
-        self.modelled[subject.id] = DataModel(subject.id, name, arguments, statement.span, number)
-        self._arguments(subject.id, name, arguments, statement)
+            self.report.error("PS0406", span, f"{name} takes {wanted} arguments, not {given}")
+            return False
+        return True
 
     def _arguments(
         self, subject: str, name: str, arguments: tuple[syntax.Argument, ...], statement: syntax.Relation

@@ -85,7 +85,7 @@ def stacked(values: Sequence[Value], axis: int) -> Grid:
     """One value for each row (axis 0) or column (axis 1); all of one shape."""
     first = values[0]
     if isinstance(first, np.ndarray):
-        data = np.stack([np.asarray(v) if v.dtype == object else _exact(v) for v in values])  # type: ignore[union-attr]
+        data = np.stack([v if v.dtype == object else _exact(v) for v in values if isinstance(v, np.ndarray)])
     else:
         data = np.empty(len(values), dtype=object)
         data[:] = values

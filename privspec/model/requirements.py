@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.model.measures import Measure
 from privspec.model.neighbours import NeighbourRelation
+from privspec.model.values import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,10 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class IndependenceRequirement:
-    """Outputs are independent of an attribute, perhaps given another, up to a tolerance in total variation."""
+    """Outputs are independent of an attribute, perhaps given another, up to a tolerance in total variation.
+
+    `equals` is the value of `given y = 1`, which `value` writes; a bare word of the domain of y is that word.
+    """
 
     subjects: tuple[str, ...]
     of: str
@@ -49,6 +53,7 @@ class IndependenceRequirement:
     span: Span
     line: int
     text: str
+    equals: Value | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +67,22 @@ class AccuracyTarget:
 
 @dataclass(frozen=True, slots=True)
 class DataModel:
-    """`name ~ distribution`: what is believed of an input or a computed value; used for expected loss only."""
+    """`name ~ distribution`: what is believed of an input or a computed value; used for expected loss only.
+
+    `subjects` are the names in a joint law `(sex, y) ~ ...`, whose `subject` is then "(sex, y)"; else the one name.
+    """
 
     subject: str
     distribution: str
     arguments: tuple[syntax.Argument, ...]
     span: Span
     line: int
+    joint: tuple[str, ...] = ()
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """The names that the law is about."""
+        return self.joint or (self.subject,)
 
 
 @dataclass(frozen=True, slots=True)

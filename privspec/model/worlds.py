@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from privspec.language import syntax
 from privspec.model.distances import distances, takes_distance
-from privspec.model.domains import Domain, Power
+from privspec.model.domains import Domain, Power, Real
+from privspec.model.evaluate import Environment
 from privspec.model.graph import GraphNode, Model
 from privspec.model.neighbours import (
     NeighbourRelation,
@@ -33,9 +34,9 @@ from privspec.model.neighbours import (
     ReplacingVoter,
 )
 from privspec.model.pointwise import Pointwise
-from privspec.model.priors import Law, law_of
+from privspec.model.priors import Law, joint_law, law_of, short
 from privspec.model.reports import Failure
-from privspec.model.requirements import Requirement
+from privspec.model.requirements import DataModel, Requirement
 from privspec.model.targets import environment
 from privspec.model.values import Symbol, Value, show
 from privspec.model.walk import children, names_used
@@ -295,7 +296,7 @@ def _drawn(model: Model, name: str) -> bool:
 def _order_matters(model: Model, name: str) -> bool:
     """Whether anything looks at the order of the records of an input: anything but f(name) for symmetric f.
 
-    Distances look at it, and so does a line about all that one person holds in several inputs.
+    Distances look at it, and so do joint laws and a line about all that one person holds in several inputs.
     """
     from privspec.model.library import library
 
@@ -310,6 +311,8 @@ def _order_matters(model: Model, name: str) -> bool:
 
     definitions = [node.definition for node in model.nodes.values() if node.definition is not None]
     if any(getattr(line, "of", None) == name or getattr(line, "given", None) == name for line in model.fairness):
+        return True
+    if any(name in data.joint for data in model.models):
         return True
     for line in (*model.requirements, *model.fairness):
         if isinstance(line, Requirement) and name in line.wrt:
@@ -543,7 +546,7 @@ def worlds(model: Model) -> Worlds:
     Raises: Failure PS0515 if there are too many, PS0514 and others for data models without an exact law.
     """
     seen = looked_at(model)
-    modelled = {m.subject for m in model.models}
+    modelled = {name for m in model.models for name in m.subjects}
     inputs = _inputs_behind(model, seen)
     spaces = tuple(space_of(model, model.nodes[name]) for name in inputs)
     size = prod(s.size for s in spaces)
@@ -622,7 +625,7 @@ def _prior(
     world_rows: tuple[int, ...],
 ) -> Law | None:
     """The law of the rows: of computed values that have one of their own, else pushed forward from the inputs."""
-    known = {m.subject: m for m in model.models}
+    known = {name: m for m in model.models for name in m.subjects}
     public = environment(model)
     inputs = tuple(s.node.name for s in spaces)
     own = [name for name in of if name in known and name not in inputs]
@@ -632,17 +635,59 @@ def _prior(
         return law_of(known[own[0]], [row[0] for row in rows], public)
     if any(name not in known for name in inputs):
         return None
-    laws = [s.weights(_input_law(s, known[s.node.name], public)) for s in spaces]
+    masses = world_law(model, spaces)
     total = [Fraction(0)] * len(rows)
-    for row, masses in zip(world_rows, product(*laws), strict=True):
-        total[row] += prod(masses, start=Fraction(1))
-    return tuple(total)
+    for row, mass in zip(world_rows, masses, strict=True):
+        total[row] += mass
+    return short(tuple(total), known[inputs[0]].span if inputs else model.spec.span)
 
 
-def _input_law(space: Space, model: Any, public: Any) -> Law:
+def world_law(model: Model, spaces: Sequence[Space]) -> Sequence[Fraction]:
+    """Probabilities of all joint values of inputs that have models: those without a common one are independent.
+
+    Raises: as `priors.law_of`.
+    """
+    public = environment(model)
+    sizes = [s.size for s in spaces]
+    place = {s.node.name: i for i, s in enumerate(spaces)}
+    masses = np.array([Fraction(1)] * prod(sizes), dtype=object).reshape(sizes)
+    for data in model.models:
+        named = [name for name in data.subjects if name in place]
+        if not named:
+            continue
+        if data.joint:
+            law = _common_law(model, data, [place.get(name) for name in data.subjects], spaces, public)
+        else:
+            law = np.array(_input_law(spaces[place[named[0]]], data, public), dtype=object)
+        axes = [place[name] for name in named]
+        ordered = law.transpose(np.argsort(axes))
+        masses = masses * ordered.reshape([n if i in axes else 1 for i, n in enumerate(sizes)])
+    found: list[Fraction] = masses.ravel().tolist()
+    return found
+
+
+def _common_law(
+    model: Model, data: DataModel, places: Sequence[int | None], spaces: Sequence[Space], public: Environment
+) -> NDArray[np.object_]:
+    """A joint law as an array with an axis for each subject that is listed; the others are averaged over."""
+    lists: list[Sequence[Value]] = []
+    for name, at in zip(data.subjects, places, strict=True):
+        space = Listed(model.nodes[name], model.nodes[name].domain or Real()) if at is None else spaces[at]
+        if space.size > WORLD_LIMIT:
+            raise Failure("PS0515", space.node.span, f"{name} has too many values for a joint law")
+        lists.append(space.values)
+    sizes = [len(values) for values in lists]
+    if prod(sizes) > WORLD_LIMIT:
+        raise Failure("PS0515", data.span, f"a joint law has up to {WORLD_LIMIT:,} values")
+    law = np.array(joint_law(data, lists, public), dtype=object).reshape(sizes)
+    found: NDArray[np.object_] = np.asarray(law.sum(axis=tuple(i for i, at in enumerate(places) if at is None)))
+    return found
+
+
+def _input_law(space: Space, model: DataModel, public: Environment) -> Law:
     """The law of an input's listed values; of one record where counts are held or the law is one of records."""
     if isinstance(space, Counted):
-        return law_of(model, tuple(space.all_values), public)
+        return space.weights(law_of(model, tuple(space.all_values), public))
     try:
         return law_of(model, space.values, public)
     except Failure:
@@ -651,3 +696,28 @@ def _input_law(space: Space, model: Any, public: Any) -> Law:
         each = law_of(model, tuple(as_value(e) for e in space.domain.base.elements()), public)
         places = prod(space.domain.exponents)
         return tuple(prod(masses, start=Fraction(1)) for masses in product(each, repeat=places))
+
+
+LAWS_CHECKED = 2**12
+"""Laws of up to so many values are computed when a spec is checked."""
+
+
+def wrong_laws(model: Model) -> Iterator[Failure]:
+    """What is wrong with the data models of the inputs of a finite spec; that a law is not exact is left to solve."""
+    if not finite(model):
+        return
+    for data in model.models:
+        nodes = [model.nodes[name] for name in data.subjects]
+        if any(node.kind is not syntax.VariableKind.INPUT for node in nodes):
+            continue
+        spaces = [space_of(model, node) for node in nodes]
+        if prod(space.size for space in spaces) > LAWS_CHECKED:
+            continue
+        try:
+            if data.joint:
+                _common_law(model, data, range(len(spaces)), spaces, environment(model))
+            else:
+                _input_law(spaces[0], data, environment(model))
+        except Failure as failure:
+            if failure.code not in ("PS0261", "PS0514"):
+                yield failure

@@ -123,13 +123,14 @@ ENTRIES: tuple[Entry, ...] = (
         """
         Tables are computed from exact probabilities. On a finite domain these distributions have one:
         - uniform, uniform(lo, hi), categorical(weights), empirical(observations), binomial(n, p), bernoulli(p)
-          exactly as they are;
-        - normal(mean, sd), laplace(mean, scale), exponential(rate), poisson(mean) and geometric(p) at the values
-          of the domain: the weight of a value is the density (or probability) there, divided by that of the most
-          likely value, rounded to the nearest multiple of 2^-60; weights are then divided by their sum, exactly.
-          exponential, poisson and geometric give no weight to numbers below 0, poisson and geometric none
-          to fractions; geometric(p) gives (1 - p)^k to k = 0, 1, 2, ... For points in the plane the mean of a
-          normal law may be a vector.
+          and geometric(p), which gives weight (1 - p)^k to k, as they are;
+        - normal(mean, sd), laplace(mean, scale), exponential(rate) and poisson(mean) at the values of the
+          domain: the weight of a value is the density (or probability) there, divided by that of the most
+          likely value, rounded to the nearest multiple of 2^-60. exponential and poisson give no weight to
+          numbers below 0, poisson none to fractions. The mean of a normal or laplace law may be a vector,
+          for points in the plane.
+        Weights are divided by their sum, exactly; a law is thus one of the values of the domain only. Whole
+        numbers beyond 65,536 and probabilities with thousands of digits are refused.
         Several inputs that depend on one another have a joint law: (sex, y) ~ categorical([[0.3, 0.2],
         [0.1, 0.4]]), a row for each value of the first name and a column for each value of the second (the last
         name changes fastest). Inputs with models of their own are independent.
