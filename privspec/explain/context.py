@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source, Span
 from privspec.explain.losses import LossTerm, loss_terms
+from privspec.explain.quantities import parse_exact
 from privspec.explain.sentences import Because, Note, SpecLine
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
@@ -108,7 +110,7 @@ def context(plan: Mapping[str, Any]) -> Context:
         loss_because=at(tree.loss.span) if tree.loss is not None else Note("placement"),
         sites_because=at(sites.span) if sites else trust_because,
         squared_error_of=_squared_error_of(tree.loss),
-        loss_terms=loss_terms(tree.loss),
+        loss_terms=loss_terms(tree.loss, _numbers(spec.get("parameters") or {})),
         distances={at(r.span).number: d for r in tree.privacy if (d := _distance(r))},
         input_domains=_domains(tree),
         choices={
@@ -116,6 +118,17 @@ def context(plan: Mapping[str, Any]) -> Context:
             for v in _variables(tree, VariableKind.CHOOSE)
         },
     )
+
+
+def _numbers(parameters: Mapping[str, Any]) -> dict[str, Fraction]:
+    """The parameters that are one number."""
+    found = {}
+    for name, value in parameters.items():
+        try:
+            found[str(name)] = parse_exact(value)
+        except ValueError:
+            continue
+    return found
 
 
 def _distance(requirement: syntax.Requirement) -> str:

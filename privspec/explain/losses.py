@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -136,21 +136,23 @@ class LossTerm:
     right: str
 
 
-def loss_terms(loss: syntax.Expr | None) -> tuple[LossTerm, ...]:
-    """The terms of a loss; empty where one of them is of no known shape."""
+def loss_terms(loss: syntax.Expr | None, parameters: Mapping[str, Fraction]) -> tuple[LossTerm, ...]:
+    """The terms of a loss, weights by `parameters`; empty where one of them is of no known shape."""
     if loss is None:
         return ()
-    found = tuple(_terms(loss, Fraction(1)))
+    found = tuple(_terms(loss, Fraction(1), parameters))
     return () if None in found else tuple(t for t in found if t is not None)
 
 
-def _terms(expr: syntax.Expr, weight: Fraction) -> Iterator[LossTerm | None]:
+def _terms(expr: syntax.Expr, weight: Fraction, parameters: Mapping[str, Fraction]) -> Iterator[LossTerm | None]:
     match expr:
         case syntax.Binary(op="+", left=left, right=right):
-            yield from _terms(left, weight)
-            yield from _terms(right, weight)
+            yield from _terms(left, weight, parameters)
+            yield from _terms(right, weight, parameters)
         case syntax.Binary(op="*", left=syntax.Number(value=factor), right=inner):
-            yield from _terms(inner, weight * factor)
+            yield from _terms(inner, weight * factor, parameters)
+        case syntax.Binary(op="*", left=syntax.Name(id=name), right=inner) if name in parameters:
+            yield from _terms(inner, weight * parameters[name], parameters)
         case syntax.Over(operator=operator, body=body, given=None):
             yield _error(body, weight, operator == "worst")
         case _:

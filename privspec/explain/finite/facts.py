@@ -14,6 +14,7 @@ from privspec.explain.consequences import consequences
 from privspec.explain.curves import EpsilonDeltaCurve
 from privspec.explain.finite import pages
 from privspec.explain.finite.questions import HowNear, Step, WhichAnswer
+from privspec.explain.finite.rows import RowFact, row_facts
 from privspec.explain.finite.steps import reaches
 from privspec.explain.finite.table import Array, Table, common_bits, points, read_table, spoken
 from privspec.explain.finite.tradeoff import curve_of, dominating, largest_ratio
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from privspec.explain.document import Block, Section
     from privspec.explain.fact_types import AlternativeFact, Facts
     from privspec.model.graph import Model
-
-MOST_LISTED = 100
-"""Rows of a table that are summed up one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +88,6 @@ class ErrorTerm:
 
 
 @dataclass(frozen=True, slots=True)
-class RowFact:
-    """A row: its likeliest column with its probability, and the probability of the truth where that is a column."""
-
-    row: str
-    likeliest: str
-    probability: Quantity
-    truth: Quantity | None
-
-
-@dataclass(frozen=True, slots=True)
 class TableFact(MechanismFact):
     """A table of probabilities; `local` is whether each person draws from it for themselves."""
 
@@ -147,8 +135,17 @@ class TableFact(MechanismFact):
         times = None
         if bound is not None and bound[1] == 0.0:
             times = rounded(float(np.exp(bound[0])) * (1 + 1e-12), 3, Rounding.UP)
-        first, second = (spoken(self.table.rows[r]) for r in example)
+        first, second = (self._named(r, claim) for r in example)
         return claim, WhichAnswer("answer", self.local, first, second, times)
+
+    def _named(self, row: int, claim: Claim) -> str:
+        """A row by the values that a claim is about: "red", or "outcome 1" where rows hold several."""
+        table = self.table
+        parts = [spoken((table.rows[row][i],)) for i, name in enumerate(table.of) if name in claim.wrt]
+        if len(table.of) == 1 or not parts:
+            return spoken(table.rows[row])
+        names = [name for name in table.of if name in claim.wrt]
+        return ", ".join(f"{name} {part}" for name, part in zip(names, parts, strict=True))
 
     def _compares_rows(self, claim: Claim) -> bool:
         """Whether a claim compares any two rows that differ in nothing but its inputs."""
@@ -270,7 +267,7 @@ def table_fact(plan: Mapping[str, Any], context: Context) -> TableFact:
         laws=tuple(_law(name, masses, context) for name, masses in laws.items()),
         truths=tuple(_truths(table, context)),
         errors=tuple(_errors(plan, table, context)),
-        listed=tuple(_listed(table)),
+        listed=row_facts(table),
         metrics=context.distances,
         inputs=frozenset(context.input_domains),
     )
@@ -358,19 +355,3 @@ def _error_matrix(shape: Shape, drawn: list[Any], true: list[Any]) -> Array | No
         number = {part: float(i) for i, part in enumerate(dict.fromkeys((*drawn, *true)))}
         places = np.array([[number[part]] for part in (*drawn, *true)])
     return shape.of(places[: len(drawn)], places[len(drawn) :])
-
-
-def _listed(table: Table) -> Sequence[RowFact]:
-    if not table.columns:
-        return ()
-    truths = table.truths(table.releases[0], table.of[0]) if len(table.of) == len(table.releases) == 1 else None
-    step = -(-len(table.rows) // MOST_LISTED)
-    return [
-        RowFact(
-            spoken(table.rows[r]),
-            spoken(table.columns[int(np.argmax(table.shares[r]))]),
-            rounded(float(table.shares[r].max())),
-            None if truths is None else rounded(float(truths[r])),
-        )
-        for r in range(0, len(table.rows), max(step, 1))
-    ]

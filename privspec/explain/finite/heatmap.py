@@ -16,6 +16,7 @@ import numpy as np
 from privspec.explain import drawing
 from privspec.explain.document import Plot
 from privspec.explain.document import Table as Grid
+from privspec.explain.finite.rows import row_facts
 from privspec.explain.finite.steps import spread_out
 from privspec.explain.finite.table import Array, Indices, Label, Table, spoken
 from privspec.explain.quantities import rounded
@@ -31,33 +32,41 @@ MOST_CELLS = 100
 MOST_MAPS = 4
 SHADES = 24
 WIDTH = 374.0  # as wide as the other drawings of a page, so that letters are of one size
+HIGHEST = 460.0
+LEAST, LARGEST = 14.0, 40.0
+"""The least height and the largest size of a cell, where there is room."""
+APART = 10.5
+"""How far apart labels stand."""
 _LETTER = 5.4
 _LONGEST = 14
 
 
 def plots(fact: TableFact) -> tuple[Plot, ...]:
-    """The heat map of a table, and the maps of a few of its rows."""
-    if not fact.table.rows or not fact.table.columns:
-        return ()
-    maps = plane_maps(fact.table)
-    return (heat_map(fact), *((maps,) if maps is not None else ()))
-
-
-def heat_map(fact: TableFact) -> Plot:
-    """The whole table: a row for each value of the secret, a column for each value drawn."""
+    """The heat map of a table, one more of each output where several are drawn together, and maps of a few rows."""
     table = fact.table
+    if not table.rows or not table.columns:
+        return ()
+    single = [table.seen([name]) for name in table.releases] if len(table.releases) > 1 else []
+    drawn = [*single[:MOST_MAPS], table]
+    found = [heat_map(part, "table" if number == 0 else f"table{number + 1}") for number, part in enumerate(drawn)]
+    maps = plane_maps(table)
+    return (*found, *((maps,) if maps is not None else ()))
+
+
+def heat_map(table: Table, name: str = "table") -> Plot:
+    """A whole table: a row for each value of the secret, a column for each value drawn."""
     drawn, of = joined(table.releases), joined(table.of)
-    largest = int(np.argmax(table.shares))
-    row, column = np.unravel_index(largest, table.shares.shape)
+    row, column = np.unravel_index(int(np.argmax(table.shares)), table.shares.shape)
     small = max(table.shares.shape) <= MOST_NUMBERS
+    rows, columns = table.shares.shape
     where = f"{spoken(table.columns[column])} where {of} is {spoken(table.rows[row])}"
     return Plot(
-        name="table",
+        name=name,
         draw=lambda: _draw_table(table),
-        alt=f"Heat map of a table of {fact.rows} × {fact.columns} probabilities, a row for each value of {of}, "
+        alt=f"Heat map of a table of {rows:,} × {columns:,} probabilities, a row for each value of {of}, "
         f"a column for each value of {drawn}; the largest is {rounded(float(table.shares.max()))}, of {where}.",
         caption=_caption(table),
-        twin=_whole(table) if small else _summed_up(fact),
+        twin=_whole(table) if small else _summed_up(table),
     )
 
 
@@ -77,18 +86,21 @@ def _whole(table: Table) -> Grid:
         (spoken(label), *(rounded(float(p)).text for p in shares))
         for label, shares in zip(table.rows, table.shares, strict=True)
     )
-    return Grid("Probabilities of the table, numbers of the plot", header, rows, frozenset(range(1, len(header))))
+    caption = f"Probabilities of {joined(table.releases)}, numbers of the plot"
+    return Grid(caption, header, rows, frozenset(range(1, len(header))))
 
 
-def _summed_up(fact: TableFact) -> Grid:
-    known = any(item.truth is not None for item in fact.listed)
-    header = (joined(fact.table.of), "Likeliest", "With probability", *(("The true value with",) if known else ()))
+def _summed_up(table: Table) -> Grid:
+    listed = row_facts(table)
+    known = any(item.truth is not None for item in listed)
+    header = (joined(table.of), "Likeliest", "With probability", *(("The true value with",) if known else ()))
     rows = tuple(
-        (i.row, i.likeliest, i.probability.text, *((i.truth.text if i.truth else "",) if known else ()))
-        for i in fact.listed
+        (i.row, i.likeliest, i.probability.text, *((i.truth.text if i.truth else "",) if known else ())) for i in listed
     )
-    every = "" if len(fact.listed) == len(fact.table.rows) else f", {len(fact.listed)} of {fact.rows} rows"
-    return Grid(f"The likeliest column of each row{every}", header, rows, frozenset({2, 3} if known else {2}))
+    every = "" if len(listed) == len(table.rows) else f", {len(listed)} of {len(table.rows):,} rows"
+    names = joined(table.releases)
+    caption = f"The likeliest value of {names} for each row{every}"
+    return Grid(caption, header, rows, frozenset({2, 3} if known else {2}))
 
 
 def plane_maps(table: Table) -> Plot | None:
@@ -139,6 +151,14 @@ def _grid(points: Array) -> _Grid | None:
     return _Grid(x, y, column.astype(np.intp), row.astype(np.intp)) if full else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """The size of a cell."""
+
+    wide: float
+    high: float
+
+
 # --- drawing --------------------------------------------------------------------------------------
 
 
@@ -154,25 +174,27 @@ _FILL, _MARK = _colour("--accent", drawing.ACCENT), _colour("--second", drawing.
 def _draw_table(table: Table) -> str:
     shares = _blocks(table.shares)
     rows, columns = shares.shape
-    row_names, column_names = _few(table.rows, rows), _few(table.columns, columns)
+    row_names = _few(table.rows, rows, HIGHEST / rows)
     longest = max((len(name) for _, name in row_names), default=0)
     left = 22.0 + _LETTER * longest
-    size = min(30.0, (WIDTH - left - 4) / columns, 460.0 / rows)
+    wide = min(LARGEST, (WIDTH - left - 4) / columns)
+    high = min(max(wide, LEAST), LARGEST, HIGHEST / rows)
+    cell = _Cell(wide, high)
+    row_names, column_names = _few(table.rows, rows, high), _few(table.columns, columns, wide)
     widest = _LETTER * max(len(name) for _, name in column_names)
-    upright = widest + 4 <= size * _step(column_names, columns)
+    upright = widest + 4 <= wide * _step(column_names, columns)
     top = 20.0 + (10.0 if upright else widest + 4)
-    numbers = max(table.shares.shape) <= MOST_NUMBERS and size >= 18
-    height = top + size * rows + 30
+    numbers = max(table.shares.shape) <= MOST_NUMBERS and wide >= 18 and high >= 12
+    height = top + high * rows + 30
     parts = [
         _text(left, 10, f"{joined(table.releases)} →", anchor="start", colour=_MUTED),
-        _text(8, top + size * rows / 2, f"← {joined(table.of)}", turned=-90, colour=_MUTED),
-        *(_text(left - 5, top + size * (i + 0.5) + 3, name, anchor="end") for i, name in row_names),
-        *_column_labels(column_names, left, top, size, upright=upright),
-        *_cells(shares, left, top, size),
-        *(_numbers(shares, left, top, size) if numbers else ()),
-        f'<rect x="{left:.1f}" y="{top:.1f}" width="{size * columns:.1f}" height="{size * rows:.1f}" fill="none" '
-        f'stroke="{_LINE}" stroke-width="0.6"/>',
-        *_legend(float(shares.max()), left, top + size * rows + 14),
+        _text(8, top + high * rows / 2, f"← {joined(table.of)}", turned=-90, colour=_MUTED),
+        *(_text(left - 5, top + high * (i + 0.5) + 3, name, anchor="end") for i, name in row_names),
+        *_column_labels(column_names, left, top, wide, upright=upright),
+        *_cells(shares, left, top, cell),
+        *(_numbers(shares, left, top, cell) if numbers else ()),
+        _frame(left, top, wide * columns, high * rows),
+        *_legend(float(shares.max()), left, top + high * rows + 14),
     ]
     return _svg(parts, WIDTH, height)
 
@@ -188,10 +210,10 @@ def _step(names: list[tuple[int, str]], columns: int) -> int:
     return columns if len(names) < 2 else names[1][0] - names[0][0]
 
 
-def _few(labels: Sequence[Label], drawn: int) -> list[tuple[int, str]]:
-    """The numbers of the rows (as drawn) that get a label, and the labels; at most about 25."""
+def _few(labels: Sequence[Label], drawn: int, size: float) -> list[tuple[int, str]]:
+    """The numbers of the rows (as drawn, `size` apart) that get a label, and the labels; far enough to be read."""
     block = -(-len(labels) // drawn)
-    step = -(-drawn // 25)
+    step = max(1, -(-int(10 * APART) // max(1, int(10 * size))))
     return [(i, _short(spoken(labels[min(i * block, len(labels) - 1)]))) for i in range(0, drawn, step)]
 
 
@@ -211,29 +233,34 @@ def _blocks(shares: Array) -> Array:
     return shares
 
 
-def _cells(shares: Array, left: float, top: float, size: float, largest: float | None = None) -> list[str]:
-    """Squares of one shade together; row 0 on top."""
+def _frame(left: float, top: float, wide: float, high: float) -> str:
+    return (
+        f'<rect x="{left:.1f}" y="{top:.1f}" width="{wide:.1f}" height="{high:.1f}" fill="none" '
+        f'stroke="{_LINE}" stroke-width="0.6"/>'
+    )
+
+
+def _cells(shares: Array, left: float, top: float, cell: _Cell, largest: float | None = None) -> list[str]:
+    """Cells of one shade together; row 0 on top."""
     most = largest if largest is not None else float(shares.max())
-    level = np.ceil(SHADES * shares / most).astype(int) if most > 0 else np.zeros(shares.shape, dtype=int)
-    side = f"{size:.2f}"
+    shade_of = np.minimum(np.ceil(SHADES * shares / most), SHADES) if most > 0 else np.zeros(shares.shape)
+    shape = f"h{cell.wide:.2f}v{cell.high:.2f}h-{cell.wide:.2f}z"
     found = []
     for shade in range(1, SHADES + 1):
-        places = np.argwhere(level == shade)
+        places = np.argwhere(shade_of == shade)
         if len(places):
-            path = "".join(
-                f"M{left + size * c:.2f} {top + size * r:.2f}h{side}v{side}h-{side}z" for r, c in places.tolist()
-            )
+            path = "".join(f"M{left + cell.wide * c:.2f} {top + cell.high * r:.2f}{shape}" for r, c in places.tolist())
             found.append(f'<path d="{path}" fill="{_FILL}" fill-opacity="{shade / SHADES:.3f}"/>')
     return found
 
 
-def _numbers(shares: Array, left: float, top: float, size: float) -> list[str]:
+def _numbers(shares: Array, left: float, top: float, cell: _Cell) -> list[str]:
     most = float(shares.max())
     found = []
     for (r, c), share in np.ndenumerate(shares):
-        colour = _PAGE if share > 0.55 * most else _INK
-        text = _inside(float(share))
-        found.append(_text(left + size * (c + 0.5), top + size * (r + 0.5) + 2.6, text, size=7, colour=colour))
+        colour = _PAGE if share > 0.7 * most else _INK
+        x, y = left + cell.wide * (c + 0.5), top + cell.high * (r + 0.5) + 2.6
+        found.append(_text(x, y, _inside(float(share)), size=7, colour=colour))
     return found
 
 
@@ -275,9 +302,8 @@ def _draw_maps(table: Table, chosen: list[int], grid: _Grid) -> str:
         np.add.at(picture, (rows - 1 - grid.row, grid.column), table.shares[row])
         parts += [
             _text(left, top - 5, f"{table.of[0]} = {spoken(table.rows[row])}", anchor="start"),
-            *_cells(picture, left, top, size, largest),
-            f'<rect x="{left:.1f}" y="{top:.1f}" width="{wide:.1f}" height="{high:.1f}" fill="none" '
-            f'stroke="{_LINE}" stroke-width="0.6"/>',
+            *_cells(picture, left, top, _Cell(size, size), largest),
+            _frame(left, top, wide, high),
         ]
         if at is not None:
             x = np.interp(at[row, 0], grid.x, np.arange(columns))
