@@ -19,7 +19,7 @@ from privspec.model.values import Value, as_float
 from privspec.solvers.programs import Array
 
 if TYPE_CHECKING:
-    from privspec.compile.finite.family import TableDecision
+    from privspec.compile.finite.decision import TableDecision
 
 SAME = 1e-6
 """Probabilities closer than this everywhere make the same mechanism."""
@@ -90,7 +90,7 @@ def beside(decision: TableDecision) -> tuple[list[dict[str, Any]], dict[str, Any
     context = context_of(decision.system)
     if context is None:
         return [], None
-    table = decision.solution.exact.to_array()
+    table = decision.exact.to_array()
     found = recognise(context, table, SAME)
     named = None if found is None else {"name": found.name, "text": found.text, "note": found.note}
     if not decision.settings.alternatives:

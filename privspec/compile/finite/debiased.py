@@ -8,14 +8,14 @@ estimates is not linear in (table, alpha, s): `solvers.table_search` finds its o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from privspec.compile.finite.conditions import Affine, Conditions
 from privspec.compile.finite.losses import Chosen, Term, public_number, terms
-from privspec.compile.finite.system import Costs
+from privspec.compile.finite.system import Costs, Debiased, Moment
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
@@ -29,31 +29,6 @@ from privspec.model.worlds import Worlds
 
 _ALPHAS = (Fraction(3, 7), Fraction(5, 11), Fraction(13, 17))
 """Trial values: rational functions that agree at so many scattered points are taken to be equal."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Moment:
-    """E[g(z) | x] = alpha t(x) + sum over the law's values of mass h: g (columns,), t (rows,), h by value.
-
-    `weight` that of the squared error of (g - s) / alpha in the loss, 0 if it does not stand there.
-    """
-
-    line: int
-    g: Costs
-    t: Costs
-    h: Mapping[str, Fraction]
-    weight: Fraction = Fraction(0)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Debiased:
-    """The chosen number alpha with its range, the law of the background (None without), and the moments."""
-
-    alpha: str
-    low: Fraction
-    high: Fraction
-    law: str | None
-    moments: tuple[Moment, ...]
 
 
 def chosen_in_loss(model: Model) -> tuple[str, ...]:
@@ -102,7 +77,8 @@ def debiased(conditions: Conditions) -> Debiased:
         if k is None:
             raise _other_form(error.span)
         moments[k] = replace(moments[k], weight=moments[k].weight + weight)
-    return Debiased(alpha.name, low, high, law, tuple(moments))
+    weighted = law is not None and conditions.weights.get(law) is not None
+    return Debiased(alpha.name, low, high, law, weighted, tuple(moments))
 
 
 def _other_form(span: Span) -> Failure:

@@ -2,86 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from privspec.compile.finite.conflicts import explain_infeasible
+from privspec.compile.finite.decision import DebiasedTable, LinearTable, TableDecision
 from privspec.compile.finite.lower import lower
-from privspec.compile.finite.program import Lowered, to_program
-from privspec.compile.finite.system import FiniteSystem
+from privspec.compile.finite.program import linear_rows, privacy_blocks, to_program
+from privspec.compile.finite.system import Debiased, FiniteSystem
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.problem import Settings
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.model.graph import Model
 from privspec.model.reports import Failure
 from privspec.model.worlds import finite
-from privspec.solvers.table_programs import InfeasibleTable, TableSolution
+from privspec.solvers.table_programs import InfeasibleTable
+from privspec.solvers.table_search import search_debiased
+from privspec.solvers.table_search_programs import DebiasedProgram
 from privspec.solvers.tables import solve_table
 
-
-@dataclass(frozen=True, eq=False, slots=True)
-class TableDecision:
-    """An exact table with the program that it is the optimum of."""
-
-    model: Model
-    system: FiniteSystem
-    lowered: Lowered
-    solution: TableSolution
-    settings: Settings
-
-    @property
-    def name(self) -> str:
-        """The mechanism in a few words."""
-        rows, columns = self.system.shape
-        return f"table of {rows} x {columns} probabilities"
-
-    @property
-    def exact_loss(self) -> Fraction:
-        """The loss of the exact table."""
-        return self.solution.value + self.system.offset - self._overstated
-
-    @property
-    def _overstated(self) -> Fraction:
-        """By how much the scalars that stand for worst cases exceed what they stand for, weighted."""
-        exact = self.solution.exact
-        scalars = dict(zip(self.lowered.program.extra.names, exact.extra, strict=False))
-        over = Fraction(0)
-        for k, (weight, worst) in enumerate(self.system.worst):
-            if f"worst:{k}" in scalars:
-                rows = zip(worst, exact.numerators, strict=True)
-                largest = max(sum(c * n for c, n in zip(*row, strict=True)) for row in rows) / exact.denominator
-                over += weight * (scalars[f"worst:{k}"] - largest)
-        return over
-
-    @property
-    def exact_bound(self) -> Fraction:
-        """A certified bound on the loss of every table."""
-        return self.solution.lower_bound + self.system.offset
-
-    @property
-    def loss(self) -> float:
-        """The loss, rounded up."""
-        return float_up(self.exact_loss)
-
-    @property
-    def lower_bound(self) -> float | None:
-        """The bound, rounded down."""
-        return -float_up(-self.exact_bound)
-
-    def document(self) -> dict[str, Any]:
-        """The plan."""
-        from privspec.compile.finite.raising import raise_table
-
-        return raise_table(self)
-
-
-def float_up(value: Fraction) -> float:
-    """The least double that is not below an exact number."""
-    from math import inf, nextafter
-
-    near = float(value)
-    return near if Fraction(near) >= value else nextafter(near, inf)
+SEARCH_TOLERANCE = 1e-6
+"""Relative gap that the search for scale and background goes for."""
 
 
 class Finite:
@@ -96,20 +36,71 @@ class Finite:
         return lower(model)
 
     def decide(self, model: Model, system: FiniteSystem, settings: Settings) -> TableDecision | Infeasible:
-        """The table of least loss."""
+        """The table of least loss.
+
+        Raises: SpecError PS05xx for requirements and lines that tables do not know, and the solvers' errors.
+        """
         try:
-            lowered = to_program(system)
+            solve = _linear if system.debiased is None else _debiased
+            return solve(model, system, settings)
         except Failure as failure:
+            label = Label(failure.span, failure.label)
             raise SpecError(
-                Diagnostic(
-                    failure.code, failure.message, (Label(failure.span),), help=failure.help, source=model.source
-                )
+                Diagnostic(failure.code, failure.message, (label,), help=failure.help, source=model.source)
             ) from failure
-        found = solve_table(lowered.program, deadline=settings.deadline, progress=settings.progress, cost=lowered.cost)
-        if isinstance(found, InfeasibleTable):
-            return explain_infeasible(model, lowered, found)
-        return TableDecision(model, system, lowered, found, settings)
 
     def size(self, system: FiniteSystem) -> int:
         """Rows and columns."""
         return max(system.shape)
+
+
+def _linear(model: Model, system: FiniteSystem, settings: Settings) -> TableDecision | Infeasible:
+    lowered = to_program(system)
+    found = solve_table(lowered.program, deadline=settings.deadline, progress=settings.progress, cost=lowered.cost)
+    if isinstance(found, InfeasibleTable):
+        return explain_infeasible(model, lowered, found)
+    return LinearTable(model, system, settings, lowered, found)
+
+
+def _debiased(model: Model, system: FiniteSystem, settings: Settings) -> TableDecision | Infeasible:
+    assert system.debiased is not None
+    blocks = privacy_blocks(system)
+    program = _program(system, system.debiased, tuple(block for _, block in blocks))
+    found = search_debiased(program, SEARCH_TOLERANCE, settings.deadline, settings.progress)
+    if not isinstance(found, InfeasibleTable):
+        return DebiasedTable(model, system, settings, tuple(index for index, _ in blocks), program, found)
+    lowered = to_program(system)
+    conflict = solve_table(lowered.program)
+    if not isinstance(conflict, InfeasibleTable):
+        raise Failure("PS0502", model.spec.span, "no scale above 0 meets these lines")
+    return explain_infeasible(model, lowered, conflict)
+
+
+def _program(system: FiniteSystem, debiased: Debiased, privacy: tuple[Privacy, ...]) -> DebiasedProgram:
+    prior = system.worlds.prior
+    if prior is None:
+        span = system.worlds.model.loss.span if system.worlds.model.loss else system.worlds.model.spec.span
+        raise Failure("PS0401", span, "this average is over data without a model", help="add a model: x ~ uniform")
+    labels = system.laws.get(debiased.law or "", ())
+    moments = debiased.moments
+    equal = tuple(line for line in system.lines if line.equality and line.name.partition(":")[0] not in _OWN)
+    less = tuple(line for line in system.lines if not line.equality)
+    for line in (*equal, *less):
+        if line.scalars:
+            raise Failure("PS0501", line.span, "solve cannot compute this line beside a scale that is chosen yet")
+    return DebiasedProgram(
+        prior,
+        tuple(tuple(moment.g) for moment in moments),
+        tuple(tuple(moment.t) for moment in moments),
+        tuple(moment.weight for moment in moments),
+        privacy,
+        (debiased.low, debiased.high),
+        tuple(tuple(moment.h.get(label, Fraction(0)) for label in labels) for moment in moments) if labels else None,
+        (Fraction(1), Fraction(-1 if debiased.weighted else 0)),
+        linear_rows(equal, system.shape[1], {}),
+        linear_rows(less, system.shape[1], {}),
+    )
+
+
+_OWN = ("condition", "law")
+"""Rows that the debiased program states by itself."""

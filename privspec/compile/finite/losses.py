@@ -166,6 +166,11 @@ def losses(worlds: Worlds, scene: Pointwise) -> Losses:
     return Losses(expected, tuple(worst), offset, prices)
 
 
+def no_losses() -> Losses:
+    """Of specs whose loss is not linear in the table."""
+    return Losses(None, (), Fraction(0), {})
+
+
 def averaged(found: Costs, worlds: Worlds, span: Span) -> Costs:
     """Each row times its probability.
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from privspec.compile.finite.conditions import Conditions
+from privspec.compile.finite.debiased import chosen_in_loss, debiased
 from privspec.compile.finite.fairness import gaps
-from privspec.compile.finite.losses import losses
+from privspec.compile.finite.losses import losses, no_losses
 from privspec.compile.finite.system import FiniteSystem, LinearLine, Requested, Scalar
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
@@ -47,7 +48,8 @@ def _lower(model: Model) -> FiniteSystem:
     for constraint in model.constraints:
         lines += conditions.constraint(constraint)
     lines += [conditions.accuracy(target) for target in model.accuracy]
-    found = losses(space, scene)
+    estimates = debiased(conditions) if chosen_in_loss(model) else None
+    found = losses(space, scene) if estimates is None else no_losses()
     further = (*conditions.choices(found.prices), *(item for gap in gaps(space, scene) for item in gap.rows()))
     for item in further:
         lines += [item] if isinstance(item, LinearLine) else []
@@ -61,6 +63,7 @@ def _lower(model: Model) -> FiniteSystem:
         tuple(_requested(space)),
         tuple(lines),
         tuple(scalars),
+        estimates,
         laws,
     )
 

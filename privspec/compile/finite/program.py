@@ -54,13 +54,13 @@ def to_program(system: FiniteSystem) -> Lowered:
         lines += _epigraph_lines(k, worst, system)
     equalities = tuple(line for line in lines if line.equality)
     inequalities = tuple(line for line in lines if not line.equality)
-    blocks = [(r.index, block) for r in system.requested for block in (_block(r),) if block is not None]
+    blocks = privacy_blocks(system)
     program = TableProgram(
         as_float(cost),
         tuple(block for _, block in blocks),
         system.only_worst,
-        _rows(equalities, columns, names),
-        _rows(inequalities, columns, names),
+        linear_rows(equalities, columns, names),
+        linear_rows(inequalities, columns, names),
         Extra(
             tuple(s.low for s in extra),
             tuple(s.high for s in extra),
@@ -102,7 +102,8 @@ def _epigraph_lines(k: int, worst: Costs, system: FiniteSystem) -> list[LinearLi
     ]
 
 
-def _rows(lines: tuple[LinearLine, ...], columns: int, names: Mapping[str, int]) -> LinearRows:
+def linear_rows(lines: tuple[LinearLine, ...], columns: int, names: Mapping[str, int]) -> LinearRows:
+    """Lines in the solver's form; `names` the columns of scalars."""
     at, where, values = [], [], []
     for number, line in enumerate(lines):
         for (r, c), value in line.table.items():
@@ -119,6 +120,14 @@ def _rows(lines: tuple[LinearLine, ...], columns: int, names: Mapping[str, int])
 
 
 # --- privacy --------------------------------------------------------------------------------------
+
+
+def privacy_blocks(system: FiniteSystem) -> tuple[tuple[int, Privacy], ...]:
+    """The block of each requirement that compares rows, with the requirement's number.
+
+    Raises: Failure PS0501 for a measure that tables do not know.
+    """
+    return tuple((r.index, block) for r in system.requested for block in (_block(r),) if block is not None)
 
 
 def _block(requested: Requested) -> Privacy | None:

@@ -20,24 +20,24 @@ from privspec.compile.document import (
     versions,
 )
 from privspec.compile.finite.beside import beside
+from privspec.compile.finite.decision import float_up
 from privspec.compile.finite.system import Requested
 from privspec.compile.stored import spec_json
 from privspec.core.diagnostics import InternalError
 from privspec.language.printer import print_expr
 from privspec.model.measures import PerAtomLDP
 from privspec.model.values import show
-from privspec.solvers.programs import Array
 from privspec.solvers.table_exact import true_delta
-from privspec.solvers.table_programs import CompleteDual, CompleteRatio, ExactTable, PairDual, PairRatio, Privacy
+from privspec.solvers.table_programs import CompleteRatio, ExactTable, PairRatio
 from privspec.solvers.table_ratios import merged
 
 if TYPE_CHECKING:
-    from privspec.compile.finite.family import TableDecision
+    from privspec.compile.finite.decision import TableDecision
 
 
 def raise_table(decision: TableDecision) -> dict[str, Any]:
     """The plan of a table."""
-    model, system, solution = decision.model, decision.system, decision.solution
+    model, system = decision.model, decision.system
     value, bound = decision.loss, decision.lower_bound
     gap = relative_gap(decision.exact_loss, decision.exact_bound)
     others, named = beside(decision)
@@ -60,13 +60,10 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
         "accuracy": [],
         "binding": [],
         "assumptions": list(_assumptions(decision)),
-        "certificate": _certificate(decision),
+        "certificate": decision.certificate(),
         "solver": {
-            "name": f"tables ({solution.method})",
-            "iterations": solution.iterations,
-            "seconds": solution.seconds,
+            **decision.solver(),
             "tolerance": decision.settings.tolerance,
-            "notes": list(solution.notes),
             "versions": versions(),
         },
     }
@@ -75,8 +72,6 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
 
 def relative_gap(value: Fraction, bound: Fraction) -> float:
     """(value - bound) / |value|, 0 where both are 0."""
-    from privspec.compile.finite.family import float_up
-
     if value == bound:
         return 0.0
     return max(0.0, float_up((value - bound) / abs(value))) if value else float("inf")
@@ -93,7 +88,7 @@ def _among(decision: TableDecision) -> str:
 
 
 def _mechanism(decision: TableDecision) -> dict[str, Any]:
-    worlds, exact = decision.system.worlds, decision.solution.exact
+    worlds, exact = decision.system.worlds, decision.exact
     out: dict[str, Any] = {
         "family": "table",
         "of": list(worlds.of),
@@ -110,7 +105,7 @@ def _mechanism(decision: TableDecision) -> dict[str, Any]:
 def _chosen(decision: TableDecision) -> dict[str, Any]:
     """What the solver picked besides the table."""
     system = decision.system
-    values = dict(zip((s.name for s in system.scalars), decision.solution.exact.extra, strict=False))
+    values = decision.scalars
     numbers = {c.name for c in decision.model.choices}
     laws = {}
     for law, labels in system.laws.items():
@@ -129,7 +124,7 @@ def _guarantee(decision: TableDecision, requested: Requested) -> dict[str, Any]:
     if requested.requirement.neighbours.group > 1:
         notes.append("group-privacy")
     return guarantee_head(requested.requirement, requested.index) | {
-        "achieved": achieved(decision.solution.exact, requested),
+        "achieved": achieved(decision.exact, requested),
         "because": notes,
     }
 
@@ -236,7 +231,7 @@ def _single_outputs(decision: TableDecision) -> Iterator[dict[str, Any]]:
         if not isinstance(requirement.measure, PerAtomLDP) or not len(requested.neighbours.pairs):
             continue
         asked = requirement.measure.delta
-        true = Fraction(achieved(decision.solution.exact, requested)["delta"])
+        true = Fraction(achieved(decision.exact, requested)["delta"])
         verdict = "more than" if true > asked else "at most"
         yield {
             "text": f"Line {requirement.line} bounds each single output. Over sets of outputs the table is "
@@ -245,33 +240,3 @@ def _single_outputs(decision: TableDecision) -> Iterator[dict[str, Any]]:
             "status": "proved",
             "because": {"note": "tables"},
         }
-
-
-def _certificate(decision: TableDecision) -> dict[str, Any]:
-    dual, lowered = decision.solution.dual, decision.lowered
-    lines = zip((*lowered.equalities, *lowered.inequalities), (*dual.equalities, *dual.inequalities), strict=True)
-    return {
-        "kind": "table",
-        "scope": "tables",
-        "lower_bound": decision.lower_bound,
-        "dual": {
-            "privacy": [
-                {"requirement": index} | _dual_json(part, block)
-                for index, part, block in zip(lowered.blocks, dual.privacy, lowered.program.privacy, strict=True)
-            ],
-            "rows": {line.name: float(value) for line, value in lines if value},
-            "loss_weights": None if dual.loss_weights is None else dual.loss_weights.tolist(),
-        },
-    }
-
-
-def _dual_json(part: CompleteDual | PairDual, block: Privacy) -> dict[str, Any]:
-    if isinstance(part, CompleteDual):
-        return {"form": "complete", "below": _sparse(part.below), "above": _sparse(part.above)}
-    assert not isinstance(block, CompleteRatio)
-    entries = zip(block.pairs[part.pairs].tolist(), part.columns.tolist(), part.values.tolist(), strict=True)
-    return {"form": "pairs", "entries": [[a, b, s, v] for (a, b), s, v in entries if v > 0]}
-
-
-def _sparse(matrix: Array) -> list[list[Any]]:
-    return [[int(r), int(s), float(matrix[r, s])] for r, s in np.argwhere(matrix > 0)]

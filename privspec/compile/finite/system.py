@@ -55,6 +55,35 @@ class Requested:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Moment:
+    """E[g(z) | x] = alpha t(x) + sum over the law's values of mass h: g (columns,), t (rows,), h by value.
+
+    `weight` that of the squared error of (g - s) / alpha in the loss, 0 if it does not stand there.
+    """
+
+    line: int
+    g: Costs
+    t: Costs
+    h: Mapping[str, Fraction]
+    weight: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Debiased:
+    """The chosen number alpha with its range, the law of the background (None without), and the moments.
+
+    `weighted`: the masses of the law sum to 1 - alpha, else to 1.
+    """
+
+    alpha: str
+    low: Fraction
+    high: Fraction
+    law: str | None
+    weighted: bool
+    moments: tuple[Moment, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class FiniteSystem:
     """The program in exact numbers.
 
@@ -69,6 +98,8 @@ class FiniteSystem:
     requested: tuple[Requested, ...]
     lines: tuple[LinearLine, ...] = ()
     scalars: tuple[Scalar, ...] = ()
+    debiased: Debiased | None = None
+    """The loss, where it is that of debiased estimates with a scale that is chosen; the other parts are then empty."""
     laws: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The values (as labels) over which each chosen law ranges; its masses are scalars `B:<label>`."""
 
