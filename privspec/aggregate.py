@@ -56,6 +56,8 @@ def _why(choice: Choice) -> str:
     best = choice.score(choice.estimator)
     others = ", ".join(f"{s.estimator} {s.mean:.3f}" for s in choice.scores if s.estimator != choice.estimator)
     lead = "" if choice.clear else "; no clear lead"
+    if all(s.mean <= 1.01 * best.mean for s in choice.scores):
+        lead = ": all are as good here, and this is the simplest of them"
     return (
         f"the nearest to the truth in {choice.runs} simulated samples from {choice.under}:\n"
         f"mean total variation {best.mean:.3f} ± {best.standard_error:.3f}; {others}{lead}"

@@ -129,13 +129,15 @@ class _Lagrangian:
         """Add `multipliers` times (row - bound)."""
         outputs = self.program.shape[1]
         entries = self.reduced.size
-        for row, column, value in zip(rows.rows, rows.columns, rows.values, strict=True):
-            amount = _floor(multipliers[row] * value)
+        common = math.lcm(*(value.denominator for value in rows.values))
+        extra = [0] * len(self.extra)
+        for row, column, value in zip(rows.rows.tolist(), rows.columns.tolist(), rows.values, strict=True):
             if column < entries:
-                self.reduced[divmod(int(column), outputs)] += amount
+                self.reduced[divmod(column, outputs)] += multipliers[row] * value.numerator // value.denominator
             else:
                 # Ranges of the scalars may reach below zero: their reduced costs must stay exact.
-                self.extra[column - entries] += Fraction(multipliers[row]) * value
+                extra[column - entries] += multipliers[row] * (value.numerator * (common // value.denominator))
+        self.extra = [price + Fraction(more, common) for price, more in zip(self.extra, extra, strict=True)]
         self.constant += _floor(
             -sum((m * bound for m, bound in zip(multipliers, rows.bounds, strict=True)), Fraction(0))
         )

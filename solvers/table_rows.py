@@ -35,6 +35,8 @@ _NEAR = 1.5  # pairs within this multiple of the least log ratio are stated at t
 _LARGE = 10_000  # rows from which an interior-point start beats the simplex method from nothing
 _VIOLATION = 1e-10
 _MOST_ADDED = 60_000
+_BEYOND = 1e11  # rows with larger ratios are below the tolerances of HiGHS: the exact repair alone meets them
+_WIDE = 1e4  # rows with larger ratios are scaled: tolerances of HiGHS are absolute, and such a ratio magnifies them
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -69,6 +71,11 @@ class _Block:
     shown: sparse.csr_array
     stated: list[tuple[int, Indices, Indices]] = field(default_factory=list)
     missing: NDArray[np.bool_] | None = None
+    scales: Array = field(default_factory=lambda: np.ones(1))
+
+    def scale(self, pairs: Indices) -> Array:
+        """What the rows of these pairs are multiplied by."""
+        return self.scales[pairs] if len(self.scales) > 1 else np.full(len(pairs), self.scales[0])
 
 
 class RowsProgram:
@@ -160,15 +167,18 @@ class RowsProgram:
         if isinstance(block, CompleteRatio):
             return self._state_complete(block, shown)
         state = _Block(block, float_ratios(block), shown)
+        if self.margin is None:
+            state.scales = np.maximum(state.ratios / _WIDE, 1.0) ** -0.5
         if isinstance(block, PairRatio) and block.delta > 0:
             self._state_slacks(state, block)
             return state
         count = len(block.pairs)
         everything = self.margin is not None or count * shown.shape[0] <= _EAGER
         logs = np.array([float(log_ratio_of(block, k)) for k in range(count)])
-        near = np.flatnonzero(everything | (logs <= _NEAR * logs.min()))
+        visible = state.ratios <= _BEYOND
+        near = np.flatnonzero(visible & (everything | (logs <= _NEAR * logs.min())))
         if not everything:
-            state.missing = np.ones((count, shown.shape[0]), dtype=bool)
+            state.missing = np.repeat(visible[:, None], shown.shape[0], axis=1)
         pairs, columns = np.meshgrid(near, np.arange(shown.shape[0]), indexing="ij")
         self.state_pairs(state, pairs.ravel(), columns.ravel())
         return state
@@ -199,14 +209,16 @@ class RowsProgram:
         first, second = state.block.pairs[pairs].T
         rows, above = self._shown_entries(state.shown, first, columns)
         _, below = self._shown_entries(state.shown, second, columns)
-        values = np.concatenate((np.ones(len(rows)), -state.ratios[pairs][rows]))
+        scale = state.scale(pairs)[rows]
+        values = np.concatenate((scale, -state.ratios[pairs][rows] * scale))
         where = (np.concatenate((rows, rows)), np.concatenate((above, below)))
         return sparse.coo_array((values, where), shape=(len(pairs), self.columns))
 
     def state_pairs(self, state: _Block, pairs: Indices, columns: Indices) -> None:
         """Add the rows of these pairs and seen outputs."""
         slack = float(state.block.slack) if isinstance(state.block, AtomRatio) else 0.0
-        at = self._add(sparse.csr_array(self._pair_matrix(state, pairs, columns)), None, np.full(len(pairs), slack))
+        matrix = sparse.csr_array(self._pair_matrix(state, pairs, columns))
+        at = self._add(matrix, None, slack * state.scale(pairs))
         state.stated.append((at, pairs, columns))
         if state.missing is not None:
             state.missing[pairs, columns] = False
@@ -216,7 +228,7 @@ class RowsProgram:
         pairs, columns = (part.ravel() for part in np.meshgrid(np.arange(count), np.arange(width), indexing="ij"))
         slacks = self._new_columns(count * width)
         matrix = self._pair_matrix(state, pairs, columns)
-        own = sparse.csr_array((-np.ones(len(slacks)), (np.arange(len(slacks)), slacks)), shape=matrix.shape)
+        own = sparse.csr_array((-state.scale(pairs), (np.arange(len(slacks)), slacks)), shape=matrix.shape)
         state.stated.append((self._add(sparse.csr_array(matrix + own), None, np.zeros(len(slacks))), pairs, columns))
         budget = sparse.csr_array((np.ones(len(slacks)), (pairs, slacks)), shape=(count, self.columns))
         self._add(budget, None, np.full(count, float(block.delta)))
@@ -254,9 +266,9 @@ class RowsProgram:
                 below, above = (part.reshape(self.inputs, -1) for part in multipliers)
                 found.append(CompleteDual(below, above))
                 continue
-            values = np.concatenate(multipliers)
-            used = np.flatnonzero(values > 0)
             pairs = np.concatenate([part for _, part, _ in state.stated])
+            values = np.concatenate(multipliers) * state.scale(pairs)
+            used = np.flatnonzero(values > 0)
             columns = np.concatenate([part for _, _, part in state.stated])
             found.append(PairDual(pairs[used], columns[used], values[used]))
         program = self.program

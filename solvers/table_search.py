@@ -248,6 +248,8 @@ class _Search:
         aim = float(value) * (1 - (1 + _SHARE) / 2 * self.tolerance) + self.spread
         tree, kept = self.tree.proof(self.pool, float(slope(problem)), aim)
         cuts = tuple(self.cuts[k] for k in kept)
+        if self.ratio - self.spread < _MARGIN * self.ratio:
+            self.notes.append("the loss is so small that its bound is sharp against the spread of the targets only")
         law = problem.law or ((),) * len(problem.weights)
         shifts = tuple(sum((b * c for b, c in zip(masses, row, strict=True)), Fraction(0)) for row in law)
         return DebiasedSolution(

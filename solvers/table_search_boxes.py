@@ -64,7 +64,8 @@ def _least_ratio(constant: Array, scale: Array, low: Array, high: Array) -> Arra
         turn = -scale / (2 * constant)
         inside = (constant > 0) & (turn > nearest) & (turn < farthest)
         least = np.where(inside, constant * turn**2 + scale * turn, np.minimum(first, second))
-    return np.maximum(np.nan_to_num(least, nan=0.0, posinf=np.inf), 0.0)
+    result: Array = np.maximum(np.nan_to_num(least, nan=0.0, posinf=np.inf), 0.0)
+    return result
 
 
 @dataclass(slots=True)

@@ -133,7 +133,8 @@ class DebiasedProgram:
         if there is one, the definitions of the free means, then the problem's own.
         """
         low, high = alpha or self.alpha
-        most = max(Fraction(0), *(self.mass[0] + self.mass[1] * end for end in (low, high)))
+        # Above what the masses sum to, so that a single mass lies inside its range.
+        most = 1 + max(Fraction(0), *(self.mass[0] + self.mass[1] * end for end in (low, high)))
         ranges = self.range_of_means
         lower = (low, *[Fraction(0)] * self.values, *(a for a, _ in ranges))
         upper = (high, *[most] * self.values, *(b for _, b in ranges))

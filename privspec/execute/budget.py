@@ -19,6 +19,9 @@ from privspec.execute.executed import names_of
 if TYPE_CHECKING:
     from privspec.model.graph import Model
 
+_DISTANCE = re.compile(r"\bdistance\s+(?P<metric>.+?)\s*(?:,\s*(?:seen|replacing|adding)\b.*)?$")
+"""The distance in the text of a requirement."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Unit:
@@ -42,10 +45,13 @@ class Unit:
 
     @classmethod
     def of_guarantee(cls, guarantee: Mapping[str, Any]) -> Unit:
-        """The unit of a plan's guarantee: an amount for each unit of distance is for a unit of its own."""
+        """The unit of a plan's guarantee: an amount for each unit of a distance is for a unit of its own."""
         unit = cls.from_json(guarantee)
-        metric = guarantee.get("distance")
-        return unit if metric is None else cls(unit.wrt, f"{unit.neighbours}, for each unit of {metric} distance")
+        if "metric" not in str(guarantee.get("measure")):
+            return unit
+        stated = _DISTANCE.search(str(guarantee.get("text", "")))
+        metric = f" {stated['metric']}" if stated else ""
+        return cls(unit.wrt, f"{unit.neighbours}, for each unit of distance{metric}")
 
 
 @dataclass(frozen=True, slots=True)

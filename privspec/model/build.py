@@ -457,12 +457,12 @@ class _Builder:
         )
 
     def _fairness(self, reader: RequirementReader, nodes: Mapping[str, GraphNode]) -> tuple[Any, ...]:
-        attributes = frozenset(
-            name
+        attributes = {
+            name: domain
             for node in nodes.values()
             if isinstance(node.type.element, Tables)
-            for name in node.type.element.table.names
-        )
+            for name, domain in node.type.element.table.attributes
+        }
         found = []
         for line in self.spec.fairness:
             match line:

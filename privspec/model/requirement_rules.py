@@ -73,7 +73,7 @@ class RequirementReader:
         known = self.scope.of(kind)
         full = f"{ref.name}.{ref.attribute}" if ref.attribute else ref.name
         if full in known or full in also:
-            self._check_ref_index(ref)
+            self.check_index(ref)
             return full
         declared = self.scope.get(ref.name)
         near = nearest(full, (*known, *also))
@@ -92,7 +92,8 @@ class RequirementReader:
             )
         return None
 
-    def _check_ref_index(self, ref: syntax.Ref) -> None:
+    def check_index(self, ref: syntax.Ref) -> None:
+        """An index set that a name is not indexed by is complained about."""
         party = self.party_of.get(ref.name)
         for item in ref.indices:
             if party is None:

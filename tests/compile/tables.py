@@ -250,7 +250,9 @@ class Plain:
         for number, ratio in enumerate(self.ratios):
             assert worst_excess(found, ratio) <= ratio.delta
             claimed = found.achieved(number)
-            if ratio.delta:
+            if not ratio.pairs:
+                assert claimed["epsilon"] == 0
+            elif ratio.delta:
                 assert claimed["epsilon"] == ratio.epsilon
                 assert worst_excess(found, ratio) <= claimed["delta"] <= ratio.delta
             else:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from privspec.core.diagnostics import BudgetError, DataError, PrivspecError, UsageError
 from privspec.core.spans import Source
 from privspec.execute import ledger
-from privspec.execute.budget import spends_of_plan
+from privspec.execute.budget import parse_limit, spends_of_plan
 from privspec.execute.finite.exposure import log_up
 from privspec.execute.finite.labels import Labels
 from privspec.execute.finite.table import RowLaw, TableLaw
@@ -438,10 +438,20 @@ def test_a_run_of_any_number_of_reports_is_one_debit(tmp_path: Path) -> None:
         run(words_plan(), {"x": ["red"]}, book)
 
 
-def test_an_amount_for_each_unit_of_distance_is_for_a_unit_of_its_own() -> None:
-    guarantee = {**point_plan()["guarantees"][0], "distance": "euclidean"}
+@pytest.mark.parametrize(
+    ("text", "metric"),
+    [
+        ("report is 1-metric-DP wrt place, distance euclidean", " euclidean"),
+        ("report is 1-metric-DP wrt place, distance |x - x'|, seen by A and B", " |x - x'|"),
+        ("report is 1-metric-DP wrt place", ""),
+    ],
+)
+def test_an_amount_for_each_unit_of_distance_is_for_a_unit_of_its_own(text: str, metric: str) -> None:
+    guarantee = {**point_plan()["guarantees"][0], "text": text}
     (unit,) = spends_of_plan({**point_plan(), "guarantees": [guarantee]})
-    assert unit.neighbours == "replacing everything, for each unit of euclidean distance"
+    assert unit.neighbours == f"replacing everything, for each unit of distance{metric}"
+    limit, read = parse_limit(f"epsilon=2 {unit.describe()}")
+    assert read == unit and limit.describe() == "epsilon=2"
 
 
 def test_logarithms_round_up() -> None:

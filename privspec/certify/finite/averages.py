@@ -146,12 +146,39 @@ def pointlike(model: Model, expr: Any) -> Any:
     raise NotUnderstood("laws that are compared in this way")
 
 
-def costs(subject: FiniteSubject, body: syntax.Expr, scene: Pointwise) -> Entries:
-    """What every draw costs at every row (rows, columns).
+@dataclass(frozen=True, eq=False, slots=True)
+class Costs:
+    """What every draw costs at every row: whole numbers (rows, columns) over one scale."""
+
+    numerators: Entries
+    scale: int
+
+    @classmethod
+    def of(cls, values: Entries) -> Costs:
+        """From fractions."""
+        scale = lcm(*{value.denominator for value in values.ravel().tolist()})
+        whole: Entries = np.frompyfunc(lambda v: v.numerator * (scale // v.denominator), 1, 1)(values)
+        return cls(whole, scale)
+
+    def fractions(self, row: int) -> Entries:
+        """One row as fractions."""
+        return np.array([Fraction(v, self.scale) for v in self.numerators[row].tolist()], dtype=object)
+
+
+def costs(subject: FiniteSubject, body: syntax.Expr, scene: Pointwise) -> Costs:
+    """What every draw costs.
 
     Raises: Malformed if it is not one number.
     """
-    return subject.spread(_single(scene.grid(pointlike(subject.model, body))))
+    chosen = VariableKind.CHOOSE in depends(subject.model, body)
+    known = None if chosen or scene.bound else subject.known_costs
+    if known is None or body not in known:
+        found = Costs.of(subject.spread(_single(scene.grid(pointlike(subject.model, body)))))
+        if known is None:
+            return found
+        known[body] = found
+    result: Costs = known[body]
+    return result
 
 
 def _single(grid: Grid) -> Entries:
@@ -160,14 +187,10 @@ def _single(grid: Grid) -> Entries:
     return grid.data
 
 
-def row_means(subject: FiniteSubject, values: Entries) -> list[Fraction]:
-    """For each row the average of the values (rows, columns) under the table."""
-    scale = 1
-    for value in set(values.ravel().tolist()):
-        scale = lcm(scale, value.denominator)
-    whole = np.frompyfunc(lambda v: v.numerator * (scale // v.denominator), 1, 1)(values)
-    sums = (subject.table.numerators * whole).sum(axis=1)
-    return [Fraction(int(total), scale * subject.table.denominator) for total in sums]
+def row_means(subject: FiniteSubject, values: Costs) -> list[Fraction]:
+    """For each row the average cost under the table."""
+    sums = (subject.table.numerators * values.numerators).sum(axis=1)
+    return [Fraction(int(total), values.scale * subject.table.denominator) for total in sums]
 
 
 def averaged(subject: FiniteSubject, means: list[Fraction]) -> Fraction:
@@ -222,8 +245,8 @@ class Sides:
         match expr:
             case syntax.Over(operator="E"):
                 check_given(self.subject, expr)
-                values = self.subject.spread(_single(self.subject.scene.grid(expr.body)))
-                return np.array(row_means(self.subject, values), dtype=object)
+                found = costs(self.subject, expr.body, self.subject.scene)
+                return np.array(row_means(self.subject, found), dtype=object)
             case syntax.Binary(op=op) if op in ARITHMETIC:
                 combined: Entries = ARITHMETIC[op](self.at(expr.left), self.at(expr.right))
                 return combined

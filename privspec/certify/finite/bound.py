@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-import numpy as np
-
 from privspec.certify.finite.lagrangian import Lagrangian
 from privspec.certify.finite.multipliers import add_privacy
-from privspec.certify.finite.ratios import Entries
-from privspec.certify.finite.rows import Rows, read_loss
+from privspec.certify.finite.rows import Rows, law_of_rows, read_loss
 from privspec.certify.finite.subject import FiniteSubject
 from privspec.certify.measures import Finding
 from privspec.certify.promises import claim
@@ -71,16 +68,17 @@ def lower_bound(subject: FiniteSubject, dual: At) -> Fraction:
         raise Malformed(f"{listed.place} is not an object")
     reader = Rows(subject, loss)
     rows = {str(name): reader.row(str(name)) for name in listed.value}
-    expected = loss.expected
-    if weights is not None:
-        if loss.averaged or len(loss.worst) != 1:
-            raise Malformed(f"{weights.place}: the loss is no single worst case")
-        weight, cost = loss.worst[0]
-        expected = cost * weight * _convex(weights, subject.rows.size)[:, None]
     scalars = reader.scalars(rows, epigraphs=weights is None)
     if any(name not in scalars for row in rows.values() for name in row.scalars):
         raise Malformed(f"{listed.place} has a row of a worst case beside weights of the loss")
-    lagrangian = Lagrangian.of(expected, loss.constant, scalars)
+    lagrangian = Lagrangian(subject.table.shape, loss.constant, scalars)
+    if weights is not None:
+        if loss.averages or len(loss.worst) != 1:
+            raise Malformed(f"{weights.place}: the loss is no single worst case")
+        weight, cost = loss.worst[0]
+        lagrangian.add_costs(cost, [p * weight for p in _convex(weights, subject.rows.size)])
+    for weight, cost in loss.averages:
+        lagrangian.add_costs(cost, [p * weight for p in law_of_rows(subject)])
     for item in dual["privacy"].items():
         add_privacy(lagrangian, subject, item)
     for name, row in rows.items():
@@ -88,10 +86,10 @@ def lower_bound(subject: FiniteSubject, dual: At) -> Fraction:
     return lagrangian.value()
 
 
-def _convex(weights: At, count: int) -> Entries:
+def _convex(weights: At, count: int) -> list[Fraction]:
     """Weights of a convex combination of rows: they are divided by their sum."""
     found = [Fraction(v) for v in weights.doubles(count).tolist()]
     if min(found) < 0 or sum(found) <= 0:
         raise Malformed(f"{weights.place} are no weights")
     whole = sum(found)
-    return np.array([v / whole for v in found], dtype=object)
+    return [v / whole for v in found]

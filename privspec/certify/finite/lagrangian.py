@@ -7,14 +7,13 @@ whole numbers over 2^GRID; every rounding lowers the bound.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor, isfinite
 from typing import Any
 
-import numpy as np
-
+from privspec.certify.finite.averages import Costs
 from privspec.certify.finite.ratios import BITS, Entries
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.reading import Malformed
@@ -65,22 +64,24 @@ class LinearRow:
 
 @dataclass(eq=False)
 class Lagrangian:
-    """The loss with everything that multipliers add; `reduced` (rows, columns) whole numbers over 2^GRID."""
+    """What multipliers add up to; `reduced[row][column]` whole numbers over 2^GRID, at first zero."""
 
-    reduced: Entries
+    shape: tuple[int, int]
     constant: Fraction
-    scalars: dict[str, Scalar]
+    scalars: Mapping[str, Scalar]
+    reduced: list[list[int]] = field(init=False)
     prices: dict[str, Fraction] = field(init=False)
 
     def __post_init__(self) -> None:
         """Prices begin as those of the loss."""
+        self.reduced = [[0] * self.shape[1] for _ in range(self.shape[0])]
         self.prices = {name: scalar.price for name, scalar in self.scalars.items()}
 
-    @classmethod
-    def of(cls, cost: Entries, constant: Fraction, scalars: Mapping[str, Scalar]) -> Lagrangian:
-        """The loss alone, rounded down."""
-        reduced: Entries = np.frompyfunc(lambda v: floor(v * (1 << GRID)), 1, 1)(cost)
-        return cls(reduced, constant, dict(scalars))
+    def add_costs(self, costs: Costs, factors: Sequence[Fraction]) -> None:
+        """The costs of a loss, each row times its factor, rounded down."""
+        for row, numerators, factor in zip(self.reduced, costs.numerators, factors, strict=True):
+            top, bottom = factor.numerator << GRID, factor.denominator * costs.scale
+            row[:] = [old + value * top // bottom for old, value in zip(row, numerators.tolist(), strict=True)]
 
     def spend(self, amount: Fraction) -> None:
         """Lower the constant part."""
@@ -95,7 +96,8 @@ class Lagrangian:
             raise Malformed(f"{place} has a negative multiplier of an inequality")
         factor = -value if row.equality else value
         for x, coefficients in row.table.items():
-            self.reduced[x] += np.array([floor(v * factor * (1 << GRID)) for v in coefficients], dtype=object)
+            added = [floor(v * factor * (1 << GRID)) for v in coefficients]
+            self.reduced[x] = [old + more for old, more in zip(self.reduced[x], added, strict=True)]
         for name, coefficient in row.scalars.items():
             self.prices[name] += factor * coefficient
         self.constant -= factor * row.bound
@@ -105,7 +107,7 @@ class Lagrangian:
 
         Raises: NotUnderstood if a scalar without an end would lower it without limit.
         """
-        total = self.constant + Fraction(sum(int(min(row)) for row in self.reduced.tolist()), 1 << GRID)
+        total = self.constant + Fraction(sum(min(row) for row in self.reduced), 1 << GRID)
         for name, price in self.prices.items():
             end = self.scalars[name].low if price >= 0 else self.scalars[name].high
             if price and end is None:

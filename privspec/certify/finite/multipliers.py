@@ -34,9 +34,12 @@ def add_privacy(lagrangian: Lagrangian, subject: FiniteSubject, item: At) -> Non
         raise Malformed(f"{item.place}.form is unknown")
 
 
-def _members(view: Indices) -> list[Indices]:
+def _members(view: Indices) -> list[list[int]]:
     """The columns behind each number that is seen."""
-    return [np.flatnonzero(view == shown) for shown in range(int(view.max()) + 1)]
+    found: list[list[int]] = [[] for _ in range(int(view.max()) + 1)]
+    for column, shown in enumerate(view.tolist()):
+        found[shown].append(column)
+    return found
 
 
 def _numbers(data: At, extents: Sequence[int]) -> Iterator[tuple[list[int], int]]:
@@ -65,7 +68,8 @@ def _complete(lagrangian: Lagrangian, asked: Limit, view: Indices, item: At) -> 
     for key, sign in (("below", -1), ("above", 1)):
         for (row, seen), z in _numbers(item[key], extents):
             rows.add(row)
-            lagrangian.reduced[row, members[seen]] += sign * z
+            for column in members[seen]:
+                lagrangian.reduced[row][column] += sign * z
             least[seen] += z if sign < 0 else -ceil_product(z, ratio)
     if not asked.neighbours.mutual(np.array(sorted(rows), dtype=np.int64)):
         raise Malformed(f"{item.place}: not every two of these rows are neighbours")
@@ -86,8 +90,9 @@ def _pairs(lagrangian: Lagrangian, asked: Limit, view: Indices, item: At) -> Non
     heaviest: dict[tuple[int, int], int] = {}
     for ((first, second, seen), z), ratio in zip(entries, ratios, strict=True):
         down = ceil_product(z, ratio)
+        mine, other = lagrangian.reduced[first], lagrangian.reduced[second]
         for column in members[seen]:
-            lagrangian.reduced[first, column] += z
-            lagrangian.reduced[second, column] -= down
+            mine[column] += z
+            other[column] -= down
         heaviest[first, second] = max(heaviest.get((first, second), 0), z)
     lagrangian.spend(asked.slack * Fraction(sum(heaviest.values()), 1 << GRID))

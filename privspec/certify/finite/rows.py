@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from privspec.certify.finite.averages import Price, Term, costs, depends, number, terms
+from privspec.certify.finite.averages import Costs, Price, Term, costs, depends, number, terms
 from privspec.certify.finite.fairness import allowed_square, mixture, root_up, strata, tolerance_of
 from privspec.certify.finite.forms import Conditions
 from privspec.certify.finite.lagrangian import LinearRow, Scalar
@@ -25,27 +25,12 @@ from privspec.model.requirements import AccuracyTarget, IndependenceRequirement,
 
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """The loss as numbers: expected costs (with the law of the rows), worst cases with weights, prices of choices."""
+    """The loss as numbers: averages and worst cases with their weights, prices of choices, and a constant."""
 
-    expected: Entries
-    worst: tuple[tuple[Fraction, Entries], ...]
+    averages: tuple[tuple[Fraction, Costs], ...]
+    worst: tuple[tuple[Fraction, Costs], ...]
     prices: Mapping[str, Fraction]
     constant: Fraction
-    averaged: bool
-
-
-def weighted(subject: FiniteSubject, term: Term) -> Entries:
-    """The costs of an average over rows and draws."""
-    if subject.prior is None:
-        raise NotUnderstood("an average over data without a model")
-    found: Entries = _costs(subject, term) * np.array(subject.prior, dtype=object)[:, None] * term.weight
-    return found
-
-
-def _costs(subject: FiniteSubject, term: Term) -> Entries:
-    if VariableKind.CHOOSE in depends(subject.model, term.body):
-        raise NotUnderstood("a lower bound on a loss that depends on what is chosen")
-    return costs(subject, term.body, subject.open_scene)
 
 
 def read_loss(subject: FiniteSubject) -> Loss:
@@ -55,21 +40,38 @@ def read_loss(subject: FiniteSubject) -> Loss:
     """
     if subject.model.loss is None:
         raise NotUnderstood("the spec has no loss")
-    expected: Entries = np.zeros(subject.table.shape, dtype=object)
-    worst: list[tuple[Fraction, Entries]] = []
+    parts: dict[str, list[tuple[Fraction, Costs]]] = {"E": [], "worst": []}
     prices: dict[str, Fraction] = {}
-    constant, averaged = Fraction(0), False
+    constant = Fraction(0)
     for term in terms(subject.open_scene, subject.model.loss):
         match term:
-            case Term(operator="worst"):
-                worst.append((term.weight, _costs(subject, term)))
             case Term():
-                expected, averaged = expected + weighted(subject, term), True
+                parts[term.operator].append((term.weight, open_costs(subject, term)))
             case Price():
                 prices[term.name] = prices.get(term.name, Fraction(0)) + term.weight
             case _:
                 constant += term
-    return Loss(expected, tuple(worst), prices, constant, averaged)
+    return Loss(tuple(parts["E"]), tuple(parts["worst"]), prices, constant)
+
+
+def open_costs(subject: FiniteSubject, term: Term) -> Costs:
+    """The costs of a term that nothing which is chosen has a part in.
+
+    Raises: NotUnderstood.
+    """
+    if VariableKind.CHOOSE in depends(subject.model, term.body):
+        raise NotUnderstood("a lower bound on a loss that depends on what is chosen")
+    return costs(subject, term.body, subject.open_scene)
+
+
+def law_of_rows(subject: FiniteSubject) -> tuple[Fraction, ...]:
+    """Probabilities of the rows.
+
+    Raises: NotUnderstood where there are none.
+    """
+    if subject.prior is None:
+        raise NotUnderstood("an average over data without a model")
+    return subject.prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +106,8 @@ class Rows:
         if not set(self.loss.prices) <= set(found):
             raise NotUnderstood("a price for something that is no number")
         for k, (weight, cost) in enumerate(self.loss.worst if epigraphs else ()):
-            found[f"worst:{k}"] = Scalar(cost.min(), cost.max(), weight)
+            low, high = (Fraction(end, cost.scale) for end in (cost.numerators.min(), cost.numerators.max()))
+            found[f"worst:{k}"] = Scalar(low, high, weight)
         for name in {used for row in rows.values() for used in row.scalars}:
             if name not in found:
                 found[name] = Scalar(Fraction(0), self._most(name))
@@ -154,7 +157,8 @@ class Rows:
                 case Term(operator="worst"):
                     raise NotUnderstood("a bound with accuracy in the worst case")
                 case Term():
-                    cost = cost + weighted(self.subject, term)
+                    one, law = open_costs(self.subject, term), law_of_rows(self.subject)
+                    cost = cost + np.stack([one.fractions(x) * (p * term.weight) for x, p in enumerate(law)])
                 case Price():
                     scalars[term.name] = scalars.get(term.name, Fraction(0)) + term.weight
                 case _:
@@ -166,7 +170,7 @@ class Rows:
         k, row = _integers(rest, 2)
         if not (0 <= k < len(self.loss.worst) and 0 <= row < self.subject.rows.size):
             raise Malformed(f"the loss has no worst case {k} at {row}")
-        return LinearRow({row: self.loss.worst[k][1][row]}, {f"worst:{k}": Fraction(-1)}, Fraction(0), False)
+        return LinearRow({row: self.loss.worst[k][1].fractions(row)}, {f"worst:{k}": Fraction(-1)}, Fraction(0), False)
 
     def fairness(self, rest: str) -> LinearRow:
         """`fairness:<line>:<given>:<a>:<b>:<seen or total>`: what one law has beyond the other, and their sum."""

@@ -165,6 +165,11 @@ class FiniteSubject(Opened):
         return name in seen
 
     @cached_property
+    def known_costs(self) -> dict[syntax.Expr, Any]:
+        """Costs of draws that were evaluated before, by their expression."""
+        return {}
+
+    @cached_property
     def scene(self) -> Pointwise:
         """Every expression at every row and column, with what is chosen as the plan says."""
         return Pointwise(self.model, self.rows.values, self.columns, self.table.scalars, self.laws)

@@ -15,7 +15,7 @@ from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.model.graph import Model
 from privspec.model.reports import Failure
 from privspec.model.worlds import finite
-from privspec.solvers.table_programs import InfeasibleTable
+from privspec.solvers.table_programs import InfeasibleTable, Privacy
 from privspec.solvers.table_search import search_debiased
 from privspec.solvers.table_search_programs import DebiasedProgram
 from privspec.solvers.tables import solve_table

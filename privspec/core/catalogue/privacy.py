@@ -252,4 +252,28 @@ ENTRIES: tuple[Entry, ...] = (
         which is never above 1.
         """,
     ),
+    Entry(
+        "PS0322",
+        "a fairness line names no output",
+        """
+        Fairness is asked of what is drawn: the line needs an output, as in `O is independent of sex given y`.
+        How attributes of people depend on one another is a fact about the data and belongs to the background.
+        """,
+        """
+        fairness: O is independent of sex given y
+        background: (sex, y) ~ categorical([[0.3, 0.2], [0.1, 0.4]])
+        """,
+    ),
+    Entry(
+        "PS0323",
+        "an attribute never takes this value",
+        """
+        `given y = 1` is about the people for whom y is 1. The value must lie in the domain of y; words are
+        written as they stand in it, as in `given sex = F`.
+        """,
+        """
+        input y in {0, 1}
+        O is independent of sex given y = 1
+        """,
+    ),
 )
