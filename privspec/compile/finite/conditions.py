@@ -98,7 +98,7 @@ class Conditions:
                 raise Failure("PS0501", term.span, "solve cannot bound a worst case for tables yet")
             weighted = averaged(costs(term.body, self.scene, self.worlds), self.worlds, term.span) * term.weight
             for place, value in np.ndenumerate(weighted):
-                table[place] = table.get(place, Fraction(0)) + value  # type: ignore[index, arg-type]
+                table[place] = table.get(place, Fraction(0)) + value
         return LinearLine(f"accuracy:{target.line}", written.span, table, scalars, bound, False)
 
     def _rows(self, found: Affine) -> Iterator[tuple[int, Row]]:
