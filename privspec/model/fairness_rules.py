@@ -38,9 +38,7 @@ def read_independence(
             return None
     number, text = reader.line(line.span)
     whole = tuple(name for name in subjects if name is not None)
-    return IndependenceRequirement(
-        whole, of or "", given, line.value, line.tolerance, line.span, number, text, equals
-    )
+    return IndependenceRequirement(whole, of or "", given, line.value, line.tolerance, line.span, number, text, equals)
 
 
 def _known(ref: syntax.Ref, reader: RequirementReader, attributes: Mapping[str, Domain]) -> str | None:

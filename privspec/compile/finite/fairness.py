@@ -18,12 +18,10 @@ from privspec.compile.finite.losses import public_number
 from privspec.compile.finite.system import LinearLine, Scalar
 from privspec.core.spans import Span
 from privspec.language.syntax import VariableKind
-from privspec.model.evaluate import evaluate
 from privspec.model.measures import Lipschitz
 from privspec.model.pointwise import Pointwise
-from privspec.model.reports import Failure
+from privspec.model.reports import Failure, listing
 from privspec.model.requirements import IndependenceRequirement, Requirement
-from privspec.model.targets import environment
 from privspec.model.worlds import Worlds, key
 
 Mixture = dict[int, Fraction]
@@ -79,34 +77,72 @@ def gaps(worlds: Worlds, scene: Pointwise) -> Iterator[Gap]:
 
 
 def _independent(line: IndependenceRequirement, worlds: Worlds, scene: Pointwise) -> Iterator[Gap]:
-    nodes = worlds.model.nodes
-    names = [line.of] if line.given is None else [line.of, line.given]
-    outputs = [n for n in (*line.subjects, *names) if n in nodes and nodes[n].kind is VariableKind.OUTPUT]
-    if list(line.subjects) != outputs:
-        raise Failure("PS0501", line.span, "solve cannot compute fairness that is conditional on an output yet")
+    _refuse_conditions_on_outputs(line, worlds)
     tolerance = Fraction(0) if line.tolerance is None else public_number(line.tolerance, worlds)
     seen = worlds.view(line.subjects)
     columns = np.arange(len(worlds.columns)) if seen is None else seen
     for g, rows in enumerate(_strata(line, worlds, scene)):
-        groups = list(_split(rows, [_value(scene, line.of, r, line.span) for r in rows]))
-        pairs = combinations(range(len(groups)), 2) if tolerance else ((0, j) for j in range(1, len(groups)))
+        groups = _split(rows, [_value(scene, line.of, r, line.span) for r in rows])
+        laws = [m for m in (_mixture(group, worlds, line) for group in groups) if m is not None]
+        pairs = combinations(range(len(laws)), 2) if tolerance else ((0, j) for j in range(1, len(laws)))
         for i, j in pairs:
-            left, right = (_mixture(groups[k], worlds, line.span) for k in (i, j))
-            yield Gap(f"{line.line}:{g}:{i}:{j}", line.span, left, right, columns, tolerance)
+            yield Gap(f"{line.line}:{g}:{i}:{j}", line.span, laws[i], laws[j], columns, tolerance)
+
+
+def _refuse_conditions_on_outputs(line: IndependenceRequirement, worlds: Worlds) -> None:
+    """Lines that are not linear in the table.
+
+    Raises: Failure PS0501.
+    """
+    nodes = worlds.model.nodes
+    drawn = {name for name, node in nodes.items() if node.kind is VariableKind.OUTPUT}
+    subjects, of = ", ".join(line.subjects), line.of
+    if line.given in drawn:
+        raise Failure(
+            "PS0501",
+            line.span,
+            f"solve cannot compute predictive parity: what is true of those who get one {line.given} is a quotient of "
+            "probabilities, which is not linear in the table",
+            help=f"equalised odds can be computed: {line.given} is independent of {of} given {subjects}",
+        )
+    if of in drawn and not drawn & set(line.subjects):
+        raise Failure(
+            "PS0501",
+            line.span,
+            f"solve takes the law of an output in groups of people, not of people in groups of {of}",
+            help=f"independence goes both ways: {of} is independent of {subjects}",
+        )
+    if of in drawn or not set(line.subjects) <= drawn:
+        raise Failure("PS0501", line.span, "solve takes fairness of outputs between groups of people only")
+    attributes = [name for name in (of, line.given) if name is not None]
+    people = next((name for name in attributes if name in nodes and nodes[name].index is not None), None)
+    if people is not None:
+        raise Failure(
+            "PS0501",
+            line.span,
+            f"solve cannot compare the people of {nodes[people].index}, whose {people} is one column of the data, yet",
+            help="write the spec of one person",
+        )
 
 
 def _strata(line: IndependenceRequirement, worlds: Worlds, scene: Pointwise) -> Iterator[Sequence[int]]:
-    """Rows by the value of what is given."""
+    """Rows by the value of what is given.
+
+    Raises: Failure PS0323 if it never has the value asked for.
+    """
     every = range(len(worlds.rows))
     if line.given is None:
         yield every
         return
     values = [_value(scene, line.given, r, line.span) for r in every]
-    if line.value is None:
+    if line.equals is None:
         yield from _split(every, values)
         return
-    wanted = key(evaluate(line.value, environment(worlds.model)))
-    yield [r for r in every if values[r] == wanted]
+    wanted = key(line.equals)
+    chosen = [r for r in every if values[r] == wanted]
+    if not chosen:
+        raise Failure("PS0323", line.span, f"{line.given} never takes this value")
+    yield chosen
 
 
 def _value(scene: Pointwise, name: str, row: int, span: Span) -> object:
@@ -118,18 +154,22 @@ def _split(rows: Sequence[int], values: Sequence[object]) -> Iterator[list[int]]
         yield [r for r, v in zip(rows, values, strict=True) if v == value]
 
 
-def _mixture(rows: Sequence[int], worlds: Worlds, span: Span) -> Mixture:
+def _mixture(rows: Sequence[int], worlds: Worlds, line: IndependenceRequirement) -> Mixture | None:
+    """The law of the rows of a group; None if the data model says that nobody belongs to it."""
     if len(rows) == 1:
         return {rows[0]: Fraction(1)}
     if worlds.prior is None:
+        others = [name for name in worlds.of if name not in (line.of, line.given)] or [line.of]
+        law = f"({line.of}, {others[0]}) ~ categorical([[0.3, 0.2], [0.1, 0.4]])"
+        given = f"{', '.join(line.subjects)} is independent of {line.of} given {others[0]}"
         raise Failure(
             "PS0401",
-            span,
-            "people of one group differ in other inputs, for which there is no data model",
-            help="add a model such as y ~ categorical([0.3, 0.7]), or compare given all other inputs",
+            line.span,
+            f"people with one value of {line.of} differ in {listing(others)}, for which there is no data model",
+            help=f"add a law such as {law}, or compare people who agree: {given}",
         )
     total = sum((worlds.prior[r] for r in rows), Fraction(0))
-    return {r: worlds.prior[r] / total for r in rows if worlds.prior[r]} if total else {rows[0]: Fraction(1)}
+    return {r: worlds.prior[r] / total for r in rows if worlds.prior[r]} if total else None
 
 
 def _lipschitz(line: Requirement, worlds: Worlds) -> Iterator[Gap]:
