@@ -35,15 +35,13 @@ def guarantee_blocks(facts: Facts) -> tuple[Block, ...]:
 
 def _table(facts: Facts, fact: ClaimFact, number: int) -> Table:
     claim = fact.claim
-    relation = claim.relation
     achieved = claim.achieved_parameter
-    many = f", up to {relation.group} at once" if relation.group > 1 else ""
     rows = (
         ("Statement", claim.sentence),
         ("Variant", claim.variant),
         *((name, quantity.text) for name, quantity in claim.parameters),
-        ("Unit of privacy", f"{relation.unit or relation.text}{many}"),
-        ("Neighbouring data sets", relation.text),
+        ("Unit of privacy", claim.unit),
+        ("Neighbouring data sets", claim.neighbours),
         ("Protected input", ", ".join(claim.wrt)),
         ("Outputs covered", ", ".join(claim.outputs)),
         ("Who sees them", claim.observer),
@@ -76,7 +74,7 @@ def _sentences(facts: Facts, fact: ClaimFact) -> tuple[Sentence, ...]:
 _MEANING = {
     "μ": "μ is the largest distance between two neighbouring results, in standard deviations of the noise",
     "ε": "the probability of any result changes by a factor of at most e^ε between neighbouring worlds",
-    "δ": "δ is the largest sum, over all sets of results, of what exceeds the factor e^ε",
+    "δ": "δ is the most by which the probability of any set of results exceeds e^ε times that in a neighbouring world",
     "ε a unit of distance": "the probability of any result changes by a factor of at most e^(ε d) between values that "
     "are d apart",
 }
@@ -104,8 +102,8 @@ def _consequences(facts: Facts, fact: ClaimFact, shown: Consequences) -> list[Se
         )
         found.append(proved(words, _ODDS, claim.line))
     if not fact.posteriors and claim.per_distance is None:
-        words = "No bound is given on how far a prior probability can move: there is one for pure ε only."
-        found.append(proved(words, _ODDS))
+        why = fact.question.posterior_gap or "there is one for pure ε only"
+        found.append(proved(f"No bound is given on how far a prior probability can move: {why}.", _ODDS))
     return found
 
 

@@ -121,6 +121,21 @@ class Claim:
         return self.achieved if self.achieved is not None else self.promised
 
     @property
+    def unit(self) -> str:
+        """What one unit of privacy is: "record, up to 3 at once"."""
+        if self.local or self.by_distance:
+            return "one report" if self.local else "one value"
+        many = f", up to {self.relation.group} at once" if self.relation.group > 1 else ""
+        return f"{self.relation.unit or self.relation.text}{many}"
+
+    @property
+    def neighbours(self) -> str:
+        """Which two worlds must look alike."""
+        if self.by_distance:
+            return f"any two values of {', '.join(self.wrt)}, by their distance"
+        return f"any two values of {', '.join(self.wrt)}" if self.local else self.relation.text
+
+    @property
     def sentence(self) -> str:
         """The guarantee with its numbers: "O is (1, 1e-6)-DP wrt x, replacing one entry"."""
         names = self.outputs[0] if len(self.outputs) == 1 else f"({', '.join(self.outputs)})"
@@ -185,7 +200,8 @@ def _per_atom(guarantee: Mapping[str, Any]) -> _Read:
     reached = rounded(true, 3, Rounding.UP)
     asks = "This line asks for the condition of Ramon & Basu 2020, section 3.3, output by output"
     if true > delta:
-        text = f"{asks}. It allows sets of outputs a δ of {reached}, more than {exact(delta)}: it is unsound here."
+        more = f"sets of outputs have a δ of {reached}, more than {exact(delta)}"
+        text = f"{asks}; that is less than it says: {more}. The condition is unsound here."
         remark = Remark(text, f"unsound: the true δ is {reached}, not {exact(delta)}", unsound=True)
     else:
         text = f"{asks}; here the true δ, over sets of outputs, is {reached}, so that it holds what it says."

@@ -121,7 +121,7 @@ def _claim_fact(item: Claim, question: Question, mechanism: MechanismFact, every
         repeats=tuple((count(k), odds_fact(curve.repeated(k))) for k in REPEATS) if curve else (),
         groups=tuple((count(k), odds_fact(curve.for_group(_steps(k, item)))) for k in GROUPS) if curve else (),
         posteriors=()
-        if pure is None
+        if pure is None or question.posterior_gap
         else tuple((percent(p), percent(posterior(float(p), float(pure)), 3, Rounding.UP)) for p in PRIORS),
         everything=None if everything is None else consequences(everything),
         everything_words="" if everything is None else everything.bound(item.delta),

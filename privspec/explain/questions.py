@@ -82,6 +82,11 @@ class Question(ABC):
     def first_limit(self) -> str:
         """What the page does not say about others' knowledge."""
 
+    @property
+    def posterior_gap(self) -> str:
+        """Why pure privacy says nothing here on how far a prior probability can move; empty where it does."""
+        return ""
+
     def posterior_caption(self) -> str:
         """What a table of probabilities before and after shows."""
         return "How sure one can become that a person took part, compared with not taking part (pure ε; note odds)"

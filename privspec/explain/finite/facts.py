@@ -136,7 +136,8 @@ class TableFact(MechanismFact):
         if bound is not None and bound[1] == 0.0:
             times = rounded(float(np.exp(bound[0])) * (1 + 1e-12), 3, Rounding.UP)
         first, second = (self._named(r, claim) for r in example)
-        return claim, WhichAnswer("answer", self.local, first, second, times)
+        same = tuple(name for name in self.table.of if name not in claim.wrt and self._compares_rows(claim))
+        return claim, WhichAnswer("answer", self.local, first, second, times, same)
 
     def _named(self, row: int, claim: Claim) -> str:
         """A row by the values that a claim is about: "red", or "outcome 1" where rows hold several."""

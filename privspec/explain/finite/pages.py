@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from privspec.explain.additive import randomness
 from privspec.explain.document import Block, Points, Section
 from privspec.explain.document import Table as Grid
@@ -115,7 +117,7 @@ def public_accuracy(fact: TableFact, facts: Facts) -> tuple[Sentence, ...]:
     if averaged and fact.table.prior is not None:
         words = "Averages are over the values as likely as the spec takes them to be."
         found.append(assumed(words, facts.context.loss_because))
-    if fact.local:
+    if fact.local and np.linalg.matrix_rank(fact.table.shares) == len(fact.table.rows):
         found.append(proved("Many reports together tell how frequent each value is.", _TABLES))
     return tuple(found)
 

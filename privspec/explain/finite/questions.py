@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from privspec.explain.document import Block, IconArray, IconRow, Paragraph, Table
 from privspec.explain.questions import LEDGER, ODDS_NOTE, Question
 from privspec.explain.sentences import Because, CertificateEntry, proved
+from privspec.explain.words import joined
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Relation
@@ -123,9 +124,13 @@ class OneReport(Question):
 
 @dataclass(frozen=True, slots=True)
 class WhichAnswer(OneReport):
-    """Local privacy: any two answers. `times` is the largest ratio of probabilities, None where there is no limit."""
+    """Local privacy: any two answers. `times` is the largest ratio of probabilities, None where there is no limit.
+
+    `same` are the inputs that are not protected and the same in both worlds; they may tell of the answer by themselves.
+    """
 
     times: Quantity | None
+    same: tuple[str, ...] = ()
 
     heading: ClassVar[str] = "Could someone tell what you answered?"
     of_label: ClassVar[str] = "Could my report reveal my answer?"
@@ -134,14 +139,25 @@ class WhichAnswer(OneReport):
     def _pair(self) -> str:
         return f"any two {self.noun}s, say {self.first} and {self.second}"
 
+    def compared(self, _fact: ClaimFact) -> str:
+        """Which two answers, and what stays the same."""
+        same = f", with the same {joined(self.same)}" if self.same else ""
+        return f"Take {self._pair}{same}."
+
+    @property
+    def posterior_gap(self) -> str:
+        """A ratio for each value of other inputs is none for all of them together."""
+        return f"{joined(self.same)} is not protected, and may tell of it by itself" if self.same else ""
+
     def more(self, fact: ClaimFact) -> tuple[Block, ...]:
         """What pure privacy says besides: a ratio, and what one report adds to a guess."""
         if self.times is None:
             return ()
         because: tuple[Because, ...] = (ODDS_NOTE, *fact.claim.notes, CertificateEntry("privacy"))
+        same = f" with the same {joined(self.same)}" if self.same else ""
         sentences = [
             proved(
-                f"Whatever report is sent, another {self.noun} could have led to it too: no {self.noun} makes it more "
+                f"Whatever report is sent, another {self.noun}{same} could have led to it too: none makes it more "
                 f"than {self.times} times as likely as another does.",
                 *because,
             )
