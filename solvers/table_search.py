@@ -27,6 +27,7 @@ from privspec.solvers.tables import extreme_extra, solve_table
 
 _SHARE = 0.9  # of the tolerance that the search spends; the rest is for rounding
 _MARGIN = 1e-6  # of a range, between the largest value of a coordinate and the boxes that exclude larger ones
+_LEAST = 1e-9  # alpha, below which a problem counts as infeasible
 _THIN = 1e-9  # of the ranges, below which boxes are not split
 _DESCENTS = 60
 _EDGE = 0.2  # splits keep this share of a box on either side
@@ -87,7 +88,7 @@ class _Search:
         self.problem, self.tolerance, self.watch = problem, tolerance, watch
         self.lp = BoxProgram(problem, watch)
         self.weights = np.array([float(problem.weights[k]) for k in problem.means])
-        self.spread = float(problem.spread)
+        self.spread, self.slope = float(problem.spread), float(slope(problem))
         self.pool = CutPool(self.weights, np.zeros((0, 2 + len(self.weights))), np.zeros(0, dtype=bool))
         self.cuts: list[SearchCut] = []
         whole = whole_box(problem)
@@ -110,14 +111,14 @@ class _Search:
                 prices = np.zeros(len(self.low))
                 prices[k] = sign
                 found = self.lp.extreme(self.low, self.high, prices)
-                if found is None or (k == 0 and sign < 0 and found.point[0] <= _MARGIN**2):
+                if found is None or (k == 0 and sign < 0 and found.point[0] <= _LEAST):
                     return False
                 self._add(found)
                 inner = self._exclude(inner, k, sign, float(found.point[k]))
                 self._offer(found)
         assert self.best is not None
         self.descend(self.best)
-        least = float(slope(self.problem)) / self.ratio * (1 - _THIN)
+        least = self.slope / self.ratio * (1 - _THIN)
         low, high = self.tree.low[inner][0], self.tree.high[inner][0]
         if low < least < high:
             inner = self.tree.split(inner, 0, least)[1]
@@ -142,8 +143,11 @@ class _Search:
             self.best, self.ratio = vertex, ratio
 
     def _ratio_of(self, vertex: Vertex) -> float:
-        alpha, means = vertex.point[0], vertex.point[1:]
-        return (vertex.cost - float(self.weights @ means**2)) / alpha**2 if alpha > _MARGIN**2 else np.inf
+        alpha, means = float(vertex.point[0]), vertex.point[1:]
+        if alpha <= _LEAST:
+            return np.inf
+        # Near alpha = 0 the difference loses all digits.
+        return max((vertex.cost - float(self.weights @ means**2)) / alpha**2, self.slope / alpha)
 
     def descend(self, start: Vertex, change: float = 1e-7) -> None:
         """Lower the ratio by linear programs: squares give way to their tangents, which they exceed.
@@ -246,7 +250,7 @@ class _Search:
         rows = [[Fraction(n, exact.denominator) for n in row] for row in exact.numerators]
         value = debiased_loss(problem, rows, alpha)
         aim = float(value) * (1 - (1 + _SHARE) / 2 * self.tolerance) + self.spread
-        tree, kept = self.tree.proof(self.pool, float(slope(problem)), aim)
+        tree, kept = self.tree.proof(self.pool, self.slope, aim)
         cuts = tuple(self.cuts[k] for k in kept)
         if self.ratio - self.spread < _MARGIN * self.ratio:
             self.notes.append("the loss is so small that its bound is sharp against the spread of the targets only")
