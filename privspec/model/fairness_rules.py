@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
+import numpy as np
+
 from privspec.language import syntax
 from privspec.model.domains import Domain
 from privspec.model.evaluate import evaluate
@@ -104,7 +106,7 @@ def _value(expr: syntax.Expr, name: str, domain: Domain | None, reader: Requirem
             raise Failure("PS0323", expr.span, _never(name, expr.id, domain), help=hint)
         return found
     found = evaluate(expr, public)
-    if domain is not None and not domain.contains(found):
+    if domain is not None and (np.shape(found) != domain.shape or not domain.contains(found)):  # type: ignore[arg-type]
         raise Failure("PS0323", expr.span, _never(name, reader.report.source.slice(expr.span), domain))
     return found
 

@@ -434,10 +434,11 @@ class Worlds:
         spaces = {s.node.name: s for s in self.spaces}
         named = [name for name in requirement.wrt if name in spaces]
         apart = distances(self.model, requirement, {name: tuple(spaces[name].values) for name in named})
-        places = dict(zip(spaces, np.unravel_index(np.arange(prod(self._sizes)), self._sizes), strict=True))
-        number = np.zeros(prod(self._sizes), dtype=np.intp)
+        every_world = np.arange(prod(self._sizes))
+        strides = dict(zip(spaces, self._strides, strict=True))
+        number = np.zeros(len(every_world), dtype=np.intp)
         for name in named:
-            number = number * spaces[name].size + places[name]
+            number = number * spaces[name].size + every_world // strides[name] % spaces[name].size
         groups = [list(worlds) for worlds in self._alike(requirement)]
         self._few(sum(len(worlds) ** 2 for worlds in groups), requirement)
         every = chain(((a, b) for worlds in groups for a in worlds for b in worlds), self._moved(requirement))
