@@ -18,7 +18,7 @@ from privspec.core.diagnostics import Diagnostic, UsageError
 if TYPE_CHECKING:
     from privspec.execute.budget import Spend
     from privspec.execute.exact import ExactVector
-    from privspec.execute.finite.table import TableLaw
+    from privspec.execute.finite.reports import LocalReports
     from privspec.execute.mechanism import Target
     from privspec.execute.randomness import Randomness
     from privspec.model.graph import Model
@@ -101,7 +101,7 @@ class Mechanism(ABC):
         Raises: DataError, UsageError; no message holds a value of the data.
         """
 
-    def local_reports(self, model: Model | None) -> TableLaw | None:
+    def local_reports(self, model: Model | None) -> LocalReports | None:
         """What stands between a person's value and their report; None if a run is not one report a person."""
         return None
 

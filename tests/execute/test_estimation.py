@@ -357,7 +357,7 @@ def test_points_are_counted() -> None:
     assert counts.sum() == 80
     shown = [sum(row == [a, b] for row in release.outputs["report"].tolist()) for a in (1, 2) for b in (1, 2, 3)]
     assert counts.tolist() == shown
-    assert Channel.of_law(law).values[1] == "1, 2"
+    assert law.rows.texts[1] == "1, 2"
 
 
 def test_two_outputs_are_one_report() -> None:
@@ -397,7 +397,9 @@ def test_the_whole_way_back() -> None:
     table = TableLaw.of_plan(plan)
     prior = prior_of(plan)
     assert prior is not None and prior.tolist() == [0.5, 0.3, 0.2]
-    found = estimate(Channel.of_law(table), count_reports(table, [release], plan["digest"]), prior)
+    found = estimate(
+        Channel.of(table.matrix(), table.rows.texts), count_reports(table, [release], plan["digest"]), prior
+    )
     assert found.shares == pytest.approx([0.5, 0.3, 0.2], abs=0.03)
     assert np.all((found.low < [0.5, 0.3, 0.2]) & (found.high > [0.5, 0.3, 0.2]))
 

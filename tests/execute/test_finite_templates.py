@@ -233,6 +233,47 @@ def test_what_aggregate_refuses(
     assert code in capsys.readouterr().err
 
 
+BITS = """
+variables:
+  input x in {0, 1}^3
+  output z in 0..3
+background: x ~ uniform
+loss: E[ |z - sum(x)| ]
+privacy: z is 2-LDP wrt x
+"""
+
+
+def test_counts_of_a_vector_say_what_they_count(tmp_path: Path) -> None:
+    plan = solved_text(BITS)
+    assert plan.document["mechanism"]["inputs"][1] == ["2", "1"]
+    path = tmp_path / "x.csv"
+    path.write_text("x_1,x_2,x_3\n" + "1,0,0\n0,1,0\n1,1,1\n" * 200)
+    release = plan.run({"x": path}, randomness=SimulationRandomness(1))
+    found = plan.aggregate([release])
+    assert found.values == ("0: 3, 1: 0", "0: 2, 1: 1", "0: 1, 1: 2", "0: 0, 1: 3")
+
+
+RANKINGS = """
+variables:
+  input r in ranking of {a, b, c}
+  output z in ranking of {a, b, c}
+loss: worst[ mismatch(z, r) ]
+privacy: z is 9-LDP wrt r
+"""
+
+
+def test_rankings_are_written_best_first(tmp_path: Path) -> None:
+    plan = solved_text(RANKINGS)
+    path = tmp_path / "r.csv"
+    path.write_text("r\n" + "b a c\nc  b a\n" * 100)
+    release = plan.run({"r": path}, tmp_path / "l.db", tmp_path / "o.csv")
+    assert (release.outputs["z"] == [["b", "a", "c"], ["c", "b", "a"]] * 100).all(axis=1).mean() > 0.9
+    found = plan.aggregate([tmp_path / "o.csv"])
+    assert max(zip(found.shares, found.values, strict=True))[1] in ("b, a, c", "c, b, a")
+    with pytest.raises(DataError, match="PS0807"):
+        plan.run({"r": ["a b"]}, tmp_path / "m.db")
+
+
 @pytest.mark.slow
 def test_places_on_a_map(tmp_path: Path) -> None:
     plan = solved("geo_indistinguishability")

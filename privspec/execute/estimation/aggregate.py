@@ -175,8 +175,8 @@ def aggregate_reports(
     Args: sources, files or objects with one report a row; all of them are counted together.
     Raises: UsageError (PS0841) if the plan makes no local reports; DataError, VerificationError.
     """
-    law = mechanism_of(plan).local_reports(model)
-    if law is None:
+    local = mechanism_of(plan).local_reports(model)
+    if local is None:
         raise UsageError(
             Diagnostic(
                 "PS0841",
@@ -186,10 +186,10 @@ def aggregate_reports(
         )
     if estimator != AUTO:
         named_estimator(estimator)
-    counts = count_reports(law, sources, str(plan.get("digest", "")), progress)
-    names = tuple(field.name for field in law.rows.fields)
+    counts = count_reports(local.law, sources, str(plan.get("digest", "")), progress)
+    names = tuple(field.name for field in local.law.rows.fields)
     return estimate(
-        Channel.of_law(law),
+        Channel.of(local.law.matrix(), local.values),
         counts,
         prior_of(plan),
         names,

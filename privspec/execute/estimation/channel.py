@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from privspec.execute.finite.table import TableLaw
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -34,11 +31,6 @@ class Channel:
         if matrix.ndim != 2 or not matrix.size or np.any(matrix < 0) or np.any(abs(matrix.sum(axis=1) - 1) > 1e-9):
             raise ValueError("each row of the table must be a law")
         return cls(matrix, tuple(values) or tuple(str(i + 1) for i in range(len(matrix))))
-
-    @classmethod
-    def of_law(cls, law: TableLaw) -> Channel:
-        """The table of a plan."""
-        return cls(law.matrix(), law.rows.texts)
 
     @property
     def size(self) -> int:

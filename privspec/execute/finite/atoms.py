@@ -77,7 +77,7 @@ class Numbers:
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """Words (or words and numbers) in the order of their domain; any other value has no place."""
+    """Words in the order of their domain; any other value has no place."""
 
     elements: tuple[Any, ...]
 
@@ -89,10 +89,6 @@ class Words:
     @cached_property
     def _place(self) -> dict[str, int]:
         return {word(e): i for i, e in enumerate(self.elements)}
-
-    @cached_property
-    def _numbers(self) -> dict[float, int]:
-        return {float(e): i for i, e in enumerate(self.elements) if isinstance(e, Fraction)}
 
     def read(self, cell: Any) -> float:
         """The place of a value as a number; not a number where it has none."""
@@ -120,10 +116,7 @@ class Words:
     def _find(self, cell: Any) -> int:
         if isinstance(cell, list | tuple):
             cell = " ".join(map(str, cell))
-        place = self._place.get(" ".join(str(cell).split()))
-        if place is None and self._numbers:
-            place = self._numbers.get(number(cell))
-        return NO_PLACE if place is None else place
+        return self._place.get(" ".join(str(cell).split()), NO_PLACE)
 
 
 def word(element: Any) -> str:

@@ -13,7 +13,7 @@ from privspec.execute.exact import ExactVector
 from privspec.execute.executed import names_of
 from privspec.execute.family import Circumstances, Mechanism, Plan, Secret
 from privspec.execute.finite.central import OneRow, read_central
-from privspec.execute.finite.reports import read_reports
+from privspec.execute.finite.reports import LocalReports, read_reports
 from privspec.execute.finite.rows import LabelledRows, ModelRows
 from privspec.execute.finite.table import TableLaw
 from privspec.execute.mechanism import Target, refuse_long_simulation
@@ -67,9 +67,11 @@ class FiniteMechanism(Mechanism):
         shared = any(model.nodes[block.name].index is not None for block in self._rows(model).blocks)
         return not shared and (self.local_measure or model.trust.name == "nobody")
 
-    def local_reports(self, model: Model | None) -> TableLaw | None:
+    def local_reports(self, model: Model | None) -> LocalReports | None:
         """The table, where every record gets a draw of its own."""
-        return self.law if self.local(model) else None
+        if not self.local(model):
+            return None
+        return LocalReports(self.law, self.law.rows.texts if model is None else self._rows(model).texts)
 
     def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
         """Local reports, one a row; else the inputs as the spec lays them out.

@@ -27,6 +27,14 @@ REPORT_RULE = (
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class LocalReports:
+    """A table between people's values and their reports, with a text for each value."""
+
+    law: TableLaw
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Reports(Secret):
     """The rows that the records pick (n,)."""
 

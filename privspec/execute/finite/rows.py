@@ -88,6 +88,18 @@ class ModelRows(Rows):
         """With the values of their domains; what has no shape is one value a record."""
         return tuple(_variable(block) for block in self.blocks)
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """One text for each row: "3", "3, 4", "F, high"; for counts of an input's values "yes: 2, no: 1"."""
+        parts = [label if len(self.of) > 1 else [label] for label in self.labels]
+        shown = [[_text(own) for own in column] for column in zip(*parts, strict=True)]
+        for at, name in enumerate(self.of):
+            node = self.model.nodes[name]
+            space = None if node.definition is not None else space_of(self.model, node)
+            if isinstance(space, Counted):
+                shown[at] = [_count_text(space, part[at]) for part in parts]
+        return tuple(", ".join(row) for row in zip(*shown, strict=True))
+
     @cached_property
     def _places(self) -> dict[Any, int]:
         return {_frozen(text): i for i, text in enumerate(self.labels)}
@@ -167,6 +179,18 @@ def _nested(items: list[Any], shape: tuple[int, ...]) -> Any:
         return items[0]
     step = len(items) // shape[0] if shape[0] else 0
     return tuple(_nested(items[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0]))
+
+
+def _text(own: Any) -> str:
+    return ", ".join(_text(item) for item in own) if isinstance(own, list) else str(own)
+
+
+def _count_text(space: Counted, own: list[str]) -> str:
+    """Counts with the values they are of; a label that is a member of the class stays as it is."""
+    if len(own) != len(space.items) or sum(int(count) for count in own if count.isdigit()) != space.records:
+        return _text(own)
+    items = [_text(label(item)) for item in space.items]
+    return ", ".join(f"{item}: {count}" for item, count in zip(items, own, strict=True))
 
 
 def _frozen(text: Any) -> Any:
