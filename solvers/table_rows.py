@@ -36,7 +36,6 @@ _LARGE = 10_000  # rows from which an interior-point start beats the simplex met
 _VIOLATION = 1e-10
 _MOST_ADDED = 60_000
 _BEYOND = 1e11  # rows with larger ratios are below the tolerances of HiGHS: the exact repair alone meets them
-_WIDE = 1e4  # rows with larger ratios are scaled: tolerances of HiGHS are absolute, and such a ratio magnifies them
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -168,7 +167,8 @@ class RowsProgram:
             return self._state_complete(block, shown)
         state = _Block(block, float_ratios(block), shown)
         if self.margin is None:
-            state.scales = np.maximum(state.ratios / _WIDE, 1.0) ** -0.5
+            # HiGHS has absolute tolerances: unscaled, a ratio of e^20 magnifies them to gaps of percents
+            state.scales = state.ratios**-0.5
         if isinstance(block, PairRatio) and block.delta > 0:
             self._state_slacks(state, block)
             return state

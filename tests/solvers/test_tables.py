@@ -318,6 +318,13 @@ def test_grid_by_row_generation() -> None:
     assert found.rows < 36 * 35 * 36
 
 
+@pytest.mark.parametrize(("side", "epsilon"), [(5, 8), (6, 5), (6, 16)])
+def test_ratios_over_many_powers_of_ten(side: int, epsilon: int) -> None:
+    """e^(epsilon distance) up to e^113, and a prior of four powers of ten: the bound still proves the optimum."""
+    prior = np.random.default_rng(0).dirichlet(np.full(side * side, 0.2)) + 1e-4
+    solved(grid(side, prior / prior.sum(), Fraction(epsilon)))
+
+
 def test_hundreds_of_inputs() -> None:
     """A chain and all pairs; four hundred of each in the benchmark."""
     n, ratio = 200, math.exp(0.5)
