@@ -574,6 +574,12 @@ def worlds(model: Model) -> Worlds:
 
 
 def _inputs_behind(model: Model, names: Sequence[str]) -> tuple[str, ...]:
+    """Inputs that these names are computed from, and those that share a joint law with one of them.
+
+    The best mechanism may look at what tells something of a value. Inputs that are independent of it tell nothing:
+    averaging over them keeps the loss and every requirement.
+    """
+    partners = {name: data.joint for data in model.models for name in data.joint}
     waiting, found = list(names), set()
     while waiting:
         name = waiting.pop()
@@ -581,6 +587,7 @@ def _inputs_behind(model: Model, names: Sequence[str]) -> tuple[str, ...]:
         if node is None or name in found:
             continue
         found.add(name)
+        waiting += partners.get(name, ())
         if node.definition is not None:
             waiting += names_used(node.definition)
     return tuple(node.name for node in model.inputs if node.name in found)
