@@ -92,6 +92,9 @@ def _name(expr: syntax.Name, environment: Environment) -> Value:
 
 
 def _attribute(expr: syntax.Attribute, environment: Environment) -> Value:
+    if isinstance(expr.base, syntax.Index) and isinstance(expr.base.base, syntax.Name):
+        whole = syntax.Attribute(expr.base.base, expr.name, span=expr.span)
+        return _index(replace(expr.base, base=whole), environment)
     if isinstance(expr.base, syntax.Name):
         found = environment.values.get(f"{expr.base.id}.{expr.name}")
         if found is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from privspec.core.spans import NOWHERE, Span
 from privspec.model.domains import Domain
+from privspec.model.routes import Records, Route
 from privspec.model.types import Type
 from privspec.model.values import Value
 
@@ -94,6 +95,8 @@ class Function:
     """Whether it compares its first two arguments, which then have one type (and an output gets the other's)."""
     symmetric: bool = False
     """Whether the order of the entries of its one argument does not matter."""
+    routes: Callable[[Records, Domain | None], tuple[Route, ...]] | None = None
+    """Ways to release its value with noise, given what one party holds and the domain of the value."""
 
     def bind(self, arguments: Arguments) -> Bound:
         """Check a call and fix its public arguments.

@@ -1,4 +1,4 @@
-"""Ways to release a function of bounded records: which statistic is made noisy, how far one unit moves it, how to finish.
+"""Ways to release a function of bounded records: which statistic is made noisy, how far a unit moves it, how to finish.
 
 A library function that is not linear offers routes (`probit_mle`: its result, the coefficients of its objective, the
 sum of the records). Noise may enter at each party's statistic or, where somebody is trusted with the pool, at its mean.
@@ -32,7 +32,7 @@ class NormName(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What one party holds: `count` vectors of `dimension` numbers, each of Euclidean norm at most `radius` (None: any)."""
+    """What one party holds: `count` vectors of `dimension` numbers of Euclidean norm at most `radius` (None: any)."""
 
     count: int
     dimension: int
