@@ -1,4 +1,4 @@
-"""Predicted losses of all candidates under the data model: the same simulated crowds for all, until the order is clear."""
+"""Predicted losses of all candidates under the data model: the same simulated crowds for all, until order is clear."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class Judge:
                 return expr
             name = f"part {len(self._environment.values)}"
             self._environment = self._environment.bind(name, evaluate(expr, self._environment))  # type: ignore[arg-type]
-            return syntax.Name(name, span=getattr(expr, "span"))
+            return syntax.Name(name, span=expr.span)
         changes: dict[str, Any] = {}
         for item in fields(expr):
             value = getattr(expr, item.name)
