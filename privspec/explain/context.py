@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source, Span
-from privspec.explain.losses import LossTerm, loss_terms
-from privspec.explain.quantities import parse_exact
+from privspec.explain.losses import Formulas, LossTerm, formulas, loss_terms
 from privspec.explain.sentences import Because, Note, SpecLine
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
@@ -53,8 +51,9 @@ class Context:
 
     `trust_stated` is whether the spec names its trust model (else it is the language's default);
     `squared_error_of` the output whose plain sum of squared errors is the loss, empty for any other loss;
-    `loss_terms` the errors it adds up, empty where one has no name. `distances` are those of metric requirements, by
-    line; `input_domains` as written, by name; `choices` the lines that a `choose` variable stands in.
+    `loss_terms` the errors it adds up, empty where one has no name, and `formulas` what they are computed by.
+    `distances` are those of metric requirements, by line; `input_domains` as written, by name; `choices` the lines that
+    a `choose` variable stands in.
     """
 
     title: str
@@ -68,6 +67,7 @@ class Context:
     sites_because: Because
     squared_error_of: str = ""
     loss_terms: tuple[LossTerm, ...] = ()
+    formulas: Formulas = field(default_factory=lambda: Formulas({}, {}))
     distances: Mapping[int, str] = field(default_factory=dict)
     input_domains: Mapping[str, str] = field(default_factory=dict)
     choices: Mapping[str, tuple[SpecLine, ...]] = field(default_factory=dict)
@@ -95,6 +95,7 @@ def context(plan: Mapping[str, Any]) -> Context:
     def at(span: Span) -> SpecLine:
         return _numbered(lines, source.position(span.start)[0])
 
+    known = formulas(tree, spec.get("parameters") or {})
     trust = _option(tree.options, syntax.Trust)
     sites = _option(tree.options, syntax.NoiseAt)
     local = any(str(g.get("measure", "")).endswith("LDP") for g in plan.get("guarantees") or ())
@@ -110,7 +111,8 @@ def context(plan: Mapping[str, Any]) -> Context:
         loss_because=at(tree.loss.span) if tree.loss is not None else Note("placement"),
         sites_because=at(sites.span) if sites else trust_because,
         squared_error_of=_squared_error_of(tree.loss),
-        loss_terms=loss_terms(tree.loss, _numbers(spec.get("parameters") or {})),
+        loss_terms=loss_terms(tree.loss, known.parameters),
+        formulas=known,
         distances={at(r.span).number: d for r in tree.privacy if (d := _distance(r))},
         input_domains=_domains(tree),
         choices={
@@ -118,17 +120,6 @@ def context(plan: Mapping[str, Any]) -> Context:
             for v in _variables(tree, VariableKind.CHOOSE)
         },
     )
-
-
-def _numbers(parameters: Mapping[str, Any]) -> dict[str, Fraction]:
-    """The parameters that are one number."""
-    found = {}
-    for name, value in parameters.items():
-        try:
-            found[str(name)] = parse_exact(value)
-        except ValueError:
-            continue
-    return found
 
 
 def _distance(requirement: syntax.Requirement) -> str:

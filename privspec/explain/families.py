@@ -7,7 +7,7 @@ from typing import Any
 
 from privspec.explain.additive import additive_noise
 from privspec.explain.context import Context
-from privspec.explain.finite.facts import table_fact
+from privspec.explain.finite.reading import table_fact
 from privspec.explain.mechanism import MechanismFact
 
 _READERS: Mapping[str, Callable[[Mapping[str, Any], Context], MechanismFact]] = {"table": table_fact}

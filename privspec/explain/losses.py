@@ -7,15 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from privspec.explain.quantities import Quantity, rounded
+from privspec.explain.quantities import Quantity, parse_exact, rounded
 from privspec.language import syntax
-
-Array = NDArray[np.float64]
+from privspec.language.printer import print_expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +39,6 @@ class Shape(ABC):
         """The average in a sentence: "off by 1.3 on average"."""
         return f"{self.brief(average)} on average"
 
-    @abstractmethod
-    def of(self, drawn: Array, true: Array) -> Array:
-        """The errors (columns, rows) of points drawn (columns, d) for true points (rows, d)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Wrong(Shape):
@@ -63,10 +55,6 @@ class Wrong(Shape):
         """Likewise."""
         return self.brief(average)
 
-    def of(self, drawn: Array, true: Array) -> Array:
-        """Whether any coordinate differs."""
-        return np.asarray((drawn[:, None, :] != true[None, :, :]).any(axis=2), dtype=float)
-
 
 @dataclass(frozen=True, slots=True)
 class Off(Shape):
@@ -78,25 +66,16 @@ class Off(Shape):
         """As a deviation."""
         return f"off by {self.figure(average)}"
 
-    def of(self, drawn: Array, true: Array) -> Array:
-        """Sums of absolute differences."""
-        return np.asarray(np.abs(drawn[:, None, :] - true[None, :, :]).sum(axis=2))
-
 
 @dataclass(frozen=True, slots=True)
 class Away(Shape):
-    """The distance of two points in a norm of this order."""
+    """The distance of two points in a norm."""
 
-    order: str
     name: ClassVar[str] = "mean distance"
 
     def brief(self, average: float) -> str:
         """As a distance."""
         return f"{self.figure(average)} away"
-
-    def of(self, drawn: Array, true: Array) -> Array:
-        """Norms of the differences."""
-        return np.asarray(np.linalg.norm(drawn[:, None, :] - true[None, :, :], ord=_ORDERS[self.order], axis=2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,23 +96,50 @@ class Squared(Shape):
         """As a typical deviation."""
         return f"typically off by {self.figure(average)}"
 
-    def of(self, drawn: Array, true: Array) -> Array:
-        """Sums of squared differences."""
-        return np.asarray(((drawn[:, None, :] - true[None, :, :]) ** 2).sum(axis=2))
-
-
-_ORDERS = {"1": 1.0, "2": 2.0, "inf": np.inf}
-
 
 @dataclass(frozen=True, slots=True)
 class LossTerm:
-    """weight * E[error of `left` against `right`], or its largest value over the inputs where `worst`."""
+    """weight * E[body], or its largest value over the inputs where `worst`; body is the error of `left` to `right`."""
 
     weight: Fraction
     worst: bool
     shape: Shape
     left: str
     right: str
+    body: syntax.Expr
+
+    def to_json(self) -> dict[str, object]:
+        """In words and figures."""
+        words = {"left": self.left, "right": self.right}
+        return {"weight": str(self.weight), "worst": self.worst, "shape": self.shape.to_json(), **words}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Formulas:
+    """The definitions of a spec by name, and the parameters that are one number."""
+
+    definitions: Mapping[str, syntax.Expr]
+    parameters: Mapping[str, Fraction]
+
+    def to_json(self) -> dict[str, object]:
+        """The names of what is defined."""
+        return {"defined": sorted(self.definitions), "parameters": sorted(self.parameters)}
+
+
+def formulas(tree: syntax.Spec, parameters: Mapping[str, Any]) -> Formulas:
+    """The definitions of a spec, with the values of its parameters as a plan states them."""
+    found = {v.target.name: v.value for v in tree.variables if v.value is not None}
+    for statement in tree.background:
+        match statement:
+            case syntax.Relation(op="=", left=syntax.Name(id=name), right=right):
+                found[name] = right
+    numbers = {}
+    for name, value in parameters.items():
+        try:
+            numbers[str(name)] = parse_exact(value)
+        except ValueError:
+            continue
+    return Formulas(found, numbers)
 
 
 def loss_terms(loss: syntax.Expr | None, parameters: Mapping[str, Fraction]) -> tuple[LossTerm, ...]:
@@ -160,26 +166,31 @@ def _terms(expr: syntax.Expr, weight: Fraction, parameters: Mapping[str, Fractio
 
 
 def _error(body: syntax.Expr, weight: Fraction, worst: bool) -> LossTerm | None:
-    shape: Shape
+    found = _shape(body)
+    if found is None:
+        return None
+    shape, left, right = found
+    return LossTerm(weight, worst, shape, print_expr(left), print_expr(right), body)
+
+
+def _shape(body: syntax.Expr) -> tuple[Shape, syntax.Expr, syntax.Expr] | None:
+    """What kind of error an expression is, and of what against what."""
     match body:
-        case syntax.Call(function="mismatch", arguments=(syntax.Name(id=left), syntax.Name(id=right))):
-            shape = Wrong()
-        case syntax.Absolute(operand=syntax.Binary(op="-", left=syntax.Name(id=left), right=syntax.Name(id=right))):
-            shape = Off()
-        case syntax.Norm(
-            operand=syntax.Binary(op="-", left=syntax.Name(id=left), right=syntax.Name(id=right)), order=order
-        ):
-            shape = Away(order)
+        case syntax.Call(function="mismatch", arguments=(left, right)):
+            return Wrong(), left, right  # type: ignore[return-value]
+        case syntax.Absolute(operand=syntax.Binary(op="-", left=left, right=right)):
+            return Off(), left, right
+        case syntax.Norm(operand=syntax.Binary(op="-", left=left, right=right)):
+            return Away(), left, right
         case syntax.Binary(op="^", left=inner, right=syntax.Number(value=power)) if power == 2:
-            match inner:
-                case syntax.Binary(op="-", left=syntax.Name(id=left), right=syntax.Name(id=right)):
-                    shape = Squared()
-                case syntax.Norm(
-                    operand=syntax.Binary(op="-", left=syntax.Name(id=left), right=syntax.Name(id=right)), order="2"
-                ):
-                    shape = Squared()
-                case _:
-                    return None
-        case _:
-            return None
-    return LossTerm(weight, worst, shape, left, right)
+            return _squared(inner)
+    return None
+
+
+def _squared(inner: syntax.Expr) -> tuple[Shape, syntax.Expr, syntax.Expr] | None:
+    match inner:
+        case syntax.Norm(operand=syntax.Binary(op="-", left=left, right=right), order="2"):
+            return Squared(), left, right
+        case syntax.Binary(op="-", left=left, right=right):
+            return Squared(), left, right
+    return None

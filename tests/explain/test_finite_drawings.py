@@ -10,8 +10,9 @@ import pytest
 
 from privspec.explain.document import Plot
 from privspec.explain.facts import facts
+from privspec.explain.finite.cells import MOST_CELLS, SHADES
 from privspec.explain.finite.facts import TableFact
-from privspec.explain.finite.heatmap import MOST_CELLS, SHADES, plots
+from privspec.explain.finite.heatmap import plots
 
 from .finite_plans import commuting, counting, kilometres, places, two_counts
 from .plans import Plan

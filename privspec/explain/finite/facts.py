@@ -14,19 +14,18 @@ from privspec.explain.consequences import consequences
 from privspec.explain.curves import EpsilonDeltaCurve
 from privspec.explain.finite import pages
 from privspec.explain.finite.questions import HowNear, Step, WhichAnswer
-from privspec.explain.finite.rows import RowFact, row_facts
+from privspec.explain.finite.rows import RowFact
 from privspec.explain.finite.steps import reaches
-from privspec.explain.finite.table import Array, Table, common_bits, points, read_table, spoken
+from privspec.explain.finite.table import Table, spoken
 from privspec.explain.finite.tradeoff import curve_of, dominating, largest_ratio
-from privspec.explain.losses import LossTerm, Shape
+from privspec.explain.losses import Shape
 from privspec.explain.mechanism import MechanismFact, Rows
-from privspec.explain.quantities import Quantity, Rounding, count, exact, parse_exact, rounded
+from privspec.explain.quantities import Quantity, Rounding, exact, rounded
 from privspec.explain.questions import Question, TookPart
 from privspec.explain.sentences import CertificateEntry, Note, Sentence, SpecLine
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
-    from privspec.explain.context import Context
     from privspec.explain.curves import Curve
     from privspec.explain.document import Block, Section
     from privspec.explain.fact_types import AlternativeFact, Facts
@@ -239,120 +238,3 @@ def _bound(claim: Claim) -> tuple[float, float] | None:
     """The epsilon and delta that were reached, where the plan states them."""
     curve = claim.achieved
     return (curve.epsilon, curve.delta) if isinstance(curve, EpsilonDeltaCurve) else None
-
-
-# --- reading --------------------------------------------------------------------------------------
-
-
-def table_fact(plan: Mapping[str, Any], context: Context) -> TableFact:
-    """The mechanism of a plan of the family "table".
-
-    Raises: KeyError, ValueError if it is not of that form.
-    """
-    mechanism = plan["mechanism"]
-    table = read_table(mechanism)
-    found = mechanism.get("recognised")
-    known = None if not found else Recognised(str(found["name"]), str(found["text"]), str(found.get("note", "tables")))
-    scalars, laws = mechanism.get("scalars") or {}, mechanism.get("laws") or {}
-    return TableFact(
-        family=str(mechanism["family"]),
-        table=table,
-        rows=count(len(table.rows)),
-        columns=count(len(table.columns)),
-        entries=count(table.shares.size),
-        zeros=count(int(np.count_nonzero(table.shares == 0))),
-        bits=count(common_bits(mechanism)),
-        local=context.trust == "nobody",
-        recognised=known,
-        numbers=tuple(_number(name, value, context) for name, value in scalars.items()),
-        laws=tuple(_law(name, masses, context) for name, masses in laws.items()),
-        truths=tuple(_truths(table, context)),
-        errors=tuple(_errors(plan, table, context)),
-        listed=row_facts(table),
-        metrics=context.distances,
-        inputs=frozenset(context.input_domains),
-    )
-
-
-def _number(name: str, value: Any, context: Context) -> ChosenNumber:
-    number = parse_exact(value)
-    return ChosenNumber(name, rounded(number, 6), str(value), context.choices.get(name, ()))
-
-
-def _law(name: str, masses: Mapping[str, Any], context: Context) -> ChosenLaw:
-    shares = {str(label): parse_exact(mass) for label, mass in masses.items()}
-    mean = None
-    try:
-        mean = rounded(sum((parse_exact(label) * mass for label, mass in shares.items()), Fraction(0)), 4)
-    except ValueError:
-        mean = None
-    return ChosenLaw(
-        name,
-        tuple((label, rounded(mass, 4)) for label, mass in shares.items() if mass),
-        count(len(shares)),
-        mean,
-        context.choices.get(name, ()),
-    )
-
-
-def _truths(table: Table, context: Context) -> Sequence[Truth]:
-    """For each output and the value that the loss compares it with; without such a loss, where there is but one."""
-    pairs = dict.fromkeys((t.left, t.right) for t in context.loss_terms)
-    if not pairs and len(table.releases) == len(table.of) == 1:
-        pairs = {(table.releases[0], table.of[0]): None}
-    found = []
-    for output, node in pairs:
-        shares = table.truths(output, node)
-        if shares is not None and len(shares):
-            mean = table.mean(shares)
-            found.append(
-                Truth(
-                    output,
-                    node,
-                    rounded(float(shares.min()), 3, Rounding.DOWN),
-                    rounded(float(shares.max()), 3, Rounding.UP),
-                    None if mean is None else rounded(mean),
-                )
-            )
-    return found
-
-
-def _errors(plan: Mapping[str, Any], table: Table, context: Context) -> Sequence[ErrorTerm]:
-    """Each error of the loss with its average; none where one of them cannot be computed."""
-    terms = context.loss_terms
-    if len(terms) == 1 and terms[0].weight > 0 and (plan.get("loss") or {}).get("value") is not None:
-        return (_term(terms[0], float(plan["loss"]["value"]) / float(terms[0].weight)),)
-    found = [(term, _average(table, term)) for term in terms]
-    known = [(term, average) for term, average in found if average is not None]
-    return tuple(_term(term, average) for term, average in known) if len(known) == len(found) else ()
-
-
-def _term(term: LossTerm, average: float) -> ErrorTerm:
-    shape = term.shape
-    return ErrorTerm(
-        term.left, term.right, shape, term.worst, shape.figure(average), shape.brief(average), shape.words(average)
-    )
-
-
-def _average(table: Table, term: LossTerm) -> float | None:
-    """The average error of an output against a node, by the table itself."""
-    if term.left not in table.releases or term.right not in table.of:
-        return None
-    out, at = table.releases.index(term.left), table.of.index(term.right)
-    drawn, true = ([label[i] for label in labels] for i, labels in ((out, table.columns), (at, table.rows)))
-    errors = _error_matrix(term.shape, drawn, true)
-    if errors is None:
-        return None
-    rows = np.einsum("rc,cr->r", table.shares, errors)
-    return float(rows.max()) if term.worst else table.mean(rows)
-
-
-def _error_matrix(shape: Shape, drawn: list[Any], true: list[Any]) -> Array | None:
-    """Errors (columns, rows) of values as text: as points, or by number of the word."""
-    places = points([(part,) for part in (*drawn, *true)])
-    if places is None:
-        if not shape.of_words:
-            return None
-        number = {part: float(i) for i, part in enumerate(dict.fromkeys((*drawn, *true)))}
-        places = np.array([[number[part]] for part in (*drawn, *true)])
-    return shape.of(places[: len(drawn)], places[len(drawn) :])

@@ -79,15 +79,18 @@ def error(fact: TableFact, facts: Facts) -> tuple[str, str]:
     if not fact.errors:
         return ("Largest expected loss" if loss.worst else "Expected loss"), str(loss.value)
     if len(fact.errors) == 1:
-        only = fact.errors[0]
-        return label, f"{only.brief}{_aside(only)}"
-    each = " · ".join(f"{e.output} {e.brief}" for e in fact.errors)
-    return label, f"{each}{_aside(fact.errors[0])}"
+        return label, f"{fact.errors[0].brief}{_aside(_kind(fact.errors[0]), fact)}"
+    kinds = {_kind(e) for e in fact.errors}
+    one = len(kinds) == 1
+    each = " · ".join(f"{e.output} {e.brief}{'' if one else f' ({_kind(e)})'}" for e in fact.errors)
+    shared = f"{kinds.pop()}; " if one else ""
+    return label, f"{each}  ({shared}loss {loss.value})"
 
 
-def _aside(term: ErrorTerm) -> str:
+def _aside(kind: str, fact: TableFact) -> str:
     """What is averaged, in brackets; nothing where the figure says so itself."""
-    return "" if term.shape.of_words else f"  ({_kind(term)})"
+    only = fact.errors[0]
+    return "" if only.shape.of_words and not only.worst else f"  ({kind})"
 
 
 def _kind(term: ErrorTerm) -> str:
@@ -135,7 +138,10 @@ def _truth_words(fact: TableFact, truth: Truth) -> str:
 
 
 def _error_words(fact: TableFact, term: ErrorTerm) -> str:
-    what = "A report" if fact.local else f"The published {term.output}"
+    if term.output in fact.table.releases:
+        what = "A report" if fact.local else f"The published {term.output}"
+    else:
+        what = f"The {term.output} computed from a report" if fact.local else f"The published {term.output}"
     worst = " for the value that is worst off" if term.worst else ""
     return f"{what} is {term.words}{worst}."
 
