@@ -55,7 +55,7 @@ def _counts(subject: FiniteSubject) -> Iterator[str]:
     facets = [facet for facet in subject.rows.worlds.facets if facet.part.name in subject.rows.of]
     counted = [facet.part.name for facet in facets if facet.counted]
     stated = subject.plan["mechanism"].get("counted")
-    if (list(stated.names()) if stated is not None else []) != counted:
+    if (stated.list() if stated is not None else []) != counted:
         yield "the plan does not say rightly which inputs are held as counts"
     for name in counted:
         if order_matters(name, list(_trees(subject))):

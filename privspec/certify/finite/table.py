@@ -66,7 +66,7 @@ def read_table(data: At) -> Table:
 
     Raises: Malformed.
     """
-    of, releases = data["of"].names(), data["releases"].names()
+    of, releases = (tuple(item.text() for item in data[key].items()) for key in ("of", "releases"))
     rows = [_row(row) for row in data["probabilities"].items()]
     inputs, outputs = (tuple(_label(item) for item in data[key].items()) for key in ("inputs", "outputs"))
     if not inputs or not outputs or len(rows) != len(inputs) or any(len(row) != len(outputs) for row in rows):
