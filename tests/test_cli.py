@@ -25,6 +25,10 @@ import pytest
 from privspec.cli import run_command_line
 from privspec.compile.document import digest_of
 from privspec.core.catalogue import entries
+from privspec.execute.family import mechanism_of
+from privspec.execute.finite.atoms import base_of
+from privspec.model.values import show
+from privspec.plan import Plan
 from privspec.templates import copy_template, list_templates
 
 COMMAND = [sys.executable, "-c", "from privspec.cli import main; main()"]
@@ -100,6 +104,8 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
     """A data file for each input, as options of `run`."""
     dice = np.random.default_rng(3)
     options = []
+    if "releases" in plan["mechanism"]:
+        return people_for(plan, folder)
     for entry in plan["mechanism"]["executed"]["inputs"]:
         path = folder / f"{entry['name']}.csv"
         if "attributes" in entry:
@@ -110,6 +116,23 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
             rows = [entry["name"], *(repr(float(v)) for v in values)]
         path.write_text("\n".join(rows) + "\n", "utf-8")
         options += ["--input", f"{entry['name']}={path}"]
+    return options
+
+
+def people_for(plan: dict[str, Any], folder: Path) -> list[str]:
+    """Data for a table: one record a row where people report themselves, else each input as it is declared."""
+    model = Plan.of(plan).model()
+    local = mechanism_of(plan).local_reports(model) is not None
+    dice = np.random.default_rng(3)
+    options = []
+    for block in model.blocks:
+        values = [show(e) for e in base_of(block.domain).elements()]
+        columns = [f"{block.name}_{j + 1}" for j in range(block.size)] if local and block.size > 1 else [block.name]
+        people = 50 if local else block.size
+        path = folder / f"{block.name}.csv"
+        rows = [",".join(dice.choice(values, len(columns))) for _ in range(people)]
+        path.write_text("\n".join([",".join(columns), *rows]) + "\n", "utf-8")
+        options += ["--input", f"{block.name}={path}"]
     return options
 
 
@@ -146,7 +169,7 @@ def test_a_template_goes_the_whole_way(name: str, call: Call, tmp_path: Path) ->
     release = json.loads((tmp_path / "release.json").read_text("utf-8"))
     assert release["plan_sha256"] == plan["digest"]
     assert release["private"] is True
-    assert set(release["outputs"]) == {o["name"] for o in plan["mechanism"]["executed"]["outputs"]}
+    assert tuple(release["outputs"]) == mechanism_of(plan).outputs
     again = call("run", "mine.plan.json", *data_for(plan, tmp_path))
     refused(again, 6, "PS1001")
 
