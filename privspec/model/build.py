@@ -32,7 +32,7 @@ from privspec.model.shapes import Binding, Bindings, Typer
 from privspec.model.types import NUMBER, UNKNOWN, Laws, Symbols, Tables, Type
 from privspec.model.values import Value
 from privspec.model.walk import names_used
-from privspec.model.worlds import wrong_laws
+from privspec.model.world_laws import wrong_laws
 
 FILE_CALLS = ("csv", "npy")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, product
-from math import prod
+from math import lcm, prod
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -97,23 +97,63 @@ OF_RANKINGS = ("kendall", "footrule")
 """Distances that are for rankings and nothing else."""
 
 
+Places: TypeAlias = NDArray[np.intp]
+
+
 class Distances(Protocol):
     """How far apart joint values of some inputs are, by their numbers."""
 
-    def between(self, a: int, b: int) -> Fraction:
-        """The distance of two values; roots are rounded down, so that privacy errs on the safe side."""
+    def levels(self, a: Places, b: Places) -> tuple[Places, Sequence[Fraction]]:
+        """The distances of pairs a, b (K,): which of some distances, in increasing order, each of them is.
+
+        Roots are rounded down, so that privacy errs on the safe side.
+        """
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Lattice:
+    """A named distance between points whose coordinates are whole numbers over a common denominator `scale`.
+
+    `points` (n, k); `words` (k,) marks coordinates that are numbers of words, which are one apart where they differ.
+    """
+
+    metric: str
+    points: NDArray[np.int64]
+    words: NDArray[np.bool_]
+    scale: int
+
+    def levels(self, a: Places, b: Places) -> tuple[Places, Sequence[Fraction]]:
+        """The distances of pairs."""
+        found = np.zeros(len(a), dtype=np.int64)
+        for start in range(0, len(a), CHUNK):
+            part = slice(start, start + CHUNK)
+            gaps = np.abs(self.points[a[part]] - self.points[b[part]])
+            found[part] = MEASURED[self.metric](np.where(self.words, (gaps != 0) * self.scale, gaps))
+        kinds, place = np.unique(found, return_inverse=True)
+        return place.reshape(-1), [self._distance(Fraction(int(kind))) for kind in kinds]
+
+    def _distance(self, measured: Fraction) -> Fraction:
+        if self.metric in COUNTING:
+            return measured
+        return root(measured / self.scale**2) if self.metric == "euclidean" else measured / self.scale
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Named:
-    """A distance of the language between joint values; distances of their parts add up."""
+    """A distance of the language between any joint values; distances of their parts add up."""
 
     values: Sequence[Sequence[Value]]
     apart: Apart
 
-    def between(self, a: int, b: int) -> Fraction:
-        """The distance of two values."""
-        return sum((self.apart(x, y) for x, y in zip(self.values[a], self.values[b], strict=True)), Fraction(0))
+    def levels(self, a: Places, b: Places) -> tuple[Places, Sequence[Fraction]]:
+        """The distances of pairs."""
+        known: dict[tuple[int, int], Fraction] = {}
+        pairs = list(zip(np.minimum(a, b).tolist(), np.maximum(a, b).tolist(), strict=True))
+        for one, other in pairs:
+            if (one, other) not in known:
+                parts = zip(self.values[one], self.values[other], strict=True)
+                known[one, other] = sum((self.apart(x, y) for x, y in parts), Fraction(0))
+        return _ranked([known[pair] for pair in pairs])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -122,9 +162,62 @@ class Given:
 
     matrix: Matrix
 
-    def between(self, a: int, b: int) -> Fraction:
-        """The distance of two values."""
-        return exact_entry(self.matrix[a, b])
+    def levels(self, a: Places, b: Places) -> tuple[Places, Sequence[Fraction]]:
+        """The distances of pairs."""
+        entries = self.matrix[a, b]
+        if entries.dtype == object:
+            return _ranked([exact_entry(entry) for entry in entries])
+        kinds, place = np.unique(entries, return_inverse=True)
+        return place.reshape(-1), [exact_entry(kind) for kind in kinds]
+
+
+def _ranked(found: Sequence[Fraction]) -> tuple[Places, Sequence[Fraction]]:
+    kinds = sorted(set(found))
+    number = {kind: i for i, kind in enumerate(kinds)}
+    return np.array([number[kind] for kind in found], dtype=np.intp), kinds
+
+
+CHUNK = 2**18
+"""Pairs that are measured at a time."""
+LARGEST_SUM = 2**31
+"""Coordinates together are below this, so that sums of squares fit 64 bits."""
+COUNTING = ("hamming", "discrete")
+"""Distances that are the same in all units."""
+MEASURED: Mapping[str, Callable[[NDArray[np.int64]], NDArray[np.int64]]] = {
+    "euclidean": lambda gaps: (gaps * gaps).sum(axis=1),
+    "manhattan": lambda gaps: gaps.sum(axis=1),
+    "chebyshev": lambda gaps: gaps.max(axis=1, initial=0),
+    "hamming": lambda gaps: np.count_nonzero(gaps, axis=1).astype(np.int64),
+    "discrete": lambda gaps: np.any(gaps, axis=1).astype(np.int64),
+}
+"""From gaps (K, k) in units of 1 / scale to distances in these units, squared for the euclidean one."""
+
+
+def _lattice(metric: str, values: Sequence[Sequence[Any]]) -> Lattice | None:
+    """Values as lists of numbers and words on a lattice; None if it would be too fine."""
+    columns = list(zip(*values, strict=True))
+    words = [not all(isinstance(entry, Fraction) for entry in column) for column in columns]
+    scale = 1
+    for column, word in zip(columns, words, strict=True):
+        for entry in () if word or metric in COUNTING else column:
+            scale = lcm(scale, entry.denominator)
+            if scale > LARGEST_SUM:
+                return None
+    points = np.zeros((len(values), len(columns)), dtype=np.int64)
+    room = LARGEST_SUM
+    for place, (column, word) in enumerate(zip(columns, words, strict=True)):
+        if word or metric in COUNTING:
+            number = {entry: i for i, entry in enumerate(dict.fromkeys(column))}
+            codes, width = [number[entry] for entry in column], scale
+        else:
+            low = min(column)
+            codes = [int((entry - low) * scale) for entry in column]
+            width = max(codes, default=0)
+        room -= width
+        if room <= 0:
+            return None
+        points[:, place] = codes
+    return Lattice(metric, points, np.array(words, dtype=bool), scale)
 
 
 def exact_entry(entry: Any) -> Fraction:
@@ -148,9 +241,12 @@ def distances(model: Model, requirement: Requirement, lists: Mapping[str, Sequen
     assert isinstance(measure, MetricDP | Lipschitz)
     named = [name for name in requirement.wrt if name in lists]
     if measure.matrix is None:
-        values = product(*(lists[name] for name in named))
-        lengths = [_length(model.nodes[name].domain) for name in named] if measure.metric in OF_RANKINGS else None
-        return Named([_parts(value, lengths) for value in values], DISTANCES[measure.metric])
+        values = list(product(*(lists[name] for name in named)))
+        if measure.metric in OF_RANKINGS:
+            lengths = [_length(model.nodes[name].domain) for name in named]
+            return Named([_rankings(value, lengths) for value in values], DISTANCES[measure.metric])
+        flat = [[entry for part in value for entry in _entries(part)] for value in values]
+        return _lattice(measure.metric, flat) or Named([[_array(v)] for v in flat], DISTANCES[measure.metric])
     sizes = [_size(model, name) for name in requirement.wrt]
     matrix = read_matrix(measure.matrix, environment(model), prod(sizes), requirement.wrt)
     hidden = [i for i, name in enumerate(requirement.wrt) if name not in lists]
@@ -161,13 +257,14 @@ def distances(model: Model, requirement: Requirement, lists: Mapping[str, Sequen
     return Given(matrix)
 
 
-def _parts(values: Sequence[Value], lengths: Sequence[int] | None) -> list[Value]:
-    """All entries one after another as one array; cut into single rankings where their lengths are given."""
-    if lengths is None:
-        flat = [entry for value in values for entry in _entries(value)]
-        joined = np.empty(len(flat), dtype=object)
-        joined[:] = flat
-        return [joined]
+def _array(entries: Sequence[Any]) -> Value:
+    joined = np.empty(len(entries), dtype=object)
+    joined[:] = entries
+    return joined
+
+
+def _rankings(values: Sequence[Value], lengths: Sequence[int]) -> list[Value]:
+    """The single rankings in some values, of so many alternatives each."""
     found: list[Value] = []
     for value, length in zip(values, lengths, strict=True):
         entries = _entries(value)

@@ -1,0 +1,179 @@
+"""Which rows of a table a requirement compares: those of worlds that differ in one unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations, product
+from math import prod
+from typing import TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.model.distances import distances, takes_distance
+from privspec.model.domains import Power
+from privspec.model.graph import Model
+from privspec.model.neighbours import NeighbourRelation, ReplacingEverything, ReplacingOneOf, ReplacingVoter
+from privspec.model.reports import Failure
+from privspec.model.requirements import Requirement
+from privspec.model.spaces import Space
+
+PAIR_LIMIT = 2**22
+"""Pairs of neighbours of one requirement."""
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Pairs of rows (K, 2), each ordered pair once, that a requirement compares; `distances` for metric privacy."""
+
+    pairs: NDArray[np.intp]
+    complete: bool
+    distances: tuple[Fraction, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Adjacency:
+    """The worlds of some inputs, numbered row-major, and the row that each of them leads to."""
+
+    model: Model
+    spaces: Sequence[Space]
+    world_rows: Sequence[int]
+
+    def neighbours(self, requirement: Requirement) -> Neighbours:
+        """The rows that a requirement compares, without those that are one row.
+
+        With their distances where the line takes one: the least of two worlds that lead to the rows.
+        Raises: Failure PS0515 if there are too many, PS0516 if the number of records changes.
+        """
+        count = max(self.world_rows, default=-1) + 1
+        if takes_distance(requirement):
+            return self._measured(requirement, count)
+        pairs = np.array(sorted(self._row_pairs(requirement)), dtype=np.intp).reshape(-1, 2)
+        return Neighbours(pairs, _complete(pairs, count))
+
+    def _row_pairs(self, requirement: Requirement) -> set[tuple[int, int]]:
+        rows = self.world_rows
+        found: set[tuple[int, int]] = set()
+        for worlds in self._alike(requirement):
+            members = sorted({rows[w] for w in worlds})
+            found.update((a, b) for a in members for b in members if a != b)
+            self._few(len(found), requirement)
+        found.update((rows[a], rows[b]) for a, b in self._moved(requirement) if rows[a] != rows[b])
+        return found
+
+    def _measured(self, requirement: Requirement, count: int) -> Neighbours:
+        """Pairs of rows with the least distance of two of their worlds."""
+        spaces = {s.node.name: s for s in self.spaces}
+        named = [name for name in requirement.wrt if name in spaces]
+        apart = distances(self.model, requirement, {name: tuple(spaces[name].values) for name in named})
+        a, b = self._world_pairs(requirement)
+        every_world = np.arange(prod(self._sizes))
+        strides = dict(zip(spaces, self._strides, strict=True))
+        number = np.zeros(len(every_world), dtype=np.intp)
+        for name in named:
+            number = number * spaces[name].size + every_world // strides[name] % spaces[name].size
+        rows = np.asarray(self.world_rows, dtype=np.intp)
+        kinds, lengths = apart.levels(number[a], number[b])
+        order = np.lexsort((kinds, rows[b], rows[a]))
+        pairs, kinds = np.stack([rows[a], rows[b]], axis=1)[order], kinds[order]
+        first = np.any(np.diff(pairs, axis=0, prepend=-1) != 0, axis=1)
+        return Neighbours(pairs[first], _complete(pairs[first], count), tuple(lengths[k] for k in kinds[first]))
+
+    def _world_pairs(self, requirement: Requirement) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Ordered pairs of neighbouring worlds in different rows."""
+        groups = [np.asarray(worlds, dtype=np.intp) for worlds in self._alike(requirement)]
+        self._few(sum(len(worlds) ** 2 for worlds in groups), requirement)
+        meshes = [np.meshgrid(worlds, worlds, indexing="ij") for worlds in groups]
+        moved = np.array(list(self._moved(requirement)), dtype=np.intp).reshape(-1, 2)
+        a = np.concatenate([*(one.ravel() for one, _ in meshes), moved[:, 0]])
+        b = np.concatenate([*(other.ravel() for _, other in meshes), moved[:, 1]])
+        rows = np.asarray(self.world_rows, dtype=np.intp)
+        apart = rows[a] != rows[b]
+        return a[apart], b[apart]
+
+    @staticmethod
+    def _few(pairs: int, requirement: Requirement) -> None:
+        if pairs > PAIR_LIMIT:
+            raise Failure(
+                "PS0515",
+                requirement.span,
+                f"this line compares more than {PAIR_LIMIT:,} pairs of values",
+                help="use fewer values or coarser ones, or let the loss look at fewer of them",
+            )
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [s.size for s in self.spaces]
+
+    @property
+    def _strides(self) -> list[int]:
+        sizes = self._sizes
+        return [prod(sizes[i + 1 :]) for i in range(len(sizes))]
+
+    def _named(self, requirement: Requirement) -> list[int]:
+        return [i for i, s in enumerate(self.spaces) if s.node.name in requirement.wrt]
+
+    def _alike(self, requirement: Requirement) -> Iterator[Sequence[int]]:
+        """Sets of worlds of which every two are neighbours, where the relation has such."""
+        relation, named = requirement.neighbours, self._named(requirement)
+        if relation.adding:
+            raise Failure("PS0516", requirement.span, "tables are for a fixed number of records")
+        parts: list[tuple[int, int]]
+        if isinstance(relation, ReplacingEverything):
+            parts = [(self._strides[i], self._sizes[i]) for i in named]
+            yield from self._agreeing(parts)
+        elif _one_voter_in_several(relation, named):
+            people = self.model.parties[relation.party].size
+            for chosen in combinations(range(people), min(relation.group, people)):
+                parts = []
+                for i in named:
+                    each = _size_of_one(self.spaces[i])
+                    parts += [(self._strides[i] * each ** (people - 1 - person), each) for person in chosen]
+                yield from self._agreeing(parts)
+
+    def _agreeing(self, parts: Sequence[tuple[int, int]]) -> Iterator[Sequence[int]]:
+        """Worlds that agree in all but some places, which have a stride and an extent each."""
+        inside = [sum(place) for place in product(*(range(0, s * n, s) for s, n in parts))]
+        rest = np.arange(prod(self._sizes))
+        for stride, extent in parts:
+            rest = rest[rest // stride % extent == 0]
+        for base in rest.tolist():
+            yield [base + offset for offset in inside]
+
+    def _moved(self, requirement: Requirement) -> Iterator[tuple[int, int]]:
+        """Ordered pairs of neighbouring worlds, for relations that change one input."""
+        relation, named = requirement.neighbours, self._named(requirement)
+        if isinstance(relation, ReplacingEverything) or _one_voter_in_several(relation, named):
+            return
+        sizes, strides = self._sizes, self._strides
+        for i in named:
+            space = self.spaces[i]
+            own = relation.of(self.model.block(space.node.name)) if isinstance(relation, ReplacingOneOf) else relation
+            others = [range(n) if j != i else range(1) for j, n in enumerate(sizes)]
+            rest = [sum(k * s for k, s in zip(place, strides, strict=True)) for place in product(*others)]
+            for a, b in space.moves(own):
+                yield from ((base + a * strides[i], base + b * strides[i]) for base in rest)
+
+
+def _complete(pairs: NDArray[np.intp], rows: int) -> bool:
+    """Whether every two rows are neighbours."""
+    return len(pairs) == rows * (rows - 1) and rows > 1
+
+
+def _one_voter_in_several(relation: NeighbourRelation, named: Sequence[int]) -> TypeGuard[ReplacingVoter]:
+    """Whether all that one person holds in several inputs changes at once."""
+    return isinstance(relation, ReplacingVoter) and len(named) > 1
+
+
+def _size_of_one(space: Space) -> int:
+    """How many values one person's part of an input has."""
+    assert isinstance(space.domain, Power)
+    return space.domain.base.size or 0
+
+
+def inputs_compared(model: Model, requirement: Requirement) -> int:
+    """How many joint values the inputs of a line take, of one person where they are indexed: |X| of per-atom-LDP."""
+    domains = [model.nodes[name].domain for name in requirement.wrt]
+    return prod((domain.size if domain is not None else None) or 1 for domain in domains)

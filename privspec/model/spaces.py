@@ -1,0 +1,307 @@
+"""The values of single inputs: one by one, or as counts where nothing looks at the order of their records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations_with_replacement
+from math import comb, factorial, prod
+from typing import Any
+
+import numpy as np
+
+from privspec.language import syntax
+from privspec.model.distances import takes_distance
+from privspec.model.domains import Domain, Power
+from privspec.model.graph import GraphNode, Model
+from privspec.model.neighbours import NeighbourRelation, ReplacingEntry, ReplacingEverything, ReplacingVoter
+from privspec.model.priors import Law
+from privspec.model.requirements import Requirement
+from privspec.model.values import Value, show
+from privspec.model.walk import children, names_used
+
+
+def is_finite(domain: Domain) -> bool:
+    """Whether a domain has finitely many values, however many."""
+    return is_finite(domain.base) if isinstance(domain, Power) else domain.size is not None
+
+
+def finite(model: Model) -> bool:
+    """Whether the spec asks for a table: every input and every output has a finite domain."""
+    nodes = (*model.inputs, *model.outputs)
+    free = all(node.definition is None for node in model.outputs)
+    return bool(model.outputs) and free and all(n.domain is not None and is_finite(n.domain) for n in nodes)
+
+
+def as_value(element: Any) -> Value:
+    """An element of a domain as the evaluator has it: products of numbers or words become arrays."""
+    if not isinstance(element, tuple):
+        found: Value = element
+        return found
+    return _array(element)
+
+
+def _array(items: Sequence[Any]) -> Value:
+    parts = [_array(item) if isinstance(item, tuple) else item for item in items]
+    arrays = [part for part in parts if isinstance(part, np.ndarray)]
+    if arrays:
+        return np.stack(arrays)
+    data = np.empty(len(parts), dtype=object)
+    data[:] = parts
+    return data
+
+
+def label(value: Value) -> Any:
+    """A value as plans write it: text, or a list of such."""
+    if isinstance(value, np.ndarray):
+        return [label(item) for item in value]
+    return [show(item) for item in value] if isinstance(value, tuple) else show(value)
+
+
+def key(value: Value) -> Any:
+    """A value that can be looked up."""
+    return tuple(key(item) for item in value) if isinstance(value, np.ndarray) else value
+
+
+# --- one input ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Every value of an input, one by one."""
+
+    node: GraphNode
+    domain: Domain
+
+    @cached_property
+    def values(self) -> tuple[Value, ...]:
+        """All values, in the order of the domain."""
+        return tuple(as_value(element) for element in self.domain.elements())
+
+    @property
+    def size(self) -> int:
+        """How many."""
+        return self.domain.size or 0
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """As plans write them."""
+        return tuple(label(v) for v in self.values)
+
+    def weights(self, law: Law) -> Law:
+        """The law of these values, from that of all values."""
+        return law
+
+    @property
+    def all_values(self) -> Iterator[Value]:
+        """The values that laws are given for."""
+        return iter(self.values)
+
+    def moves(self, relation: NeighbourRelation) -> Iterator[tuple[int, int]]:
+        """Ordered pairs of different values of which one becomes the other when up to `group` units are replaced."""
+        parts = _factors(self.domain, self.node, relation)
+        if parts is None or relation.group >= len(parts):
+            yield from ((a, b) for a in range(self.size) for b in range(self.size) if a != b)
+            return
+        strides = [prod(parts[i + 1 :]) for i in range(len(parts))]
+        for a in range(self.size):
+            reached = {a}
+            for _ in range(relation.group):
+                reached |= {
+                    b + (other - b // stride % extent) * stride
+                    for b in tuple(reached)
+                    for stride, extent in zip(strides, parts, strict=True)
+                    for other in range(extent)
+                }
+            yield from ((a, b) for b in sorted(reached - {a}))
+
+
+def _factors(domain: Domain, node: GraphNode, relation: NeighbourRelation) -> list[int] | None:
+    """Sizes of the units that a relation replaces one at a time; None if it replaces the whole value."""
+    if isinstance(relation, ReplacingEverything) or not isinstance(domain, Power):
+        return None
+    entries = isinstance(relation, ReplacingEntry)
+    inner: Domain = domain.base
+    extents = list(domain.exponents)
+    if not entries and len(extents) > 1:
+        inner, extents = Power(domain.base, tuple(extents[1:])), extents[:1]
+    while entries and isinstance(inner, Power):
+        extents += inner.exponents
+        inner = inner.base
+    if not entries and node.index is None and relation.unit_name not in ("record", "entry"):
+        return None
+    return [inner.size or 0] * prod(extents)
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """An input D^n whose order nothing looks at: how often each value of D stands in it."""
+
+    node: GraphNode
+    domain: Domain
+    base: Domain
+    records: int
+
+    @cached_property
+    def items(self) -> tuple[Value, ...]:
+        """The values of one record."""
+        return tuple(as_value(element) for element in self.base.elements())
+
+    @cached_property
+    def _chosen(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(combinations_with_replacement(range(len(self.items)), self.records))
+
+    @cached_property
+    def counts(self) -> tuple[tuple[int, ...], ...]:
+        """Counts of the values of D, one tuple for each class."""
+        found = [Counter(chosen) for chosen in self._chosen]
+        return tuple(tuple(c[i] for i in range(len(self.items))) for c in found)
+
+    @cached_property
+    def values(self) -> tuple[Value, ...]:
+        """One input of each class."""
+        return tuple(_array([self.items[i] for i in chosen]) for chosen in self._chosen)
+
+    @property
+    def size(self) -> int:
+        """How many classes."""
+        return comb(self.records + (self.base.size or 1) - 1, self.records)
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """Counts, in the order of D."""
+        return tuple([str(c) for c in counts] for counts in self.counts)
+
+    @property
+    def all_values(self) -> Iterator[Value]:
+        """The values of one record, which laws are given for."""
+        return iter(self.items)
+
+    def weights(self, law: Law) -> Law:
+        """Multinomial weights of the classes when records are independent with the law of one record."""
+        return tuple(
+            Fraction(factorial(self.records), prod(factorial(c) for c in counts))
+            * prod((p**c for p, c in zip(law, counts, strict=True)), start=Fraction(1))
+            for counts in self.counts
+        )
+
+    def moves(self, relation: NeighbourRelation) -> Iterator[tuple[int, int]]:
+        """Ordered pairs of classes of which one becomes the other when up to `group` records are replaced."""
+        at = {counts: i for i, counts in enumerate(self.counts)}
+        reach = self.records if isinstance(relation, ReplacingEverything) else min(relation.group, self.records)
+        for a, counts in enumerate(self.counts):
+            reached = {counts}
+            for _ in range(reach):
+                reached |= {other for known in tuple(reached) for other in _replaced(known)}
+                if len(reached) == self.size:
+                    break
+            yield from ((a, at[other]) for other in sorted(reached - {counts}, key=at.__getitem__))
+
+
+def _replaced(counts: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Counts after one record has taken another value."""
+    for i, many in enumerate(counts):
+        for j in range(len(counts)) if many else ():
+            if i != j:
+                moved = list(counts)
+                moved[i] -= 1
+                moved[j] += 1
+                yield tuple(moved)
+
+
+Space = Listed | Counted
+
+
+# --- what the spec looks at -----------------------------------------------------------------------
+
+
+def expressions(model: Model) -> Iterator[syntax.Node]:
+    """Everything that the mechanism is judged by: loss, accuracy, conditions."""
+    if model.loss is not None:
+        yield model.loss
+    for target in model.accuracy:
+        yield target.target
+    for constraint in model.constraints:
+        yield constraint.relation
+
+
+def looked_at(model: Model) -> tuple[str, ...]:
+    """Secret values that these lines refer to, also by way of values computed from outputs, in graph order."""
+    waiting = [name for expr in expressions(model) for name in names_used(expr)]
+    for line in model.fairness:
+        names = line.wrt if isinstance(line, Requirement) else (line.of, line.given)
+        waiting += [name for name in names if name is not None]
+    found: set[str] = set()
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        node = model.nodes.get(name)
+        if node is None or name in seen:
+            continue
+        seen.add(name)
+        if node.secret and not _drawn(model, name):
+            found.add(name)
+        elif node.definition is not None:
+            waiting += names_used(node.definition)
+    return tuple(name for name in model.order if name in found)
+
+
+def _drawn(model: Model, name: str) -> bool:
+    """Whether a value depends on an output or a choice."""
+    kinds = (syntax.VariableKind.OUTPUT, syntax.VariableKind.CHOOSE)
+    waiting, seen = [name], set()
+    while waiting:
+        current = waiting.pop()
+        node = model.nodes.get(current)
+        if node is None or current in seen:
+            continue
+        seen.add(current)
+        if node.kind in kinds:
+            return True
+        if node.definition is not None:
+            waiting += names_used(node.definition)
+    return False
+
+
+def _order_matters(model: Model, name: str) -> bool:
+    """Whether anything looks at the order of the records of an input: anything but f(name) for symmetric f.
+
+    Distances look at it, and so do joint laws and a line about all that one person holds in several inputs.
+    """
+    from privspec.model.library import library
+
+    def inside(node: syntax.Node) -> bool:
+        match node:
+            case syntax.Name(id=found):
+                return found == name
+            case syntax.Call(function=function, arguments=(syntax.Name(id=found),)) if found == name:
+                known = library().get(function)
+                return known is None or not known.symmetric
+        return any(inside(child) for child in children(node))
+
+    definitions = [node.definition for node in model.nodes.values() if node.definition is not None]
+    if any(getattr(line, "of", None) == name or getattr(line, "given", None) == name for line in model.fairness):
+        return True
+    if any(name in data.joint for data in model.models):
+        return True
+    for line in (*model.requirements, *model.fairness):
+        if isinstance(line, Requirement) and name in line.wrt:
+            joined = isinstance(line.neighbours, ReplacingVoter) and len(line.wrt) > 1
+            if joined or takes_distance(line):
+                return True
+    return any(inside(expr) for expr in (*expressions(model), *definitions))
+
+
+def space_of(model: Model, node: GraphNode) -> Space:
+    """How the values of an input are held."""
+    domain = node.domain
+    assert domain is not None
+    if node.index is not None:
+        domain = Power(domain, (model.parties[node.index].size,))
+    if isinstance(domain, Power) and not _order_matters(model, node.name):
+        base = Power(domain.base, domain.exponents[1:]) if len(domain.exponents) > 1 else domain.base
+        return Counted(node, domain, base, domain.exponents[0])
+    return Listed(node, domain)
