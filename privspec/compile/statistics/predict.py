@@ -60,10 +60,12 @@ def predict(
     """
     losses: list[list[float]] = [[] for _ in range(len(candidates) + 1)]
     random = np.random.default_rng(SEED)
-    while len(losses[0]) < most:
-        for _ in range(min(ROUND, most - len(losses[0]))):
+    while len(losses[-1]) < most:
+        for _ in range(min(ROUND, most - len(losses[-1]))):
             for each, loss in zip(losses, _one_crowd(system, candidates, random), strict=True):
                 each.append(loss)
+        if not candidates:
+            continue
         values = np.array(losses[:-1])
         order = np.argsort(values.mean(axis=1))
         best = values[order[0]]

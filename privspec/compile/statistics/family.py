@@ -1,0 +1,240 @@
+"""The family of noisy statistics: functions of bounded records that are not linear."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from privspec.compile.document import (
+    FORMAT,
+    guarantee_head,
+    line_of,
+    sealed,
+    trust_assumption,
+    unit_assumptions,
+    versions,
+)
+from privspec.compile.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
+from privspec.compile.problem import Settings
+from privspec.compile.statistics.candidates import GRID, Way, forbidden, ways
+from privspec.compile.statistics.lower import lower, routed_call
+from privspec.compile.statistics.predict import Predicted, Prediction, predict, weights_of
+from privspec.compile.statistics.system import Promise, StatisticSystem
+from privspec.compile.stored import spec_json
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.language.printer import print_expr
+from privspec.mechanisms.shapes.shape import Calibrated
+from privspec.model.graph import Model
+from privspec.model.values import show
+
+
+class Statistics:
+    """Takes specs with a function that offers routes."""
+
+    def accepts(self, model: Model) -> bool:
+        """Whether some value is computed from an input by such a function."""
+        return routed_call(model) is not None
+
+    def lower(self, model: Model) -> StatisticSystem:
+        """Records, function, pool.
+
+        Raises: SpecError PS05xx; PS0518 where the spec asks for no privacy.
+        """
+        system = lower(model)
+        if not system.promises:
+            raise _no_privacy(system)
+        return system
+
+    def decide(self, model: Model, system: StatisticSystem, settings: Settings) -> StatisticDecision | Infeasible:
+        """The candidate of least predicted loss that the spec allows."""
+        every = list(ways(system))
+        allowed = [way for way in every if not forbidden(system, way)]
+        if not allowed:
+            return _conflict(system, every)
+        others = [way for way in every if forbidden(system, way)] if settings.alternatives else []
+        found = predict(system, [*allowed, *others], settings.progress)
+        return StatisticDecision(model, system, found, settings)
+
+    def size(self, system: StatisticSystem) -> int:
+        """Numbers of the largest statistic."""
+        return max(route.size for route in system.routes)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StatisticDecision:
+    """The ranking of all candidates; the first that is allowed is taken."""
+
+    model: Model
+    system: StatisticSystem
+    prediction: Prediction
+    settings: Settings
+
+    @property
+    def chosen(self) -> Predicted:
+        """The best allowed candidate."""
+        return next(p for p in self.prediction.ranking if not forbidden(self.system, p.way))
+
+    @property
+    def name(self) -> str:
+        """The mechanism in a few words."""
+        return self.chosen.way.name
+
+    @property
+    def loss(self) -> float:
+        """Its predicted loss."""
+        return self.chosen.loss
+
+    @property
+    def lower_bound(self) -> float | None:
+        """Nothing is proved about other mechanisms."""
+        return None
+
+    def document(self) -> dict[str, Any]:
+        """The plan."""
+        model, chosen = self.model, self.chosen
+        document = {
+            "format": FORMAT,
+            "spec": spec_json(model),
+            "status": "feasible",
+            "loss": {
+                "value": chosen.loss,
+                "lower_bound": None,
+                "relative_gap": None,
+                "standard_error": chosen.standard_error,
+                "crowds": self.prediction.crowds,
+                "without_noise": self.prediction.exact,
+                "expression": print_expr(model.loss) if model.loss is not None else "",
+                "units": "units of the loss expression",
+                "among": "the ways that this plan lists, by simulation under the data model",
+                "kind": "expected",
+            },
+            "alternatives": [self._alternative(p) for p in self.prediction.ranking if p is not chosen],
+            "mechanism": mechanism_json(self.system, chosen.way),
+            "guarantees": [_guarantee(promise, chosen.way) for promise in self.system.promises],
+            "accuracy": [],
+            "binding": [],
+            "assumptions": _assumptions(self.system),
+            "certificate": {"kind": "simulated", "scope": "none"},
+            "solver": {
+                "name": "ranking by simulation with common random numbers",
+                "iterations": self.prediction.crowds,
+                "seconds": 0.0,
+                "tolerance": self.settings.tolerance,
+                "notes": [],
+                "versions": versions(),
+            },
+        }
+        return sealed(document)
+
+    def _alternative(self, predicted: Predicted) -> dict[str, Any]:
+        reason = forbidden(self.system, predicted.way)
+        return {
+            "name": predicted.way.name,
+            "loss": predicted.loss,
+            "standard_error": predicted.standard_error,
+            "admissible": not reason,
+            "reason": reason or "meets every line of the spec",
+        }
+
+
+def mechanism_json(system: StatisticSystem, way: Way) -> dict[str, Any]:
+    """What is executed, in public numbers."""
+    weights = weights_of(way, system.parties)
+    return {
+        "family": "mixed",
+        "function": system.function,
+        "route": way.route.name,
+        "where": "each party" if way.each_party else "pool",
+        "sites": [
+            {"at": way.at, "shape": noise.shape, "parameters": noise.to_json(), "grid": str(GRID)}
+            for noise in way.noise
+        ],
+        "executed": {
+            "input": system.source,
+            "party": system.party,
+            "parties": system.parties,
+            "records": {
+                "count": system.records.count,
+                "dimension": system.records.dimension,
+                "radius": None if system.records.radius is None else str(system.records.radius),
+            },
+            "grid": str(GRID),
+            "route": {"name": way.route.name, "at": way.route.at, "size": way.route.size, **way.route.to_json()},
+            "each_party": way.each_party,
+            "finish_first": way.finish_first,
+            "mean": system.mean,
+            "weights": None if weights is None else [str(Fraction(float(w)).limit_denominator(2**30)) for w in weights],
+            "noise": [{"shape": noise.shape, **noise.to_json()} for noise in way.noise],
+            "output": system.output,
+        },
+    }
+
+
+def _guarantee(promise: Promise, way: Way) -> dict[str, Any]:
+    worst = _weakest(way.noise)
+    return guarantee_head(promise.requirement, promise.index) | {
+        "achieved": {key: show(value) for key, value in worst.achieved.items()},
+        "because": [way.route.note, *worst.notes, "post-processing"],
+    }
+
+
+def _weakest(noise: tuple[Calibrated, ...]) -> Calibrated:
+    return min(noise, key=lambda one: one.variance)
+
+
+def _assumptions(system: StatisticSystem) -> list[dict[str, Any]]:
+    model = system.model
+    source = model.nodes[system.source]
+    line = line_of(model, source.span.start)
+    out: list[dict[str, Any]] = [trust_assumption(model)]
+    if system.records.radius is not None:
+        text = f"Records of {system.source} outside the ball are drawn in to it, each by itself."
+    else:
+        text = f"Records of {system.source} may have any size: the noise does not depend on it."
+    out.append({"text": text, "status": "proved", "because": {"line": line}})
+    data = next(m for m in model.models if m.subject == system.source)
+    out.append(
+        {
+            "text": "Loss and ranking are predicted for data of the data model; the guarantees hold for all data.",
+            "status": "asserted by the user",
+            "because": {"line": data.line},
+        }
+    )
+    out.append(
+        {
+            "text": "Random bits come from the operating system and nobody else knows them.",
+            "status": "assumed",
+            "because": {"note": "post-processing"},
+        }
+    )
+    return [*out, *unit_assumptions(model)]
+
+
+def _no_privacy(system: StatisticSystem) -> SpecError:
+    """A spec without a requirement is no plan: its loss is told, and that it protects nobody."""
+    exact = predict(system, [], most=100).exact
+    model = system.model
+    return SpecError(
+        Diagnostic(
+            "PS0518",
+            "this spec asks for no privacy, so there is no plan: whatever is computed from the records may reveal them",
+            (Label(model.nodes[system.output].span, "would be published as it is"),),
+            notes=(f"predicted loss without any noise, for comparison: {exact:.4f}",),
+            help=f"add a line under privacy: {system.output} is 1-DP wrt {system.source}, replacing one record",
+            source=model.source,
+        )
+    )
+
+
+def _conflict(system: StatisticSystem, every: list[Way]) -> Infeasible:
+    """Options that leave no candidate."""
+    model = system.model
+    lines: list[ConflictLine] = [conflict_line(model, o.span) for o in model.spec.options]
+    lines += [conflict_line(model, promise.requirement.span) for promise in system.promises]
+    reasons = sorted({forbidden(system, way) for way in every})
+    return Infeasible(
+        "no noise that the options allow meets the requirement: " + "; ".join(reasons or ["no shape of noise fits it"]),
+        tuple(lines),
+        (Relaxation("drop the options: the best place and shape are then found", None, None),),
+    )
