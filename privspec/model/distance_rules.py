@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import prod
 from typing import TypeAlias
 
@@ -168,11 +169,12 @@ class DistanceReader:
         if found is not None:
             a, b, c = found
             way, first, second = (show(exact_entry(matrix[i, j])) for i, j in ((a, c), (a, b), (b, c)))
+            start, over, end = (_called(known, place) for place in found)
             self.report.warn(
                 "PS0319",
                 expr.span,
-                f"a detour is shorter than the way: values {a + 1} and {c + 1} are {way} apart, "
-                f"and {first} + {second} by way of value {b + 1}",
+                f"a detour is shorter than the way: {start} and {end} are {way} apart, "
+                f"and {first} + {second} by way of {over}",
                 help="the line is taken as it stands, pair by pair: no distance is replaced by another",
             )
         return True
@@ -183,6 +185,19 @@ class DistanceReader:
 
 NORMS = {"1": "manhattan", "2": "euclidean", "inf": "chebyshev"}
 """Distances that norms of a difference stand for."""
+
+
+def _called(blocks: Sequence[InputBlock], place: int) -> str:
+    """The joint value with this number, in row-major order."""
+    parts = []
+    for block in reversed(blocks):
+        place, own = divmod(place, block.domain.size or 1)
+        parts.append(_shown(next(islice(block.domain.elements(), own, None))))
+    return parts[0] if len(parts) == 1 else f"({', '.join(reversed(parts))})"
+
+
+def _shown(value: object) -> str:
+    return f"({', '.join(map(_shown, value))})" if isinstance(value, tuple) else show(value)
 
 
 def _sides(difference: syntax.Expr) -> tuple[Side, Side] | None:
