@@ -16,12 +16,13 @@ import networkx as nx  # type: ignore[import-untyped]
 import numpy as np
 from numpy.typing import NDArray
 from privspec.solvers.programs import Array
-from privspec.solvers.results import Indices
+from privspec.solvers.results import Indices, Watch
+from privspec.solvers.table_interior import Interior, interior_point
 from privspec.solvers.table_programs import CompleteDual, CompleteRatio, PairDual, PairRatio, TableProgram
 from privspec.solvers.table_ratios import float_ratio, float_ratios
 from scipy import sparse
 
-_MOST_INTERVALS = 600
+_MANY = 1024  # entries of a table from which interior points beat column generation from nothing
 
 
 class Cone(Protocol):
@@ -41,6 +42,10 @@ class Cone(Protocol):
 
     def starts(self, cost: Array) -> Iterator[tuple[Array, Indices]]:
         """Rays (X, N) to start from, each with its best output; they make the master program feasible."""
+        ...
+
+    def interior(self, program: TableProgram, watch: Watch) -> Interior | None:
+        """A point near the optimum to start from instead, where it can be had for less."""
         ...
 
     def sparsifier(self) -> sparse.csc_array:
@@ -71,10 +76,10 @@ class CompleteCone:
         return np.sum(rays * reduced, axis=0, keepdims=True), rays
 
     def starts(self, cost: Array) -> Iterator[tuple[Array, Indices]]:
-        """The flat ray, and every interval of inputs (sublevel sets only when there are too many intervals)."""
+        """The flat ray, every interval of inputs, and sublevel sets of the costs."""
         total = cost.sum(axis=0)
         yield np.ones((self.size, 1)), np.array([np.argmin(total)], dtype=np.intp)
-        for first in range(self.size if self.size <= _MOST_INTERVALS else 0):
+        for first in range(self.size):
             gains = np.cumsum(cost[first:], axis=0)
             rays = np.ones((self.size, self.size - first))
             rays[first:] += (self.ratio - 1) * np.triu(np.ones((self.size - first, self.size - first)))
@@ -84,6 +89,10 @@ class CompleteCone:
             rays = np.ones_like(cost)
             np.put_along_axis(rays, order[:share], self.ratio, axis=0)
             yield rays, np.arange(cost.shape[1])
+
+    def interior(self, program: TableProgram, watch: Watch) -> Interior | None:
+        """By interior points, unless the table is small."""
+        return interior_point(program, self.ratio, watch) if program.cost.size >= _MANY else None
 
     def sparsifier(self) -> sparse.csc_array:
         """Differences of neighbours: an interval has two or three entries."""
@@ -117,6 +126,25 @@ class ForestCone:
                 value[self.parent[x]] += np.where(value[x] >= 0, value[x] / self.down[x], value[x] * self.up[x])
         return value
 
+    def _settled(self, reduced: Array) -> Array:
+        """Potentials with what is missing at a root handed down to where the ray is largest.
+
+        A column that falls short by a rounding error of its peak would fall short by far more per unit of a root
+        that is far from the peak: less is charged there, and the shortfall shrinks by the ratio with every edge.
+        """
+        value = self.potentials(reduced)
+        missing = np.zeros_like(value)
+        for x in self.order[::-1]:
+            above = self.parent[x]
+            if above < 0:
+                missing[x] = np.minimum(value[x], 0.0)
+            else:
+                moved = np.minimum(np.maximum(-value[x], 0.0), -missing[above] / self.up[x])
+                missing[above] += moved * self.up[x]
+                value[x] += moved
+                missing[x] = -moved
+        return value
+
     def price(self, reduced: Array) -> tuple[Array, Array]:
         """Values from the leaves to the roots, rays on the way back."""
         value = self.potentials(reduced)
@@ -146,6 +174,10 @@ class ForestCone:
                     rays[other, x] = np.exp(-distance)
         yield rays, np.argmin(cost.T @ rays, axis=0)
 
+    def interior(self, program: TableProgram, watch: Watch) -> Interior | None:
+        """None: the rays that fall off from each input are a better start."""
+        return None
+
     def sparsifier(self) -> sparse.csc_array:
         """The inverse of the kernel exp(-distance), sparse on a forest: a ray keeps its turning points only."""
         child = np.flatnonzero(self.parent >= 0)
@@ -160,7 +192,7 @@ class ForestCone:
 
     def dual(self, reduced: Array) -> PairDual:
         """What each subtree has left is passed over the edge to its parent."""
-        value = self.potentials(reduced)
+        value = self._settled(reduced)
         pairs, columns, values = [], [], []
         for x in self.order:
             if self.parent[x] < 0:

@@ -19,6 +19,8 @@ _SMOOTHING = 0.8
 _NEGLIGIBLE = 1e-12  # the smallest matrix entry that HiGHS keeps
 _PATIENCE = 50
 _MOST_SHIFTS = 12
+_MOST_RAYS = 4000  # beyond, the interior point itself is the answer
+_CLOSED = 1e-7
 _UNPROVEN = 10.0  # ranks prices whose shift has not settled below those that prove their bound
 
 
@@ -45,10 +47,16 @@ class _Prices:
 
 def solve_cone(program: TableProgram, cone: Cone, tolerance: float, watch: Watch) -> ConeResult:
     """Column generation until value and Lagrangian bound agree within `tolerance` relative, or the deadline."""
+    found = cone.interior(program, watch)
+    best = None
+    if found is not None:
+        _, best = _prove(cone, _Prices(-np.inf, found.weights, found.loss_weights), program)
+        if found.rays > _MOST_RAYS:
+            value = _value(program, found.table)
+            return ConeResult(found.table, value, _dual(cone, best, program), program.shape[0], _open(value, best))
     master = _Master(program, cone.sparsifier())
-    for rays, outputs in cone.starts(program.cost):
+    for rays, outputs in cone.starts(program.cost) if found is None else found.starts():
         master.add(rays, outputs)
-    best: _Prices | None = None
     notes: tuple[str, ...] = ()
     last, stalled = (np.inf, -np.inf), 0
     while True:
@@ -72,8 +80,22 @@ def solve_cone(program: TableProgram, cone: Cone, tolerance: float, watch: Watch
         if watch.expired:
             notes = (f"stopped at the deadline with a relative gap of {(value - best.bound) / abs(value):.1e}",)
             break
-    dual = TableDual((cone.dual(best.reduced(program)),), np.zeros(0), np.zeros(0), best.loss_weights)
-    return ConeResult(master.table(), value, dual, master.rows, notes)
+    return ConeResult(master.table(), value, _dual(cone, best, program), master.rows, notes)
+
+
+def _dual(cone: Cone, prices: _Prices, program: TableProgram) -> TableDual:
+    return TableDual((cone.dual(prices.reduced(program)),), np.zeros(0), np.zeros(0), prices.loss_weights)
+
+
+def _value(program: TableProgram, table: Array) -> float:
+    rows = np.sum(program.cost * table, axis=1)
+    return float(rows.max() if program.worst else rows.sum())
+
+
+def _open(value: float, prices: _Prices) -> tuple[str, ...]:
+    """What to say of a gap that is not closed."""
+    gap = (value - prices.bound) / max(abs(value), 1e-300)
+    return (f"interior points stopped at a relative gap of {gap:.1e}",) if gap > _CLOSED else ()
 
 
 def _prove(cone: Cone, trial: _Prices, program: TableProgram) -> tuple[Array, _Prices]:

@@ -352,3 +352,30 @@ def test_deadline_keeps_the_best_table() -> None:
 @pytest.mark.slow
 def test_large_grid_with_a_prior() -> None:
     solved(grid(10, np.random.default_rng(1).dirichlet(np.full(100, 2.0))))
+
+
+@pytest.mark.parametrize("worst", [False, True])
+@pytest.mark.parametrize("cost", ["distance", "random"])
+def test_interior_points_land_on_the_optimum_of_the_rows(worst: bool, cost: str) -> None:
+    size = 36
+    rng = np.random.default_rng(5)
+    prior = np.ones(size) if worst else rng.dirichlet(np.full(size, 2.0))
+    each = distances(size) if cost == "distance" else rng.random((size, size))
+    program = TableProgram(each * prior[:, None], (CompleteRatio(Fraction(1)),), worst)
+    found = solved(program)
+    assert found.method == "rays"
+    assert found.optimum == pytest.approx(solved(replace(program, privacy=program.privacy * 2)).optimum, rel=1e-7)
+
+
+def test_complete_adjacency_with_an_uneven_prior() -> None:
+    prior = np.random.default_rng(1).dirichlet(np.full(200, 2.0))
+    found = solved(TableProgram(distances(200) * prior[:, None], (CompleteRatio(Fraction(1)),)))
+    assert found.relative_gap < 1e-9
+    assert found.seconds < 30
+
+
+def test_the_bound_of_a_long_chain_does_not_grow_with_its_ratios() -> None:
+    # Here a root far from the peak of a column made the certified bound 4e-6 too low.
+    prior = np.random.default_rng(1).dirichlet(np.full(400, 2.0))
+    pairs = PairRatio(chain(400), (Fraction(1, 2),))
+    assert solved(TableProgram(distances(400) * prior[:, None], (pairs,))).relative_gap < 1e-9
