@@ -108,7 +108,8 @@ def compiled(text: str, **parameters: Any) -> Found:
     for row in found.table:
         assert sum(row) == 1
         assert min(row) >= 0
-    assert found.document["status"] == "optimal"
+    # a gap that is relative to the loss says nothing where the loss is zero but for rounding
+    assert found.document["status"] == "optimal" or abs(found.loss) < 1e-9
     assert found.lower_bound <= found.loss
     assert found.loss - found.lower_bound <= 1e-6 * max(abs(found.loss), 1e-3)
     if found.prior is not None:

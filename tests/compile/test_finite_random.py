@@ -91,7 +91,7 @@ def reports(draw: st.DrawFn) -> Drawn:
     return Drawn(text, Plain(rows, columns, ratios=ratios, **parts))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(reports())
 def test_reports(drawn: Drawn) -> None:
     found = compiled(drawn.text)
@@ -135,7 +135,7 @@ def counts(draw: st.DrawFn) -> tuple[Drawn, Plain]:
     return Drawn(text, plain), listed
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(counts())
 def test_counts(case: tuple[Drawn, Plain]) -> None:
     drawn, listed = case
@@ -184,7 +184,7 @@ def conditioned(draw: st.DrawFn) -> Drawn:
     return Drawn(text, Plain(rows, columns, ratios=ratios, lines=lines, **parts))
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(conditioned())
 def test_conditions_and_fairness(drawn: Drawn) -> None:
     assert drawn.plain.least() < inf
@@ -220,7 +220,7 @@ def observed(draw: st.DrawFn) -> Drawn:
     return Drawn(text, Plain(rows, columns, ratios=ratios, **parts))
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(observed())
 def test_observers(drawn: Drawn) -> None:
     found = compiled(drawn.text)
