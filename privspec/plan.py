@@ -205,7 +205,9 @@ class Plan:
         """The short table that `privspec solve` prints."""
         from privspec.explain.summary import summary
 
-        return summary(self.document, width=width, path=None if self.path is None else str(self.path))
+        return summary(
+            self.document, width=width, path=None if self.path is None else str(self.path), model=self.model()
+        )
 
     def run(
         self,

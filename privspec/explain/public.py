@@ -54,7 +54,7 @@ def _odds(known: list[ClaimFact]) -> tuple[Block, ...]:
         if fact.shown is None:
             continue
         line = fact.claim.line
-        if len(known) > 1:
+        if len({(f.claim.observer, f.claim.outputs) for f in known}) > 1:
             blocks.append(Paragraph((asserted(who(fact), line),)))
         if fact.question.compared(fact) != compared:
             compared = fact.question.compared(fact)

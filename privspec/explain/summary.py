@@ -6,27 +6,33 @@ import re
 import shutil
 import textwrap
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privspec.explain.accuracy import accuracy_words
 from privspec.explain.facts import Facts, facts
 from privspec.explain.sentences import Because, Note, SpecLine, Status
 from privspec.explain.words import alternatives_words, binding_words, claim_words, fairness_words, status_words
 
+if TYPE_CHECKING:
+    from privspec.model.graph import Model
+
 NARROW = 64
 _WIDEST = 120
 _TIE = "\u00a0"
 
 
-def summary(plan: Mapping[str, Any], *, width: int | None = None, path: str | None = None) -> str:
+def summary(
+    plan: Mapping[str, Any], *, width: int | None = None, path: str | None = None, model: Model | None = None
+) -> str:
     """The plan in brief: where the noise goes, the error, the guarantee, what binds and what is assumed.
 
-    Args: width in characters (the terminal's if None); path the plan was written to, named in the last line.
+    Args: width in characters (the terminal's if None); path the plan was written to, named in the last line; the plan's
+        model where the caller has it, for bounds that need it.
     Raises: ValueError, KeyError if the plan is not of the form `privspec-plan/1.0`.
     """
     columns = width if width is not None else shutil.get_terminal_size((100, 24)).columns
     columns = max(30, min(columns, _WIDEST))
-    found = facts(plan)
+    found = facts(plan, model)
     parts = [
         _wrap(f"{found.name} · {found.title}" if found.title != found.name else found.name, columns),
         _wrap(status_words(found), columns),

@@ -13,14 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privspec.core.spans import Source
 from privspec.explain.curves import EpsilonDeltaCurve, odds
 from privspec.explain.facts import facts
 from privspec.explain.finite.questions import SURE
 from privspec.explain.finite.table import read_table
 from privspec.explain.finite.tradeoff import PairsCurve, curve_of, dominating
 from privspec.explain.reports import explain
+from privspec.explain.summary import summary
+from privspec.model.build import load_model
 
-from .finite_plans import commuting, counting, fair_report, kilometres, places, single_outputs, two_counts
+from .finite_plans import OBSERVERS, commuting, counting, fair_report, kilometres, places, single_outputs, two_counts
 from .plans import Plan
 
 Law = list[Fraction]
@@ -306,6 +309,38 @@ def test_two_observers_see_what_is_theirs() -> None:
         plain = shown.odds.plain
         for p, q in pairwise(seen):
             assert least_error(p, q) >= Fraction(plain.without, plain.of)
+
+
+def test_what_all_outputs_say_together_is_computed_and_not_added_up() -> None:
+    plan = two_counts()
+    del plan["guarantees"][1]
+    model = load_model(Source("two_counts.priv", OBSERVERS))
+    claim = facts(plan, model).claims[0]
+    assert not claim.covers_everything
+    assert claim.everything is not None
+    assert claim.everything_words == "ε ≤ 1"
+    best = min(least_error(p, q) for p, q in pairwise(laws(plan)))
+    assert claim.everything.odds.error.value <= 100 * best < claim.everything.odds.error.value + 0.1
+    assert "All outputs seen together wrt answers, replacing one record: ε ≤ 1" in _words(plan, model)
+    assert "no bound could be computed" in _words(plan, None)
+
+
+def test_outputs_that_betray_the_count_together() -> None:
+    """Each output is fine by itself; both of them are one count with its own noise taken off."""
+    plan = two_counts()
+    del plan["guarantees"][1]
+    size = 5
+    shared = [
+        [Fraction(1, 5) if (b - a - c) % size == 0 else Fraction(0) for a in range(5) for b in range(5)]
+        for c in range(5)
+    ]
+    plan["mechanism"]["probabilities"] = [[str(p) for p in row] for row in shared]
+    text = _words(plan, load_model(Source("two_counts.priv", OBSERVERS)))
+    assert "no finite ε, an advantage of up to 1" in text
+
+
+def _words(plan: Plan, model: Any) -> str:
+    return " ".join(summary(plan, width=100, model=model).split())
 
 
 # --- further figures ------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from privspec.explain import composed
 from privspec.explain.consequences import consequences
 from privspec.explain.curves import EpsilonDeltaCurve
 from privspec.explain.finite import pages
+from privspec.explain.finite.neighbours import neighbours
 from privspec.explain.finite.questions import HowNear, Step, WhichAnswer
 from privspec.explain.finite.rows import RowFact
 from privspec.explain.finite.steps import reaches
@@ -53,10 +54,11 @@ class ChosenNumber:
 
 @dataclass(frozen=True, slots=True)
 class ChosenLaw:
-    """A law that the solver picked: its masses that are not 0, its values in all, and its mean if these are numbers."""
+    """A law that the solver picked: its masses but for traces, these together, and its mean if it is of numbers."""
 
     name: str
     masses: tuple[tuple[str, Quantity], ...]
+    traces: Quantity | None
     values: Quantity
     mean: Quantity | None
     lines: tuple[SpecLine, ...]
@@ -166,13 +168,15 @@ class TableFact(MechanismFact):
         return frozenset(self.table.releases)
 
     def everything(
-        self, _plan: Mapping[str, Any], claim: Claim, stated: Sequence[Claim], _model: Model | None
+        self, _plan: Mapping[str, Any], claim: Claim, stated: Sequence[Claim], model: Model | None
     ) -> Curve | None:
         """A claim that covers all outputs, or the exact curve of all columns together."""
         known = composed.covering(self.released(), claim, stated)
-        if known is not None or not self._compares_rows(claim):
+        if known is not None:
             return known
-        pairs = self.table.pairs(claim.wrt)
+        pairs = self.table.pairs(claim.wrt) if self._compares_rows(claim) else neighbours(self.table, claim, model)
+        if pairs is None:
+            return None
         return curve_of(self.table, pairs, (largest_ratio(self.table, pairs), 0.0))
 
     def to_json(self) -> dict[str, object]:

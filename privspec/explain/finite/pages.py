@@ -131,7 +131,9 @@ def _is_mismatch(fact: TableFact, truth: Truth) -> bool:
 
 
 def _truth_words(fact: TableFact, truth: Truth) -> str:
-    whose = "Your report is your true value" if fact.local else f"{truth.output} is the true value of {truth.node}"
+    several = len(fact.table.of) > 1
+    own = f"Your {truth.output} is your true {truth.node}" if several else "Your report is your true value"
+    whose = own if fact.local else f"{truth.output} is the true value of {truth.node}"
     if truth.least.text == truth.largest.text or truth.largest.value - truth.least.value < 1e-9:
         return f"{whose} with probability {rounded(truth.least.value)}."
     return f"{whose} with a probability of {truth.least} to {truth.largest}, depending on the value."
@@ -146,11 +148,14 @@ def _error_words(fact: TableFact, term: ErrorTerm) -> str:
     return f"{what} is {term.words}{worst}."
 
 
-def exactly(fact: TableFact, _facts: Facts) -> str:
+def exactly(fact: TableFact, facts: Facts) -> str:
     """The table is public, and so is that something was sent."""
     if fact.local:
         return "That a report was sent, and the table of probabilities that it was drawn from."
-    return "The question asked and the table of probabilities that the answer was drawn from."
+    relations = [c.claim.relation for c in facts.claims if not c.claim.by_distance]
+    counted = sorted({r.plural for r in relations if not r.adds and r.unit not in (None, "everything")})
+    sizes = f", and how many {joined(counted)} there are" if counted else ""
+    return f"The question asked, the table of probabilities that the answer was drawn from{sizes}."
 
 
 # --- auditors -------------------------------------------------------------------------------------
@@ -193,10 +198,11 @@ def _number_sentence(number: ChosenNumber) -> Sentence:
 def _law_sentence(law: ChosenLaw) -> Sentence:
     shown = [f"{label} with probability {mass}" for label, mass in law.masses[:MOST_MASSES]]
     more = f" and {len(law.masses) - MOST_MASSES} more values" if len(law.masses) > MOST_MASSES else ""
+    traces = f", all other values together {law.traces}" if law.traces else ""
     mean = f"; its mean is {law.mean}" if law.mean is not None else ""
     return proved(
         f"The solver chose the law {law.name}{_standing(law.lines)}: {joined(shown) if not more else ', '.join(shown)}"
-        f"{more}{mean}. It is public and depends on nobody's data.",
+        f"{more}{traces}{mean}. It is public and depends on nobody's data.",
         *_because(law.lines),
     )
 
@@ -246,9 +252,11 @@ def engineer_sections(fact: TableFact, facts: Facts) -> tuple[Section, ...]:
 
 
 def _law_table(law: ChosenLaw) -> Grid:
-    rows = tuple((label, mass.text) for label, mass in law.masses)
+    rows = [(label, mass.text) for label, mass in law.masses]
+    rows += [("all others together", law.traces.text)] if law.traces else []
     mean = f"; mean {law.mean}" if law.mean is not None else ""
-    return Grid(f"The law {law.name} that the solver chose{mean}", ("Value", "Probability"), rows, frozenset({1}))
+    caption = f"The law {law.name} that the solver chose{mean}"
+    return Grid(caption, ("Value", "Probability"), tuple(rows), frozenset({1}))
 
 
 def execution(fact: TableFact, facts: Facts) -> tuple[Block, ...]:

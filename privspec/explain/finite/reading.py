@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from privspec.explain.context import Context
 
 
+TRACE = Fraction(1, 10**6)
+"""Masses below are traces of exact repairs: they are summed up."""
+
+
 def table_fact(plan: Mapping[str, Any], context: Context) -> TableFact:
     """The mechanism of a plan of the family "table".
 
@@ -63,7 +67,8 @@ def _law(name: str, masses: Mapping[str, Any], context: Context) -> ChosenLaw:
         mean = None
     return ChosenLaw(
         name,
-        tuple((label, rounded(mass, 4)) for label, mass in shares.items() if mass),
+        tuple((label, rounded(mass, 4)) for label, mass in shares.items() if mass >= TRACE),
+        rounded(rest, 2, Rounding.UP) if (rest := sum(mass for mass in shares.values() if mass < TRACE)) else None,
         count(len(shares)),
         mean,
         context.choices.get(name, ()),

@@ -15,6 +15,7 @@ import numpy as np
 
 from privspec.explain.curves import Curve, EpsilonDeltaCurve
 from privspec.explain.finite.table import Array, Indices, Table
+from privspec.explain.quantities import Rounding, rounded
 
 ENTRIES = 1_000_000
 """Entries of all pairs together up to which curves are exact; beyond it the guarantee's own bound is used."""
@@ -102,7 +103,9 @@ class PairsCurve:
         return self if size == 1 else EpsilonDeltaCurve(*self.bound_pair).for_group(size)
 
     def bound(self, delta: Fraction | None) -> str:
-        """The epsilon and delta that it satisfies."""
+        """The epsilon and delta that it satisfies; where no epsilon does, the advantage that is left."""
+        if not math.isfinite(self.bound_pair[0]):
+            return f"no finite ε, an advantage of up to {rounded(self.advantage() * (1 + 1e-12), 3, Rounding.UP)}"
         return EpsilonDeltaCurve(*self.bound_pair).bound(delta)
 
     def to_json(self) -> dict[str, object]:
