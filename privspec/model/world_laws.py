@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.language import syntax
-from privspec.model.domains import Power, Real
+from privspec.model.domains import Power
 from privspec.model.evaluate import Environment
 from privspec.model.graph import Model
 from privspec.model.priors import Law, joint_law, law_of, short
 from privspec.model.reports import Failure
 from privspec.model.requirements import DataModel
-from privspec.model.spaces import Counted, Listed, Space, as_value, finite, space_of
+from privspec.model.spaces import Counted, Space, as_value, finite, space_of
 from privspec.model.targets import environment
 from privspec.model.values import Value
 
@@ -60,35 +60,24 @@ def world_law(model: Model, spaces: Sequence[Space]) -> Sequence[Fraction]:
     place = {s.node.name: i for i, s in enumerate(spaces)}
     masses = np.array([Fraction(1)] * prod(sizes), dtype=object).reshape(sizes)
     for data in model.models:
-        named = [name for name in data.subjects if name in place]
-        if not named:
+        axes = [place[name] for name in data.subjects if name in place]
+        if not axes:
             continue
-        if data.joint:
-            law = _common_law(model, data, [place.get(name) for name in data.subjects], spaces, public)
-        else:
-            law = np.array(_input_law(spaces[place[named[0]]], data, public), dtype=object)
-        axes = [place[name] for name in named]
-        ordered = law.transpose(np.argsort(axes))
-        masses = masses * ordered.reshape([n if i in axes else 1 for i, n in enumerate(sizes)])
+        own = [spaces[axis] for axis in axes]
+        law = _common_law(data, own, public) if data.joint else np.array(_input_law(own[0], data, public), dtype=object)
+        shape = [n if i in axes else 1 for i, n in enumerate(sizes)]
+        masses = masses * law.transpose(np.argsort(axes)).reshape(shape)
     found: list[Fraction] = masses.ravel().tolist()
     return found
 
 
-def _common_law(
-    model: Model, data: DataModel, places: Sequence[int | None], spaces: Sequence[Space], public: Environment
-) -> NDArray[np.object_]:
-    """A joint law as an array with an axis for each subject that is listed; the others are averaged over."""
-    lists: list[Sequence[Value]] = []
-    for name, at in zip(data.subjects, places, strict=True):
-        space = Listed(model.nodes[name], model.nodes[name].domain or Real()) if at is None else spaces[at]
-        if space.size > LAWS_LISTED:
-            raise Failure("PS0515", space.node.span, f"{name} has too many values for a joint law")
-        lists.append(space.values)
-    sizes = [len(values) for values in lists]
+def _common_law(data: DataModel, spaces: Sequence[Space], public: Environment) -> NDArray[np.object_]:
+    """A joint law as an array with an axis for each subject."""
+    sizes = [s.size for s in spaces]
     if prod(sizes) > LAWS_LISTED:
         raise Failure("PS0515", data.span, f"a joint law has up to {LAWS_LISTED:,} values")
-    law = np.array(joint_law(data, lists, public), dtype=object).reshape(sizes)
-    found: NDArray[np.object_] = np.asarray(law.sum(axis=tuple(i for i, at in enumerate(places) if at is None)))
+    law = joint_law(data, [s.values for s in spaces], public)
+    found: NDArray[np.object_] = np.array(law, dtype=object).reshape(sizes)
     return found
 
 
@@ -123,7 +112,7 @@ def wrong_laws(model: Model) -> Iterator[Failure]:
             continue
         try:
             if data.joint:
-                _common_law(model, data, range(len(spaces)), spaces, environment(model))
+                _common_law(data, spaces, environment(model))
             else:
                 _input_law(spaces[0], data, environment(model))
         except Failure as failure:

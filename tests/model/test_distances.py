@@ -228,7 +228,7 @@ def test_constants_that_come_later() -> None:
 
 def test_kinds_of_distances() -> None:
     model = load(spec("z is 1-metric-DP wrt (x, y), distance euclidean"))
-    x, y = ([v for v in model.nodes[name].domain.elements()] for name in ("x", "y"))  # type: ignore[union-attr]
+    x, y = (list(model.nodes[name].domain.elements()) for name in ("x", "y"))  # type: ignore[union-attr]
     found = distances(model, model.requirements[0], {"x": x, "y": y})
     assert isinstance(found, Lattice)
     kinds, lengths = found.levels(np.array([0]), np.array([8]))
