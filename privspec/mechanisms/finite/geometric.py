@@ -51,7 +51,7 @@ class GeometricNoise:
             return None
         steps = [step(axis) for axis in zip(*points, strict=True)]
         rate = float(context.epsilon) * context.neighbours.rate(lengths(points, 1))
-        if not isfinite(rate):
+        if not isfinite(rate) or rate == 0:  # values at no distance would need endless noise
             return None
         known = tuple(s for s in steps if s is not None)
         return cls(points, known, rate) if len(known) == len(steps) else None

@@ -39,7 +39,7 @@ class RoundedLaplace:
         if points is None or grid is None or len(points[0]) != len(grid.axes) or not context.epsilon:
             return
         rate = float(context.epsilon) * context.neighbours.rate(lengths(points, 1))
-        if not isfinite(rate):
+        if not isfinite(rate) or rate == 0:  # values at no distance would need endless noise
             return
         values = np.array([[float(v) for v in point] for point in points])
         table = grid.gather([laplace_cells(values[:, i], middles(axis), rate) for i, axis in enumerate(grid.axes)])

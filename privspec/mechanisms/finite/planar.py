@@ -93,7 +93,7 @@ class PlanarLaplace:
             return
         grid = product_grid(outputs)
         rate = float(context.epsilon) * context.neighbours.rate(lengths(points, 2))
-        if grid is None or len(grid.axes) != 2 or not isfinite(rate):
+        if grid is None or len(grid.axes) != 2 or not isfinite(rate) or rate == 0:
             return
         at = np.array([[float(v) for v in point] for point in points])
         cells = planar_cells(at, (middles(grid.axes[0]), middles(grid.axes[1])), rate)
