@@ -194,6 +194,11 @@ class Pointwise:
     # -- arithmetic
 
     def _binary(self, expr: syntax.Binary) -> Grid:
+        match expr:
+            case syntax.Binary(op="^", left=syntax.Norm(order="2") as norm, right=syntax.Number(value=power)) if (
+                power == 2
+            ):
+                return _squared_norm(self.grid(norm.operand), norm)  # exact, where the root would be rounded
         left, right = self.grid(expr.left), self.grid(expr.right)
         if expr.op == "@":
             return _each(lambda a, b: arithmetic("@", a, b, expr.span), (left, right))
@@ -364,5 +369,10 @@ def _norm(grid: Grid, expr: syntax.Norm) -> Grid:
         case "inf":
             return Grid(entries.max(axis=axes))
         case _:
-            squares = np.asarray((entries * entries).sum(axis=axes), dtype=object)
+            squares = _squared_norm(grid, expr).data
             return Grid(np.asarray(np.frompyfunc(root, 1, 1)(squares), dtype=object))
+
+
+def _squared_norm(grid: Grid, expr: syntax.Norm) -> Grid:
+    entries = _numbers(grid, expr.span)
+    return Grid(np.asarray((entries * entries).sum(axis=tuple(range(2, entries.ndim))), dtype=object))
