@@ -141,7 +141,8 @@ def composition_blocks(facts: Facts) -> tuple[Block, ...]:
     for fact in facts.claims:
         line = fact.claim.line.number
         if fact.repeats:
-            caption = f"Odds after several independent releases like that of line {line} (note odds)"
+            scope = f", for {fact.question.scope}" if fact.question.scope else ""
+            caption = f"Odds after several independent releases like that of line {line}{scope} (note odds)"
             blocks.append(_odds_table(fact, caption, "Releases", fact.repeats))
         if fact.groups and fact.claim.relation.unit not in (None, "everything"):
             plural = fact.claim.relation.plural

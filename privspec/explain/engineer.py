@@ -78,11 +78,12 @@ def _guarantees(facts: Facts) -> tuple[Block, ...]:
     for fact in facts.claims:
         achieved = fact.claim.achieved_parameter
         shown = fact.shown
+        scope = f", for {fact.question.scope}" if fact.question.scope else ""
         rows.append(
             (
                 fact.claim.sentence,
                 f"{achieved[0]} = {achieved[1]}" if achieved else "as stated",
-                shown.odds.pair if shown else "unknown",
+                f"{shown.odds.pair}{scope}" if shown else "unknown",
                 shown.advantage.text if shown else "unknown",
                 str(fact.claim.line.number),
             )

@@ -112,6 +112,7 @@ def tradeoff_plot(facts: Facts, fact: ClaimFact, number: int) -> Plot | None:
     )
     share = float(error.text) / 100
     title = f"Guarantee {number} of {total}: {_observer(fact)}" if total > 1 else ""
+    scope = f"For {fact.question.scope}. " if fact.question.scope else ""
     return Plot(
         name=f"tradeoff{number}",
         draw=lambda: drawing.tradeoff(
@@ -122,7 +123,7 @@ def tradeoff_plot(facts: Facts, fact: ClaimFact, number: int) -> Plot | None:
             title,
         ),
         alt=f"Trade-off curve of {claim.sentence}; at equal mistakes the best observer errs in {error} % of cases.",
-        caption=f"{title}{'. ' if title else ''}The nearer to the dotted diagonal, the better the protection.",
+        caption=f"{title}{'. ' if title else ''}{scope}The nearer to the dotted diagonal, the better the protection.",
         twin=Table(
             f"{title}{'. ' if title else ''}Least misses at given false alarms, numbers of the plot",
             header,

@@ -83,6 +83,11 @@ class Question(ABC):
         """What the page does not say about others' knowledge."""
 
     @property
+    def scope(self) -> str:
+        """Which worlds the odds are about where they are not all that a guarantee compares; else empty."""
+        return ""
+
+    @property
     def posterior_gap(self) -> str:
         """Why pure privacy says nothing here on how far a prior probability can move; empty where it does."""
         return ""

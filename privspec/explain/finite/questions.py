@@ -92,7 +92,8 @@ class OneReport(Question):
     def again(self, times: str, odds: OddsFact) -> str:
         """Further reports of one value; what never leaves its owner is counted by nobody else."""
         counted = "" if self.stays else f" {LEDGER}"
-        after = f"After {times} reports of the same {self.noun} the odds would be {odds.pair}."
+        scope = f" for {self.scope}" if self.scope else ""
+        after = f"After {times} reports of the same {self.noun} the odds{scope} would be {odds.pair}."
         return f"Every further report weakens the protection. {after}{counted}"
 
     def for_auditors(self, odds: OddsFact, _relation: Relation) -> str:
@@ -218,6 +219,11 @@ class HowNear(OneReport):
     @property
     def _pair(self) -> str:
         return f"any two {self.noun}s at most {self._near} apart"
+
+    @property
+    def scope(self) -> str:
+        """The least distance that is shown."""
+        return f"two {self.noun}s at most {self._near} apart"
 
     def compared(self, _fact: ClaimFact) -> str:
         """Two values nearby."""
