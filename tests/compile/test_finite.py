@@ -715,7 +715,6 @@ def test_lines_that_cannot_hold_together(text: str, lines: set[str]) -> None:
             ),
             "PS0516",
         ),
-        (spec("input x in 0..4; output z in 0..4", "x ~ normal(0, 1)", "E[ |z - x| ]", "z is 1-LDP wrt x"), "PS0514"),
         (
             spec("input x in (0..9)^6; output z in 0..9", "x ~ uniform", "E[ |z - x[1]| ]", "z is 1-DP wrt x"),
             "PS0515",
