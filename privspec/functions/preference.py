@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from privspec.functions.probit import probit_routes
 from privspec.model.domains import Ball
 from privspec.model.library import Arguments, Bound, Function, FunctionError, NotComputableError
 from privspec.model.types import Numbers, Type
@@ -33,7 +34,7 @@ def _bind_probit_mle(arguments: Arguments) -> Bound:
             )
 
     def apply(_: Any) -> Any:
-        raise NotComputableError("the probit estimate is not part of this version")
+        raise NotComputableError("the probit estimate is computed by its routes only")
 
     return Bound(Type((dimension,)), apply, domain=domain)
 
@@ -46,5 +47,7 @@ FUNCTIONS: Mapping[str, Function] = {
         "in a probit model, looked for in a ball.",
         _bind_probit_mle,
         keywords=("within",),
+        note="probit-routes",
+        routes=probit_routes,
     )
 }

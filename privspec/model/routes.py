@@ -12,6 +12,9 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from privspec.model.values import Array
 
 
@@ -39,6 +42,11 @@ class Records:
     radius: Fraction | None
 
 
+GRID_BITS = 20
+GRID = Fraction(1, 2**GRID_BITS)
+"""Step of the numbers that records and statistics are put on before noise is added."""
+Steps: TypeAlias = NDArray[np.int64]
+"""Numbers in steps of `GRID`."""
 Bounds: TypeAlias = Mapping[NormName, Fraction]
 """Proven upper bounds, rounded up, by norm; a norm that is missing has none."""
 
@@ -63,13 +71,16 @@ class Route(Protocol):
         """Numbers in the statistic."""
 
     def statistic(self, records: Array) -> Array:
-        """The statistics (N, k) of parties with records (N, n, d), in doubles: for simulation and post-processing."""
+        """The statistics (N, k) of parties with records (N, n, d), in doubles: for simulation only."""
+
+    def exact(self, records: Steps) -> Steps:
+        """The statistics (N, k) in steps of `GRID`, of records (N, n, d) in the same steps that lie in their ball."""
 
     def spread(self, unit: Unit) -> Bounds:
-        """How far a party's statistic moves when one unit is replaced."""
+        """How far a party's exact statistic moves when one unit is replaced, its rounding included."""
 
     def bound(self) -> Bounds:
-        """How large a party's statistic is."""
+        """How large a party's exact statistic is."""
 
     def finish(self, statistic: Array) -> Array:
         """The function's value (..., d) from noisy statistics (..., k): uses public numbers only."""

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 
 from privspec.compile.statistics.system import Promise, StatisticSystem
 from privspec.mechanisms.shapes.register import SHAPES
 from privspec.mechanisms.shapes.shape import Calibrated, Shape, Site
 from privspec.model.measures import Measure
-from privspec.model.routes import Route
+from privspec.model.routes import GRID, Route
 from privspec.model.trust import Nobody
-
-GRID = Fraction(1, 2**20)
-"""Step of the numbers that statistics are put on before noise is added."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

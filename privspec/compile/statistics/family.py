@@ -17,7 +17,7 @@ from privspec.compile.document import (
 )
 from privspec.compile.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.compile.problem import Settings
-from privspec.compile.statistics.candidates import GRID, Way, forbidden, ways
+from privspec.compile.statistics.candidates import Way, forbidden, ways
 from privspec.compile.statistics.lower import lower, routed_call
 from privspec.compile.statistics.predict import Predicted, Prediction, predict, weights_of
 from privspec.compile.statistics.system import Promise, StatisticSystem
@@ -26,6 +26,7 @@ from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.language.printer import print_expr
 from privspec.mechanisms.shapes.shape import Calibrated
 from privspec.model.graph import Model
+from privspec.model.routes import GRID
 from privspec.model.values import show
 
 

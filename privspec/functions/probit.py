@@ -1,0 +1,341 @@
+"""The routes of `probit_mle`: what of a voter's choices can be made noisy, and how far one unit moves it.
+
+The objective is expanded about 0 to second order, ln Phi(u) = ln(1/2) + c1 u - c2 u^2 with c1 = sqrt(2 / pi) and
+c2 = 1 / pi (Wang et al. 2019, Algorithm 3; Zhang et al. 2012). Records are gridded inside their ball before anything
+else, and the coefficients of every record are rounded towards zero by themselves: sums are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+from privspec.model.domains import Ball, Domain, L1Ball
+from privspec.model.routes import GRID, GRID_BITS, Bounds, NormName, Records, Route, Steps, Unit
+from privspec.model.values import Array
+
+SLOPE = Fraction(836_642, 2**GRID_BITS)
+"""c1 = sqrt(2 / pi) to 20 binary places, below it."""
+CURVE = Fraction(333_772, 2**GRID_BITS)
+"""c2 = 1 / pi to 20 binary places, below it."""
+PAIR = Fraction(1_482_910, 2**GRID_BITS)
+"""sqrt 2 to 20 binary places, below it: the weight of a product of two features, which stands for two entries."""
+
+
+def root_up(value: Fraction) -> Fraction:
+    """A rational number not below the square root of one that is not negative, within 2^-40."""
+    scaled = value.numerator * 2**80 // value.denominator + 1
+    return Fraction(isqrt(scaled) + 1, 2**40)
+
+
+def _solver() -> Callable[..., Any]:
+    # Looked up when it runs: whoever only reads what the routes promise must not load a solver.
+    found: Callable[..., Any] = import_module("privspec.solvers.probit").probit_mle
+    return found
+
+
+def probit_routes(records: Records, within: Domain | None) -> tuple[Route, ...]:
+    """Every route that records of that kind allow."""
+    if not isinstance(within, Ball):
+        return ()
+    found: list[Route] = [Result(records, within), Signs(records, within)]
+    if records.radius is not None:
+        found += [Objective(records, within, records.radius), Sums(records, within, records.radius)]
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Common:
+    """What the routes share: a party's records and the ball of the weights."""
+
+    records: Records
+    within: Ball
+
+    def weights(self, records: Array) -> Array:
+        """The most probable weights (N, d) of records (N, n, d)."""
+        norm = "l1" if isinstance(self.within, L1Ball) else "l2"
+        found: Array = _solver()(records, float(self.within.radius), norm=norm).weights
+        return found
+
+    @property
+    def times(self) -> dict[Unit, int]:
+        """Records that one unit holds."""
+        return {Unit.RECORD: 1, Unit.PARTY: self.records.count}
+
+    def to_json(self) -> dict[str, Any]:
+        """The ball of the weights."""
+        norm = "l1" if isinstance(self.within, L1Ball) else "l2"
+        return {"within": {"norm": norm, "radius": str(self.within.radius)}}
+
+
+@dataclass(frozen=True, slots=True)
+class Result(_Common):
+    """The estimated weights themselves (Wang et al., Algorithms 1 and 2): two points of one ball."""
+
+    name = "estimated weights"
+    at = "result"
+    note = "probit-routes"
+
+    @property
+    def size(self) -> int:
+        """One number a feature."""
+        return self.within.dimension
+
+    def statistic(self, records: Array) -> Array:
+        """The weights."""
+        return self.weights(records)
+
+    def exact(self, records: Steps) -> Steps:
+        """The weights, rounded towards zero: they stay in the ball."""
+        weights = self.weights(records.astype(np.float64) / 2**GRID_BITS)
+        return np.trunc(weights * 2**GRID_BITS).astype(np.int64)
+
+    def spread(self, unit: Unit) -> Bounds:
+        """The diameter of the ball, whatever the unit: one record can turn the weights round."""
+        return {norm: 2 * size for norm, size in self.bound().items()}
+
+    def bound(self) -> Bounds:
+        """The radius; in the Euclidean ball the l1 norm is sqrt(d) times it at most."""
+        radius = self.within.radius
+        l1 = radius if isinstance(self.within, L1Ball) else radius * root_up(Fraction(self.within.dimension))
+        return {NormName.L1: l1, NormName.L2: radius, NormName.LINF: radius}
+
+    def finish(self, statistic: Array) -> Array:
+        """Nothing is left to do."""
+        return statistic
+
+
+@dataclass(frozen=True, slots=True)
+class Signs(_Common):
+    """The signs of the estimated weights: they keep the direction, roughly, and none of the size."""
+
+    name = "signs of the estimated weights"
+    at = "signs"
+    note = "probit-routes"
+
+    @property
+    def size(self) -> int:
+        """One sign a feature."""
+        return self.within.dimension
+
+    def statistic(self, records: Array) -> Array:
+        """-1, 0 or 1."""
+        return np.sign(self.weights(records))
+
+    def exact(self, records: Steps) -> Steps:
+        """-1, 0 or 1, in steps."""
+        signs = np.sign(self.weights(records.astype(np.float64) / 2**GRID_BITS))
+        return signs.astype(np.int64) << GRID_BITS
+
+    def spread(self, unit: Unit) -> Bounds:
+        """Every sign can turn."""
+        return {norm: 2 * size for norm, size in self.bound().items()}
+
+    def bound(self) -> Bounds:
+        """Of the cube."""
+        d = Fraction(self.within.dimension)
+        return {NormName.L1: d, NormName.L2: root_up(d), NormName.LINF: Fraction(1)}
+
+    def finish(self, statistic: Array) -> Array:
+        """Nothing is left to do."""
+        return statistic
+
+
+@dataclass(frozen=True, slots=True)
+class Sums(_Common):
+    """The sum of a voter's records: the first-order statistics, whose direction estimates that of the weights."""
+
+    radius: Fraction
+    name = "sum of the records"
+    at = "records"
+    note = "probit-routes"
+
+    @property
+    def size(self) -> int:
+        """One number a feature."""
+        return self.records.dimension
+
+    def statistic(self, records: Array) -> Array:
+        """The sum over the records."""
+        total: Array = records.sum(axis=1)
+        return total
+
+    def exact(self, records: Steps) -> Steps:
+        """The sum over the records."""
+        total: Steps = records.sum(axis=1)
+        return total
+
+    def spread(self, unit: Unit) -> Bounds:
+        """Twice the ball, for each record of the unit."""
+        return {norm: 2 * size * self.times[unit] for norm, size in self._ball().items()}
+
+    def bound(self) -> Bounds:
+        """The ball, for every record."""
+        return {norm: size * self.records.count for norm, size in self._ball().items()}
+
+    def _ball(self) -> dict[NormName, Fraction]:
+        wide = root_up(Fraction(self.records.dimension))
+        return {NormName.L1: self.radius * wide, NormName.L2: self.radius, NormName.LINF: self.radius}
+
+    def finish(self, statistic: Array) -> Array:
+        """The sum itself: a scale is not known, and a loss that needs one will tell."""
+        return statistic
+
+
+@dataclass(frozen=True, slots=True)
+class Objective(_Common):
+    """The coefficients of the second-order objective (Wang et al., Algorithm 3: the functional mechanism).
+
+    Statistic: c1 times the sum of the records, then c2 times the sum of their products, one number for each pair of
+    features, off the diagonal times sqrt 2: its l2 norm is that of (c1 sum V, c2 sum V V').
+    """
+
+    radius: Fraction
+    name = "coefficients of the objective"
+    at = "objective"
+    note = "probit-routes"
+
+    @property
+    def size(self) -> int:
+        """D + d (d + 1) / 2."""
+        d = self.records.dimension
+        return d + d * (d + 1) // 2
+
+    def _factors(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Array]:
+        rows, columns = np.triu_indices(self.records.dimension)
+        factor = np.where(rows == columns, float(CURVE), float(CURVE * PAIR))
+        return rows, columns, factor
+
+    def statistic(self, records: Array) -> Array:
+        """The coefficients."""
+        rows, columns, factor = self._factors()
+        products = np.einsum("vni,vnj->vij", records, records)[:, rows, columns]
+        return np.concatenate([float(SLOPE) * records.sum(axis=1), products * factor], axis=1)
+
+    def exact(self, records: Steps) -> Steps:
+        """The coefficients of every record rounded towards zero, then added up."""
+        rows, columns = np.triu_indices(self.records.dimension)
+        slope = _towards_zero(records * SLOPE.numerator, GRID_BITS).sum(axis=1)
+        products = _towards_zero(records[:, :, rows] * records[:, :, columns], GRID_BITS)
+        weight = np.where(rows == columns, CURVE.numerator, (CURVE * PAIR * 2**GRID_BITS).__floor__())
+        curve = _towards_zero(products * weight, GRID_BITS).sum(axis=1)
+        found: Steps = np.concatenate([slope, curve], axis=1)
+        return found
+
+    def spread(self, unit: Unit) -> Bounds:
+        """The largest over all pairs of records, by the angle between them; rounding is below three steps each."""
+        d, times = Fraction(self.records.dimension), self.times[unit]
+        rounding = 6 * GRID
+        r = self.radius
+        l1 = _largest(lambda cosine: _l1(cosine, r, d))
+        l2 = max(2 * SLOPE * r, _largest(lambda cosine: _l2(cosine, r)))
+        linf = max(2 * SLOPE * r, 2 * CURVE * PAIR * r * r)
+        size = Fraction(self.size)
+        return {
+            NormName.L1: times * (l1 + size * rounding),
+            NormName.L2: times * (l2 + root_up(size) * rounding),
+            NormName.LINF: times * (linf + rounding),
+        }
+
+    def bound(self) -> Bounds:
+        """Of one voter's coefficients."""
+        d, n, r = Fraction(self.records.dimension), self.records.count, self.radius
+        l1 = SLOPE * r * root_up(d) + CURVE * r * r * d
+        l2 = root_up((SLOPE * r) ** 2 + (CURVE * r * r) ** 2)
+        return {NormName.L1: n * l1, NormName.L2: n * l2, NormName.LINF: n * max(SLOPE * r, CURVE * r * r)}
+
+    def finish(self, statistic: Array) -> Array:
+        """The largest of the noisy objective in the ball, once its curvature is made positive semi-definite."""
+        d = self.records.dimension
+        rows, columns = np.triu_indices(d)
+        flat = statistic.reshape(-1, self.size)
+        curve = np.zeros((len(flat), d, d))
+        curve[:, rows, columns] = flat[:, d:] * np.where(rows == columns, 1.0, 1.0 / float(PAIR))
+        curve = curve + curve.swapaxes(1, 2)
+        curve[:, np.arange(d), np.arange(d)] /= 2
+        found = largest_quadratic(flat[:, :d], curve, self.within)
+        weights: Array = found.reshape(*statistic.shape[:-1], d)
+        return weights
+
+
+def _towards_zero(values: Steps, bits: int) -> Steps:
+    found: Steps = np.where(values < 0, -((-values) >> bits), values >> bits)
+    return found
+
+
+def _l1(cosine: Fraction, radius: Fraction, d: Fraction) -> Fraction:
+    """sqrt(d) |v - w| and d |v v' - w w'| bound the l1 norms; both records at full length are the worst."""
+    return SLOPE * radius * root_up(d * (2 - 2 * cosine)) + CURVE * radius**2 * d * root_up(2 - 2 * cosine**2)
+
+
+def _l2(cosine: Fraction, radius: Fraction) -> Fraction:
+    return root_up((SLOPE * radius) ** 2 * (2 - 2 * cosine) + (CURVE * radius**2) ** 2 * (2 - 2 * cosine**2))
+
+
+CELLS = 2048
+
+
+def _largest(value: Callable[[Fraction], Fraction]) -> Fraction:
+    """An upper bound on the largest value over cosines from -1 to 1, of a function that is concave there.
+
+    A concave function lies below the chords of its neighbours, carried on: the bound over a cell is the larger of the
+    two lines at its far ends.
+    """
+    ends = [Fraction(2 * i, CELLS) - 1 for i in range(CELLS + 1)]
+    values = [value(cosine) for cosine in ends]
+    best = max(values)
+    for i in range(CELLS):
+        before = 2 * values[i] - values[i - 1] if i > 0 else None
+        after = 2 * values[i + 1] - values[i + 2] if i + 2 <= CELLS else None
+        limits = [limit for limit in (before, after) if limit is not None]
+        best = max(best, min(max(limit, values[i], values[i + 1]) for limit in limits))
+    return best
+
+
+def largest_quadratic(slope: Array, curve: Array, within: Ball, steps: int = 300) -> Array:
+    """Argmax of slope' b - b' curve b over the ball, batched (M, d): negative curvature is cut off at zero first.
+
+    Source: accelerated projected gradient ascent (Beck & Teboulle 2009); post-processing, so its accuracy is no matter
+    of privacy.
+    """
+    values, vectors = np.linalg.eigh(curve)
+    kept = np.einsum("mij,mj,mkj->mik", vectors, np.maximum(values, 0.0), vectors)
+    step = 1.0 / np.maximum(2 * values[:, -1:], 1e-9)
+    radius = float(within.radius)
+    project = project_l1 if isinstance(within, L1Ball) else project_l2
+    point = np.zeros_like(slope)
+    ahead, momentum = point, 1.0
+    for _ in range(steps):
+        gradient = slope - 2 * np.einsum("mij,mj->mi", kept, ahead)
+        moved = project(ahead + step * gradient, radius)
+        following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
+        ahead = moved + (momentum - 1) / following * (moved - point)
+        if float(np.max(np.abs(moved - point), initial=0.0)) < 1e-9 * radius:
+            return moved
+        point, momentum = moved, following
+    return point
+
+
+def project_l1(points: Array, radius: float) -> Array:
+    """The nearest points (M, d) of the l1 ball."""
+    sizes = np.abs(points)
+    order = -np.sort(-sizes, axis=1)
+    excess = (np.cumsum(order, axis=1) - radius) / np.arange(1, points.shape[1] + 1)
+    inside = order > excess
+    last = points.shape[1] - 1 - np.argmax(inside[:, ::-1], axis=1)
+    threshold = np.maximum(excess[np.arange(len(points)), last], 0.0)[:, None]
+    found: Array = np.sign(points) * np.maximum(sizes - threshold, 0.0)
+    return np.where(sizes.sum(axis=1, keepdims=True) <= radius, points, found)
+
+
+def project_l2(points: Array, radius: float) -> Array:
+    """The nearest points (M, d) of the Euclidean ball."""
+    lengths = np.linalg.norm(points, axis=1, keepdims=True)
+    found: Array = points * np.minimum(1.0, radius / np.maximum(lengths, 1e-300))
+    return found
