@@ -142,7 +142,7 @@ def test_a_table_whose_outputs_together_reveal_without_bound_is_not_run(tmp_path
 PEOPLE: dict[str, dict[str, list[Any]]] = {
     "k_randomised_response": {},
     "frequency_survey": {"answer": ["car", "train", "bus", "bicycle", "foot", "other"]},
-    "fair_response": {"group": [1, 2], "outcome": [0, 1]},
+    "fair_response": {"group": ["young", "old"], "outcome": ["well", "ill"]},
     "metric_dp_line": {"minutes": [0, 35, 119, 500]},
 }
 
