@@ -6,7 +6,7 @@ difference d of neighbours: nothing about the reconstruction matters beyond whic
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
 from math import prod
@@ -30,7 +30,7 @@ from privspec.model.values import show
 FAMILIES = {Gaussian: "gaussian", Laplace: "laplace", KNorm: "mixed"}
 
 
-def with_figures(measure: Measure, figures: dict[str, Fraction | None]) -> Measure:
+def with_figures(measure: Measure, figures: Mapping[str, Fraction | None]) -> Measure:
     """The same measure with other amounts."""
     if not is_dataclass(measure):
         return measure

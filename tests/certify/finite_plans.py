@@ -635,6 +635,87 @@ privacy:
     )
 
 
+@cache
+def debiased(pieces: int = 32) -> Plan:
+    """A bit whose debiased report has the least variance: randomised response, with a search over scale and mean.
+
+    With m the mean of z and a the scale, the loss is m (1 - m) / a^2 - 1/4, and a (r + 1) / 2 <= (r - 1) min(m, 1 - m).
+    The cuts prove these three things; boxes of m, each with a split of a above which there is no table, do the rest.
+    """
+    text = "z is 1-LDP wrt x"
+    expression = "E[ (estimate - x)^2 ]"
+    source = f"""spec by_hand
+variables:
+  input x in 0..1
+  choose alpha in (0, 1]
+  choose B in law(0..1)
+  output z in 0..1
+  intermediate estimate
+background:
+  x ~ uniform
+  E[z | x] = alpha * x + (1 - alpha) * E[B]
+  estimate = (z - (1 - alpha) * E[B]) / alpha
+loss:
+  {expression}
+privacy:
+  {text}
+"""
+    r, condition = ratio(1), line_of(source, "E[z | x] = alpha * x + (1 - alpha) * E[B]")
+    q = float(r)
+
+    def cut(entries: Sequence[Entry], at_zero: float, at_one: float, mean: float, *, empty: bool) -> Plan:
+        rows = {f"condition:{condition}:0": at_zero, f"condition:{condition}:1": at_one, f"mean:{condition}": mean}
+        return {"empty": empty, "dual": blocks(pairs(0, entries), rows=rows)}
+
+    cuts = [
+        cut([], 0.5, 0.5, 1.0, empty=False),
+        cut([(1, 0, 1, 1.0)], -q, 1.0, 1.0 - q, empty=True),
+        cut([(0, 1, 0, 1.0)], -1.0, q, q - 1.0, empty=True),
+    ]
+    most = 2 * (q - 1) / (q + 1)
+    tree: list[Any] = []
+    bounds = []
+    ends = [i / pieces for i in range(pieces + 1)]
+
+    def halve(low: int, high: int) -> None:
+        if high - low > 1:
+            middle = (low + high) // 2
+            tree.append({"coordinate": 1, "at": ends[middle]})
+            halve(low, middle)
+            halve(middle, high)
+            return
+        a = most * min(ends[high], 1 - ends[low]) * (1 + 1e-9)
+        tree.extend([{"coordinate": 0, "at": a}, 0, 1 if ends[high] <= 0.5 else 2])
+        bounds.append(min(end * (1 - end) for end in (ends[low], ends[high])) / a**2)
+
+    # the outer pieces have a quotient of zero at their end: there the variance of a law on few points is what tells
+    tree.append({"coordinate": 1, "at": ends[1]})
+    tree.extend([{"coordinate": 0, "at": most * ends[1] * (1 + 1e-9)}, -1, 1])
+    tree.append({"coordinate": 1, "at": ends[-2]})
+    halve(1, pieces - 1)
+    tree.extend([{"coordinate": 0, "at": most * ends[1] * (1 + 1e-9)}, -1, 2])
+    bounds.append(0.25 / (most * ends[1] * (1 + 1e-9)))
+    bound = (min(bounds) - 0.25) * (1 - 1e-9)
+    found = document(
+        source,
+        of=["x"],
+        releases=["z"],
+        inputs=["0", "1"],
+        outputs=["0", "1"],
+        prior=[HALF, HALF],
+        table=randomised_response(2, r),
+        loss=r / (r - 1) ** 2,
+        bound=bound,
+        expression=expression,
+        guarantees=[guarantee(source, 0, text, {"epsilon": "1"}, epsilon="1")],
+        dual={},
+        scalars={"alpha": str((r - 1) / (r + 1))},
+        laws={"B": {"0": "1/2", "1": "1/2"}},
+    )
+    proof = {"kind": "search", "scope": "tables", "lower_bound": bound, "cuts": cuts, "tree": tree}
+    return signed({**found, "certificate": proof})
+
+
 MAKERS: dict[str, Callable[[], Plan]] = {
     "k-RR": k_rr,
     "worst case": worst_case,
@@ -645,5 +726,6 @@ MAKERS: dict[str, Callable[[], Plan]] = {
     "moments": moments,
     "fair": fair,
     "counted": counted,
+    "debiased": debiased,
 }
 """Every plan by its name."""

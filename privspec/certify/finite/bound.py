@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 
 from privspec.certify.finite.lagrangian import Lagrangian
 from privspec.certify.finite.multipliers import add_privacy
 from privspec.certify.finite.rows import Rows, law_of_rows, read_loss
+from privspec.certify.finite.search import Search
 from privspec.certify.finite.subject import FiniteSubject
 from privspec.certify.measures import Finding
 from privspec.certify.promises import claim
@@ -38,10 +39,11 @@ def optimality(subject: FiniteSubject) -> Iterator[Claim]:
     among = f"all tables Pr({', '.join(subject.table.releases)} | {', '.join(subject.table.of)})"
     if not stated["among"].text().startswith(among):
         yield Claim("optimality", "failed", f"the bound is about {among}, not about what the plan says")
-    if proof["kind"].text() != "table" or proof["scope"].text() != "tables":
+    prove = KINDS.get(proof["kind"].text())
+    if prove is None or proof["scope"].text() != "tables":
         yield Claim("optimality", "not checked", f"the lower bound: it is of the kind {proof['kind'].text()!r}")
         return
-    derived = lower_bound(subject, proof["dual"])
+    derived = prove(subject, proof)
     holds = Fraction(low) <= derived
     sign = "below" if holds else "below the claimed bound proved: only"
     text = f"no table has a loss {sign} {float(min(Fraction(low), derived)):.8g} (this one: {value:.8g})"
@@ -57,12 +59,12 @@ def _gap(value: float, low: float, share: float, status: str) -> Iterator[Claim]
         yield Claim("optimality", "failed", f"with a gap of {max(share, real):.1e} a plan is not optimal")
 
 
-def lower_bound(subject: FiniteSubject, dual: At) -> Fraction:
+def lower_bound(subject: FiniteSubject, proof: At) -> Fraction:
     """What the multipliers prove of every table that meets the spec.
 
     Raises: Malformed, NotUnderstood.
     """
-    loss = read_loss(subject)
+    loss, dual = read_loss(subject), proof["dual"]
     weights, listed = dual.get("loss_weights"), dual["rows"]
     if not isinstance(listed.value, Mapping):
         raise Malformed(f"{listed.place} is not an object")
@@ -93,3 +95,10 @@ def _convex(weights: At, count: int) -> list[Fraction]:
         raise Malformed(f"{weights.place} are no weights")
     whole = sum(found)
     return [v / whole for v in found]
+
+
+KINDS: Mapping[str, Callable[[FiniteSubject, At], Fraction]] = {
+    "table": lower_bound,
+    "search": lambda subject, proof: Search(subject, proof).value(),
+}
+"""Proofs of a lower bound by the kind that a certificate names."""

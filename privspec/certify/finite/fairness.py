@@ -63,18 +63,18 @@ def values_of(subject: FiniteSubject, name: str) -> Sequence[Any]:
 # --- independence --------------------------------------------------------------------------------------
 
 
-def strata(subject: FiniteSubject, line: IndependenceRequirement) -> list[list[list[int]]]:
-    """Rows by the value of what is given, and within these by the value of the attribute."""
+def strata(subject: FiniteSubject, line: IndependenceRequirement) -> list[list[dict[int, Fraction]]]:
+    """For each value of what is given, the laws of rows of the groups that have a probability."""
     every = list(range(subject.table.shape[0]))
     layers = [every]
     if line.given is not None:
         given = values_of(subject, line.given)
         layers = _split(every, given)
-        if line.value is not None:
-            wanted = plain(evaluate(line.value, environment(subject.model)))
-            layers = [[row for row in every if given[row] == wanted]]
+        if line.equals is not None:
+            layers = [[row for row in every if given[row] == plain(line.equals)]]
     attribute = values_of(subject, line.of)
-    return [_split(layer, attribute) for layer in layers]
+    groups = [[_mixture(subject, rows) for rows in _split(layer, attribute)] for layer in layers]
+    return [[mix for mix in found if mix is not None] for found in groups]
 
 
 def _split(rows: Sequence[int], values: Sequence[Any]) -> list[list[int]]:
@@ -84,7 +84,7 @@ def _split(rows: Sequence[int], values: Sequence[Any]) -> list[list[int]]:
     return list(found.values())
 
 
-def mixture(subject: FiniteSubject, rows: Sequence[int]) -> dict[int, Fraction] | None:
+def _mixture(subject: FiniteSubject, rows: Sequence[int]) -> dict[int, Fraction] | None:
     """The law of the rows of a group; None if the group has no probability.
 
     Raises: NotUnderstood if its people differ in what has no data model.
@@ -117,7 +117,7 @@ def _given_the_data(subject: FiniteSubject, line: IndependenceRequirement) -> Fr
     seen = subject.seen(line.subjects)
     worst = Fraction(0)
     for groups in strata(subject, line):
-        laws = [_law(seen.numerators, m) for m in (mixture(subject, rows) for rows in groups) if m is not None]
+        laws = [_law(seen.numerators, mix) for mix in groups]
         for one, other in combinations(laws, 2):
             worst = max(worst, sum((d for d in one - other if d > 0), Fraction(0)) / seen.denominator)
     return worst
@@ -137,7 +137,7 @@ def _given_an_output(subject: FiniteSubject, line: IndependenceRequirement) -> F
         raise NotUnderstood("fairness over data without a model")
     names = [*line.subjects, line.of, *(() if line.given is None else (line.given,))]
     grids = [subject.open_scene.node(name, line.span) for name in names]
-    wanted = None if line.value is None else plain(evaluate(line.value, environment(subject.model)))
+    wanted = None if line.equals is None else plain(line.equals)
     joint: dict[Any, dict[Any, dict[Any, Fraction]]] = {}
     for row, mass in enumerate(prior):
         for column, numerator in enumerate(subject.table.numerators[row] if mass else ()):

@@ -22,7 +22,6 @@ from privspec.certify.motion import NotUnderstood
 from privspec.certify.reading import Malformed
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
-from privspec.model.requirements import MechanismConstraint
 from privspec.model.values import show
 from privspec.model.walk import names_used
 
@@ -81,7 +80,7 @@ class Conditions:
         Raises: NotUnderstood, Malformed.
         """
         constraint = self.subject.model.constraints[number]
-        found, scalars = self._side(number, constraint)
+        found, scalars = self.side(number)
         if not 0 <= row < self.subject.rows.size:
             raise Malformed(f"line {constraint.line} has no row {row}")
         sign = -1 if constraint.relation.op in (">=", "≥") else 1
@@ -94,20 +93,28 @@ class Conditions:
             constraint.relation.op == "=",
         )
 
-    def _side(self, number: int, constraint: MechanismConstraint) -> tuple[Polynomial, Mapping[str, Entries]]:
+    def side(self, number: int) -> tuple[Polynomial, Mapping[str, Entries]]:
+        """Left - right of a constraint, and the coefficients of its unknown scalars.
+
+        Raises: NotUnderstood.
+        """
         if number not in self._sides:
-            relation = constraint.relation
+            relation = self.subject.model.constraints[number].relation
             found = self.polynomial(relation.left).plus(self.polynomial(relation.right), -1)
             self._sides[number] = found, self._unknowns(found)
         return self._sides[number]
 
+    def names(self, law: str) -> tuple[str, ...]:
+        """The masses of a law."""
+        return tuple(f"{law}:{show(value)}" for value in self.subject.chosen_laws[law])
+
     def law_row(self, law: str) -> LinearRow:
         """That the masses of a law sum to its weight; every condition is read first, to find it."""
-        for number, constraint in enumerate(self.subject.model.constraints):
-            self._side(number, constraint)
+        for number in range(len(self.subject.model.constraints)):
+            self.side(number)
         if law not in self.weights:
             raise Malformed(f"no condition of the spec is about the law {law}")
-        scalars = {f"{law}:{show(value)}": Fraction(1) for value in self.subject.chosen_laws[law]}
+        scalars = dict.fromkeys(self.names(law), Fraction(1))
         alpha = self.weights[law]
         return LinearRow({}, scalars if alpha is None else {**scalars, alpha: Fraction(1)}, Fraction(1), True)
 

@@ -102,13 +102,15 @@ class Lagrangian:
             self.prices[name] += factor * coefficient
         self.constant -= factor * row.bound
 
-    def value(self) -> Fraction:
-        """The least over all tables with rows that sum to one, and all scalars in their ranges.
+    def value(self, without: frozenset[str] = frozenset()) -> Fraction:
+        """The least over all tables with rows that sum to one, and all scalars (but those left out) in their ranges.
 
         Raises: NotUnderstood if a scalar without an end would lower it without limit.
         """
         total = self.constant + Fraction(sum(min(row) for row in self.reduced), 1 << GRID)
         for name, price in self.prices.items():
+            if name in without:
+                continue
             end = self.scalars[name].low if price >= 0 else self.scalars[name].high
             if price and end is None:
                 raise NotUnderstood(f"a price for {name}, which has no end")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from itertools import chain, product
 from math import comb, prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from privspec.certify.finite.worlds import Facet, Rows, plain
+from privspec.certify.finite.ratios import Entries
+from privspec.certify.finite.worlds import Facet, Rows, part_of, plain
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.reading import Malformed
 from privspec.language import syntax
@@ -18,7 +20,10 @@ from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model
 from privspec.model.requirements import DataModel
 from privspec.model.targets import environment
+from privspec.model.weights import falling, poisson
 
+LISTED = 2**18
+"""Most joint values of one law."""
 Weights: TypeAlias = list[Fraction]
 Rule: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], Weights | None]
 """Weights of listed values (flat tuples, or single values) from the arguments; None if the law is not about these."""
@@ -29,40 +34,68 @@ def row_law(model: Model, rows: Rows) -> tuple[Fraction, ...] | None:
 
     Raises: NotUnderstood, Malformed for laws that give nothing.
     """
-    known = {m.subject: m for m in model.models}
-    inputs = {facet.part.name for facet in rows.worlds.facets}
-    own = [name for name in rows.of if name in known and name not in inputs]
+    known = {name: m for m in model.models for name in m.subjects}
+    facets = {facet.part.name: facet for facet in rows.worlds.facets}
+    own = [name for name in rows.of if name in known and name not in facets]
     if own:
         if len(rows.of) > 1:
             raise NotUnderstood("a law of one of several computed values")
         return tuple(_law(model, known[own[0]], [plain(v) for v in rows.values[own[0]]]))
-    if any(facet.part.name not in known for facet in rows.worlds.facets):
+    if any(name not in known for name in facets):
         return None
-    laws = [_facet_law(model, known[facet.part.name], facet) for facet in rows.worlds.facets]
-    joint = np.array([Fraction(1)], dtype=object)
-    for law in laws:
-        joint = np.multiply.outer(joint, np.array(law, dtype=object)).ravel()
+    sizes = [facet.size for facet in rows.worlds.facets]
+    masses: Entries = np.array([Fraction(1)] * rows.worlds.size, dtype=object).reshape(sizes)
+    for data in model.models:
+        if any(name in facets for name in data.subjects):
+            masses = masses * _over(rows.worlds.facets, data.subjects, _data_law(model, data, facets))
     total = [Fraction(0)] * rows.size
-    for row, mass in zip(rows.row_of.tolist(), joint.tolist(), strict=True):
+    for row, mass in zip(rows.row_of.tolist(), masses.ravel().tolist(), strict=True):
         total[row] += mass
     return tuple(total)
 
 
+def _over(facets: Sequence[Facet], subjects: Sequence[str], law: Entries) -> Entries:
+    """A law with an axis for each of its subjects among the facets, as an array with an axis for every facet."""
+    names = [facet.part.name for facet in facets]
+    places = [names.index(name) for name in subjects if name in names]
+    extents = [facet.size if i in places else 1 for i, facet in enumerate(facets)]
+    return law.transpose(np.argsort(places)).reshape(extents)
+
+
+def _data_law(model: Model, data: DataModel, facets: Mapping[str, Facet]) -> Entries:
+    """The law of the subjects that rows depend on, an axis for each; the others are summed over."""
+    if not data.joint:
+        return np.array(_facet_law(model, data, facets[data.subject]), dtype=object)
+    every = [facets.get(name) or Facet(part_of(model, model.nodes[name])) for name in data.joint]
+    sizes = [facet.size for facet in every]
+    if any(facet.counted for facet in every) or prod(sizes) > LISTED:
+        raise NotUnderstood("a joint law of so many values, or of inputs that are held as counts")
+    values = [tuple(chain.from_iterable(flats)) for flats in product(*(facet.flat for facet in every))]
+    law: Entries = np.array(_law(model, data, values), dtype=object).reshape(sizes)
+    summed: Entries = np.asarray(law.sum(axis=tuple(i for i, n in enumerate(data.joint) if n not in facets)))
+    return summed
+
+
 def _facet_law(model: Model, data: DataModel, facet: Facet) -> Weights:
-    """The law of the values of an input as they are laid out; of independent single values where it is about those."""
+    """The law of the values of an input as they are laid out."""
     if facet.counted is not None:
-        each = _law(model, data, list(facet.part.items))
+        each = _law(model, data, _unboxed(facet.part.record_items, facet.part.extents[1:]))
         ways = zip(facet.counted.ways(), facet.counted.counts, strict=True)
         return [w * prod((p**c for p, c in zip(each, counts, strict=True)), start=Fraction(1)) for w, counts in ways]
-    values = [flat[0] if not facet.part.extents else flat for flat in facet.flat]
-    whole = _weights(model, data, values)
+    whole = _weights(model, data, _unboxed(facet.flat, facet.part.extents))
     if whole is not None:
         return _normalised(data, whole)
     if not facet.part.extents:
         raise NotUnderstood(f"the law {data.distribution} of {data.subject}")
+    # not about whole values: then about single ones, independently
     each = _law(model, data, list(facet.part.items))
     mass = dict(zip(facet.part.items, each, strict=True))
     return [prod((mass[item] for item in flat), start=Fraction(1)) for flat in facet.flat]
+
+
+def _unboxed(flats: Sequence[tuple[Any, ...]], extents: Sequence[int]) -> list[Any]:
+    """Vectors as flat tuples, single values as they are."""
+    return list(flats) if extents else [flat[0] for flat in flats]
 
 
 def _law(model: Model, data: DataModel, values: Sequence[Any]) -> Weights:
@@ -146,6 +179,42 @@ def _geometric(values: Sequence[Any], arguments: Sequence[Any]) -> Weights | Non
     return [(1 - p) ** int(v) for v in values]
 
 
+def _gaps(value: Any, mean: Any) -> list[Fraction] | None:
+    """Differences from the mean, entry by entry; a vector needs a mean of its own length."""
+    entries = list(value) if isinstance(value, tuple) else [value]
+    means = _exact(mean)
+    if isinstance(value, tuple) is not isinstance(mean, np.ndarray) or len(means) != len(entries):
+        return None
+    return [a - b for a, b in zip(entries, means, strict=True)] if _numbers([*entries, *means]) else None
+
+
+def _falling(values: Sequence[Any], mean: Any, exponent: Callable[[list[Fraction]], Fraction]) -> Weights | None:
+    gaps = [_gaps(value, mean) for value in values]
+    return falling([exponent(own) for own in gaps if own is not None]) if None not in gaps else None
+
+
+def _normal(values: Sequence[Any], arguments: Sequence[Any]) -> Weights | None:
+    mean, deviation = arguments
+    return _falling(values, mean, lambda gaps: sum((g * g for g in gaps), Fraction(0)) / (2 * deviation * deviation))
+
+
+def _laplace(values: Sequence[Any], arguments: Sequence[Any]) -> Weights | None:
+    mean, scale = arguments
+    return _falling(values, mean, lambda gaps: sum(map(abs, gaps), Fraction(0)) / scale)
+
+
+def _exponential(values: Sequence[Any], arguments: Sequence[Any]) -> Weights | None:
+    (rate,) = arguments
+    return falling([rate * v if v >= 0 else None for v in values]) if _numbers(values) else None
+
+
+def _poisson(values: Sequence[Any], arguments: Sequence[Any]) -> Weights | None:
+    (mean,) = arguments
+    if not _numbers(values) or max(values) > 2**16:
+        return None
+    return poisson(mean, [int(v) if v >= 0 and v.denominator == 1 else None for v in values])
+
+
 RULES: Mapping[str, Rule] = {
     "uniform": _uniform,
     "categorical": _categorical,
@@ -153,5 +222,9 @@ RULES: Mapping[str, Rule] = {
     "binomial": _binomial,
     "bernoulli": _bernoulli,
     "geometric": _geometric,
+    "normal": _normal,
+    "laplace": _laplace,
+    "exponential": _exponential,
+    "poisson": _poisson,
 }
-"""The laws that are exact on finite domains."""
+"""The laws that are exact on finite domains: rational, or with the weights that `model.weights` defines."""

@@ -95,4 +95,5 @@ def _pairs(lagrangian: Lagrangian, asked: Limit, view: Indices, item: At) -> Non
             mine[column] += z
             other[column] -= down
         heaviest[first, second] = max(heaviest.get((first, second), 0), z)
-    lagrangian.spend(asked.slack * Fraction(sum(heaviest.values()), 1 << GRID))
+    spent = asked.spent(sum(heaviest.values()), sum(z for _, z in entries))
+    lagrangian.spend(spent / (1 << GRID))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatchmethod
+from math import prod
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from privspec.certify.motion import NotUnderstood
 from privspec.certify.promises import claim, mismatches, with_figures
 from privspec.certify.reading import Guarantee, Malformed
 from privspec.certify.report import Claim
-from privspec.model.measures import LDP, RDP, ZCDP, EpsilonDelta, Measure, MetricDP, Personalised, PureDP
+from privspec.model.measures import LDP, RDP, ZCDP, EpsilonDelta, Measure, MetricDP, PerAtomLDP, Personalised, PureDP
 from privspec.model.requirements import Requirement
 from privspec.model.trust import Curator, Nobody
 
@@ -86,9 +87,8 @@ class Limit(ABC):
         Raises: NotUnderstood.
         """
 
-    @property
-    def slack(self) -> Fraction:
-        """What each pair may have beyond its ratio, in all."""
+    def spent(self, heaviest: int, total: int) -> Fraction:
+        """For bounds: what slacks cost at multipliers; `heaviest` sums the largest of each pair, `total` all."""
         return Fraction(0)
 
 
@@ -195,10 +195,40 @@ class Excess(Limit):
         """One for all."""
         return [LogRatio.of(self.epsilon).up] * len(a) if self.neighbours.holds(a, b) else None
 
-    @property
-    def slack(self) -> Fraction:
-        """Delta."""
-        return self.delta
+    def spent(self, heaviest: int, total: int) -> Fraction:
+        """Delta for each pair."""
+        return self.delta * heaviest
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Single(Limit):
+    """No single output has more than `slack` beyond e^epsilon times its probability at a neighbour."""
+
+    neighbours: Neighbours
+    epsilon: Fraction
+    allowed: Fraction
+
+    def broken(self, seen: Comparison) -> Broken | None:
+        """Through the largest and least entries of each set of mutual neighbours."""
+        ratio = LogRatio.of(self.epsilon)
+        for groups in self.neighbours.cliques:
+            found = seen.broken_cliques(groups, ratio, self.allowed)
+            if found is not None:
+                return found
+        return None
+
+    def text(self) -> str:
+        """In words."""
+        figures = f"ε = {float(self.epsilon):.12g} no neighbour has more than {float(self.allowed):.6g}"
+        return f"beyond e^ε for {figures} at any single output"
+
+    def ratios_up(self, a: Indices, b: Indices) -> Sequence[int] | None:
+        """One for all."""
+        return [LogRatio.of(self.epsilon).up] * len(a) if self.neighbours.holds(a, b) else None
+
+    def spent(self, heaviest: int, total: int) -> Fraction:
+        """The slack for each output."""
+        return self.allowed * total
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -230,6 +260,14 @@ class Asked:
         if measure.delta:
             return Excess(self._neighbours, measure.epsilon, measure.delta)
         return Ratios(self._neighbours, {None: measure.epsilon})
+
+    @limit.register
+    def _(self, measure: PerAtomLDP) -> Limit:
+        domains = [self.subject.model.nodes[name].domain for name in self.requirement.wrt]
+        sizes = [0 if domain is None else domain.size or 0 for domain in domains]
+        if not all(sizes):
+            raise NotUnderstood("a condition on single outputs for infinitely many inputs")
+        return Single(self._neighbours, measure.epsilon, measure.delta / prod(sizes))
 
     @limit.register
     def _(self, measure: MetricDP) -> Limit:
@@ -274,17 +312,23 @@ def _guarantee(subject: FiniteSubject, guarantee: Guarantee, requirement: Requir
     if isinstance(measure, ZCDP | RDP):
         yield from _through_pure(subject, guarantee, requirement, seen)
         return
-    asked = asked_by(subject, requirement)
-    yield _claim(subject, "privacy", requirement, asked, seen)
+    yield _claim(subject, "privacy", requirement, asked_by(subject, requirement), seen)
     amounts = measure.amounts
     if not {"epsilon"} <= set(achieved) <= set(amounts) | {"delta"} or any(v < 0 for v in achieved.values()):
         raise Malformed(f"{guarantee.place}.achieved does not give what the measure is about")
-    # a delta that is not stated is zero
-    reached = with_figures(measure, {**dict.fromkeys(amounts, Fraction(0)), **achieved})
     if isinstance(measure, Personalised):
         yield Claim("figure", "not checked", "the least epsilon of each person")
         return
-    if achieved["epsilon"] > amounts["epsilon"] or achieved.get("delta", Fraction(0)) > amounts.get("delta", 0):
+    # a delta that is not stated is zero
+    figures = {**dict.fromkeys(amounts, Fraction(0)), **achieved}
+    reached = with_figures(measure, figures)
+    if isinstance(measure, PerAtomLDP):
+        # the line bounds single outputs; what the plan has to tell is the delta of sets of them, whatever it is
+        reached = LDP(figures["epsilon"], figures["delta"])
+        if figures["delta"] > measure.delta:
+            text = f"line {requirement.line} bounds single outputs; over sets of them the true δ is larger than its own"
+            yield Claim("figure", "ok", text)
+    elif any(figures[key] > amounts.get(key, 0) for key in figures):
         text = f"{guarantee.place}: more is spent than line {requirement.line} allows"
         yield Claim("figure", "failed", text)
     yield _claim(subject, "figure", requirement, Asked(subject, requirement).limit(reached), seen)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import isqrt, log
+from math import floor, isqrt, log
 from typing import TypeAlias
 
 import numpy as np
@@ -124,23 +124,20 @@ class Comparison:
         """With its doubles."""
         return cls(numerators, denominator, doubles(numerators, denominator))
 
-    def broken_cliques(self, groups: Indices, ratio: LogRatio) -> tuple[int, int, int] | None:
-        """Rows a, b and a column of the first pair inside a group (G, m) with more than the ratio, if any."""
+    def broken_cliques(
+        self, groups: Indices, ratio: LogRatio, slack: Fraction = Fraction(0)
+    ) -> tuple[int, int, int] | None:
+        """Rows a, b and a column of the first pair inside a group (G, m) with f_a > R f_b + slack, if any."""
+        room = floor(slack * self.denominator * (1 << BITS))
         for group in groups:
-            found = self._broken_group(group, ratio.down)
-            if found is not None:
-                return found
+            entries = self.numerators[group]
+            most, least = entries.max(axis=0), entries.min(axis=0)
+            wrong = (most << BITS) > least * ratio.down + room
+            if np.any(wrong):
+                column = int(np.argmax(wrong))
+                a, b = int(np.argmax(entries[:, column])), int(np.argmin(entries[:, column]))
+                return int(group[a]), int(group[b]), column
         return None
-
-    def _broken_group(self, group: Indices, down: int) -> tuple[int, int, int] | None:
-        entries = self.numerators[group]
-        most, least = entries.max(axis=0), entries.min(axis=0)
-        wrong = (most << BITS) > least * down
-        if not np.any(wrong):
-            return None
-        column = int(np.argmax(wrong))
-        a, b = int(np.argmax(entries[:, column])), int(np.argmin(entries[:, column]))
-        return int(group[a]), int(group[b]), column
 
     def broken_row(
         self, a: int, others: Indices, kinds: Indices, ratios: Sequence[LogRatio], low: NDArray[np.float64]

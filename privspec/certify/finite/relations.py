@@ -191,11 +191,10 @@ class Units:
                 yield Move(self.worlds.agreeing_outside(axes), whose[chosen[0]] if whose and single else None)
 
     def _counted(self, names: set[str], units: Sequence[Unit], group: int) -> Indices:
-        if len(names) > 1 or any(len(places) > 1 for unit in units for _, places in unit):
-            raise NotUnderstood("records of several values that are held as counts")
-        (name,) = names
+        name = next(iter(names))
         histograms = self._facet(name).counted
-        assert histograms is not None
+        if len(names) > 1 or histograms is None or len(units) != histograms.records:
+            raise NotUnderstood("units that are not the records of which counts are held")
         return self.worlds.moved_histograms(name, histograms.replaced(group))
 
     def _absent(self, units: Sequence[Unit], group: int) -> Iterator[Move]:

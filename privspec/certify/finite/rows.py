@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from privspec.certify.finite.averages import Costs, Price, Term, costs, depends, number, terms
-from privspec.certify.finite.fairness import allowed_square, mixture, root_up, strata, tolerance_of
+from privspec.certify.finite.fairness import allowed_square, root_up, strata, tolerance_of
 from privspec.certify.finite.forms import Conditions
 from privspec.certify.finite.lagrangian import LinearRow, Scalar
 from privspec.certify.finite.ratios import Entries
@@ -187,9 +187,7 @@ class Rows:
             groups = strata(self.subject, line)
             if not (0 <= given < len(groups) and 0 <= a < len(groups[given]) and 0 <= b < len(groups[given])):
                 raise Malformed(f"line {line.line}: there are no such groups")
-            left, right = (mixture(self.subject, groups[given][side]) for side in (a, b))
-            if left is None or right is None:
-                raise NotUnderstood("a group without probability")
+            left, right = groups[given][a], groups[given][b]
             return Gap(self.subject, left, right, self.subject.view(line.subjects), tolerance_of(self.subject, line))
         return self._pair(line, a, b)
 

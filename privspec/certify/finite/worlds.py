@@ -94,6 +94,11 @@ class Part:
         """How many values it takes."""
         return int(len(self.items) ** self.atoms)
 
+    @property
+    def record_items(self) -> list[tuple[Any, ...]]:
+        """The values of one record, a place of the outermost axis, as flat tuples."""
+        return list(product(self.items, repeat=prod(self.extents[1:])))
+
     def values(self) -> Iterator[tuple[Any, ...]]:
         """All values as flat tuples; the last single value runs fastest."""
         return product(self.items, repeat=self.atoms)
@@ -184,7 +189,8 @@ class Facet:
         """One flat value for each place of the axes."""
         if self.counted is None:
             return tuple(self.part.values())
-        return tuple(tuple(self.part.items[i] for i in chosen) for chosen in self.counted.chosen)
+        records = self.part.record_items
+        return tuple(tuple(v for i in chosen for v in records[i]) for chosen in self.counted.chosen)
 
     @cached_property
     def values(self) -> tuple[Value, ...]:
@@ -331,8 +337,10 @@ def derive_rows(model: Model, of: tuple[str, ...], stated: Sequence[Any]) -> Row
 
 
 def _counted(part: Part) -> Histograms | None:
-    """The histograms of an input of several records of one value each."""
-    return Histograms(part.atoms, len(part.items)) if len(part.extents) == 1 else None
+    """The histograms of an input of several records."""
+    if not part.extents or len(part.items) ** prod(part.extents[1:]) > LIST_LIMIT:
+        return None
+    return Histograms(part.extents[0], len(part.items) ** prod(part.extents[1:]))
 
 
 def _input_rows(model: Model, nodes: Sequence[GraphNode], stated: Sequence[Any]) -> Rows:
