@@ -13,11 +13,12 @@ def infeasible_text(document: Mapping[str, Any]) -> str:
     lines = ["infeasible[PS0601]: these lines cannot all hold"]
     lines += [f"  {c['line']:>4} | {c['text']}" for c in document["conflicts"]]
     lines.append(f"Why: {document['reason']}.")
-    if document["relaxations"]:
+    works = [r for r in document["relaxations"] if r.get("works", True)]
+    if works:
         lines.append("Smallest single changes that work:")
-        lines += [f"  {_relaxation(r)}" for r in document["relaxations"]]
     else:
         lines.append("No single change that is known would make it feasible.")
+    lines += [f"  {_relaxation(r)}" for r in (*works, *(r for r in document["relaxations"] if r not in works))]
     return "\n".join(lines) + "\n"
 
 

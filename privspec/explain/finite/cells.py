@@ -1,4 +1,4 @@
-"""Tables and maps as SVG, drawn by hand: a cell for each probability, the darker the likelier.
+"""Tables and maps as SVG, drawn by hand: a cell for each probability, the stronger its colour, the likelier.
 
 Cells of one shade are one path, so that a table of 100 x 100 stays small. Colours are CSS variables with the printed
 colour as their fallback, as in `drawing`.

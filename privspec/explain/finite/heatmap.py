@@ -55,8 +55,8 @@ def heat_map(table: Table, name: str = "table") -> Plot:
 
 def _caption(table: Table) -> str:
     words = (
-        f"Pr({', '.join(table.releases)} | {', '.join(table.of)}): each row adds up to 1, the darker the likelier. "
-        "The plan holds all entries as exact fractions."
+        f"Pr({', '.join(table.releases)} | {', '.join(table.of)}): each row adds up to 1, the stronger the colour, "
+        "the likelier. The plan holds all entries as exact fractions."
     )
     if max(table.shares.shape) > MOST_CELLS:
         return f"{words} Neighbouring rows and columns are drawn together, as means of blocks."
