@@ -129,11 +129,20 @@ def _joint(labels: list[Any]) -> Any:
 def worlds(model: Model) -> Worlds:
     """Rows and columns of a finite spec.
 
-    Raises: Failure PS0515 if there are too many, PS0514 and others for data models without an exact law.
+    Raises: Failure PS0515 if there are too many, PS0514 and others for data models without an exact law, PS0511 if
+    nothing looks at the data.
     """
     seen = looked_at(model)
     modelled = {name for m in model.models for name in m.subjects}
     inputs = _inputs_behind(model, seen)
+    if not inputs:
+        span = model.loss.span if model.loss is not None else model.spec.span
+        raise Failure(
+            "PS0511",
+            span,
+            "no line looks at the data, so that the best answer is the same whatever they are",
+            help="compare an output with an input, as in E[ (z - x)^2 ]",
+        )
     spaces = tuple(space_of(model, model.nodes[name]) for name in inputs)
     size = prod(s.size for s in spaces)
     own_model = any(name in modelled and name not in inputs for name in seen)

@@ -84,7 +84,8 @@ def _cost(system: FiniteSystem) -> Costs:
 
 
 def _epigraph(k: int, weight: Fraction, worst: Costs) -> Scalar:
-    return Scalar(f"worst:{k}", worst.min(), worst.max(), weight)
+    # above the largest cost, so that rows which always cost it keep their room
+    return Scalar(f"worst:{k}", worst.min(), worst.max() + 1, weight)
 
 
 def _epigraph_lines(k: int, worst: Costs, system: FiniteSystem) -> list[LinearLine]:
