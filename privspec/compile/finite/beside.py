@@ -6,6 +6,7 @@ these mechanisms know of.
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,8 +97,11 @@ def beside(decision: TableDecision) -> tuple[list[dict[str, Any]], dict[str, Any
     if not decision.settings.alternatives:
         return [], named
     offset = float(decision.system.offset)
+    least = -inf if decision.lower_bound is None else decision.lower_bound
     others = [
-        {"name": c.name, "loss": c.loss + offset, "admissible": c.admissible, "reason": c.reason}
+        # their tables are doubles: a rounding must not make them better than anything can be
+        {"name": c.name, "loss": max(c.loss + offset, least if c.admissible else -inf)}
+        | {"admissible": c.admissible, "reason": c.reason}
         for c in comparisons(context)
         if float(np.max(np.abs(c.table - table))) > SAME
     ]
