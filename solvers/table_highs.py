@@ -98,8 +98,8 @@ class HighsProgram:
 
     def run(self, seconds: float | None = None) -> HighsModelStatus:
         """Solve from the last basis, for at most so many further seconds."""
-        if seconds is not None:
-            self.set("time_limit", self._highs.getRunTime() + max(seconds, 0.1))
+        limit = np.inf if seconds is None else self._highs.getRunTime() + max(seconds, 0.1)
+        self.set("time_limit", float(limit))
         self._highs.run()
         return self._highs.getModelStatus()
 

@@ -119,6 +119,8 @@ class BoxProgram(RowsProgram):
     def _solve(self, prices: Array) -> Vertex | None:
         again = True
         while True:
+            if self.watch.expired:
+                raise OutOfTimeError(None)
             left = None if self.watch.deadline is None else self.watch.deadline - self.watch.seconds
             status = self.lp.run(left)
             if status == HighsModelStatus.kTimeLimit:
