@@ -51,9 +51,10 @@ class Family(Protocol):
 
 
 def family_of(model: Model) -> Family:
-    """The family of a spec: tables where all is finite, linear answers with additive noise otherwise."""
+    """The family of a spec: tables where all is finite, noisy statistics for functions that offer them, else linear."""
     from privspec.compile.finite.family import Finite
     from privspec.compile.linear import Linear
+    from privspec.compile.statistics.family import Statistics
 
-    families: tuple[Family, ...] = (Finite(), Linear())
+    families: tuple[Family, ...] = (Finite(), Statistics(), Linear())
     return next(family for family in families if family.accepts(model))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from importlib import import_module
 from math import isqrt
 from typing import Any
@@ -44,9 +45,11 @@ def probit_routes(records: Records, within: Domain | None) -> tuple[Route, ...]:
     """Every route that records of that kind allow."""
     if not isinstance(within, Ball):
         return ()
-    found: list[Route] = [Result(records, within), Signs(records, within)]
+    result = Result(records, within)
+    found: list[Route] = [result, Direction(records, within, result), Signs(records, within)]
     if records.radius is not None:
-        found += [Objective(records, within, records.radius), Sums(records, within, records.radius)]
+        sums = Sums(records, within, records.radius)
+        found += [Objective(records, within, records.radius), sums, Direction(records, within, sums)]
     return tuple(found)
 
 
@@ -81,6 +84,7 @@ class Result(_Common):
     name = "estimated weights"
     at = "result"
     note = "probit-routes"
+    linear = True
 
     @property
     def size(self) -> int:
@@ -118,6 +122,7 @@ class Signs(_Common):
     name = "signs of the estimated weights"
     at = "signs"
     note = "probit-routes"
+    linear = True
 
     @property
     def size(self) -> int:
@@ -155,6 +160,7 @@ class Sums(_Common):
     name = "sum of the records"
     at = "records"
     note = "probit-routes"
+    linear = True
 
     @property
     def size(self) -> int:
@@ -189,6 +195,58 @@ class Sums(_Common):
 
 
 @dataclass(frozen=True, slots=True)
+class Direction(_Common):
+    """A vector of the voter at length one: a loss that compares directions sees nothing else of it."""
+
+    of: Result | Sums
+    linear = True
+    note = "probit-routes"
+
+    @property
+    def name(self) -> str:
+        """Of what it is the direction."""
+        return f"direction of the {self.of.name}"
+
+    @property
+    def at(self) -> str:
+        """ "direction" of the weights, "direction_of_records" of their sum."""
+        return "direction" if isinstance(self.of, Result) else "direction_of_records"
+
+    @property
+    def size(self) -> int:
+        """One number a feature."""
+        return self.of.size
+
+    def statistic(self, records: Array) -> Array:
+        """The vector over its length; zero stays zero."""
+        return _unit(self.of.statistic(records))
+
+    def exact(self, records: Steps) -> Steps:
+        """Rounded towards zero: they stay in the unit ball."""
+        units = _unit(self.of.exact(records).astype(np.float64))
+        # 2^-40 off first: a double of length one may be longer than one by its rounding.
+        return np.trunc(units * (1 - 2.0**-40) * 2**GRID_BITS).astype(np.int64)
+
+    def spread(self, unit: Unit) -> Bounds:
+        """The diameter of the unit ball."""
+        return {norm: 2 * size for norm, size in self.bound().items()}
+
+    def bound(self) -> Bounds:
+        """The unit ball."""
+        return {NormName.L1: root_up(Fraction(self.size)), NormName.L2: Fraction(1), NormName.LINF: Fraction(1)}
+
+    def finish(self, statistic: Array) -> Array:
+        """Nothing is left to do."""
+        return statistic
+
+
+def _unit(weights: Array) -> Array:
+    lengths = np.linalg.norm(weights, axis=-1, keepdims=True)
+    units: Array = weights / np.where(lengths > 0, lengths, 1.0)
+    return units
+
+
+@dataclass(frozen=True, slots=True)
 class Objective(_Common):
     """The coefficients of the second-order objective (Wang et al., Algorithm 3: the functional mechanism).
 
@@ -200,6 +258,7 @@ class Objective(_Common):
     name = "coefficients of the objective"
     at = "objective"
     note = "probit-routes"
+    linear = False
 
     @property
     def size(self) -> int:
@@ -233,8 +292,7 @@ class Objective(_Common):
         d, times = Fraction(self.records.dimension), self.times[unit]
         rounding = 6 * GRID
         r = self.radius
-        l1 = _largest(lambda cosine: _l1(cosine, r, d))
-        l2 = max(2 * SLOPE * r, _largest(lambda cosine: _l2(cosine, r)))
+        l1, l2 = _spreads(r, d)
         linf = max(2 * SLOPE * r, 2 * CURVE * PAIR * r * r)
         size = Fraction(self.size)
         return {
@@ -279,6 +337,14 @@ def _l2(cosine: Fraction, radius: Fraction) -> Fraction:
 
 
 CELLS = 2048
+
+
+@lru_cache(maxsize=256)
+def _spreads(radius: Fraction, d: Fraction) -> tuple[Fraction, Fraction]:
+    """The largest l1 and l2 distances of the coefficients of two records of d features in the ball."""
+    l1 = _largest(lambda cosine: _l1(cosine, radius, d))
+    l2 = max(2 * SLOPE * radius, _largest(lambda cosine: _l2(cosine, radius)))
+    return l1, l2
 
 
 def _largest(value: Callable[[Fraction], Fraction]) -> Fraction:

@@ -70,6 +70,10 @@ class Route(Protocol):
     def size(self) -> int:
         """Numbers in the statistic."""
 
+    @property
+    def linear(self) -> bool:
+        """Whether finishing is linear, so that pooling before or after it comes to the same."""
+
     def statistic(self, records: Array) -> Array:
         """The statistics (N, k) of parties with records (N, n, d), in doubles: for simulation only."""
 

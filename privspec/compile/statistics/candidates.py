@@ -44,7 +44,7 @@ def ways(system: StatisticSystem) -> Iterator[Way]:
                 noise = _calibrated(system, route, each_party, shape)
                 if noise is None:
                     continue
-                for finish_first in (False, True) if each_party and route.at != "result" else (False,):
+                for finish_first in (False, True) if each_party and not route.linear else (False,):
                     name = _name(system, route, each_party, finish_first, shape)
                     at = site_name(system, route, each_party)
                     yield Way(route, each_party, finish_first, noise, name, at, shape.family)

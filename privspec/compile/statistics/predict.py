@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from math import sqrt
 from typing import Any
@@ -24,6 +24,8 @@ ROUND = 25
 MOST_CROWDS = 400
 CLEAR = 3.0
 """Standard errors between the two best candidates that end the simulation."""
+LOST = 6.0
+"""Standard errors behind the best from which a candidate is not followed any further."""
 FINE = 2e-3
 """Standard error of the best loss that ends it."""
 SEED = 20190406
@@ -54,57 +56,92 @@ def predict(
     progress: Callable[[int, float, float], None] | None = None,
     most: int = MOST_CROWDS,
 ) -> Prediction:
-    """Simulate every candidate on the same crowds.
+    """Simulate candidates on the same crowds; those that are clearly worse than the best are not followed further.
 
-    Returns: means and standard errors; stops when the best two differ clearly, or both are known finely.
+    Returns: means and standard errors; stops when the best two differ clearly, or the best is known finely.
     """
-    losses: list[list[float]] = [[] for _ in range(len(candidates) + 1)]
     random = np.random.default_rng(SEED)
-    while len(losses[-1]) < most:
-        for _ in range(min(ROUND, most - len(losses[-1]))):
-            for each, loss in zip(losses, _one_crowd(system, candidates, random), strict=True):
-                each.append(loss)
+    tally = _Tally(system, candidates)
+    while tally.crowds < most:
+        for _ in range(min(ROUND, most - tally.crowds)):
+            tally.add(random)
         if not candidates:
             continue
-        values = np.array(losses[:-1])
-        order = np.argsort(values.mean(axis=1))
-        best = values[order[0]]
-        error = float(best.std(ddof=1)) / sqrt(len(best))
+        best = tally.order[0]
         if progress is not None:
-            progress(len(best), float(best.mean()), float(best.mean()) - error)
-        if _settled(values, order, error):
+            mean, error = tally.mean(best), tally.error(best)
+            progress(tally.crowds, mean, mean - error)
+        if tally.settled():
             break
-    table = np.array(losses)
-    errors = table.std(axis=1, ddof=1) / sqrt(table.shape[1])
-    found = [Predicted(w, float(m), float(e)) for w, m, e in zip(candidates, table.mean(axis=1), errors, strict=False)]
-    found.sort(key=lambda p: p.loss)
-    return Prediction(tuple(found), table.shape[1], float(table[-1].mean()))
+        tally.drop()
+    ranking = [Predicted(candidates[i], tally.mean(i), tally.error(i)) for i in tally.order]
+    return Prediction(tuple(ranking), tally.crowds, float(np.mean(tally.exact)))
 
 
-def _settled(values: Array, order: Array, error: float) -> bool:
-    if error <= FINE or len(order) == 1:
-        return error <= FINE
-    difference = values[order[1]] - values[order[0]]
-    between = float(difference.std(ddof=1)) / sqrt(len(difference))
-    return float(difference.mean()) > CLEAR * between and error <= 5 * FINE
+class _Tally:
+    """Losses of the candidates on the crowds so far; a candidate that was dropped keeps those that it has."""
 
+    def __init__(self, system: StatisticSystem, candidates: Sequence[Way]) -> None:
+        self.system, self.candidates = system, candidates
+        self.losses: list[list[float]] = [[] for _ in candidates]
+        self.exact: list[float] = []
+        self.followed = set(range(len(candidates)))
 
-def _one_crowd(system: StatisticSystem, candidates: Sequence[Way], random: np.random.Generator) -> list[float]:
-    """The loss of each candidate on one crowd, and of the value without noise last."""
-    crowd = system.generator.draw(system.parties, random)
-    judge = Judge(system, crowd)
-    statistics: dict[str, Array] = {}
-    for route in {w.route.name: w.route for w in candidates}.values():
-        statistics[route.name] = route.statistic(crowd.records)
-    losses = []
-    for way in candidates:
-        noise = np.random.default_rng(random.integers(2**63))
-        losses.append(judge.loss(released(system, way, statistics[way.route.name], noise)))
-    result = next((r for r in system.routes if r.at == "result"), None)
-    if result is None:
-        return [*losses, float("nan")]
-    exact = statistics[result.name] if result.name in statistics else result.statistic(crowd.records)
-    return [*losses, judge.loss(_pooled(system, exact, None))]
+    @property
+    def crowds(self) -> int:
+        """How many were drawn."""
+        return len(self.exact)
+
+    def mean(self, i: int) -> float:
+        """Mean loss of a candidate."""
+        return float(np.mean(self.losses[i]))
+
+    def error(self, i: int) -> float:
+        """Its standard error."""
+        return float(np.std(self.losses[i], ddof=1)) / sqrt(len(self.losses[i]))
+
+    @property
+    def order(self) -> list[int]:
+        """Candidates, best first."""
+        return sorted(range(len(self.candidates)), key=self.mean)
+
+    def add(self, random: np.random.Generator) -> None:
+        """One more crowd, the same for all that are followed."""
+        crowd = self.system.generator.draw(self.system.parties, random)
+        judge = Judge(self.system, crowd)
+        statistics: dict[str, Array] = {}
+
+        def of(route: Route) -> Array:
+            if route.name not in statistics:
+                statistics[route.name] = route.statistic(crowd.records)
+            return statistics[route.name]
+
+        seeds = random.integers(2**63, size=len(self.candidates))
+        for i in sorted(self.followed):
+            way = self.candidates[i]
+            value = released(self.system, way, of(way.route), np.random.default_rng(seeds[i]))
+            self.losses[i].append(judge.loss(value))
+        result = next((r for r in self.system.routes if r.at == "result"), None)
+        self.exact.append(float("nan") if result is None else judge.loss(_pooled(self.system, of(result), None)))
+
+    def _behind(self, i: int) -> float:
+        """How many standard errors a candidate is behind the best, on the crowds that both were simulated on."""
+        best = self.order[0]
+        shared = min(len(self.losses[i]), len(self.losses[best]))
+        difference = np.array(self.losses[i][:shared]) - np.array(self.losses[best][:shared])
+        spread = float(difference.std(ddof=1)) / sqrt(shared)
+        return float(difference.mean()) / spread if spread > 0 else float("inf")
+
+    def drop(self) -> None:
+        """Follow only those that may still be the best."""
+        best = self.order[0]
+        self.followed = {i for i in self.followed if i == best or self._behind(i) < LOST}
+
+    def settled(self) -> bool:
+        """Whether the order of the best two is clear, or the best is known finely."""
+        order = self.order
+        error = self.error(order[0])
+        return error <= FINE or (error <= 5 * FINE and all(self._behind(i) > CLEAR for i in order[1:2]))
 
 
 def released(system: StatisticSystem, way: Way, statistics: Array, random: np.random.Generator) -> Array:
@@ -175,8 +212,3 @@ class Judge:
             elif isinstance(value, tuple) and any(isinstance(v, syntax.Node) for v in value):
                 changes[item.name] = tuple(self._fixed(v) if isinstance(v, syntax.Node) else v for v in value)
         return replace(expr, **changes)
-
-
-def statistics_of(routes: Sequence[Route], records: Array) -> Mapping[str, Array]:
-    """The statistics of every route, by its name."""
-    return {route.name: route.statistic(records) for route in routes}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from privspec.mechanisms.shapes.duchi import Duchi
 from privspec.mechanisms.shapes.gaussian import Gaussian
 from privspec.mechanisms.shapes.knorm import CUBE, EUCLIDEAN
 from privspec.mechanisms.shapes.laplace import Laplace
 from privspec.mechanisms.shapes.shape import Shape
 
-SHAPES: tuple[Shape, ...] = (Laplace(), EUCLIDEAN, CUBE, Gaussian())
+SHAPES: tuple[Shape, ...] = (Laplace(), EUCLIDEAN, CUBE, Gaussian(), Duchi())
