@@ -240,7 +240,7 @@ def alternatives(subject: Opened) -> Iterator[Claim]:
         names.append(item["name"].text())
         item["reason"].text()
         value = item["loss"].double()
-        if value < 0 or (item["admissible"].flag() and bound is not None and value < bound.double()):
+        if item["admissible"].flag() and bound is not None and value < bound.double():
             yield Claim("alternatives", "failed", f"{names[-1]} is said to be better than possible")
     if names:
         yield Claim("alternatives", "ok", f"{len(names)} alternatives, no admissible one below the lower bound")
