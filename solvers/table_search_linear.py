@@ -91,9 +91,10 @@ class BoxProgram(RowsProgram):
         width = high - low
         self._elastic(1 / np.where(width > 0, width, 1.0))
         self.lp.start_from(None)
-        found = self._solve(nothing)
-        self._elastic(None)
-        return found
+        try:
+            return self._solve(nothing)
+        finally:
+            self._elastic(None)
 
     def basis(self) -> Basis:
         """The last basis, for a box inside the last one."""
