@@ -14,6 +14,7 @@ from privspec.compile.infeasible import Infeasible
 from privspec.compile.stored import spec_json
 from privspec.core.diagnostics import InternalError
 from privspec.language import syntax
+from privspec.model.distances import takes_distance
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
@@ -94,7 +95,8 @@ def trust_assumption(model: Model) -> dict[str, Any]:
 def unit_assumptions(model: Model) -> Iterator[dict[str, Any]]:
     """Units of privacy that no line names."""
     for requirement in model.requirements:
-        if requirement.unit_by_default:
+        # Lines about one person's report say of themselves what they compare: no unit can be named there.
+        if requirement.unit_by_default and not requirement.measure.local and not takes_distance(requirement):
             yield {
                 "text": f"The unit of privacy, {requirement.neighbours.describe()}, was taken by default.",
                 "status": "assumed",

@@ -24,11 +24,15 @@ class ConflictLine:
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """A single change that makes the spec feasible, on `line`, with the loss it would have if that is known."""
+    """A single change that makes the spec feasible, on `line`, with the loss it would have if that is known.
+
+    `works` is False for what one might try in vain: `change` then says why no amount of it is enough.
+    """
 
     change: str
     line: int | None = None
     loss: float | None = None
+    works: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,10 @@ class Infeasible:
         return {
             "reason": self.reason,
             "conflicts": [{"line": c.line, "text": c.text} for c in self.conflicts],
-            "relaxations": [{"change": r.change, "line": r.line, "loss": r.loss} for r in self.relaxations],
+            "relaxations": [
+                {"change": r.change, "line": r.line, "loss": r.loss} | ({} if r.works else {"works": False})
+                for r in self.relaxations
+            ],
         }
 
 

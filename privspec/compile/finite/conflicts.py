@@ -1,19 +1,247 @@
-"""Tables that cannot exist: the lines that conflict."""
+"""Tables that cannot exist: the smallest set of lines that conflict, and the smallest single changes that work.
+
+Every change that is named was tried: an exact table meets the changed spec, and its loss is given where it was found in
+time.
+"""
 
 from __future__ import annotations
 
-from privspec.compile.finite.program import Lowered
-from privspec.compile.infeasible import Infeasible, conflict_line
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from privspec.compile.finite.changes import Amount, Change, Share, smallest
+from privspec.compile.finite.lines import LARGEST_EPSILON, ConditionLine, Line, PrivacyLine, lines_of, sizes
+from privspec.compile.finite.lower import lower
+from privspec.compile.finite.program import Lowered, to_program
+from privspec.compile.finite.ranges import RangeLine
+from privspec.compile.finite.trials import Trials
+from privspec.compile.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
+from privspec.compile.problem import Settings
+from privspec.core.diagnostics import SpecError
+from privspec.language import syntax
 from privspec.model.graph import Model
+from privspec.model.reports import Failure
+from privspec.model.values import show
+from privspec.model.worlds import Worlds
+from privspec.solvers.results import OutOfTimeError
 from privspec.solvers.table_programs import InfeasibleTable
+from privspec.solvers.table_support import no_common_support
+
+LIMIT = 12.0
+"""Seconds of work that the search for changes may take."""
+MOST_SUPPORTS = 4000
+"""Entries of a table up to which it is asked whether any epsilon is enough."""
 
 
-def explain_infeasible(model: Model, lowered: Lowered, found: InfeasibleTable) -> Infeasible:
+def explain_infeasible(model: Model, lowered: Lowered, found: InfeasibleTable, settings: Settings) -> Infeasible:
+    """The lines that conflict; with `settings.alternatives` the least such set, and ways out."""
+    proof = _from_proof(model, lowered, found)
+    if not settings.alternatives:
+        return Infeasible(_reason(model), proof, ())
+    limit = LIMIT if settings.deadline is None else min(LIMIT, settings.deadline)
+    search = _Search(model, Trials(settings, limit))
+    try:
+        conflict = search.conflict()
+    except OutOfTimeError:
+        return Infeasible(_reason(model), proof, ())
+    lines = {line.line: line for line in (conflict_line(model, item.span) for item in conflict)}
+    ordered = tuple(lines[number] for number in sorted(lines))
+    return Infeasible(_reason(model), ordered or proof, tuple(search.relaxations(conflict)))
+
+
+def _reason(model: Model) -> str:
+    return f"no law of {', '.join(node.name for node in model.outputs)} meets these lines together"
+
+
+def _from_proof(model: Model, lowered: Lowered, found: InfeasibleTable) -> tuple[ConflictLine, ...]:
     """The lines behind the rows of a proof of infeasibility."""
     spans = [lowered.equalities[k].span for k in found.equalities]
     spans += [lowered.inequalities[k].span for k in found.inequalities]
     spans += [model.requirements[lowered.blocks[k]].span for k in found.privacy]
     lines = {line.line: line for line in (conflict_line(model, span) for span in spans)}
-    return Infeasible(
-        "no law of the outputs meets these lines together", tuple(lines[number] for number in sorted(lines)), ()
-    )
+    return tuple(lines[number] for number in sorted(lines))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Search:
+    """Tries changes of one spec."""
+
+    model: Model
+    trials: Trials
+
+    # -- what conflicts
+
+    def conflict(self) -> tuple[Line | RangeLine, ...]:
+        """Lines of which none can be left out; ranges of outputs that stand in the way of these belong to them.
+
+        Raises: OutOfTimeError.
+        """
+        kept = list(lines_of(self.model))
+        for line in tuple(kept):
+            fewer = [other for other in kept if other is not line]
+            if not self.trials.possible(self._only(fewer)):
+                kept = fewer
+        least = self._only(kept)
+        ranges = [r for r in self._ranges() if r.direction(least, self.trials.possible) is not None]
+        return (*ranges, *kept)
+
+    def _only(self, kept: Sequence[Line]) -> Model:
+        model = self.model
+        for line in lines_of(self.model):
+            if not any(line.span == other.span for other in kept):
+                model = line.without(model)
+        return model
+
+    def _ranges(self) -> tuple[RangeLine, ...]:
+        program = self.trials.constraints(self.model)
+        rows = 1 if program is None else program.shape[0]
+        return tuple(RangeLine(node, rows) for node in self.model.outputs)
+
+    # -- ways out
+
+    def relaxations(self, conflict: Sequence[Line | RangeLine]) -> Iterator[Relaxation]:
+        """Single changes that work, as far as the time allows."""
+        order = sorted(conflict, key=lambda line: (isinstance(line, RangeLine), isinstance(line, PrivacyLine)))
+        try:
+            shared = False
+            for line in order:
+                if isinstance(line, RangeLine):
+                    yield from self._wider(line)
+                    continue
+                if isinstance(line, PrivacyLine):
+                    yield from self._weaker(line)
+                    continue
+                found = (r for change in line.changes(self.model) for r in self._tried(change))
+                if isinstance(line, ConditionLine):
+                    first = next(found, None)
+                    shared = shared or first is not None
+                    yield from () if first is None else (first,)
+                    continue
+                yield from found
+            if not shared:
+                yield from self._shares_of_all(conflict)
+        except OutOfTimeError:
+            return
+
+    def _tried(self, change: Change) -> Iterator[Relaxation]:
+        """The least figure for which there is an exact table."""
+        for value in smallest(change, self.model, self.trials.possible):
+            changed = change.apply(self.model, value)
+            exact = self.trials.exact(changed)
+            if exact is None:
+                continue
+            if isinstance(change, Share):
+                yield self._settled(change, value)
+            else:
+                yield Relaxation(change.words(value), change.line, self.trials.loss(changed))
+            return
+
+    def _settled(self, change: Share, value: Fraction) -> Relaxation:
+        """The share with constants written out, if numbers of few digits will do."""
+        changed = change.apply(self.model, value)
+        exact = self.trials.exact(changed)
+        program = self.trials.constraints(changed)
+        assert exact is not None
+        assert program is not None
+        found = dict(zip(program.extra.names, exact.exact.extra, strict=True))
+        constants = tuple(found[change.constant(k)] for k in range(len(change.constraints)))
+        for digits in (2, 3, 4, 6):
+            short = tuple(Fraction(f"{float(c):.{digits}g}") for c in constants)
+            settled = change.settled(self.model, value, short)
+            if self.trials.exact(settled) is not None:
+                return Relaxation(change.settled_words(value, short), change.line, self.trials.loss(settled))
+        return Relaxation(change.words(value), change.line, self.trials.loss(changed))
+
+    def _shares_of_all(self, conflict: Sequence[Line | RangeLine]) -> Iterator[Relaxation]:
+        """One share of the signal in every condition, where none of them alone is enough."""
+        signals = []
+        for constraint in self.model.constraints:
+            size, signal = sizes(self.model, constraint)
+            if signal:
+                signals.append((constraint, size))
+        if len(signals) > 1 and any(isinstance(line, ConditionLine) for line in conflict):
+            yield from self._tried(Share(tuple(c for c, _ in signals), max(size for _, size in signals)))
+
+    def _wider(self, line: RangeLine) -> Iterator[Relaxation]:
+        found = line.smallest(self.model, self.trials.possible)
+        if found is None:
+            return
+        below, above = found
+        # At the least range there may be one table only, on the edge of every constraint, and no exact one nearby.
+        for more in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            low, high = below + more[0], above + more[1]
+            changed = line.wider(self.model, low, high)
+            if changed is not None and self.trials.exact(changed) is not None:
+                number = conflict_line(self.model, line.span).line
+                yield Relaxation(line.words(low, high), number, self.trials.loss(changed))
+                return
+
+    # -- privacy
+
+    def _weaker(self, line: PrivacyLine) -> Iterator[Relaxation]:
+        """A larger epsilon, or why none is enough; a larger delta."""
+        if not self.trials.possible(line.without(self.model)):
+            return
+        why = self._no_support(line) if line.pure else None
+        hopeless = f"no epsilon is enough: {why}"
+        for change in line.changes(self.model):
+            if why is None or change.name != "epsilon":
+                found = list(self._tried(change))
+                yield from found
+                if change.name == "epsilon" and not found and not self._possible_at_most(change):
+                    why, hopeless = "", f"no epsilon up to {show(LARGEST_EPSILON)} is enough"
+        if why is not None:
+            yield Relaxation(hopeless, line.requirement.line, None, works=False)
+
+    def _possible_at_most(self, change: Amount) -> bool:
+        return self.trials.possible(change.apply(self.model, change.value(change.most)))
+
+    def _no_support(self, line: PrivacyLine) -> str | None:
+        try:
+            system = lower(self.model)
+            lowered = to_program(system)
+        except (Failure, SpecError):
+            return None
+        index = next(k for k, r in enumerate(self.model.requirements) if r is line.requirement)
+        if index not in lowered.blocks or lowered.cost.size > MOST_SUPPORTS:
+            return None
+        block = lowered.program.privacy[lowered.blocks.index(index)]
+        found = no_common_support(lowered.program, block)
+        return None if found is None else self._support_words(system.worlds, found.possible)
+
+    def _support_words(self, worlds: Worlds, possible: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> str:
+        """What the lines leave one row."""
+        drawn = _named(worlds.releases)
+        certain = np.flatnonzero(possible.sum(axis=1) == 1)
+        if len(certain):
+            row = int(certain[-1])
+            value = _label(worlds.column_labels[int(np.flatnonzero(possible[row])[0])])
+            kind = "an unbiased " if self._unbiased(worlds) else ""
+            return f"for {_named(worlds.of)} = {_label(worlds.labels[row])} {kind}{drawn} must always be {value}"
+        row, column = (int(k) for k in np.argwhere(~possible)[-1])
+        value = _label(worlds.column_labels[column])
+        return (
+            f"for {_named(worlds.of)} = {_label(worlds.labels[row])} {drawn} can never be {value}, "
+            f"so that it never could be, and nothing is left"
+        )
+
+    def _unbiased(self, worlds: Worlds) -> bool:
+        """Whether one condition says E[z | x] = x."""
+        return len(self.model.constraints) == 1 and any(
+            isinstance(c.relation.left, syntax.Over)
+            and isinstance(c.relation.left.body, syntax.Name)
+            and isinstance(c.relation.right, syntax.Name)
+            and c.relation.right.id in worlds.of
+            for c in self.model.constraints
+        )
+
+
+def _named(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"({', '.join(names)})"
+
+
+def _label(label: object) -> str:
+    return f"({', '.join(_label(part) for part in label)})" if isinstance(label, list) else str(label)

@@ -10,19 +10,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.compile.document import decimal_up
 from privspec.compile.finite.losses import public_number
-from privspec.compile.finite.system import LinearLine, Scalar
+from privspec.compile.finite.system import FiniteSystem, LinearLine, Scalar
 from privspec.core.spans import Span
 from privspec.language.syntax import VariableKind
 from privspec.model.measures import Lipschitz
 from privspec.model.pointwise import Pointwise
 from privspec.model.reports import Failure, listing
 from privspec.model.requirements import IndependenceRequirement, Requirement
+from privspec.model.values import show
 from privspec.model.worlds import Worlds, key
+from privspec.solvers.table_programs import ExactTable
 
 Mixture = dict[int, Fraction]
 """Weights of rows; they sum to one."""
@@ -53,6 +57,15 @@ class Gap:
             yield LinearLine(f"fairness:{self.name}:{s}", self.span, self._difference(s), excess, Fraction(0), False)
         total = dict.fromkeys(slacks, Fraction(1))
         yield LinearLine(f"fairness:{self.name}:total", self.span, {}, total, self.tolerance, False)
+
+    def reached(self, exact: ExactTable) -> Fraction:
+        """The total variation of the two laws in a table."""
+        rows = exact.numerators
+        total = Fraction(0)
+        for s in range(int(self.seen.max()) + 1):
+            excess = sum((value * rows[r][c] for (r, c), value in self._difference(s).items()), Fraction(0))
+            total += max(excess, Fraction(0))
+        return total / exact.denominator
 
     def _difference(self, seen: int) -> dict[tuple[int, int], Fraction]:
         found: dict[tuple[int, int], Fraction] = {}
@@ -184,3 +197,17 @@ def _lipschitz(line: Requirement, worlds: Worlds) -> Iterator[Gap]:
         if a < b and tolerance < 1:
             ends = {a: Fraction(1)}, {b: Fraction(1)}
             yield Gap(f"{line.line}:0:{a}:{b}", line.span, *ends, columns, tolerance)
+
+
+def fairness_json(system: FiniteSystem, exact: ExactTable) -> list[dict[str, Any]]:
+    """What each fairness line asks for and what a table reaches: the largest distance of two laws that it compares."""
+    worlds = system.worlds
+    found: dict[int, dict[str, Any]] = {}
+    for gap in gaps(worlds, worlds.pointwise()):
+        line = int(gap.name.partition(":")[0])
+        reached = gap.reached(exact)
+        known = found.get(line)
+        if known is None or reached > Fraction(known["achieved"]):
+            text = next(f.text for f in worlds.model.fairness if f.line == line)
+            found[line] = {"line": line, "text": text, "tolerance": show(gap.tolerance), "achieved": str(reached)}
+    return [entry | {"achieved": decimal_up(Fraction(entry["achieved"]))} for entry in found.values()]

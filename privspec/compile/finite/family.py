@@ -58,7 +58,7 @@ def _linear(model: Model, system: FiniteSystem, settings: Settings) -> TableDeci
     lowered = to_program(system)
     found = solve_table(lowered.program, deadline=settings.deadline, progress=settings.progress, cost=lowered.cost)
     if isinstance(found, InfeasibleTable):
-        return explain_infeasible(model, lowered, found)
+        return explain_infeasible(model, lowered, found, settings)
     return LinearTable(model, system, settings, lowered, found)
 
 
@@ -73,7 +73,7 @@ def _debiased(model: Model, system: FiniteSystem, settings: Settings) -> TableDe
     conflict = solve_table(lowered.program)
     if not isinstance(conflict, InfeasibleTable):
         raise Failure("PS0502", model.spec.span, "no scale above 0 meets these lines")
-    return explain_infeasible(model, lowered, conflict)
+    return explain_infeasible(model, lowered, conflict, settings)
 
 
 def _program(system: FiniteSystem, debiased: Debiased, privacy: tuple[Privacy, ...]) -> DebiasedProgram:

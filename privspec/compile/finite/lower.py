@@ -22,13 +22,13 @@ LARGEST_EPSILON = 40
 """Ratios beyond e^40 leave nothing for double precision to tell apart."""
 
 
-def lower(model: Model) -> FiniteSystem:
-    """The program of a finite spec.
+def lower(model: Model, *, priced: bool = True) -> FiniteSystem:
+    """The program of a finite spec; without its loss where it is not `priced`.
 
     Raises: SpecError PS05xx with a construct that cannot be computed yet, PS04xx for an average without a data model.
     """
     try:
-        return _lower(model)
+        return _lower(model, priced)
     except Failure as failure:
         label = Label(failure.span, failure.label)
         raise SpecError(
@@ -36,7 +36,7 @@ def lower(model: Model) -> FiniteSystem:
         ) from failure
 
 
-def _lower(model: Model) -> FiniteSystem:
+def _lower(model: Model, priced: bool) -> FiniteSystem:
     _refuse_unsupported(model)
     if model.loss is None:
         raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
@@ -48,8 +48,8 @@ def _lower(model: Model) -> FiniteSystem:
     for constraint in model.constraints:
         lines += conditions.constraint(constraint)
     lines += [conditions.accuracy(target) for target in model.accuracy]
-    estimates = debiased(conditions) if chosen_in_loss(model) else None
-    found = losses(space, scene) if estimates is None else no_losses()
+    estimates = debiased(conditions) if priced and chosen_in_loss(model) else None
+    found = losses(space, scene) if priced and estimates is None else no_losses()
     further = (*conditions.choices(found.prices), *(item for gap in gaps(space, scene) for item in gap.rows()))
     for item in further:
         lines += [item] if isinstance(item, LinearLine) else []

@@ -1,0 +1,385 @@
+"""Single changes of a spec, each with one amount: the larger the amount, the less is asked.
+
+`smallest` finds the least amount with which a spec can be met; a new kind of line needs a class here and one in
+`lines`, and nothing else.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from privspec.compile.document import decimal_up
+from privspec.language import syntax
+from privspec.language.printer import print_expr, print_statement
+from privspec.language.syntax import VariableKind
+from privspec.model.domains import Interval
+from privspec.model.graph import GraphNode, Model
+from privspec.model.measures import Measure
+from privspec.model.requirements import (
+    AccuracyTarget,
+    IndependenceRequirement,
+    MechanismConstraint,
+    Requirement,
+)
+from privspec.model.types import Type
+from privspec.model.values import show
+
+DIGITS = 3
+_CLOSE = Fraction(1, 4000)
+_ATTEMPTS = 3
+
+
+class Change(ABC):
+    """A change by an amount t > 0, up to `most`; searches start at `first` and grow by `growth`."""
+
+    line: int | None
+    first: Fraction
+    most: Fraction
+    growth = 2
+    digits = DIGITS
+
+    @abstractmethod
+    def value(self, amount: Fraction) -> Fraction:
+        """The figure that then stands in the spec."""
+
+    @abstractmethod
+    def apply(self, model: Model, value: Fraction) -> Model:
+        """The changed spec."""
+
+    @abstractmethod
+    def words(self, value: Fraction) -> str:
+        """The change in a few words."""
+
+    @property
+    def up(self) -> bool:
+        """Whether larger figures ask for less."""
+        return self.value(self.most) > self.value(Fraction(0))
+
+    def rounded(self, value: Fraction, attempt: int) -> Fraction:
+        """To few digits, on the side that asks for less; a unit of the last one further with every attempt."""
+        sign = 1 if self.up else -1
+        found = Fraction(decimal_up(sign * value, self.digits))
+        unit = Fraction(1)
+        while unit * 10**self.digits <= abs(found) or (found and unit * 10 ** (self.digits - 1) > abs(found)):
+            unit = unit * 10 if unit * 10**self.digits <= abs(found) else unit / 10
+        return sign * (found + attempt * unit)
+
+
+def smallest(change: Change, model: Model, possible: Callable[[Model], bool]) -> Iterator[Fraction]:
+    """Figures to try, the closest to the spec first, from the least amount with which the changed spec is possible."""
+
+    def works(amount: Fraction) -> bool:
+        return possible(change.apply(model, change.value(amount)))
+
+    low, high = Fraction(0), min(change.first, change.most)
+    while not works(high):
+        if high >= change.most:
+            return
+        low, high = high, min(high * change.growth, change.most)
+    while high - low > _CLOSE * max(abs(change.value(high)), high) and high - low > _CLOSE * high:
+        middle = Fraction(float(low + high) / 2) if low * 3 > high or not low else Fraction(float(low * high) ** 0.5)
+        low, high = (low, middle) if works(middle) else (middle, high)
+    yield from (change.rounded(change.value(high), attempt) for attempt in range(_ATTEMPTS))
+
+
+def number(value: Fraction) -> syntax.Number:
+    """A literal."""
+    return syntax.Number(value)
+
+
+# --- amounts of requirements ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Amount(Change):
+    """More of an amount of a measure: epsilon, delta."""
+
+    name: str
+    requirement: Requirement
+    measure: Callable[[Fraction], Measure]
+    now: Fraction
+    first: Fraction
+    most: Fraction
+    growth: int = 2
+
+    @property
+    def line(self) -> int:  # type: ignore[override]
+        """That of the requirement."""
+        return self.requirement.line
+
+    def value(self, amount: Fraction) -> Fraction:
+        """What is asked, and more."""
+        return self.now + amount
+
+    def apply(self, model: Model, value: Fraction) -> Model:
+        """With another measure."""
+        other = replace(self.requirement, measure=self.measure(value))
+        return replace(model, requirements=tuple(other if r is self.requirement else r for r in model.requirements))
+
+    def words(self, value: Fraction) -> str:
+        """The measure with its figures."""
+        return f"accept {self.measure(value).describe()}"
+
+
+# --- right sides ----------------------------------------------------------------------------------
+
+
+def _with_relation(model: Model, old: MechanismConstraint, *new: syntax.Relation) -> Model:
+    found: list[MechanismConstraint] = []
+    for constraint in model.constraints:
+        found += [replace(old, relation=relation) for relation in new] if constraint is old else [constraint]
+    return replace(model, constraints=tuple(found))
+
+
+@dataclass(frozen=True, eq=False)
+class Slack(Change):
+    """A condition met up to an amount: `E[g] = e` between e - t and e + t, `E[g] <= e` up to e + t."""
+
+    constraint: MechanismConstraint
+    size: Fraction
+
+    @property
+    def line(self) -> int:  # type: ignore[override]
+        """That of the condition."""
+        return self.constraint.line
+
+    @property
+    def first(self) -> Fraction:  # type: ignore[override]
+        """A small part of the values at hand."""
+        return self.size / 64
+
+    @property
+    def most(self) -> Fraction:  # type: ignore[override]
+        """Beyond the values at hand."""
+        return self.size * 64
+
+    def value(self, amount: Fraction) -> Fraction:
+        """The amount itself."""
+        return amount
+
+    def _relations(self, value: Fraction) -> tuple[syntax.Relation, ...]:
+        relation = self.constraint.relation
+        up = replace(relation, op="<=", right=syntax.Binary("+", relation.right, number(value)))
+        down = replace(relation, op=">=", right=syntax.Binary("-", relation.right, number(value)))
+        return (up, down) if relation.op == "=" else (down,) if relation.op in (">=", "≥") else (up,)
+
+    def apply(self, model: Model, value: Fraction) -> Model:
+        """With inequalities that leave room."""
+        return _with_relation(model, self.constraint, *self._relations(value))
+
+    def words(self, value: Fraction) -> str:
+        """The inequalities."""
+        return "accept " + " and ".join(print_statement(relation) for relation in self._relations(value))
+
+
+@dataclass(frozen=True, eq=False)
+class Share(Change):
+    """Part of the signal: `E[g | x] = alpha e + c` with a constant c of each line, for the largest alpha that works."""
+
+    constraints: tuple[MechanismConstraint, ...]
+    size: Fraction
+    first = Fraction(1, 64)
+    most = Fraction(999, 1000)
+    digits = 2
+
+    @property
+    def line(self) -> int | None:  # type: ignore[override]
+        """That of the condition, if it is one."""
+        return self.constraints[0].line if len(self.constraints) == 1 else None
+
+    def value(self, amount: Fraction) -> Fraction:
+        """Alpha."""
+        return 1 - amount
+
+    def constant(self, k: int) -> str:
+        """The name under which the constant of a line is chosen; no author can write it."""
+        return f"constant of line {self.constraints[k].line}"
+
+    def apply(self, model: Model, value: Fraction) -> Model:
+        """With constants that the solver picks."""
+        nodes = dict(model.nodes)
+        for k, constraint in enumerate(self.constraints):
+            name, span = self.constant(k), constraint.relation.span
+            nodes[name] = GraphNode(name, VariableKind.CHOOSE, Type(), span, Interval(-self.size, self.size))
+            model = _with_relation(model, constraint, self._relation(k, value, syntax.Name(name)))
+        return replace(model, nodes=nodes)
+
+    def _relation(self, k: int, value: Fraction, constant: syntax.Expr) -> syntax.Relation:
+        relation = self.constraints[k].relation
+        return replace(
+            relation,
+            right=syntax.Binary("+", syntax.Binary("*", number(value), relation.right), constant),
+        )
+
+    def settled(self, model: Model, value: Fraction, constants: tuple[Fraction, ...]) -> Model:
+        """With these constants."""
+        for k, constraint in enumerate(self.constraints):
+            model = _with_relation(model, constraint, self._relation(k, value, number(constants[k])))
+        return model
+
+    def words(self, value: Fraction) -> str:
+        """Alpha."""
+        lines = " and ".join(str(constraint.line) for constraint in self.constraints)
+        where = "" if self.line else f" in lines {lines}, each with a constant of its own"
+        return f"accept alpha = {show(value)} of the signal{where}"
+
+    def settled_words(self, value: Fraction, constants: tuple[Fraction, ...]) -> str:
+        """Alpha, and what the lines then say."""
+        said = "; ".join(
+            print_statement(self._relation(k, value, number(constant))) for k, constant in enumerate(constants)
+        )
+        return f"accept alpha = {show(value)} of the signal: {said}"
+
+
+@dataclass(frozen=True, eq=False)
+class Bound(Change):
+    """A larger right side of an accuracy line."""
+
+    target: AccuracyTarget
+    now: Fraction
+
+    @property
+    def line(self) -> int:  # type: ignore[override]
+        """Its own."""
+        return self.target.line
+
+    @property
+    def first(self) -> Fraction:  # type: ignore[override]
+        """A small part of the bound."""
+        return max(abs(self.now), Fraction(1, 1000)) / 64
+
+    @property
+    def most(self) -> Fraction:  # type: ignore[override]
+        """Far beyond the bound."""
+        return max(abs(self.now), Fraction(1)) * 2**20
+
+    def value(self, amount: Fraction) -> Fraction:
+        """The bound."""
+        return self.now + amount
+
+    def apply(self, model: Model, value: Fraction) -> Model:
+        """With another right side."""
+        other = replace(self.target, target=replace(self.target.target, right=number(value)))
+        return replace(model, accuracy=tuple(other if t is self.target else t for t in model.accuracy))
+
+    def words(self, value: Fraction) -> str:
+        """The line as it would read."""
+        return f"accept {print_expr(self.target.target.left)} <= {show(value)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Tolerance(Change):
+    """Groups that may be further apart."""
+
+    requirement: IndependenceRequirement
+    now: Fraction
+    first = Fraction(1, 256)
+
+    @property
+    def line(self) -> int:  # type: ignore[override]
+        """Its own."""
+        return self.requirement.line
+
+    @property
+    def most(self) -> Fraction:  # type: ignore[override]
+        """Up to 1, which asks for nothing."""
+        return Fraction(999, 1000) - self.now
+
+    def value(self, amount: Fraction) -> Fraction:
+        """The tolerance."""
+        return self.now + amount
+
+    def apply(self, model: Model, value: Fraction) -> Model:
+        """With another tolerance."""
+        other = replace(self.requirement, tolerance=number(value))
+        return replace(model, fairness=tuple(other if f is self.requirement else f for f in model.fairness))
+
+    def words(self, value: Fraction) -> str:
+        """The tolerance."""
+        return f"accept groups up to {show(value)} apart"
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Change):
+    """A larger constant of individual fairness."""
+
+    requirement: Requirement
+    measure: Callable[[Fraction], Measure]
+    now: Fraction
+
+    @property
+    def line(self) -> int:  # type: ignore[override]
+        """Its own."""
+        return self.requirement.line
+
+    @property
+    def first(self) -> Fraction:  # type: ignore[override]
+        """A small part of it."""
+        return max(self.now, Fraction(1, 1000)) / 64
+
+    @property
+    def most(self) -> Fraction:  # type: ignore[override]
+        """Far beyond it."""
+        return max(self.now, Fraction(1)) * 1024
+
+    def value(self, amount: Fraction) -> Fraction:
+        """The constant."""
+        return self.now + amount
+
+    def apply(self, model: Model, value: Fraction) -> Model:
+        """With another constant."""
+        other = replace(self.requirement, measure=self.measure(value))
+        return replace(model, fairness=tuple(other if f is self.requirement else f for f in model.fairness))
+
+    def words(self, value: Fraction) -> str:
+        """The measure with its figures."""
+        return f"accept {self.measure(value).describe()}"
+
+
+# --- ranges of chosen numbers ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class End(Change):
+    """A chosen number that may go further down, or up."""
+
+    node: GraphNode
+    interval: Interval
+    line: int  # type: ignore[misc]
+    down: bool
+
+    @property
+    def _now(self) -> Fraction:
+        end = self.interval.low if self.down else self.interval.high
+        assert end is not None
+        return end
+
+    @property
+    def first(self) -> Fraction:  # type: ignore[override]
+        """A small part of the range."""
+        return self.most / 2**20
+
+    @property
+    def most(self) -> Fraction:  # type: ignore[override]
+        """Shares stay shares: from 0 up to 1 where the range lies between them, else far beyond."""
+        low, high = self.interval.low, self.interval.high
+        if low is not None and high is not None and low >= 0 and high <= 1:
+            return self._now * Fraction(999, 1000) if self.down else 1 - self._now
+        return max(abs(self._now), Fraction(1)) * 2**10
+
+    def value(self, amount: Fraction) -> Fraction:
+        """The end."""
+        return self._now - amount if self.down else self._now + amount
+
+    def apply(self, model: Model, value: Fraction) -> Model:
+        """With another end."""
+        changed = {"low": value, "low_open": False} if self.down else {"high": value, "high_open": False}
+        domain = replace(self.interval, **changed)  # type: ignore[arg-type]
+        return replace(model, nodes={**model.nodes, self.node.name: replace(self.node, domain=domain)})
+
+    def words(self, value: Fraction) -> str:
+        """The end."""
+        return f"let {self.node.name} be as {'small' if self.down else 'large'} as {show(value)}"

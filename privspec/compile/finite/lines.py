@@ -1,0 +1,216 @@
+"""Lines of a finite spec that can conflict: the spec without one of them, and the changes of it that ask for less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Protocol
+
+from privspec.compile.finite.changes import Amount, Bound, Change, Constant, End, Share, Slack, Tolerance
+from privspec.core.spans import Span
+from privspec.model.domains import Interval
+from privspec.model.evaluate import evaluate
+from privspec.model.graph import GraphNode, Model
+from privspec.model.measures import LDP, EpsilonDelta, Lipschitz, Measure, PureDP
+from privspec.model.requirements import AccuracyTarget, IndependenceRequirement, MechanismConstraint, Requirement
+from privspec.model.targets import environment
+
+LARGEST_EPSILON = Fraction(16)
+"""A factor of e^16 between probabilities is nothing that double precision can tell from any other."""
+LARGEST_DELTA = Fraction(1, 10)
+"""A larger delta is no privacy to speak of, so none is offered."""
+_FREE = Fraction(10**6)
+
+
+class Line(Protocol):
+    """A line of the spec that asks for something."""
+
+    @property
+    def span(self) -> Span:
+        """Where it stands."""
+
+    def without(self, model: Model) -> Model:
+        """The spec that does not ask for it."""
+
+    def changes(self, model: Model) -> Iterator[Change]:
+        """Changes of it alone, the best first; those after the first that works are not needed."""
+
+
+def lines_of(model: Model) -> tuple[Line, ...]:
+    """Every line that asks for something, privacy last."""
+    found: list[Line] = [
+        ChoiceLine(node, node.domain, model.source.position(node.span.start)[0])
+        for node in model.choices
+        if isinstance(node.domain, Interval)
+    ]
+    found += [FairnessLine(line) for line in model.fairness]
+    found += [AccuracyLine(target) for target in model.accuracy]
+    found += [ConditionLine(constraint) for constraint in model.constraints]
+    return (*found, *(PrivacyLine(requirement) for requirement in model.requirements))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PrivacyLine:
+    """A privacy requirement."""
+
+    requirement: Requirement
+
+    @property
+    def span(self) -> Span:
+        """Its own."""
+        return self.requirement.span
+
+    def without(self, model: Model) -> Model:
+        """As if it had not been written."""
+        kept = tuple(written for written in model.spec.privacy if written.span != self.requirement.span)
+        others = tuple(r for r in model.requirements if r is not self.requirement)
+        return replace(model, requirements=others, spec=replace(model.spec, privacy=kept))
+
+    def changes(self, model: Model) -> Iterator[Amount]:
+        """A larger epsilon, a larger delta."""
+        measure, now = self.requirement.measure, self.requirement.measure.amounts
+        if "epsilon" in now and now["epsilon"] < LARGEST_EPSILON:
+            yield Amount(
+                "epsilon",
+                self.requirement,
+                lambda e: replace(measure, epsilon=e),  # type: ignore[call-arg]
+                now["epsilon"],
+                now["epsilon"] / 16,
+                LARGEST_EPSILON - now["epsilon"],
+            )
+        delta = now.get("delta", Fraction(0))
+        if isinstance(measure, PureDP | EpsilonDelta | LDP) and delta < LARGEST_DELTA:
+            yield Amount(
+                "delta",
+                self.requirement,
+                lambda d: _with_delta(measure, d),
+                delta,
+                max(delta / 16, Fraction(1, 10**9)),
+                LARGEST_DELTA - delta,
+                2 if delta else 10,
+            )
+
+    @property
+    def pure(self) -> bool:
+        """Whether it compares probabilities by a factor alone."""
+        return not self.requirement.measure.amounts.get("delta")
+
+
+def _with_delta(measure: Measure, delta: Fraction) -> Measure:
+    if isinstance(measure, LDP):
+        return LDP(measure.epsilon, delta)
+    return EpsilonDelta(measure.amounts["epsilon"], delta)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ConditionLine:
+    """`E[g | x] = e`, or an inequality."""
+
+    constraint: MechanismConstraint
+
+    @property
+    def span(self) -> Span:
+        """Its own."""
+        return self.constraint.relation.span
+
+    def without(self, model: Model) -> Model:
+        """As if it had not been written."""
+        return replace(model, constraints=tuple(c for c in model.constraints if c is not self.constraint))
+
+    def changes(self, model: Model) -> Iterator[Change]:
+        """Part of the signal where the right side is one, else an error that is allowed."""
+        size, share = sizes(model, self.constraint)
+        if share:
+            yield Share((self.constraint,), size)
+        yield Slack(self.constraint, size)
+
+
+def sizes(model: Model, constraint: MechanismConstraint) -> tuple[Fraction, bool]:
+    """The size of the values that a condition compares; whether its right side is a signal (certain, not constant)."""
+    from privspec.compile.finite.conditions import Conditions
+    from privspec.model.worlds import worlds
+
+    space = worlds(model)
+    rows = list(Conditions(space, space.pointwise()).constraint(constraint))
+    entries = [abs(value) for row in rows for value in row.table.values()]
+    bounds = [row.bound for row in rows]
+    size = max(entries, default=Fraction(0)) + max(abs(b) for b in bounds)
+    signal = constraint.relation.op == "=" and not any(row.scalars for row in rows) and len(set(bounds)) > 1
+    return size or Fraction(1), signal
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class AccuracyLine:
+    """A bound on a loss."""
+
+    target: AccuracyTarget
+
+    @property
+    def span(self) -> Span:
+        """Its own."""
+        return self.target.target.span
+
+    def without(self, model: Model) -> Model:
+        """As if it had not been written."""
+        return replace(model, accuracy=tuple(t for t in model.accuracy if t is not self.target))
+
+    def changes(self, model: Model) -> Iterator[Change]:
+        """A larger bound."""
+        now = evaluate(self.target.target.right, environment(model))
+        if isinstance(now, Fraction):
+            yield Bound(self.target, now)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FairnessLine:
+    """Groups, or people, that must be treated alike."""
+
+    requirement: IndependenceRequirement | Requirement
+
+    @property
+    def span(self) -> Span:
+        """Its own."""
+        return self.requirement.span
+
+    def without(self, model: Model) -> Model:
+        """As if it had not been written."""
+        return replace(model, fairness=tuple(f for f in model.fairness if f is not self.requirement))
+
+    def changes(self, model: Model) -> Iterator[Change]:
+        """A larger tolerance."""
+        line = self.requirement
+        if isinstance(line, IndependenceRequirement):
+            now = Fraction(0) if line.tolerance is None else evaluate(line.tolerance, environment(model))
+            if isinstance(now, Fraction):
+                yield Tolerance(line, now)
+            return
+        measure = line.measure
+        if isinstance(measure, Lipschitz):
+            yield Constant(line, lambda c: replace(measure, constant=c), measure.constant)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ChoiceLine:
+    """The range of a number that the solver picks."""
+
+    node: GraphNode
+    interval: Interval
+    line: int
+
+    @property
+    def span(self) -> Span:
+        """Its own."""
+        return self.node.span
+
+    def without(self, model: Model) -> Model:
+        """With a range that nothing reaches the end of."""
+        free = replace(self.node, domain=Interval(-_FREE, _FREE))
+        return replace(model, nodes={**model.nodes, self.node.name: free})
+
+    def changes(self, model: Model) -> Iterator[Change]:
+        """Another end."""
+        for down, end in ((True, self.interval.low), (False, self.interval.high)):
+            change = End(self.node, self.interval, self.line, down)
+            if end is not None and change.most > 0:
+                yield change
