@@ -125,6 +125,10 @@ class CompleteDual:
     below: Array
     above: Array
 
+    def cleared(self) -> CompleteDual:
+        """All of them zero."""
+        return CompleteDual(np.zeros_like(self.below), np.zeros_like(self.above))
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PairDual:
@@ -133,6 +137,10 @@ class PairDual:
     pairs: Indices
     columns: Indices
     values: Array
+
+    def cleared(self) -> PairDual:
+        """None of them."""
+        return PairDual(self.pairs[:0], self.columns[:0], self.values[:0])
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -16,9 +16,20 @@ from privspec.solvers.table_affine import repair_affine
 from privspec.solvers.table_bounds import certified_bound
 from privspec.solvers.table_cones import cone_of
 from privspec.solvers.table_exact import exact_loss, repair, violations
-from privspec.solvers.table_programs import Entries, ExactTable, Extra, InfeasibleTable, TableProgram, TableSolution
+from privspec.solvers.table_programs import (
+    Entries,
+    ExactTable,
+    Extra,
+    InfeasibleTable,
+    TableDual,
+    TableProgram,
+    TableSolution,
+)
 from privspec.solvers.table_rays import solve_cone
 from privspec.solvers.table_rows import RowsResult, solve_rows
+
+GAP = 1e-9
+"""Relative gap below which a bound is as good as any."""
 
 
 def solve_table(
@@ -47,19 +58,36 @@ def solve_table(
         found = RowsResult(rays.table, np.zeros(0), rays.value, rays.dual, rays.rows, rays.notes)
         method = "rays"
     exact = _exact(program, found)
+    value = exact_loss(program, exact, cost)
+    dual, bound = _proven(program, found.dual, value, cost)
     return TableSolution(
         table=found.table,
         optimum=found.value,
         exact=exact,
-        value=exact_loss(program, exact, cost),
-        lower_bound=certified_bound(program, found.dual, cost),
-        dual=found.dual,
+        value=value,
+        lower_bound=bound,
+        dual=dual,
         method=method,
         rows=found.rows,
         iterations=watch.iterations,
         seconds=watch.seconds,
         notes=found.notes,
     )
+
+
+def _proven(
+    program: TableProgram, dual: TableDual, value: Fraction, cost: Entries | None
+) -> tuple[TableDual, Fraction]:
+    """The multipliers and their bound; or without those of privacy, where the rest proves more.
+
+    Where ratios are so wide that privacy hardly costs anything, a rounding error of a multiplier times the ratio does.
+    """
+    bound = certified_bound(program, dual, cost)
+    if value - bound <= GAP * abs(value):
+        return dual, bound
+    free = replace(dual, privacy=tuple(part.cleared() for part in dual.privacy))
+    plain = certified_bound(program, free, cost)
+    return (free, plain) if plain > bound else (dual, bound)
 
 
 def _exact(program: TableProgram, found: RowsResult) -> ExactTable:

@@ -21,6 +21,7 @@ from privspec.compile.infeasible import Infeasible
 from privspec.compile.problem import Settings
 from privspec.core.spans import Source
 from privspec.model.build import load_model
+from privspec.plan import Plan
 
 Label = Any
 Row = Hashable
@@ -105,6 +106,8 @@ def compiled(text: str, **parameters: Any) -> Found:
     decision = decided(text, **parameters)
     assert not isinstance(decision, Infeasible), decision
     found = Found(json.loads(json.dumps(decision.document())))
+    report = Plan(found.document).verify()
+    assert report.ok, [f"{claim.name}: {claim.text}" for claim in report.claims if claim.status == "failed"]
     for row in found.table:
         assert sum(row) == 1
         assert min(row) >= 0

@@ -249,6 +249,25 @@ def test_debiased_errors(epsilon: str, shaped: float, response: float, laplaces:
     assert split == pytest.approx(laplaces, abs=0.05)
 
 
+# --- places ---------------------------------------------------------------------------------------
+
+
+def test_places_with_a_prior() -> None:
+    """The optimum beats planar Laplace by 20 to 40 percent, and by 5 to 10 after the best remap."""
+    weights = (np.random.default_rng(1).dirichlet(np.full(25, 0.5)) * 1000).round().astype(int) + 1
+    found = compiled(
+        spec(
+            "input p in (1..5)^2; output z in (1..5)^2",
+            f"p ~ categorical({weights.tolist()})",
+            "E[ ||z - p|| ]",
+            "z is 0.5-metric-DP wrt p, distance euclidean",
+        )
+    )
+    beside = {a["name"]: a["loss"] for a in found.document["alternatives"]}
+    assert 0.2 <= 1 - found.loss / beside["planar Laplace"] <= 0.4
+    assert 0.05 <= 1 - found.loss / beside["planar Laplace, remapped"] <= 0.1
+
+
 # --- observers ------------------------------------------------------------------------------------
 
 TWO = spec(

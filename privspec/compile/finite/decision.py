@@ -77,7 +77,7 @@ class TableDecision(ABC):
     @property
     def lower_bound(self) -> float | None:
         """The bound, rounded down."""
-        return -float_up(-self.exact_bound)
+        return 0.0 - float_up(-self.exact_bound)  # not minus zero
 
     def document(self) -> dict[str, Any]:
         """The plan."""

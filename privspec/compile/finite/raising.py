@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -73,10 +74,10 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
 
 
 def relative_gap(value: Fraction, bound: Fraction) -> float:
-    """(value - bound) / |value|, 0 where both are 0."""
+    """(value - bound) / |value|, 0 where both are 0; a plan holds no infinite number where only the value is."""
     if value == bound:
         return 0.0
-    return max(0.0, float_up((value - bound) / abs(value))) if value else float("inf")
+    return max(0.0, float_up((value - bound) / abs(value))) if value else sys.float_info.max
 
 
 def _among(decision: TableDecision) -> str:
