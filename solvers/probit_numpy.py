@@ -1,0 +1,165 @@
+"""Probit estimates of a batch of voters with numpy alone: rounds of projected gradient and Newton steps.
+
+All sums run within a voter (matrix-vector products a voter, sums along its own row), and a round's length depends on
+its number only, so a voter's result does not depend on which other voters are still there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from privspec.solvers.probit_balls import Ball
+from privspec.solvers.programs import Array
+from scipy.special import erfcx, log_ndtr
+
+ROOT_HALF = 0.7071067811865476
+ROOT_TWO_OVER_PI = 0.7978845608028654
+GRADIENT_STEPS = (10, 10, 20, 40)
+"""Projected gradient steps of the rounds; the last number repeats."""
+NEWTON_STEPS = 6
+RIDGE = 1e-11
+"""Added to the Hessian in units of its trace: directions that no record sees stay put."""
+CHUNK = 2**20
+"""Bytes of records that are worked on together; they stay in the cache of a core."""
+
+
+def slope(values: Array) -> Array:
+    """The derivative phi/Phi of ln Phi; accurate for every sign (0 once it underflows)."""
+    return ROOT_TWO_OVER_PI / erfcx(values * -ROOT_HALF)
+
+
+def bend(values: Array, slopes: Array) -> Array:
+    """The curvature -(ln Phi)'' in [0, 1], from the slope; 1 far below zero, where the difference cancels."""
+    return np.where(values < -1e4, 1.0, np.clip(slopes * (values + slopes), 0.0, 1.0))
+
+
+def each(left: Array, right: Array) -> Array:
+    """Matrix products, one a voter, with the same bits in every batch (numpy treats a batch of one in another way)."""
+    if len(left) == 1:
+        return np.matmul(np.repeat(left, 2, axis=0), np.repeat(right, 2, axis=0))[:1]
+    return np.matmul(left, right)
+
+
+def seen_by(data: Array, points: Array) -> Array:
+    """The utilities V_ij' b_i, (N, n)."""
+    return each(data, points[..., None])[..., 0]
+
+
+def pulled_by(data: Array, weights: Array) -> Array:
+    """The sums over records of w_ij V_ij, (N, d)."""
+    return each(weights[:, None, :], data)[:, 0, :]
+
+
+def rounds(unit: Array, tolerance: float, ball: Ball, limit: int) -> tuple[Array, int]:
+    """Points (N, d) of the unit ball, and the largest number of steps of a voter; `unit` (N, n, d)."""
+    voters, count, features = unit.shape
+    points = np.zeros((voters, features))
+    curvatures = np.empty(voters)
+    size = max(1, CHUNK // (8 * count * features))
+    left = np.arange(voters)
+    steps = number = 0
+    while left.size and steps < limit:
+        descents = GRADIENT_STEPS[min(number, len(GRADIENT_STEPS) - 1)]
+        open_ = []
+        for start in range(0, left.size, size):
+            part = left[start : start + size]
+            data = unit[part]
+            if number == 0:
+                curvatures[part] = largest_curvature(data)
+            points[part] = descend(data, points[part], curvatures[part], ball, descents)
+            points[part], unsolved = polish(data, points[part], ball, tolerance)
+            open_.append(part[unsolved])
+        left = np.concatenate(open_)
+        steps += descents + NEWTON_STEPS
+        number += 1
+    return points, steps
+
+
+def largest_curvature(data: Array) -> Array:
+    """About the largest eigenvalue of V'V of each voter, seldom below it: power iteration, then a margin."""
+    vectors = data.sum(axis=1) + np.abs(data).max(axis=(1, 2))[:, None] * 1e-3 * np.cos(np.arange(data.shape[2]))
+    size = np.zeros(len(data))
+    for _ in range(5):
+        largest = np.abs(vectors).max(axis=1)
+        vectors = vectors / np.where(largest > 0, largest, 1.0)[:, None]
+        length = np.sqrt(np.square(vectors).sum(axis=1))
+        vectors = vectors / np.where(length > 0, length, 1.0)[:, None]
+        vectors = pulled_by(data, seen_by(data, vectors))
+        size = np.sqrt(np.square(vectors).sum(axis=1))
+    return np.where(size > 0, 1.2 * size, 1.0)
+
+
+def descend(data: Array, start: Array, curvature: Array, ball: Ball, steps: int) -> Array:
+    """Accelerated projected gradient, restarted for each voter where it points uphill."""
+    point = ahead = start
+    momentum = np.ones(len(start))
+    rate = (1.0 / curvature)[:, None]
+    for _ in range(steps):
+        values = seen_by(data, ahead)
+        uphill = pulled_by(data, slope(values))
+        uphill *= rate
+        uphill += ahead
+        target = ball.project(uphill)
+        move = target - point
+        keep = ((ahead - target) * move).sum(axis=1) <= 0
+        following = 0.5 + np.sqrt(0.25 + momentum * momentum)
+        factor = np.where(keep, (momentum - 1.0) / following, 0.0)
+        ahead = target + factor[:, None] * move
+        momentum = np.where(keep, following, 1.0)
+        point = target
+    return point
+
+
+def polish(data: Array, start: Array, ball: Ball, tolerance: float) -> tuple[Array, Array]:
+    """Newton steps on the face of each voter, as long as they lower its loss; and who is not solved yet, (N,) bool."""
+    points = start.copy()
+    unsolved = np.ones(len(start), dtype=bool)
+    here = np.arange(len(start))
+    point, values = start, seen_by(data, start)
+    losses = -log_ndtr(values).sum(axis=1)
+    for step in range(NEWTON_STEPS + 1):
+        slopes = slope(values)
+        gradients = -pulled_by(data, slopes)
+        height = ball.dual(gradients)
+        gap = (gradients * point).sum(axis=1) + height
+        solved = gap <= 0.5 * tolerance * losses
+        unsolved[here[solved]] = False
+        if step == NEWTON_STEPS or solved.all():
+            break
+        going = ~solved
+        data, point, values, losses = data[going], point[going], values[going], losses[going]
+        here, slopes, gradients = here[going], slopes[going], gradients[going]
+        moved = newton(data, point, values, slopes, gradients, ball)
+        seen = seen_by(data, moved)
+        lower = -log_ndtr(seen).sum(axis=1)
+        better = lower < losses
+        if not better.any():
+            break
+        data, point, values, losses, here = data[better], moved[better], seen[better], lower[better], here[better]
+        points[here] = point
+    return points, unsolved
+
+
+def newton(data: Array, point: Array, values: Array, slopes: Array, gradients: Array, ball: Ball) -> Array:
+    """One Newton step in the ball: on the face where the loss presses against the boundary, free inside."""
+    features = data.shape[2]
+    edge = (ball.norm(point) >= 1.0 - 1e-9) & ((gradients * point).sum(axis=1) < 0)
+    free, normals, bending = ball.face(point, gradients)
+    free = free | ~edge[:, None]
+    normals = normals * edge[:, None]
+    root = np.sqrt(bend(values, slopes))[..., None] * data
+    if len(root) == 1:
+        root = np.repeat(root, 2, axis=0)  # as in `each`; the two factors stay one array, which numpy sees
+    hessian = np.matmul(root.transpose(0, 2, 1), root)[: len(data)]
+    diagonal = np.arange(features)
+    trace = np.ascontiguousarray(hessian[:, diagonal, diagonal]).sum(axis=1)  # one order of summation in every layout
+    trace = np.where(trace > 0, trace, 1.0)
+    hessian *= (free[:, :, None] & free[:, None, :]) / trace[:, None, None]
+    hessian[:, diagonal, diagonal] += np.where(free, RIDGE + (bending * edge / trace)[:, None], 1.0)
+    right = np.stack([-gradients * free / trace[:, None], normals], axis=2)
+    answer = np.linalg.solve(hessian, right)
+    along, across = answer[..., 0], answer[..., 1]
+    # On a face the step keeps the normal's value: the multiplier that does so.
+    crossing = (normals * across).sum(axis=1)
+    multiplier = (normals * along).sum(axis=1) / np.where(crossing > 0, crossing, 1.0)
+    moved = point + along - multiplier[:, None] * across
+    return np.where(edge[:, None], ball.settle(point, moved, normals), ball.project(moved))
