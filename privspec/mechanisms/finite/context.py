@@ -115,6 +115,11 @@ class TableContext:
         with np.errstate(over="ignore"):
             ratios = np.exp(float(self.epsilon) * allowed)
         worst = 0.0
+        if self.neighbours.uniform and not self.delta:
+            # the extremes of a column decide
+            low, high = table.min(axis=0), table.max(axis=0)
+            worst = float(np.max(high * (1 - _RELATIVE) - ratios[0, 1] * low, initial=0.0))
+            return worst if worst > _ABSOLUTE else 0.0
         for a, row in enumerate(table):
             others = np.isfinite(ratios[a])
             over = row - ratios[a, others, None] * table[others]

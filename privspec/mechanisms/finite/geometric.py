@@ -12,7 +12,15 @@ import numpy as np
 
 from privspec.mechanisms.finite.context import Array, TableContext
 from privspec.mechanisms.finite.mechanism import Candidate, decay
-from privspec.mechanisms.finite.points import Coordinates, coordinates, even_grid, lengths, product_grid, step
+from privspec.mechanisms.finite.points import (
+    Coordinates,
+    coordinates,
+    even_grid,
+    lengths,
+    product_grid,
+    step,
+    steps_between,
+)
 from privspec.mechanisms.finite.remap import best_remap
 
 
@@ -23,8 +31,7 @@ def geometric_table(values: Sequence[Fraction], grid: Sequence[Fraction], decay:
     """
     if len(grid) == 1:
         return np.ones((len(values), 1))
-    width = grid[1] - grid[0]
-    steps = np.array([[int((g - v) / width) for g in grid] for v in values])
+    steps = steps_between(values, grid)
     powers = decay ** np.abs(steps)
     table = powers * (1 - decay) / (1 + decay)
     # Pr(k or fewer) for k <= 0, its complement for k > 0; and the mirror image

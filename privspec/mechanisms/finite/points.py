@@ -86,6 +86,13 @@ def even_grid(low: Fraction, high: Fraction, width: Fraction, through: Fraction)
     return tuple(through + k * width for k in range(first, last + 1))
 
 
+def steps_between(values: Sequence[Fraction], grid: Sequence[Fraction]) -> NDArray[np.intp]:
+    """How many steps of an even grid lie between each value, whole steps from it, and each grid point (X, Z)."""
+    width = grid[1] - grid[0]
+    at = np.array([int((v - grid[0]) / width) for v in values], dtype=np.intp)
+    return np.arange(len(grid), dtype=np.intp)[None, :] - at[:, None]
+
+
 def middles(axis: Sequence[Fraction]) -> Array:
     """Where the nearest value of the axis changes: (values - 1,)."""
     return np.array([float((a + b) / 2) for a, b in itertools.pairwise(axis)])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privspec.mechanisms.finite.context import Array, TableContext
 from privspec.mechanisms.finite.mechanism import Candidate, shown
-from privspec.mechanisms.finite.points import coordinates, even_grid, lengths, step
+from privspec.mechanisms.finite.points import coordinates, even_grid, lengths, step, steps_between
 
 _MOST_STAIRS = 48
 """How many widths of the upper stair are tried at most."""
@@ -59,8 +59,7 @@ class StaircaseNoise:
 
 def staircase_table(values: Sequence[Fraction], grid: Sequence[Fraction], noise: StaircaseNoise) -> Array:
     """Pr(grid value | value) of staircase noise on an even grid, what is beyond its ends added to them (X, Y)."""
-    width = grid[1] - grid[0]
-    steps = np.array([[int((g - v) / width) for g in grid] for v in values], dtype=np.intp)
+    steps = steps_between(values, grid)
     table = noise.law(steps)
     table[:, 0], table[:, -1] = noise.beyond(-steps[:, 0]), noise.beyond(steps[:, -1])
     return table
