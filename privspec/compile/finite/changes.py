@@ -13,17 +13,11 @@ from fractions import Fraction
 
 from privspec.compile.document import decimal_up
 from privspec.language import syntax
-from privspec.language.printer import print_expr, print_statement
+from privspec.language.printer import print_statement
 from privspec.language.syntax import VariableKind
 from privspec.model.domains import Interval
 from privspec.model.graph import GraphNode, Model
-from privspec.model.measures import Measure
-from privspec.model.requirements import (
-    AccuracyTarget,
-    IndependenceRequirement,
-    MechanismConstraint,
-    Requirement,
-)
+from privspec.model.requirements import MechanismConstraint
 from privspec.model.types import Type
 from privspec.model.values import show
 
@@ -35,11 +29,12 @@ _ATTEMPTS = 3
 class Change(ABC):
     """A change by an amount t > 0, up to `most`; searches start at `first` and grow by `growth`."""
 
+    growth: int = 2
+    digits = DIGITS
+
     line: int | None
     first: Fraction
     most: Fraction
-    growth = 2
-    digits = DIGITS
 
     @abstractmethod
     def value(self, amount: Fraction) -> Fraction:
@@ -90,38 +85,34 @@ def number(value: Fraction) -> syntax.Number:
     return syntax.Number(value)
 
 
-# --- amounts of requirements ----------------------------------------------------------------------
+# --- figures --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Amount(Change):
-    """More of an amount of a measure: epsilon, delta."""
+class Figure(Change):
+    """A figure of one line that grows, or falls: `setter` writes it into the spec, `text` says so."""
 
     name: str
-    requirement: Requirement
-    measure: Callable[[Fraction], Measure]
+    line: int
     now: Fraction
     first: Fraction
     most: Fraction
+    setter: Callable[[Model, Fraction], Model]
+    text: Callable[[Fraction], str]
     growth: int = 2
-
-    @property
-    def line(self) -> int:  # type: ignore[override]
-        """That of the requirement."""
-        return self.requirement.line
+    falls: bool = False
 
     def value(self, amount: Fraction) -> Fraction:
-        """What is asked, and more."""
-        return self.now + amount
+        """The figure."""
+        return self.now - amount if self.falls else self.now + amount
 
     def apply(self, model: Model, value: Fraction) -> Model:
-        """With another measure."""
-        other = replace(self.requirement, measure=self.measure(value))
-        return replace(model, requirements=tuple(other if r is self.requirement else r for r in model.requirements))
+        """With another figure."""
+        return self.setter(model, value)
 
     def words(self, value: Fraction) -> str:
-        """The measure with its figures."""
-        return f"accept {self.measure(value).describe()}"
+        """What it then says."""
+        return self.text(value)
 
 
 # --- right sides ----------------------------------------------------------------------------------
@@ -232,154 +223,3 @@ class Share(Change):
             print_statement(self._relation(k, value, number(constant))) for k, constant in enumerate(constants)
         )
         return f"accept alpha = {show(value)} of the signal: {said}"
-
-
-@dataclass(frozen=True, eq=False)
-class Bound(Change):
-    """A larger right side of an accuracy line."""
-
-    target: AccuracyTarget
-    now: Fraction
-
-    @property
-    def line(self) -> int:  # type: ignore[override]
-        """Its own."""
-        return self.target.line
-
-    @property
-    def first(self) -> Fraction:  # type: ignore[override]
-        """A small part of the bound."""
-        return max(abs(self.now), Fraction(1, 1000)) / 64
-
-    @property
-    def most(self) -> Fraction:  # type: ignore[override]
-        """Far beyond the bound."""
-        return max(abs(self.now), Fraction(1)) * 2**20
-
-    def value(self, amount: Fraction) -> Fraction:
-        """The bound."""
-        return self.now + amount
-
-    def apply(self, model: Model, value: Fraction) -> Model:
-        """With another right side."""
-        other = replace(self.target, target=replace(self.target.target, right=number(value)))
-        return replace(model, accuracy=tuple(other if t is self.target else t for t in model.accuracy))
-
-    def words(self, value: Fraction) -> str:
-        """The line as it would read."""
-        return f"accept {print_expr(self.target.target.left)} <= {show(value)}"
-
-
-@dataclass(frozen=True, eq=False)
-class Tolerance(Change):
-    """Groups that may be further apart."""
-
-    requirement: IndependenceRequirement
-    now: Fraction
-    first = Fraction(1, 256)
-
-    @property
-    def line(self) -> int:  # type: ignore[override]
-        """Its own."""
-        return self.requirement.line
-
-    @property
-    def most(self) -> Fraction:  # type: ignore[override]
-        """Up to 1, which asks for nothing."""
-        return Fraction(999, 1000) - self.now
-
-    def value(self, amount: Fraction) -> Fraction:
-        """The tolerance."""
-        return self.now + amount
-
-    def apply(self, model: Model, value: Fraction) -> Model:
-        """With another tolerance."""
-        other = replace(self.requirement, tolerance=number(value))
-        return replace(model, fairness=tuple(other if f is self.requirement else f for f in model.fairness))
-
-    def words(self, value: Fraction) -> str:
-        """The tolerance."""
-        return f"accept groups up to {show(value)} apart"
-
-
-@dataclass(frozen=True, eq=False)
-class Constant(Change):
-    """A larger constant of individual fairness."""
-
-    requirement: Requirement
-    measure: Callable[[Fraction], Measure]
-    now: Fraction
-
-    @property
-    def line(self) -> int:  # type: ignore[override]
-        """Its own."""
-        return self.requirement.line
-
-    @property
-    def first(self) -> Fraction:  # type: ignore[override]
-        """A small part of it."""
-        return max(self.now, Fraction(1, 1000)) / 64
-
-    @property
-    def most(self) -> Fraction:  # type: ignore[override]
-        """Far beyond it."""
-        return max(self.now, Fraction(1)) * 1024
-
-    def value(self, amount: Fraction) -> Fraction:
-        """The constant."""
-        return self.now + amount
-
-    def apply(self, model: Model, value: Fraction) -> Model:
-        """With another constant."""
-        other = replace(self.requirement, measure=self.measure(value))
-        return replace(model, fairness=tuple(other if f is self.requirement else f for f in model.fairness))
-
-    def words(self, value: Fraction) -> str:
-        """The measure with its figures."""
-        return f"accept {self.measure(value).describe()}"
-
-
-# --- ranges of chosen numbers ---------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class End(Change):
-    """A chosen number that may go further down, or up."""
-
-    node: GraphNode
-    interval: Interval
-    line: int  # type: ignore[misc]
-    down: bool
-
-    @property
-    def _now(self) -> Fraction:
-        end = self.interval.low if self.down else self.interval.high
-        assert end is not None
-        return end
-
-    @property
-    def first(self) -> Fraction:  # type: ignore[override]
-        """A small part of the range."""
-        return self.most / 2**20
-
-    @property
-    def most(self) -> Fraction:  # type: ignore[override]
-        """Shares stay shares: from 0 up to 1 where the range lies between them, else far beyond."""
-        low, high = self.interval.low, self.interval.high
-        if low is not None and high is not None and low >= 0 and high <= 1:
-            return self._now * Fraction(999, 1000) if self.down else 1 - self._now
-        return max(abs(self._now), Fraction(1)) * 2**10
-
-    def value(self, amount: Fraction) -> Fraction:
-        """The end."""
-        return self._now - amount if self.down else self._now + amount
-
-    def apply(self, model: Model, value: Fraction) -> Model:
-        """With another end."""
-        changed = {"low": value, "low_open": False} if self.down else {"high": value, "high_open": False}
-        domain = replace(self.interval, **changed)  # type: ignore[arg-type]
-        return replace(model, nodes={**model.nodes, self.node.name: replace(self.node, domain=domain)})
-
-    def words(self, value: Fraction) -> str:
-        """The end."""
-        return f"let {self.node.name} be as {'small' if self.down else 'large'} as {show(value)}"

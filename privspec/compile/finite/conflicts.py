@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from privspec.compile.finite.changes import Amount, Change, Share, smallest
+from privspec.compile.finite.changes import Change, Figure, Share, smallest
 from privspec.compile.finite.lines import LARGEST_EPSILON, ConditionLine, Line, PrivacyLine, lines_of, sizes
 from privspec.compile.finite.lower import lower
 from privspec.compile.finite.program import Lowered, to_program
@@ -196,7 +196,7 @@ class _Search:
         if why is not None:
             yield Relaxation(hopeless, line.requirement.line, None, works=False)
 
-    def _possible_at_most(self, change: Amount) -> bool:
+    def _possible_at_most(self, change: Figure) -> bool:
         return self.trials.possible(change.apply(self.model, change.value(change.most)))
 
     def _no_support(self, line: PrivacyLine) -> str | None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
-from privspec.compile.finite.changes import Amount, Bound, Change, Constant, End, Share, Slack, Tolerance
+from privspec.compile.finite.changes import Change, Figure, Share, Slack, number
 from privspec.core.spans import Span
+from privspec.language.printer import print_expr
 from privspec.model.domains import Interval
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import LDP, EpsilonDelta, Lipschitz, Measure, PureDP
 from privspec.model.requirements import AccuracyTarget, IndependenceRequirement, MechanismConstraint, Requirement
 from privspec.model.targets import environment
+from privspec.model.values import show
 
 LARGEST_EPSILON = Fraction(16)
 """A factor of e^16 between probabilities is nothing that double precision can tell from any other."""
@@ -67,34 +69,38 @@ class PrivacyLine:
         others = tuple(r for r in model.requirements if r is not self.requirement)
         return replace(model, requirements=others, spec=replace(model.spec, privacy=kept))
 
-    def changes(self, model: Model) -> Iterator[Amount]:
+    def changes(self, model: Model) -> Iterator[Figure]:
         """A larger epsilon, a larger delta."""
-        measure, now = self.requirement.measure, self.requirement.measure.amounts
-        if "epsilon" in now and now["epsilon"] < LARGEST_EPSILON:
-            yield Amount(
-                "epsilon",
-                self.requirement,
-                lambda e: replace(measure, epsilon=e),  # type: ignore[call-arg]
-                now["epsilon"],
-                now["epsilon"] / 16,
-                LARGEST_EPSILON - now["epsilon"],
-            )
-        delta = now.get("delta", Fraction(0))
+        measure = self.requirement.measure
+        now = measure.amounts.get("epsilon")
+        if now is not None and now < LARGEST_EPSILON:
+            yield self._amount("epsilon", now, now / 16, LARGEST_EPSILON - now, lambda e: _with_epsilon(measure, e))
+        delta = measure.amounts.get("delta", Fraction(0))
         if isinstance(measure, PureDP | EpsilonDelta | LDP) and delta < LARGEST_DELTA:
-            yield Amount(
-                "delta",
-                self.requirement,
-                lambda d: _with_delta(measure, d),
-                delta,
-                max(delta / 16, Fraction(1, 10**9)),
-                LARGEST_DELTA - delta,
-                2 if delta else 10,
-            )
+            first = max(delta / 16, Fraction(1, 10**9))
+            weaker = self._amount("delta", delta, first, LARGEST_DELTA - delta, lambda d: _with_delta(measure, d))
+            yield weaker if delta else replace(weaker, growth=10)
+
+    def _amount(
+        self, name: str, now: Fraction, first: Fraction, most: Fraction, measure: Callable[[Fraction], Measure]
+    ) -> Figure:
+        def setter(model: Model, value: Fraction) -> Model:
+            other = replace(self.requirement, measure=measure(value))
+            return replace(model, requirements=tuple(other if r is self.requirement else r for r in model.requirements))
+
+        def text(value: Fraction) -> str:
+            return f"accept {measure(value).describe()}"
+
+        return Figure(name, self.requirement.line, now, first, most, setter, text)
 
     @property
     def pure(self) -> bool:
         """Whether it compares probabilities by a factor alone."""
         return not self.requirement.measure.amounts.get("delta")
+
+
+def _with_epsilon(measure: Measure, epsilon: Fraction) -> Measure:
+    return replace(measure, epsilon=epsilon)  # type: ignore[type-var]
 
 
 def _with_delta(measure: Measure, delta: Fraction) -> Measure:
@@ -158,8 +164,18 @@ class AccuracyLine:
     def changes(self, model: Model) -> Iterator[Change]:
         """A larger bound."""
         now = evaluate(self.target.target.right, environment(model))
-        if isinstance(now, Fraction):
-            yield Bound(self.target, now)
+        if not isinstance(now, Fraction):
+            return
+
+        def setter(model: Model, value: Fraction) -> Model:
+            other = replace(self.target, target=replace(self.target.target, right=number(value)))
+            return replace(model, accuracy=tuple(other if t is self.target else t for t in model.accuracy))
+
+        def text(value: Fraction) -> str:
+            return f"accept {print_expr(self.target.target.left)} <= {show(value)}"
+
+        first = max(abs(now), Fraction(1, 1000)) / 64
+        yield Figure("bound", self.target.line, now, first, max(abs(now), Fraction(1)) * 2**20, setter, text)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -183,11 +199,33 @@ class FairnessLine:
         if isinstance(line, IndependenceRequirement):
             now = Fraction(0) if line.tolerance is None else evaluate(line.tolerance, environment(model))
             if isinstance(now, Fraction):
-                yield Tolerance(line, now)
+                yield self._figure(
+                    now, Fraction(1, 256), Fraction(999, 1000) - now, lambda v: replace(line, tolerance=number(v)),
+                    lambda v: f"accept groups up to {show(v)} apart",
+                )  # fmt: skip
             return
         measure = line.measure
         if isinstance(measure, Lipschitz):
-            yield Constant(line, lambda c: replace(measure, constant=c), measure.constant)
+            now = measure.constant
+            first, most = max(now, Fraction(1, 1000)) / 64, max(now, Fraction(1)) * 1024
+            yield self._figure(
+                now, first, most, lambda v: replace(line, measure=replace(measure, constant=v)),
+                lambda v: f"accept {replace(measure, constant=v).describe()}",
+            )  # fmt: skip
+
+    def _figure(
+        self,
+        now: Fraction,
+        first: Fraction,
+        most: Fraction,
+        weaker: Callable[[Fraction], IndependenceRequirement | Requirement],
+        text: Callable[[Fraction], str],
+    ) -> Figure:
+        def setter(model: Model, value: Fraction) -> Model:
+            fairness = tuple(weaker(value) if f is self.requirement else f for f in model.fairness)
+            return replace(model, fairness=fairness)
+
+        return Figure("tolerance", self.requirement.line, now, first, most, setter, text)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -210,7 +248,24 @@ class ChoiceLine:
 
     def changes(self, model: Model) -> Iterator[Change]:
         """Another end."""
-        for down, end in ((True, self.interval.low), (False, self.interval.high)):
-            change = End(self.node, self.interval, self.line, down)
-            if end is not None and change.most > 0:
-                yield change
+        for falls, now in ((True, self.interval.low), (False, self.interval.high)):
+            most = None if now is None else self._most(now, falls)
+            if now is not None and most:
+                yield self._end(now, most, falls)
+
+    def _most(self, now: Fraction, falls: bool) -> Fraction:
+        """Shares stay shares: from 0 up to 1 where the range lies between them, else far beyond."""
+        low, high = self.interval.low, self.interval.high
+        if low is not None and high is not None and low >= 0 and high <= 1:
+            return now * Fraction(999, 1000) if falls else 1 - now
+        return max(abs(now), Fraction(1)) * 2**10
+
+    def _end(self, now: Fraction, most: Fraction, falls: bool) -> Figure:
+        def setter(model: Model, value: Fraction) -> Model:
+            domain = replace(self.interval, low=value) if falls else replace(self.interval, high=value)
+            return replace(model, nodes={**model.nodes, self.node.name: replace(self.node, domain=domain)})
+
+        def text(value: Fraction) -> str:
+            return f"let {self.node.name} be as {'small' if falls else 'large'} as {show(value)}"
+
+        return Figure("end", self.line, now, most / 2**20, most, setter, text, falls=falls)

@@ -18,8 +18,6 @@ from privspec.solvers.tables import solve_table
 
 PRICING_SHARE = 0.25
 """Share of the limit that one price may take."""
-
-
 PATIENCE = 4.0
 """Seconds by the clock that a second of work may take: other programs may want the machine too."""
 

@@ -1,0 +1,154 @@
+"""Whether any table meets the constraints, and whether some ratio, however large, would let one.
+
+Finite ratios make neighbours share the set of outputs that are possible at all. Where linear rows force an entry to be
+zero, all neighbours must do without that output: if that leaves nothing, no ratio is enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from highspy import HighsModelStatus
+from numpy.typing import NDArray
+from privspec.solvers.results import OutOfTimeError, Watch
+from privspec.solvers.table_highs import HighsProgram
+from privspec.solvers.table_programs import CompleteRatio, Extra, Privacy, TableProgram
+from privspec.solvers.table_ratios import classes
+from privspec.solvers.table_rows import RowsProgram, float_rows
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+Mask = NDArray[np.bool_]
+
+
+def without_loss(program: TableProgram) -> TableProgram:
+    """The same constraints with nothing to minimise."""
+    extra = program.extra
+    free = Extra(extra.lower, extra.upper, tuple(c * 0 for c in extra.cost), extra.names)
+    return replace(program, cost=np.zeros(program.shape), worst=False, extra=free)
+
+
+def has_table(program: TableProgram, watch: Watch) -> bool:
+    """Whether a table meets the constraints, as far as doubles can tell.
+
+    Raises: OutOfTimeError if the deadline passed.
+    """
+    if program.plain:
+        return True
+    rows = RowsProgram(without_loss(program))
+    while True:
+        left = None if watch.deadline is None else watch.deadline - watch.seconds
+        status = rows.lp.run(left)
+        if status == HighsModelStatus.kTimeLimit or watch.expired:
+            raise OutOfTimeError(None)
+        if status != HighsModelStatus.kOptimal:
+            return False
+        if not rows.add_violated(rows.table()):
+            return True
+        rows.lp.go_on_from_basis()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class NoSupport:
+    """No set of possible outputs fits all rows; `possible` (X, Y) are those that the linear rows alone allow."""
+
+    possible: Mask
+
+
+def no_common_support(program: TableProgram, block: Privacy) -> NoSupport | None:
+    """Proof that the linear rows fit no table that meets this pure block with finite ratios; None if there is none.
+
+    The other blocks are left out: with them there are fewer tables still.
+    """
+    inputs, outputs = program.shape
+    seen = classes(block, outputs)
+    label = _components(block, inputs)
+    allowed = np.ones((inputs, outputs), dtype=bool)
+    first: Mask | None = None
+    while True:
+        found = _possible(program, allowed)
+        if found is None:
+            return NoSupport(allowed if first is None else first)
+        first = found if first is None else first
+        kept = _shared(found, label, seen)
+        if np.array_equal(kept, allowed):
+            return None
+        allowed = kept
+
+
+def _components(block: Privacy, inputs: int) -> NDArray[np.int32]:
+    """Inputs that are bound together, by number."""
+    if isinstance(block, CompleteRatio):
+        return np.zeros(inputs, dtype=np.int32)
+    first, second = block.pairs.T
+    graph = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(inputs, inputs))
+    label: NDArray[np.int32] = connected_components(graph, directed=False)[1]
+    return label
+
+
+def _shared(possible: Mask, label: NDArray[np.int32], seen: NDArray[np.intp]) -> Mask:
+    """What remains possible when neighbours see the same outputs."""
+    members = seen[None, :] == np.arange(int(seen.max()) + 1)[:, None]
+    shown = (possible.astype(int) @ members.T.astype(int)) > 0
+    for part in range(int(label.max()) + 1):
+        own = label == part
+        shown[own] = shown[own].all(axis=0)
+    remaining: Mask = possible & shown[:, seen]
+    return remaining
+
+
+def _possible(program: TableProgram, allowed: Mask) -> Mask | None:
+    """Entries that are positive in some table within `allowed`; None if there is no table.
+
+    All at once: entries of a multiple of a table, as many as can be brought to one, are counted by caps at one.
+    """
+    entries, scalars = allowed.size, len(program.extra)
+    lp = HighsProgram()
+    ceiling = np.where(allowed.ravel(), np.inf, 0.0)
+    lp.add_columns(np.zeros(entries), np.zeros(entries), ceiling)
+    lp.add_columns(np.zeros(scalars), np.full(scalars, -np.inf), np.full(scalars, np.inf))
+    lp.add_columns(np.zeros(1), np.ones(1), np.full(1, np.inf))
+    lp.add_columns(-np.ones(entries), np.zeros(entries), np.ones(entries))
+    for matrix, equal in _scaled_rows(program):
+        none = np.zeros(matrix.shape[0])
+        lp.add_rows(none if equal else np.full(matrix.shape[0], -np.inf), none, _wide(matrix, entries))
+    caps = sparse.hstack(
+        (-sparse.eye_array(entries), sparse.csr_array((entries, scalars + 1)), sparse.eye_array(entries))
+    )
+    lp.add_rows(np.full(entries, -np.inf), np.zeros(entries), sparse.csr_array(caps))
+    if lp.run() != HighsModelStatus.kOptimal:
+        return None
+    found: Mask = (lp.column_value()[-entries:] > 0.5).reshape(allowed.shape)
+    return found
+
+
+def _scaled_rows(program: TableProgram) -> list[tuple[sparse.csr_array, bool]]:
+    """The linear constraints of a multiple k of table and scalars, columns (table, scalars, k), with bounds zero."""
+    inputs, outputs = program.shape
+    entries, scalars = inputs * outputs, len(program.extra)
+    each = sparse.kron(sparse.eye_array(inputs), np.ones((1, outputs)))
+    sums = sparse.csr_array(sparse.hstack((each, sparse.csr_array((inputs, scalars)))))
+    found = [(_homogeneous(sums, np.ones(inputs)), True)]
+    for rows, equal in ((program.equalities, True), (program.inequalities, False)):
+        found.append(
+            (_homogeneous(float_rows(rows, entries + scalars), np.array([float(b) for b in rows.bounds])), equal)
+        )
+    own = sparse.csr_array(sparse.hstack((sparse.csr_array((scalars, entries)), sparse.eye_array(scalars))))
+    for sign, ends in ((1.0, program.extra.upper), (-1.0, program.extra.lower)):
+        found.append((_homogeneous(sparse.csr_array(sign * own), sign * np.array([float(e) for e in ends])), False))
+    return found
+
+
+def _homogeneous(matrix: sparse.csr_array, bounds: NDArray[np.float64]) -> sparse.csr_array:
+    return sparse.csr_array(sparse.hstack((matrix, sparse.csr_array(-bounds.reshape(-1, 1)))))
+
+
+def _wide(matrix: sparse.csr_array, more: int) -> sparse.csr_array:
+    """With empty columns behind."""
+    return sparse.csr_array(
+        (matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], matrix.shape[1] + more)
+    )
+
+
+__all__ = ["NoSupport", "has_table", "no_common_support", "without_loss"]
