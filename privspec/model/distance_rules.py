@@ -10,15 +10,8 @@ from typing import TypeAlias
 
 from privspec.core.spans import Span
 from privspec.language import syntax
-from privspec.model.distances import (
-    DISTANCES,
-    MATRIX,
-    OF_NUMBERS,
-    OF_RANKINGS,
-    exact_entry,
-    read_matrix,
-    shortcut,
-)
+from privspec.model.distance_matrices import MATRIX, exact_entry, read_matrix, shortcut
+from privspec.model.distances import DISTANCES, OF_NUMBERS, OF_RANKINGS
 from privspec.model.evaluate import Environment
 from privspec.model.graph import InputBlock
 from privspec.model.measures import Metric
