@@ -143,7 +143,7 @@ def mechanism_json(system: StatisticSystem, way: Way) -> dict[str, Any]:
     """What is executed, in public numbers."""
     weights = weights_of(way, system.parties)
     return {
-        "family": "mixed",
+        "family": "statistic",
         "function": system.function,
         "route": way.route.name,
         "where": "each party" if way.each_party else "pool",
