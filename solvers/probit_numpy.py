@@ -7,7 +7,7 @@ its number only, so a voter's result does not depend on which other voters are s
 from __future__ import annotations
 
 import numpy as np
-from privspec.solvers.probit_balls import Ball
+from privspec.solvers.probit_balls import L2, Ball
 from privspec.solvers.programs import Array
 from scipy.special import erfcx, log_ndtr
 
@@ -16,6 +16,10 @@ ROOT_TWO_OVER_PI = 0.7978845608028654
 GRADIENT_STEPS = (10, 10, 20, 40)
 """Projected gradient steps of the rounds; the last number repeats."""
 NEWTON_STEPS = 6
+SHARES = (1.0, 0.25, 0.0625)
+"""Shares of a Newton step that are tried until one lowers the loss."""
+CAUTION = 1.5
+"""The least inverse step, in units of the largest curvature where a round starts."""
 RIDGE = 1e-11
 """Added to the Hessian in units of its trace: directions that no record sees stay put."""
 CHUNK = 2**20
@@ -52,8 +56,7 @@ def pulled_by(data: Array, weights: Array) -> Array:
 def rounds(unit: Array, tolerance: float, ball: Ball, limit: int) -> tuple[Array, int]:
     """Points (N, d) of the unit ball, and the largest number of steps of a voter; `unit` (N, n, d)."""
     voters, count, features = unit.shape
-    points = np.zeros((voters, features))
-    curvatures = np.empty(voters)
+    points, caution = np.zeros((voters, features)), np.full(voters, CAUTION)
     size = max(1, CHUNK // (8 * count * features))
     left = np.arange(voters)
     steps = number = 0
@@ -62,11 +65,14 @@ def rounds(unit: Array, tolerance: float, ball: Ball, limit: int) -> tuple[Array
         open_ = []
         for start in range(0, left.size, size):
             part = left[start : start + size]
-            data = unit[part]
-            if number == 0:
-                curvatures[part] = largest_curvature(data)
-            points[part] = descend(data, points[part], curvatures[part], ball, descents)
-            points[part], unsolved = polish(data, points[part], ball, tolerance)
+            data, point = unit[part], points[part]
+            values = seen_by(data, point)
+            curvature = caution[part] * largest_curvature(data, bend(values, slope(values)))
+            lower = descend(data, point, np.where(curvature > 0, curvature, 1.0), ball, descents)
+            # Far from the start the curvature may be larger than it was there: then the next steps are shorter.
+            failed = losses_of(seen_by(data, lower)) > losses_of(values)
+            caution[part] = np.where(failed, 4.0 * caution[part], np.maximum(CAUTION, 0.7 * caution[part]))
+            points[part], unsolved = polish(data, np.where(failed[:, None], point, lower), ball, tolerance)
             open_.append(part[unsolved])
         left = np.concatenate(open_)
         steps += descents + NEWTON_STEPS
@@ -74,18 +80,21 @@ def rounds(unit: Array, tolerance: float, ball: Ball, limit: int) -> tuple[Array
     return points, steps
 
 
-def largest_curvature(data: Array) -> Array:
-    """About the largest eigenvalue of V'V of each voter, seldom below it: power iteration, then a margin."""
-    vectors = data.sum(axis=1) + np.abs(data).max(axis=(1, 2))[:, None] * 1e-3 * np.cos(np.arange(data.shape[2]))
+def losses_of(values: Array) -> Array:
+    """The losses -sum_j ln Phi of each voter."""
+    return -log_ndtr(values).sum(axis=1)
+
+
+def largest_curvature(data: Array, bends: Array) -> Array:
+    """About the largest eigenvalue of each voter's Hessian, seldom below it: power iteration."""
+    vectors = np.cos(np.tile(np.arange(data.shape[2], dtype=float), (len(data), 1)))
     size = np.zeros(len(data))
     for _ in range(5):
-        largest = np.abs(vectors).max(axis=1)
-        vectors = vectors / np.where(largest > 0, largest, 1.0)[:, None]
-        length = np.sqrt(np.square(vectors).sum(axis=1))
+        length = L2().norm(vectors)
         vectors = vectors / np.where(length > 0, length, 1.0)[:, None]
-        vectors = pulled_by(data, seen_by(data, vectors))
-        size = np.sqrt(np.square(vectors).sum(axis=1))
-    return np.where(size > 0, 1.2 * size, 1.0)
+        vectors = pulled_by(data, bends * seen_by(data, vectors))
+        size = L2().norm(vectors)
+    return size
 
 
 def descend(data: Array, start: Array, curvature: Array, ball: Ball, steps: int) -> Array:
@@ -115,7 +124,7 @@ def polish(data: Array, start: Array, ball: Ball, tolerance: float) -> tuple[Arr
     unsolved = np.ones(len(start), dtype=bool)
     here = np.arange(len(start))
     point, values = start, seen_by(data, start)
-    losses = -log_ndtr(values).sum(axis=1)
+    losses = losses_of(values)
     for step in range(NEWTON_STEPS + 1):
         slopes = slope(values)
         gradients = -pulled_by(data, slopes)
@@ -129,12 +138,19 @@ def polish(data: Array, start: Array, ball: Ball, tolerance: float) -> tuple[Arr
         data, point, values, losses = data[going], point[going], values[going], losses[going]
         here, slopes, gradients = here[going], slopes[going], gradients[going]
         moved = newton(data, point, values, slopes, gradients, ball)
-        seen = seen_by(data, moved)
-        lower = -log_ndtr(seen).sum(axis=1)
+        best, seen, lower = moved, values, losses
+        for share in SHARES:
+            waiting = lower >= losses
+            if not waiting.any():
+                break
+            aim = moved[waiting] if share == 1.0 else point[waiting] + share * (moved[waiting] - point[waiting])
+            reached = seen_by(data[waiting], aim)
+            best, seen, lower = best.copy(), seen.copy(), lower.copy()
+            best[waiting], seen[waiting], lower[waiting] = aim, reached, losses_of(reached)
         better = lower < losses
         if not better.any():
             break
-        data, point, values, losses, here = data[better], moved[better], seen[better], lower[better], here[better]
+        data, point, values, losses, here = data[better], best[better], seen[better], lower[better], here[better]
         points[here] = point
     return points, unsolved
 
