@@ -168,4 +168,24 @@ ENTRIES: tuple[Entry, ...] = (
         """,
         "z is 1-DP wrt x, replacing one record",
     ),
+    Entry(
+        "PS0517",
+        "nothing says how the data are distributed",
+        """
+        Where an answer is not linear in the data, the loss of each way to release it is predicted by simulating data
+        from a data model. The model serves the choice only: every guarantee holds for all data, and real data are
+        never looked at.
+        """,
+        "background: V ~ thurstone_mosteller(d, n)",
+    ),
+    Entry(
+        "PS0518",
+        "the spec asks for no privacy",
+        """
+        Without a line under privacy: whatever is computed is published as it is, and may reveal the records that it
+        was computed from. There is no plan for that. The message tells the loss that would have, as something to
+        compare private plans with.
+        """,
+        "privacy: O is 1-DP wrt V, replacing one voter",
+    ),
 )
