@@ -173,8 +173,11 @@ def descend(data: Any, start: Any, curvature: float, l1: bool, steps: int) -> An
 
 
 @compiled
-def newton(data: Any, point: Any, bends: Any, gradient: Any, l1: bool) -> Any:
-    """One Newton step in the ball: on the face where the loss presses against the boundary, free inside."""
+def newton(data: Any, point: Any, bends: Any, gradient: Any, l1: bool, careful: bool) -> Any:
+    """One Newton step in the ball: on the face where the loss presses against the boundary, free inside.
+
+    A careful step on a face of the l1 ball takes up no further entry, and ends where the first one becomes zero.
+    """
     count, features = data.shape
     press = 0.0
     for k in range(features):
@@ -182,7 +185,7 @@ def newton(data: Any, point: Any, bends: Any, gradient: Any, l1: bool) -> Any:
     edge = norm_of(point, l1) >= 1.0 - 1e-9 and press > 0
     free, normal, m = np.empty(features, np.int64), np.zeros(features), 0
     for k in range(features):
-        if not edge or not l1 or point[k] != 0 or abs(gradient[k]) > press:
+        if not edge or not l1 or point[k] != 0 or (not careful and abs(gradient[k]) > press):
             free[m] = k
             if edge:
                 side = point[k] if point[k] != 0 or not l1 else -gradient[k]
@@ -231,8 +234,14 @@ def newton(data: Any, point: Any, bends: Any, gradient: Any, l1: bool) -> Any:
         under += normal[a] * across[a]
     multiplier = over / under if under > 0 else 0.0
     moved = point.copy()
+    share = 1.0
     for a in range(m):
-        moved[free[a]] += along[a] - multiplier * across[a]
+        along[a] -= multiplier * across[a]
+        if careful and edge and l1 and along[a] * normal[a] < 0:
+            share = min(share, -moved[free[a]] / along[a])
+    for a in range(m):
+        blocks = share < 1.0 and along[a] * normal[a] < 0 and -moved[free[a]] / along[a] <= share
+        moved[free[a]] = 0.0 if blocks else moved[free[a]] + share * along[a]
         if edge and l1 and moved[free[a]] * normal[a] < 0:
             moved[free[a]] = 0.0
     project(moved, l1)
@@ -264,9 +273,12 @@ def one_voter(data: Any, tolerance: float, l1: bool, limit: int, point: Any) -> 
             if newtons == NEWTON_STEPS or number == 0:
                 break
             steps += 1
-            moved = newton(data, point, bends, gradient, l1)
+            moved = newton(data, point, bends, gradient, l1, False)
             share, better = 1.0, False
-            for _ in range(4):
+            for attempt in range(6):
+                if attempt == 3:
+                    moved = newton(data, point, bends, gradient, l1, True)
+                    share = 1.0
                 for k in range(features):
                     candidate[k] = moved[k] if share == 1.0 else point[k] + share * (moved[k] - point[k])
                 look(data, candidate, tried)
