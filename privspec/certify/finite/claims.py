@@ -187,7 +187,9 @@ def binding(subject: FiniteSubject) -> Iterator[Claim]:
     for item in items:
         item["loss_change"].double()
         line, text = item["line"].integer(), item["text"].text()
-        if not any(r.line == line and r.text == text for r in subject.requirements):
-            raise Malformed(f"{item.place} is no requirement of the spec")
+        model = subject.model
+        asked = (*subject.requirements, *model.constraints, *model.accuracy, *model.fairness)
+        if not any(r.line == line and r.text == text for r in asked):
+            raise Malformed(f"{item.place} is no line of the spec that asks for something")
     if items:
-        yield Claim("binding", "not checked", "what a change of a requirement would do to the loss")
+        yield Claim("binding", "not checked", "what a change of a line would do to the loss")

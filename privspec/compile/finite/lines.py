@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from privspec.compile.finite.changes import Change, Figure, Share, Slack, number
+from privspec.compile.infeasible import conflict_line
 from privspec.core.spans import Span
 from privspec.language.printer import print_expr
 from privspec.model.domains import Interval
@@ -32,6 +33,14 @@ class Line(Protocol):
     def span(self) -> Span:
         """Where it stands."""
 
+    @property
+    def number(self) -> int:
+        """Its number in the source."""
+
+    @property
+    def text(self) -> str:
+        """What it says, without its comment."""
+
     def without(self, model: Model) -> Model:
         """The spec that does not ask for it."""
 
@@ -42,9 +51,10 @@ class Line(Protocol):
 def lines_of(model: Model) -> tuple[Line, ...]:
     """Every line that asks for something, privacy last."""
     found: list[Line] = [
-        ChoiceLine(node, node.domain, model.source.position(node.span.start)[0])
+        ChoiceLine(node, node.domain, line.line, line.text)
         for node in model.choices
         if isinstance(node.domain, Interval)
+        for line in (conflict_line(model, node.span),)
     ]
     found += [FairnessLine(line) for line in model.fairness]
     found += [AccuracyLine(target) for target in model.accuracy]
@@ -62,6 +72,16 @@ class PrivacyLine:
     def span(self) -> Span:
         """Its own."""
         return self.requirement.span
+
+    @property
+    def number(self) -> int:
+        """Its number in the source."""
+        return self.requirement.line
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return self.requirement.text
 
     def without(self, model: Model) -> Model:
         """As if it had not been written."""
@@ -120,6 +140,16 @@ class ConditionLine:
         """Its own."""
         return self.constraint.relation.span
 
+    @property
+    def number(self) -> int:
+        """Its number in the source."""
+        return self.constraint.line
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return self.constraint.text
+
     def without(self, model: Model) -> Model:
         """As if it had not been written."""
         return replace(model, constraints=tuple(c for c in model.constraints if c is not self.constraint))
@@ -157,6 +187,16 @@ class AccuracyLine:
         """Its own."""
         return self.target.target.span
 
+    @property
+    def number(self) -> int:
+        """Its number in the source."""
+        return self.target.line
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return self.target.text
+
     def without(self, model: Model) -> Model:
         """As if it had not been written."""
         return replace(model, accuracy=tuple(t for t in model.accuracy if t is not self.target))
@@ -188,6 +228,16 @@ class FairnessLine:
     def span(self) -> Span:
         """Its own."""
         return self.requirement.span
+
+    @property
+    def number(self) -> int:
+        """Its number in the source."""
+        return self.requirement.line
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return self.requirement.text
 
     def without(self, model: Model) -> Model:
         """As if it had not been written."""
@@ -234,7 +284,8 @@ class ChoiceLine:
 
     node: GraphNode
     interval: Interval
-    line: int
+    number: int
+    text: str
 
     @property
     def span(self) -> Span:
@@ -268,4 +319,4 @@ class ChoiceLine:
         def text(value: Fraction) -> str:
             return f"let {self.node.name} be as {'small' if falls else 'large'} as {show(value)}"
 
-        return Figure("end", self.line, now, most / 2**20, most, setter, text, falls=falls)
+        return Figure("end", self.number, now, most / 2**20, most, setter, text, falls=falls)

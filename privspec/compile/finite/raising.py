@@ -23,6 +23,7 @@ from privspec.compile.document import (
 from privspec.compile.finite.beside import beside
 from privspec.compile.finite.decision import float_up
 from privspec.compile.finite.fairness import fairness_json
+from privspec.compile.finite.prices import binding_prices
 from privspec.compile.finite.system import Requested
 from privspec.compile.stored import spec_json
 from privspec.core.diagnostics import InternalError
@@ -61,7 +62,7 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
         "guarantees": [_guarantee(decision, r) for r in system.requested],
         "accuracy": [],
         "fairness": fairness_json(system, decision.exact),
-        "binding": [],
+        "binding": binding_prices(decision),
         "assumptions": list(_assumptions(decision)),
         "certificate": decision.certificate(),
         "solver": {
