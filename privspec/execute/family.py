@@ -150,8 +150,23 @@ def _table_exposure(plan: Plan) -> Exposure:
     return TableExposure(plan)
 
 
+def _statistic_mechanism(plan: Plan) -> Mechanism:
+    from privspec.execute.statistics.mechanism import StatisticMechanism
+
+    return StatisticMechanism.of_plan(plan)
+
+
+def _statistic_exposure(plan: Plan) -> Exposure:
+    from privspec.execute.statistics.mechanism import StatisticExposure
+
+    return StatisticExposure(plan)
+
+
 LINEAR = Family(_linear_mechanism, _linear_exposure)
-FAMILIES: Mapping[str, Family] = {"table": Family(_table_mechanism, _table_exposure)}
+FAMILIES: Mapping[str, Family] = {
+    "table": Family(_table_mechanism, _table_exposure),
+    "statistic": Family(_statistic_mechanism, _statistic_exposure),
+}
 """Families that are not a linear map with additive noise."""
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
+from typing import Protocol
 
 from privspec.execute.randomness import WORD, Randomness
 
@@ -156,6 +157,13 @@ def discrete_laplace(scale: Fraction, randomness: Randomness) -> int:
             return -magnitude if negative else magnitude
 
 
+class Enclosed(Protocol):
+    """A real number t >= 0 that is known by enclosures as narrow as asked for."""
+
+    def enclosure(self, bits: int) -> tuple[int, int]:
+        """Integers low <= t * 2^bits <= high whose distance stays bounded as `bits` grows."""
+
+
 @dataclass(frozen=True, slots=True)
 class RootDifference:
     """The real number t = sqrt(square) * slope - shift >= 0, known by enclosures as narrow as asked for."""
@@ -175,7 +183,7 @@ class RootDifference:
         return max((root * factor - shift) // divisor, 0), -((shift - above * factor) // divisor)
 
 
-def bernoulli_exp_real(real: RootDifference, randomness: Randomness) -> bool:
+def bernoulli_exp_real(real: Enclosed, randomness: Randomness) -> bool:
     """True with probability exp(-t) for the real number t, exactly.
 
     exp(-t) = exp(-t/m)^m with an integer m >= t, and the parity of a run of Bernoulli(t/(m k)), k = 1, 2, ...,

@@ -106,6 +106,26 @@ ENTRIES: tuple[Entry, ...] = (
         "privspec run shop.plan.json --input x=shops.csv --strict",
     ),
     Entry(
+        "PS0811",
+        "the data are of another number of parties than the plan is for",
+        """
+        How many take part is public and fixed: a mean is divided by that number, and where everybody adds
+        noise of their own, weights are for as many. Parties are counted by the different values of the
+        column that is named like their index; rows without a value there belong to nobody.
+        """,
+        "privspec solve society.priv --set N=132",
+    ),
+    Entry(
+        "PS0812",
+        "the rows of one party do not stand together",
+        """
+        Tables of records are read row after row, so that millions of parties fit in memory: all rows of a
+        party must follow one another. Only the first n of them count, so their own order should stay as it
+        is. The value that comes back is not printed.
+        """,
+        "polars.scan_csv('votes.csv').sort('voter', maintain_order=True)",
+    ),
+    Entry(
         "PS0820",
         "a plan cannot be executed",
         """

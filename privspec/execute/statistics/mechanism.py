@@ -1,0 +1,281 @@
+"""A plan of the family "statistic" as a mechanism that can be run: records, exact statistics, noise, finishing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.execute.arrays import number
+from privspec.execute.data import located
+from privspec.execute.exact import ExactVector
+from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret
+from privspec.execute.mechanism import Target, refuse_long_simulation
+from privspec.execute.problems import STRICT_RULE, refuse, refuse_strictly
+from privspec.execute.randomness import Randomness, SimulationRandomness
+from privspec.execute.statistics.bounded import to_steps
+from privspec.execute.statistics.executed import Executed, executed_of
+from privspec.execute.statistics.noise import AddedLaw
+from privspec.execute.statistics.parties import Gatherer
+from privspec.execute.statistics.tables import Wanted, rows_of
+from privspec.model.routes import Steps
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from privspec.execute.budget import Spend
+    from privspec.model.graph import Model
+
+CELLS = 2**23
+"""Numbers that the statistics of a few parties take at once, at most."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StatisticMechanism(Mechanism):
+    """The statistic of every party is exact and an integer in steps; only noise and what follows it are released."""
+
+    executed: Executed
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> StatisticMechanism:
+        """Raises: KeyError, TypeError, ValueError if this version cannot execute the plan."""
+        return cls(executed_of(plan))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What it releases."""
+        return (self.executed.output,)
+
+    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+        """Statistics of all parties; where noise enters at the pool, only their exact sum is kept.
+
+        Raises: DataError PS0801 to PS0812.
+        """
+        executed = self.executed
+        for name in data:
+            if name != executed.source:
+                refuse("PS0801", f"the plan has no input {name}", help=f"its input is {executed.source}")
+        if executed.source not in data:
+            refuse("PS0801", f"no data for the input {executed.source}", help=f"give --input {executed.source}=FILE")
+        source = located(executed.source, data[executed.source])
+        gathered = _Each(executed) if executed.each_party else _Sum(executed)
+        for keys, statistics in _statistics(executed, source, circumstances):
+            gathered.add(keys, statistics)
+        if gathered.parties != executed.parties:
+            _refuse_number(executed, gathered.parties)
+        return gathered.secret(circumstances.strict)
+
+    def simulate(
+        self,
+        repetitions: int,
+        seed: int,
+        base: ExactVector | Mapping[str, Any] | None,
+        target: Target | None,
+        *,
+        approximate: bool,
+    ) -> NDArray[np.float64]:
+        """Exact draws at the given records, by default at statistics that are all zero."""
+        if isinstance(base, ExactVector):
+            raise TypeError("noise at statistics is simulated at data by input name")
+        size, parties = self.executed.route.size, self.executed.parties
+        refuse_long_simulation(
+            repetitions * size * (parties if self.executed.each_party else 1),
+            f"{repetitions} exact draws",
+            "take fewer, or draw from the shapes of the plan in doubles",
+        )
+        secret = self._zeros() if base is None else self.read(base, Circumstances())
+        randomness = SimulationRandomness(seed)
+        drawn = [secret.draw(randomness).outputs[self.executed.output] for _ in range(repetitions)]
+        return np.array(drawn).reshape(repetitions, -1)
+
+    def _zeros(self) -> Secret:
+        size, parties = self.executed.route.size, self.executed.parties
+        if self.executed.each_party:
+            return EachParty(self.executed, np.zeros((parties, size), dtype=np.int64), False)
+        return Pool(self.executed, (0,) * size, False)
+
+
+def _statistics(executed: Executed, source: Any, circumstances: Circumstances) -> Iterator[tuple[list[str], Steps]]:
+    """Keys and exact statistics (M, k) of some parties at a time."""
+    records = executed.records
+    wanted = Wanted(executed.source, executed.party, records.dimension, records.count)
+    gatherer = Gatherer(executed.party or "party", records.count, records.dimension)
+    done = 0
+    for keys, found in gatherer.blocks(_bounded(executed, wanted, source, strict=circumstances.strict)):
+        widest = records.count * max(records.dimension, executed.route.size)
+        step = max(1, CELLS // widest)
+        for start in range(0, len(keys), step):
+            yield keys[start : start + step], executed.route.exact(found[start : start + step])
+        done += len(keys)
+        circumstances.progress(f"{executed.party or 'parties'}s read", done, executed.parties)
+
+
+def _bounded(executed: Executed, wanted: Wanted, source: Any, *, strict: bool) -> Iterator[tuple[pl.Series, Steps]]:
+    for keys, values in rows_of(wanted, source):
+        steps, fits = to_steps(values, executed.records.radius)
+        if strict and not fits.all():
+            refuse_strictly(executed.source)
+        yield keys, steps
+
+
+def _refuse_number(executed: Executed, found: int) -> None:
+    who = executed.party or "party"
+    refuse(
+        "PS0811",
+        f"the plan is for {executed.parties} members of {who}, the data have {found}",
+        "the number of parties is public; nothing was drawn and nothing was spent",
+        help="solve the spec for this number of parties, or take the data of those who take part",
+    )
+
+
+class _Sum:
+    """The exact sum of the statistics: Python integers, so that any number of parties fits."""
+
+    def __init__(self, executed: Executed) -> None:
+        self.executed, self.parties = executed, 0
+        self._total = [0] * executed.route.size
+
+    def add(self, keys: list[str], statistics: Steps) -> None:
+        """Some more parties."""
+        self.parties += len(keys)
+        self._total = [a + b for a, b in zip(self._total, _column_sums(statistics), strict=True)]
+
+    def secret(self, strict: bool) -> Secret:
+        """Once all are there."""
+        return Pool(self.executed, tuple(self._total), strict)
+
+
+def _column_sums(statistics: Steps) -> list[int]:
+    """Sums over the parties, exactly: high and low halves are summed by themselves, which cannot overflow."""
+    high, low = statistics >> 32, statistics & (2**32 - 1)
+    return [(int(a) << 32) + int(b) for a, b in zip(high.sum(axis=0), low.sum(axis=0), strict=True)]
+
+
+class _Each:
+    """The statistics of all parties; in the order of their keys where their noise differs."""
+
+    def __init__(self, executed: Executed) -> None:
+        self.executed, self.parties = executed, 0
+        self._keys: list[str] = []
+        self._parts: list[Steps] = []
+
+    def add(self, keys: list[str], statistics: Steps) -> None:
+        """Some more parties."""
+        self.parties += len(keys)
+        if self.executed.personal:
+            self._keys += keys
+        self._parts.append(statistics)
+
+    def secret(self, strict: bool) -> Secret:
+        """Once all are there."""
+        statistics = np.concatenate(self._parts)
+        if self.executed.personal:
+            order = sorted(range(self.parties), key=lambda i: _rank(self._keys[i]))
+            statistics = statistics[order]
+        return EachParty(self.executed, statistics, strict)
+
+
+def _rank(key: str) -> tuple[float, str]:
+    """Numbers by size, then words by their letters."""
+    found = number(key)
+    return (found if found == found else float("inf"), key)
+
+
+def _rules(executed: Executed, strict: bool) -> tuple[str, ...]:
+    """What is done with records, whoever they are of."""
+    who, n = executed.party or "party", executed.records.count
+    grid = "rounded towards zero to a multiple of 2^-20"
+    if executed.records.radius is None:
+        record = f"each record by itself: numbers beyond 2^40 count as 2^40, then {grid}"
+    else:
+        record = f"each record by itself: one outside the ball is drawn in to it, then {grid}"
+    counts = (
+        f"the first {n} records of each {who} in the order of the data count, a {who} with fewer has zero records "
+        f"in place of the others; rows without a {who} are left out"
+    )
+    if strict:
+        return (STRICT_RULE, record, counts)
+    return (f"{record}; one with a number that is missing, unreadable or not finite becomes zero", counts)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pool(Secret):
+    """The sum of all parties' statistics (k,), in steps."""
+
+    executed: Executed
+    total: tuple[int, ...]
+    strict: bool
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """What was done with records."""
+        return _rules(self.executed, self.strict)
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        """The sum with noise, divided and finished."""
+        law = self.executed.laws[0]
+        assert isinstance(law, AddedLaw)
+        pooled = law.pooled(self.total, randomness) * self.executed.share
+        return Drawn({self.executed.output: self.executed.route.finish(pooled[None])[0]})
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class EachParty(Secret):
+    """Every party's statistic (N, k), in steps."""
+
+    executed: Executed
+    statistics: Steps
+    strict: bool
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """What was done with records."""
+        return _rules(self.executed, self.strict)
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        """Every statistic with noise of its own, then pooled by public weights."""
+        executed = self.executed
+        step = max(1, CELLS // (executed.route.size + executed.records.dimension**2))
+        pooled = np.zeros(1)
+        for start in range(0, executed.parties, step):
+            some = slice(start, start + step)
+            values = self._noisy(some, randomness)
+            if executed.finish_first:
+                values = executed.route.finish(values)
+            if executed.weights is not None:
+                values = values * executed.weights[some, None]
+            pooled = pooled + values.sum(axis=0)
+        pooled = pooled * executed.share
+        if not executed.finish_first:
+            pooled = executed.route.finish(pooled[None])[0]
+        return Drawn({executed.output: pooled})
+
+    def _noisy(self, some: slice, randomness: Randomness) -> NDArray[np.float64]:
+        statistics = self.statistics[some]
+        if not self.executed.personal:
+            return self.executed.laws[0].each(statistics, randomness)
+        each = zip(self.executed.laws[some], statistics, strict=True)
+        return np.concatenate([law.each(one[None], randomness) for law, one in each])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StatisticExposure(Exposure):
+    """One output, a function of the noisy statistics, whose guarantees hold for all that is released."""
+
+    plan: Plan
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        """The output."""
+        return frozenset((str(self.plan["mechanism"]["executed"]["output"]),))
+
+    def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
+        """It names the output."""
+        return self.outputs <= outputs
+
+    def joint_spend(self, model: Model, requirement: int) -> Spend | None:
+        """Every requirement is on the one output, so none is missing."""
+        return None

@@ -1,0 +1,305 @@
+"""Rows of records from tables of named columns, arrays and the published layout of the Moral Machine.
+
+The header alone decides how a table is read: columns `V_1`, `V_2`, ... hold the records of the input V; columns `x_*`
+(chosen) and `z_*` (rejected) hold pairs of alternatives, a record is x - z, in the order of the columns `x_*`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.execute.frames import collect, column_names, load_frame
+from privspec.execute.problems import refuse, refuse_unreadable
+from privspec.execute.records import Fields
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Rows: TypeAlias = "Iterator[tuple[pl.Series, NDArray[np.float64]]]"
+"""Keys of the parties of some rows, and their records in doubles, not a number where one is missing."""
+ROWS = 65_536
+CELLS = 2**24
+"""Numbers of padded records that are held at once, at most, if every row is a party of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is looked for: the input's name, the column of the parties (None: one party), features, records a party."""
+
+    name: str
+    party: str | None
+    dimension: int
+    count: int
+
+    @property
+    def rows(self) -> int:
+        """Rows that are read at once."""
+        return max(1, min(ROWS, CELLS // (self.count * self.dimension)))
+
+
+class Layout(Protocol):
+    """How records stand in a table."""
+
+    def arranged(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """The columns that are needed, the rows of a party together as far as the layout can see to it."""
+
+    def split(self, wanted: Wanted, table: pl.DataFrame) -> tuple[pl.Series, NDArray[np.float64]]:
+        """Keys and records of some of its rows."""
+
+
+def rows_of(wanted: Wanted, source: Any) -> Rows:
+    """All rows, in the order of the data; rows without a party are left out.
+
+    Args: source, a path (.csv, .csv.gz, .tsv, .parquet, .npy, .json), a table of named columns, or an array
+        (parties, records, features).
+    Raises: DataError (PS0803 to PS0805).
+    """
+    if isinstance(source, Path) and source.suffix.lower() == ".npy":
+        source = _mapped(wanted, source)
+    if isinstance(source, Path) and source.suffix.lower() == ".json":
+        source = _document(wanted, source)
+    if isinstance(source, list):
+        source = _listed(wanted, source)
+    if isinstance(source, np.ndarray):
+        return _array(wanted, source)
+    if isinstance(source, Mapping) and wanted.name in source:
+        return rows_of(wanted, source[wanted.name])
+    return _table(wanted, source)
+
+
+def _table(wanted: Wanted, source: Any) -> Rows:
+    frame = load_frame(wanted.name, source)
+    layout = layout_of(wanted, column_names(wanted.name, frame))
+    for table in _slices(wanted, source, layout, frame):
+        keys, records = layout.split(wanted, table)
+        if wanted.party is not None and keys.dtype == _text():
+            keys = keys.str.strip_chars().replace("", None)
+        present = keys.is_not_null().to_numpy()
+        yield keys.drop_nulls(), records[present]
+
+
+def _text() -> Any:
+    import polars as pl
+
+    return pl.String
+
+
+def _slices(wanted: Wanted, source: Any, layout: Layout, frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    import polars as pl
+
+    if isinstance(source, Path) and source.suffix.lower() == ".parquet" and isinstance(layout, Columns):
+        yield from _parquet(wanted, source, layout)
+        return
+    arranged = layout.arranged(frame)
+    batches = getattr(arranged, "collect_batches", None)
+    try:
+        parts = collect(wanted.name, arranged).iter_slices(wanted.rows) if batches is None else batches()
+        for part in parts:
+            yield from part.iter_slices(wanted.rows)
+    except (pl.exceptions.PolarsError, OSError):
+        refuse_unreadable(wanted.name, "a table of columns")
+
+
+def _parquet(wanted: Wanted, path: Path, layout: Columns) -> Iterator[pl.DataFrame]:
+    import polars as pl
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+    import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
+
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=wanted.rows, columns=list(layout.names)):
+                found = pl.from_arrow(pa.Table.from_batches([batch]))
+                assert isinstance(found, pl.DataFrame)
+                yield found
+    except (pa.ArrowException, OSError):
+        refuse_unreadable(wanted.name, "a table of columns")
+
+
+# --- layouts --------------------------------------------------------------------------------------
+
+
+def layout_of(wanted: Wanted, names: Sequence[str]) -> Layout:
+    """How a table with these columns is read.
+
+    Raises: DataError (PS0804, PS0805).
+    """
+    if {*MORAL_KEYS} <= set(names):
+        return _moral(wanted, names)
+    key = wanted.party
+    if key is not None and key not in names:
+        refuse("PS0804", f"the data for {wanted.name} have no column {key}", help=f"each row names its {key}")
+    chosen = [name for name in names if name.startswith("x_")]
+    fields = Fields(wanted.name, wanted.dimension)
+    if not chosen or set(fields.columns) <= set(names):
+        return Columns(key, tuple(fields.find(names)))
+    rejected = ["z_" + name[2:] for name in chosen]
+    if not set(rejected) <= set(names):
+        refuse(
+            "PS0804",
+            f"the data for {wanted.name} have a column x_* (chosen) without its column z_* (rejected)",
+            help="pairs of alternatives: every feature twice, x_age and z_age",
+        )
+    _check_width(wanted, len(chosen))
+    return Columns(key, tuple(chosen), tuple(rejected))
+
+
+def _check_width(wanted: Wanted, found: int) -> None:
+    if found != wanted.dimension:
+        refuse(
+            "PS0805",
+            f"records of {wanted.name} have {wanted.dimension} features, the data have {found}",
+            help="keep the columns that the spec is about, or declare another dimension",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """One record a row: numbers, or those of the chosen minus those of the rejected alternative."""
+
+    key: str | None
+    chosen: tuple[str, ...]
+    rejected: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        return (*(() if self.key is None else (self.key,)), *self.chosen, *self.rejected)
+
+    def arranged(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """The rows as they stand."""
+        return frame.select(self.names)
+
+    def split(self, wanted: Wanted, table: pl.DataFrame) -> tuple[pl.Series, NDArray[np.float64]]:
+        """Keys and records."""
+        import polars as pl
+
+        records = _matrix(table, self.chosen)
+        if self.rejected:
+            # infinite minus infinite is not a number, as it should be
+            with np.errstate(invalid="ignore", over="ignore"):
+                records = records - _matrix(table, self.rejected)
+        keys = pl.repeat("", len(table), eager=True) if self.key is None else table[self.key]
+        return keys, records
+
+
+def _matrix(table: pl.DataFrame, names: Sequence[str]) -> NDArray[np.float64]:
+    """Columns as doubles; what cannot be read as a number is none."""
+    import polars as pl
+
+    out = np.empty((len(table), len(names)))
+    for j, name in enumerate(names):
+        column = table[name]
+        if column.dtype == pl.String:
+            column = column.str.strip_chars()
+        readable = column.dtype.is_numeric() or column.dtype in (pl.String, pl.Boolean)
+        numbers = (
+            column.cast(pl.Float64, strict=False) if readable else pl.Series([None] * len(table), dtype=pl.Float64)
+        )
+        out[:, j] = numbers.fill_null(float("nan")).to_numpy()
+    return out
+
+
+MORAL_KEYS = ("ResponseID", "UserID", "Saved")
+MORAL_SITUATION = ("Intervention", "Barrier", "CrossingSignal")
+MORAL_CHARACTERS = (
+    *("Man", "Woman", "Pregnant", "Stroller", "OldMan", "OldWoman", "Boy", "Girl", "Homeless", "LargeWoman"),
+    *("LargeMan", "Criminal", "MaleExecutive", "FemaleExecutive", "FemaleAthlete", "MaleAthlete", "FemaleDoctor"),
+    *("MaleDoctor", "Dog", "Cat"),
+)
+
+
+def _moral(wanted: Wanted, names: Sequence[str]) -> Layout:
+    """The 23 features that the published file has, or the 20 counts where the spec has as many."""
+    features: tuple[str, ...] = MORAL_CHARACTERS
+    if wanted.dimension != len(MORAL_CHARACTERS):
+        features = (*MORAL_SITUATION, *MORAL_CHARACTERS)
+    _check_width(wanted, len(features))
+    if not set(features) <= set(names):
+        refuse("PS0804", f"the data for {wanted.name} lack a column of the Moral Machine, such as {features[0]}")
+    return MoralMachine(features)
+
+
+@dataclass(frozen=True, slots=True)
+class MoralMachine:
+    """Two rows a response (Awad et al. 2018, SharedResponses*.csv): the side that is saved, and the other one.
+
+    A record is the saved side minus the other one. Responses that do not have exactly one row of either kind are left
+    out, by their own rows alone. A user's responses count in the order of the file.
+    """
+
+    features: tuple[str, ...]
+
+    def arranged(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """One row a response, sorted by user; needs memory for all of them."""
+        import polars as pl
+
+        saved = pl.col("Saved").cast(pl.Float64, strict=False)
+        numbers = [
+            pl.col(f).cast(pl.Float64, strict=False).fill_null(float("nan")).cast(pl.Float32) for f in self.features
+        ]
+        sides = frame.select("UserID", "ResponseID", saved, *numbers).with_row_index("place")
+        signed = [(pl.col(f) * (2 * pl.col("Saved") - 1)).sum() for f in self.features]
+        whole = (pl.len() == 2) & (pl.col("Saved").min() == 0) & (pl.col("Saved").max() == 1)
+        pairs = sides.group_by("UserID", "ResponseID").agg(pl.col("place").min(), whole.alias("whole"), *signed)
+        return pairs.filter("whole").sort("UserID", "place").drop("place", "whole", "ResponseID")
+
+    def split(self, wanted: Wanted, table: pl.DataFrame) -> tuple[pl.Series, NDArray[np.float64]]:
+        """Keys and records."""
+        return table["UserID"], _matrix(table, self.features)
+
+
+# --- arrays ---------------------------------------------------------------------------------------
+
+
+def _array(wanted: Wanted, array: NDArray[Any]) -> Rows:
+    import polars as pl
+
+    if wanted.party is None and array.ndim == 2:
+        array = array[None]
+    if array.ndim != 3 or array.shape[2] != wanted.dimension or array.dtype.kind not in "biuf":
+        refuse(
+            "PS0805",
+            f"an array for {wanted.name} is of numbers, parties x records x {wanted.dimension} features, and this is "
+            + (" x ".join(map(str, array.shape)) or "1"),
+        )
+    step = max(1, wanted.rows // max(array.shape[1], 1))
+    for start in range(0, len(array), step):
+        part = np.asarray(array[start : start + step], dtype=np.float64)
+        keys = np.repeat(np.arange(start, start + len(part)), part.shape[1])
+        yield pl.Series(keys), part.reshape(-1, wanted.dimension)
+
+
+def _mapped(wanted: Wanted, path: Path) -> NDArray[Any]:
+    try:
+        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        refuse_unreadable(wanted.name, "a NumPy array")
+    if not isinstance(loaded, np.ndarray):
+        refuse_unreadable(wanted.name, "a single NumPy array")
+    return loaded
+
+
+def _document(wanted: Wanted, path: Path) -> Any:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        refuse_unreadable(wanted.name, "JSON")
+    return found.get(wanted.name, found) if isinstance(found, Mapping) else found
+
+
+def _listed(wanted: Wanted, found: list[Any]) -> Any:
+    """A list of objects is a table; nested lists are an array."""
+    if found and all(isinstance(item, Mapping) for item in found):
+        names = list(dict.fromkeys(str(name) for item in found for name in item))
+        return {name: [item.get(name) for item in found] for name in names}
+    try:
+        return np.array(found, dtype=np.float64)
+    except (TypeError, ValueError):
+        refuse_unreadable(wanted.name, "nested lists of numbers, of one length each")
