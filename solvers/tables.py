@@ -57,6 +57,16 @@ def solve_table(
         rays = solve_cone(program, cone, tolerance, watch)
         found = RowsResult(rays.table, np.zeros(0), rays.value, rays.dual, rays.rows, rays.notes)
         method = "rays"
+    return exact_solution(program, found, method, watch, cost)
+
+
+def exact_solution(
+    program: TableProgram, found: RowsResult, method: str, watch: Watch, cost: Entries | None = None
+) -> TableSolution:
+    """A float solution made exact, with the bound that its multipliers prove; `cost` as for `solve_table`.
+
+    Raises: SolverError if no exact table is near.
+    """
     exact = _exact(program, found)
     value = exact_loss(program, exact, cost)
     dual, bound = _proven(program, found.dual, value, cost)

@@ -1,7 +1,7 @@
 """The reference path: the same program through cvxpy, as written in the notes, without any trick.
 
 Slow (an LMI a difference) and therefore the yardstick of the special solvers, and their fallback for programs
-that they decline. The only module of the project that holds cvxpy objects.
+that they decline. Beside `finite.reference` the only module of the project that holds cvxpy objects.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from fractions import Fraction
 from privspec.compile.finite.conflicts import explain_infeasible
 from privspec.compile.finite.decision import DebiasedTable, LinearTable, TableDecision
 from privspec.compile.finite.lower import lower
-from privspec.compile.finite.program import linear_rows, privacy_blocks, to_program
+from privspec.compile.finite.program import Lowered, linear_rows, privacy_blocks, to_program
 from privspec.compile.finite.system import Debiased, FiniteSystem
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.problem import Settings
@@ -15,7 +15,7 @@ from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.model.graph import Model
 from privspec.model.reports import Failure
 from privspec.model.worlds import finite
-from privspec.solvers.table_programs import InfeasibleTable, Privacy
+from privspec.solvers.table_programs import InfeasibleTable, Privacy, TableSolution
 from privspec.solvers.table_search import search_debiased
 from privspec.solvers.table_search_programs import DebiasedProgram
 from privspec.solvers.tables import solve_table
@@ -56,10 +56,18 @@ class Finite:
 
 def _linear(model: Model, system: FiniteSystem, settings: Settings) -> TableDecision | Infeasible:
     lowered = to_program(system)
-    found = solve_table(lowered.program, deadline=settings.deadline, progress=settings.progress, cost=lowered.cost)
+    found = _solved(lowered, settings)
     if isinstance(found, InfeasibleTable):
         return explain_infeasible(model, lowered, found, settings)
     return LinearTable(model, system, settings, lowered, found)
+
+
+def _solved(lowered: Lowered, settings: Settings) -> TableSolution | InfeasibleTable:
+    if settings.solver == "cvxpy":
+        from privspec.compile.finite.reference import solve_with_cvxpy
+
+        return solve_with_cvxpy(lowered.program, settings.deadline, settings.progress, lowered.cost)
+    return solve_table(lowered.program, deadline=settings.deadline, progress=settings.progress, cost=lowered.cost)
 
 
 def _debiased(model: Model, system: FiniteSystem, settings: Settings) -> TableDecision | Infeasible:
