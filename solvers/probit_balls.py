@@ -21,11 +21,14 @@ class Ball(Protocol):
     def project(self, points: Array) -> Array:
         """The nearest point of the ball to each row."""
 
-    def face(self, points: Array, gradients: Array) -> tuple[NDArray[np.bool_], Array, Array]:
-        """What a Newton step at boundary points keeps: free entries, outward normal, curvature of the boundary."""
+    def face(self, points: Array, gradients: Array, careful: bool) -> tuple[NDArray[np.bool_], Array, Array]:
+        """What a Newton step at boundary points keeps: free entries, outward normal, curvature of the boundary.
 
-    def settle(self, points: Array, moved: Array, normals: Array) -> Array:
-        """The points of the ball that Newton steps from boundary points to `moved` stand for."""
+        A careful step takes up no entries that are zero.
+        """
+
+    def settle(self, points: Array, steps: Array, normals: Array, careful: bool) -> Array:
+        """The points of the ball that Newton steps from boundary points stand for; a careful one stays on the face."""
 
 
 class L1:
@@ -51,16 +54,23 @@ class L1:
         np.maximum(sizes, 0.0, out=sizes)
         return np.copysign(sizes, points)
 
-    def face(self, points: Array, gradients: Array) -> tuple[NDArray[np.bool_], Array, Array]:
+    def face(self, points: Array, gradients: Array, careful: bool) -> tuple[NDArray[np.bool_], Array, Array]:
         """Entries that are not zero, and zeros whose slope exceeds the multiplier of the face."""
         used = points != 0
         multiplier = -(gradients * points).sum(axis=1)
-        free = used | (np.abs(gradients) > multiplier[:, None])
+        free = used if careful else used | (np.abs(gradients) > multiplier[:, None])
         normals = np.where(used, np.sign(points), -np.sign(gradients)) * free
         return free, normals, np.zeros(len(points))
 
-    def settle(self, points: Array, moved: Array, normals: Array) -> Array:
-        """Entries that would change sign become zero."""
+    def settle(self, points: Array, steps: Array, normals: Array, careful: bool) -> Array:
+        """Entries that would change sign become zero; a careful step ends where the first one does."""
+        if careful:
+            falling = steps * normals < 0
+            shares = np.where(falling, -points / np.where(falling, steps, 1.0), np.inf)
+            share = np.minimum(shares.min(axis=1), 1.0)[:, None]
+            moved = np.where(falling & (shares <= share) & (share < 1.0), 0.0, points + share * steps)
+        else:
+            moved = points + steps
         return self.project(np.where(moved * normals > 0, moved, 0.0))
 
 
@@ -81,14 +91,14 @@ class L2:
         """Points outside move along the ray to zero."""
         return points / np.maximum(self.norm(points), 1.0)[:, None]
 
-    def face(self, points: Array, gradients: Array) -> tuple[NDArray[np.bool_], Array, Array]:
+    def face(self, points: Array, gradients: Array, careful: bool) -> tuple[NDArray[np.bool_], Array, Array]:
         """Every entry; the sphere bends as much as the multiplier says."""
         multiplier = np.maximum(-(gradients * points).sum(axis=1), 0.0)
         return np.ones(points.shape, dtype=bool), points, multiplier
 
-    def settle(self, points: Array, moved: Array, normals: Array) -> Array:
+    def settle(self, points: Array, steps: Array, normals: Array, careful: bool) -> Array:
         """Back to the ball."""
-        return self.project(moved)
+        return self.project(points + steps)
 
 
 BALLS: dict[str, Ball] = {"l1": L1(), "l2": L2()}

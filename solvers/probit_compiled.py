@@ -13,7 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 from numpy.polynomial import chebyshev
-from privspec.solvers.probit_numpy import GRADIENT_STEPS, NEWTON_STEPS, RIDGE, ROOT_HALF, ROOT_TWO_OVER_PI
+from privspec.solvers.probit_numpy import FLAT, GRADIENT_STEPS, NEWTON_STEPS, RIDGE, ROOT_HALF, ROOT_TWO_OVER_PI
 from scipy.special import erfcx
 
 compiled: Any = numba.njit(cache=True, error_model="numpy")
@@ -110,14 +110,14 @@ def project(point: Any, l1: bool) -> None:
         for k in range(len(point)):
             point[k] /= size
         return
-    threshold, before = (size - 1.0) / len(point), 0
+    threshold, before = (size - 1.0) / len(point), len(point) + 1
     while True:
         total, count = 0.0, 0
         for k in range(len(point)):
             if abs(point[k]) > threshold:
                 total += abs(point[k])
                 count += 1
-        if count == before or count == 0:
+        if count >= before or count == 0:  # rounding at ties must not make it go round
             break
         threshold, before = (total - 1.0) / count, count
     for k in range(len(point)):
@@ -203,7 +203,7 @@ def newton(data: Any, point: Any, bends: Any, gradient: Any, l1: bool, careful: 
     trace = 0.0
     for a in range(m):
         trace += hessian[a, a]
-    trace = trace if trace > 0 else 1.0
+    trace = trace if trace > FLAT else 1.0
     extra = RIDGE * trace + (press if edge and not l1 else 0.0)
     # Cholesky of the lower triangle, in place; a pivot that rounding made too small keeps the ridge.
     for a in range(m):
@@ -296,7 +296,7 @@ def one_voter(data: Any, tolerance: float, l1: bool, limit: int, point: Any) -> 
             values[:] = tried
         curvature = caution * curvature_of(data, bends)
         descents = DESCENTS[min(number, len(DESCENTS) - 1)]
-        reachedat = descend(data, point, curvature if curvature > 0 else 1.0, l1, descents)
+        reachedat = descend(data, point, curvature if curvature > FLAT else 1.0, l1, descents)
         steps += descents
         number += 1
         look(data, reachedat, tried)

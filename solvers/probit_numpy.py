@@ -22,6 +22,8 @@ CAUTION = 1.5
 """The least inverse step, in units of the largest curvature where a round starts."""
 RIDGE = 1e-11
 """Added to the Hessian in units of its trace: directions that no record sees stay put."""
+FLAT = 1e-290
+"""Curvature below which a loss counts as flat: its quotients would overflow."""
 CHUNK = 2**20
 """Bytes of records that are worked on together; they stay in the cache of a core."""
 
@@ -68,7 +70,7 @@ def rounds(unit: Array, tolerance: float, ball: Ball, limit: int) -> tuple[Array
             data, point = unit[part], points[part]
             values = seen_by(data, point)
             curvature = caution[part] * largest_curvature(data, bend(values, slope(values)))
-            lower = descend(data, point, np.where(curvature > 0, curvature, 1.0), ball, descents)
+            lower = descend(data, point, np.where(curvature > FLAT, curvature, 1.0), ball, descents)
             # Far from the start the curvature may be larger than it was there: then the next steps are shorter.
             failed = losses_of(seen_by(data, lower)) > losses_of(values)
             caution[part] = np.where(failed, 4.0 * caution[part], np.maximum(CAUTION, 0.7 * caution[part]))
@@ -137,16 +139,19 @@ def polish(data: Array, start: Array, ball: Ball, tolerance: float) -> tuple[Arr
         going = ~solved
         data, point, values, losses = data[going], point[going], values[going], losses[going]
         here, slopes, gradients = here[going], slopes[going], gradients[going]
-        moved = newton(data, point, values, slopes, gradients, ball)
-        best, seen, lower = moved, values, losses
-        for share in SHARES:
-            waiting = lower >= losses
-            if not waiting.any():
-                break
-            aim = moved[waiting] if share == 1.0 else point[waiting] + share * (moved[waiting] - point[waiting])
-            reached = seen_by(data[waiting], aim)
-            best, seen, lower = best.copy(), seen.copy(), lower.copy()
-            best[waiting], seen[waiting], lower[waiting] = aim, reached, losses_of(reached)
+        best, seen, lower = point.copy(), values.copy(), losses.copy()
+        for careful in (False, True):
+            waiting = np.flatnonzero(lower >= losses)
+            now = [array[waiting] for array in (data, point, values, slopes, gradients)]
+            moved = newton(*now, ball, careful) if waiting.size else point[waiting]
+            for share in SHARES:
+                if not waiting.size:
+                    break
+                aim = moved if share == 1.0 else point[waiting] + share * (moved - point[waiting])
+                reached = seen_by(data[waiting], aim)
+                best[waiting], seen[waiting], lower[waiting] = aim, reached, losses_of(reached)
+                still = lower[waiting] >= losses[waiting]
+                waiting, moved = waiting[still], moved[still]
         better = lower < losses
         if not better.any():
             break
@@ -155,11 +160,13 @@ def polish(data: Array, start: Array, ball: Ball, tolerance: float) -> tuple[Arr
     return points, unsolved
 
 
-def newton(data: Array, point: Array, values: Array, slopes: Array, gradients: Array, ball: Ball) -> Array:
+def newton(
+    data: Array, point: Array, values: Array, slopes: Array, gradients: Array, ball: Ball, careful: bool
+) -> Array:
     """One Newton step in the ball: on the face where the loss presses against the boundary, free inside."""
     features = data.shape[2]
     edge = (ball.norm(point) >= 1.0 - 1e-9) & ((gradients * point).sum(axis=1) < 0)
-    free, normals, bending = ball.face(point, gradients)
+    free, normals, bending = ball.face(point, gradients, careful)
     free = free | ~edge[:, None]
     normals = normals * edge[:, None]
     root = np.sqrt(bend(values, slopes))[..., None] * data
@@ -168,7 +175,7 @@ def newton(data: Array, point: Array, values: Array, slopes: Array, gradients: A
     hessian = np.matmul(root.transpose(0, 2, 1), root)[: len(data)]
     diagonal = np.arange(features)
     trace = np.ascontiguousarray(hessian[:, diagonal, diagonal]).sum(axis=1)  # one order of summation in every layout
-    trace = np.where(trace > 0, trace, 1.0)
+    trace = np.where(trace > FLAT, trace, 1.0)
     hessian *= (free[:, :, None] & free[:, None, :]) / trace[:, None, None]
     hessian[:, diagonal, diagonal] += np.where(free, RIDGE + (bending * edge / trace)[:, None], 1.0)
     right = np.stack([-gradients * free / trace[:, None], normals], axis=2)
@@ -177,5 +184,5 @@ def newton(data: Array, point: Array, values: Array, slopes: Array, gradients: A
     # On a face the step keeps the normal's value: the multiplier that does so.
     crossing = (normals * across).sum(axis=1)
     multiplier = (normals * along).sum(axis=1) / np.where(crossing > 0, crossing, 1.0)
-    moved = point + along - multiplier[:, None] * across
-    return np.where(edge[:, None], ball.settle(point, moved, normals), ball.project(moved))
+    step = along - multiplier[:, None] * across
+    return np.where(edge[:, None], ball.settle(point, step, normals, careful), ball.project(point + step))
