@@ -91,7 +91,7 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
         outputs=tuple(_output_fact(o) for o in outputs),
         loss=loss,
         sites=tuple(_site_fact(s) for s in noise.sites(plan, outputs)),
-        noise_shape=str((run.get("noise") or {}).get("shape", "unknown")),
+        noise_shape=_noise_shape(run.get("noise")),
         noise_grid=str(run.get("grid", "")),
         rounding=str(run.get("rounding", "strategy")),
         output_grid=str(run.get("output_grid", "")),
@@ -108,6 +108,11 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
         graph_svg=drawing,
         gaps=_gaps(mechanism, claims),
     )
+
+
+def _noise_shape(noise: Any) -> str:
+    """The one shape of the noise; "unknown" where each site has its own."""
+    return str(noise.get("shape", "unknown")) if isinstance(noise, Mapping) else "unknown"
 
 
 def _claim_fact(item: Claim, question: Question, mechanism: MechanismFact, everything: Curve | None) -> ClaimFact:

@@ -9,8 +9,12 @@ from privspec.explain.additive import additive_noise
 from privspec.explain.context import Context
 from privspec.explain.finite.reading import table_fact
 from privspec.explain.mechanism import MechanismFact
+from privspec.explain.statistics.facts import statistic_fact
 
-_READERS: Mapping[str, Callable[[Mapping[str, Any], Context], MechanismFact]] = {"table": table_fact}
+_READERS: Mapping[str, Callable[[Mapping[str, Any], Context], MechanismFact]] = {
+    "table": table_fact,
+    "statistic": statistic_fact,
+}
 
 
 def mechanism_fact(plan: Mapping[str, Any], context: Context) -> MechanismFact:

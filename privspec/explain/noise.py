@@ -46,9 +46,9 @@ class OutputNoise:
 
 
 def executed(plan: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The executed part of the mechanism, empty where the plan has none."""
+    """The executed strategy with its noise, empty where the plan has none."""
     part: Mapping[str, Any] = (plan.get("mechanism") or {}).get("executed") or {}
-    return part
+    return part if isinstance(part.get("noise"), Mapping) or "strategy" in part else {}
 
 
 def strategy_variances(run: Mapping[str, Any], rows: int, shrink: float = 1.0) -> Array | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from privspec.compile.finite.conditions import Conditions
-from privspec.compile.finite.debiased import chosen_in_loss, debiased
+from privspec.compile.finite.debiased import chosen_in_loss, constant_beside, debiased
 from privspec.compile.finite.fairness import gaps
 from privspec.compile.finite.losses import losses, no_losses
 from privspec.compile.finite.system import FiniteSystem, LinearLine, Requested, Scalar
@@ -18,8 +18,8 @@ from privspec.model.trust import Curator, Nobody
 from privspec.model.values import show
 from privspec.model.worlds import Worlds, inputs_compared, worlds
 
-LARGEST_EPSILON = 40
-"""Ratios beyond e^40 leave nothing for double precision to tell apart."""
+LARGEST_EPSILON = 30
+"""Ratios beyond e^30 leave nothing for double precision to tell apart."""
 
 
 def lower(model: Model, *, priced: bool = True) -> FiniteSystem:
@@ -49,7 +49,10 @@ def _lower(model: Model, priced: bool) -> FiniteSystem:
         lines += conditions.constraint(constraint)
     lines += [conditions.accuracy(target) for target in model.accuracy]
     estimates = debiased(conditions) if priced and chosen_in_loss(model) else None
-    found = losses(space, scene) if priced and estimates is None else no_losses()
+    if estimates is not None:
+        found = no_losses(constant_beside(space))
+    else:
+        found = losses(space, scene) if priced else no_losses()
     further = (*conditions.choices(found.prices), *(item for gap in gaps(space, scene) for item in gap.rows()))
     for item in further:
         lines += [item] if isinstance(item, LinearLine) else []
