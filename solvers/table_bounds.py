@@ -75,7 +75,7 @@ class _Lagrangian:
         scaled: Entries = np.empty(self.program.shape, dtype=object)
         if cost.dtype == object:
             for x, row in enumerate(cost):
-                scaled[x] = [_floor(Fraction(c) * (1 << BITS)) for c in row]
+                scaled[x] = [(c.numerator << BITS) // c.denominator for c in row]
         else:
             scaled = _integers(np.asarray(cost, dtype=float))
         if not self.program.worst:

@@ -81,18 +81,21 @@ def _row_values(rows: LinearRows, exact: ExactTable) -> list[Fraction]:
 
 def exact_loss(program: TableProgram, exact: ExactTable, cost: Entries | None = None) -> Fraction:
     """The loss of the table; `cost` (X, Y) of Fractions replaces the floats of the program (which are read exactly)."""
-    if cost is None:
-        scale, costs = _scaled(program.cost)
-    else:
-        scale, costs = 1, cost.tolist()
+    scale, costs = _scaled(program.cost) if cost is None else _common(cost)
     rows = [
-        sum((c * n for c, n in zip(row, numerators, strict=True) if n and c), 0)
+        sum(c * n for c, n in zip(row, numerators, strict=True) if n and c)
         for row, numerators in zip(costs, exact.numerators, strict=True)
     ]
     loss = Fraction(max(rows) if program.worst else sum(rows)) / (scale * exact.denominator)
     return loss + sum(
         (price * value for price, value in zip(program.extra.cost, exact.extra, strict=True)), Fraction(0)
     )
+
+
+def _common(cost: Entries) -> tuple[int, list[list[int]]]:
+    """Fractions as integers over one denominator."""
+    scale = math.lcm(*{c.denominator for row in cost for c in row})
+    return scale, [[c.numerator * (scale // c.denominator) for c in row] for row in cost]
 
 
 def _scaled(cost: Array) -> tuple[int, list[list[int]]]:

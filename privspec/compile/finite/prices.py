@@ -20,7 +20,7 @@ from privspec.compile.finite.lines import ConditionLine, Line, PrivacyLine, line
 from privspec.compile.finite.trials import Trials
 from privspec.model.values import show
 from privspec.solvers.results import OutOfTimeError
-from privspec.solvers.table_programs import AtomRatio, CompleteDual, CompleteRatio, PairDual, PairRatio, log_ratio_of
+from privspec.solvers.table_programs import AtomRatio, CompleteDual, CompleteRatio, PairDual, PairRatio
 from privspec.solvers.table_ratios import classes
 from privspec.solvers.table_rows import membership
 
@@ -145,8 +145,9 @@ def _ratio_slope(
         assert isinstance(part, CompleteDual)
         return -_growth(block.log_ratio) * float(np.sum(part.above.sum(axis=0) * shown.min(axis=0)))
     assert isinstance(part, PairDual)
-    growth = np.array([_growth(log_ratio_of(block, int(k))) for k in part.pairs])
-    return -float(np.sum(part.values * growth * shown[block.pairs[part.pairs, 1], part.columns]))
+    growth = np.array([_growth(log_ratio) for log_ratio in block.log_ratios])
+    each = growth[part.pairs] if len(growth) > 1 else growth[0]
+    return -float(np.sum(part.values * each * shown[block.pairs[part.pairs, 1], part.columns]))
 
 
 def _growth(log_ratio: Fraction) -> float:
