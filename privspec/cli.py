@@ -291,6 +291,8 @@ def check(
         print(f"{spec}: {model.name} is well formed")
         for requirement in model.requirements:
             print(f"  line {requirement.line}: {requirement.describe()}")
+        if not model.requirements and not model.fairness:
+            print("  privacy: none is asked for and none is given: whatever is released may reveal the data")
         print(f"  trust: {model.trust.describe()}")
 
 

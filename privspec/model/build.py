@@ -22,6 +22,7 @@ from privspec.model.fairness_rules import read_independence
 from privspec.model.files import Reader
 from privspec.model.gap_rules import warn_about_gaps
 from privspec.model.graph import ComponentModel, GraphNode, InputBlock, Model, PartySet, lay_out
+from privspec.model.library import library
 from privspec.model.loss_rules import LossReader
 from privspec.model.option_rules import read_options
 from privspec.model.parameters import fit_constant, given_constants, read_parameters
@@ -186,7 +187,7 @@ class _Builder:
             )
         if not scope.of("output") and not components:
             self.report.error("PS0219", start, "this spec has no output", help="add `output O` under `variables:`")
-        if not self.spec.privacy and not self.spec.fairness:
+        if not self.spec.privacy and not self.spec.fairness and not _has_routes(self.spec):
             self.report.error(
                 "PS0219",
                 start,
@@ -475,6 +476,16 @@ class _Builder:
             if read is not None:
                 found.append(read)
         return tuple(found)
+
+
+def _has_routes(spec: syntax.Spec) -> bool:
+    """Whether a value is computed by a function that offers routes: such a spec may serve as a baseline.
+
+    It can be checked, and `solve` says what loss it would have; there is no plan for it (PS0518).
+    """
+    functions = library()
+    calls = [s.right for s in spec.background if isinstance(s, syntax.Relation) and isinstance(s.right, syntax.Call)]
+    return any(call.function in functions and functions[call.function].routes is not None for call in calls)
 
 
 def _symbols(kind: Type) -> Domain | None:
