@@ -36,11 +36,11 @@ class L1:
 
     def norm(self, points: Array) -> Array:
         """The sum of magnitudes."""
-        return np.abs(points).sum(axis=1)
+        return np.asarray(np.abs(points).sum(axis=1))
 
     def dual(self, gradients: Array) -> Array:
         """The largest magnitude."""
-        return np.abs(gradients).max(axis=1)
+        return np.asarray(np.abs(gradients).max(axis=1))
 
     def project(self, points: Array) -> Array:
         """Soft threshold at the largest (S_k - 1)/k, S_k the sum of the k largest magnitudes (Duchi et al. 2008)."""
@@ -81,7 +81,7 @@ class L2:
         """The Euclidean norm, without overflow."""
         largest = np.abs(points).max(axis=1)
         safe = np.where(largest > 0, largest, 1.0)
-        return np.sqrt(np.square(points / safe[:, None]).sum(axis=1)) * largest
+        return np.asarray(np.sqrt(np.square(points / safe[:, None]).sum(axis=1)) * largest)
 
     def dual(self, gradients: Array) -> Array:
         """The Euclidean norm."""

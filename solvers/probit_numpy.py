@@ -41,8 +41,8 @@ def bend(values: Array, slopes: Array) -> Array:
 def each(left: Array, right: Array) -> Array:
     """Matrix products, one a voter, with the same bits in every batch (numpy treats a batch of one in another way)."""
     if len(left) == 1:
-        return np.matmul(np.repeat(left, 2, axis=0), np.repeat(right, 2, axis=0))[:1]
-    return np.matmul(left, right)
+        return np.asarray(np.matmul(np.repeat(left, 2, axis=0), np.repeat(right, 2, axis=0))[:1])
+    return np.asarray(np.matmul(left, right))
 
 
 def seen_by(data: Array, points: Array) -> Array:
@@ -84,7 +84,7 @@ def rounds(unit: Array, tolerance: float, ball: Ball, limit: int) -> tuple[Array
 
 def losses_of(values: Array) -> Array:
     """The losses -sum_j ln Phi of each voter."""
-    return -log_ndtr(values).sum(axis=1)
+    return np.asarray(-log_ndtr(values).sum(axis=1))
 
 
 def largest_curvature(data: Array, bends: Array) -> Array:
@@ -142,8 +142,10 @@ def polish(data: Array, start: Array, ball: Ball, tolerance: float) -> tuple[Arr
         best, seen, lower = point.copy(), values.copy(), losses.copy()
         for careful in (False, True):
             waiting = np.flatnonzero(lower >= losses)
-            now = [array[waiting] for array in (data, point, values, slopes, gradients)]
-            moved = newton(*now, ball, careful) if waiting.size else point[waiting]
+            if not waiting.size:
+                break
+            now = (data[waiting], point[waiting], values[waiting], slopes[waiting], gradients[waiting])
+            moved = newton(*now, ball, careful)
             for share in SHARES:
                 if not waiting.size:
                     break

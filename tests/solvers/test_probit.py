@@ -13,7 +13,7 @@ from privspec.solvers import probit_kernel
 from privspec.solvers.probit import probit_mle
 from privspec.solvers.probit_balls import BALLS, inside
 from scipy.optimize import minimize
-from scipy.special import log_ndtr
+from scipy.special import erfcx, log_ndtr
 
 ENGINES = ["numpy", *(["compiled"] if probit_kernel.AVAILABLE else [])]
 Array = np.ndarray
@@ -164,6 +164,27 @@ def test_engines_agree(norm: str) -> None:
     assert np.allclose(plain, fast, atol=1e-4)
 
 
+@pytest.mark.skipif(not probit_kernel.AVAILABLE, reason="numba is not installed")
+def test_compiled_functions_match_scipy() -> None:
+    from privspec.solvers import probit_compiled as kernel
+
+    places = np.concatenate([np.linspace(0, 12, 4001), np.logspace(-8, 60, 400)])
+    assert max(abs(kernel.tail(x) / erfcx(x) - 1) for x in places) < 6e-15
+    values = np.concatenate([np.linspace(-30, 30, 3001), [-1e8, -1e60, 37.0]])
+    ours = np.array([kernel.loss(z) for z in values])
+    assert np.allclose(ours, -log_ndtr(values), rtol=1e-13, atol=0)
+    slopes = np.array([kernel.slope(z) for z in values])
+    assert np.allclose(slopes, np.sqrt(2 / np.pi) / erfcx(-np.sqrt(0.5) * values), rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_separable_integers_in_a_wide_ball(engine: str) -> None:
+    records = np.rint(2 * choices(60, 13, 23, seed=11))
+    solution = probit_mle(records, 5.0, engine=engine, limit=5000)
+    assert solution.converged()
+    assert_inside(solution.weights, 5.0, "l1")
+
+
 def test_a_limit_is_told() -> None:
     solution = probit_mle(choices(20, 13, 23), 4.0, tolerance=1e-9, limit=1, engine="numpy")
     assert not solution.converged(1e-9)
@@ -197,6 +218,7 @@ def test_no_voters_no_records() -> None:
 def test_any_records(records: Array, radius: float, norm: str, engine: str) -> None:
     solution = probit_mle(records, radius, norm=norm, engine=engine, limit=500)  # type: ignore[arg-type]
     assert_inside(solution.weights, radius, norm)
+    assert np.all(solution.gaps >= 0)
     values = (records @ solution.weights[..., None])[..., 0]
     assert np.all(-log_ndtr(values).sum(axis=1) <= records.shape[1] * np.log(2) * (1 + 1e-12))
 
