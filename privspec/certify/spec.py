@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import zlib
 from collections.abc import Mapping
 from fractions import Fraction
@@ -22,6 +23,8 @@ from privspec.model.walk import walk
 
 ENTRY_LIMIT = 2**28
 """Largest number of entries of a constant."""
+QUOTED = re.compile(r'"[^"\n]*"')
+"""A text of the language."""
 
 
 def rebuild_model(document: Mapping[str, Any], base: Path | None = None) -> Model:
@@ -96,7 +99,8 @@ def _all(data: At, read: Any) -> dict[str, Any]:
 def _parameter(data: At) -> Any:
     """A text is read as an expression, a number exactly, a list entry by entry."""
     if isinstance(data.value, str):
-        if "(" in data.value:
+        # nothing is called, and so no file is read; a bracket within quotes is only a sign
+        if "(" in QUOTED.sub("", data.value):
             raise Malformed(f"{data.place} is not a value")
         return data.value
     if isinstance(data.value, list):

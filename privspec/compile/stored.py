@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import LIST_LIMIT
 from privspec.model.graph import Model
-from privspec.model.values import Value, show
+from privspec.model.values import Symbol, Value, show
 
 
 def spec_json(model: Model) -> dict[str, Any]:
@@ -36,19 +36,24 @@ def spec_json(model: Model) -> dict[str, Any]:
 def _value_json(value: Value) -> Any:
     match value:
         case Fraction() | str():
-            return show(value)
+            return _literal(value)
         case tuple():
-            return "{" + ", ".join(show(item) for item in value) + "}"
+            return "{" + ", ".join(map(_literal, value)) + "}"
         case np.ndarray():
             return _list_text(value)
         case _:
             raise InternalError("a table is no parameter")
 
 
+def _literal(value: Symbol) -> str:
+    """A number, or a text in quotes: without them it may be read as a number, a name or several words."""
+    return f'"{value}"' if isinstance(value, str) else show(value)
+
+
 def _list_text(value: NDArray[Any]) -> str:
     if value.ndim == 0:
         item = value.item()
-        return show(item if isinstance(item, str) else Fraction(item))
+        return _literal(item if isinstance(item, str) else Fraction(item))
     return "[" + ", ".join(_list_text(np.asarray(item)) for item in value) + "]"
 
 

@@ -153,7 +153,7 @@ def _frontier(facts: Facts) -> tuple[Block, ...]:
 
 
 def _commands(facts: Facts) -> Listing:
-    sets = "".join(f" --set {k}={v}" for k, v in facts.parameters if " " not in v and "[" not in v)
+    sets = "".join(f" --set {k}={quote(v)}" for k, v in facts.parameters if " " not in v and "[" not in v)
     spec, plan = quote(facts.spec_file), quote(facts.plan_file)
     run = "\n".join(facts.mechanism.run_commands(facts, plan))
     return Listing(

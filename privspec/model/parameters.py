@@ -12,6 +12,7 @@ import numpy as np
 from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
+from privspec.language.tokens import REFUSED
 from privspec.model.domains import Domain
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import PartySet
@@ -119,7 +120,7 @@ def to_value(given: object) -> Value:
         return tuple(sorted((_member(item) for item in given), key=str))
     if isinstance(given, list | tuple):
         if given and all(isinstance(item, str) for item in given):
-            return tuple(given)
+            return tuple(_member(item) for item in given)
         if all(isinstance(item, int | Fraction) and not isinstance(item, bool) for item in given):
             return exact_array([Fraction(item) for item in given], (len(given),))
         given = np.asarray(given)
@@ -137,7 +138,11 @@ def to_value(given: object) -> Value:
 
 
 def _member(item: object) -> str | Fraction:
-    return item if isinstance(item, str) else as_fraction(item)
+    if not isinstance(item, str):
+        return as_fraction(item)
+    if '"' in item or REFUSED.search(item) or "\n" in item:
+        raise ValueError("a text that no spec can hold")
+    return item
 
 
 def read_parameters(

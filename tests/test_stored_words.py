@@ -1,0 +1,80 @@
+"""Words as values of parameters: a plan holds them so that they are read back as the same words."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from privspec.api import Problem
+from privspec.certify import verify
+from privspec.certify.checker import DEFECTS
+from privspec.certify.reading import At, canonical_digest
+from privspec.certify.spec import model_inside
+from privspec.core.diagnostics import SpecError
+
+SPEC = """spec survey
+
+parameters:
+  epsilon = 1
+  names = NAMES
+
+variables:
+  input x in names
+  output z in names
+
+background:
+  x ~ uniform
+
+loss:
+  E[ mismatch(z, x) ]
+
+privacy:
+  z is epsilon-LDP wrt x
+"""
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ('{"New York", "1", "x,y"}', ("New York", "1", "x,y")),
+        ("{red, blue}", ("red", "blue")),
+        ('{"epsilon", "names"}', ("epsilon", "names")),  # as names these would be values
+        ('{"ε", "in", "E"}', ("ε", "in", "E")),
+        ('{"a(b", "c)", "#", "-1", "1/2"}', ("a(b", "c)", "#", "-1", "1/2")),
+        ('{"csv(1)", "}"}', ("csv(1)", "}")),
+    ],
+)
+def test_words_come_back(names: str, words: tuple[str, ...]) -> None:
+    plan = Problem(SPEC.replace("NAMES", names)).solve()
+    assert verify(plan.document).ok
+    assert plan.model().parameters["names"] == words
+    assert model_inside(At(plan.document)["spec"], None).parameters["names"] == words
+    assert plan.document["mechanism"]["inputs"] == list(words)
+
+
+def test_words_from_python() -> None:
+    problem = Problem(SPEC.replace("NAMES", "{a, b}"))
+    plan = problem.solve(names={"x y", "2"})
+    assert plan.model().parameters["names"] == ("2", "x y")
+    for word in ('a"b', "a\nb", "a\u202eb"):
+        with pytest.raises(SpecError) as error:
+            problem.check(names={word, "b"})
+        assert error.value.diagnostics[0].code == "PS0251"
+
+
+def test_a_plan_with_words_of_before_is_read() -> None:
+    """Words without quotes, as plans had them."""
+    document: dict[str, Any] = json.loads(json.dumps(Problem(SPEC.replace("NAMES", "{a, b}")).solve().document))
+    document["spec"]["parameters"]["names"] = "{a, b}"
+    document["digest"] = canonical_digest(document)
+    assert verify(document).ok
+
+
+@pytest.mark.parametrize("text", ['csv("f")', '{1} # "\ncsv("f") # "', '"a" + csv("f")', 'sum("(" (1))'])
+def test_nothing_is_called(text: str) -> None:
+    document = json.loads(json.dumps(Problem(SPEC.replace("NAMES", "{a, b}")).solve().document))
+    document["spec"]["parameters"]["names"] = text
+    with pytest.raises(DEFECTS, match="is not a value"):
+        model_inside(At(document)["spec"], None)
