@@ -134,6 +134,12 @@ def _squares(worlds: Worlds) -> Iterator[tuple[Fraction, syntax.Expr]]:
                 raise _other_form(worlds.model.loss.span)
 
 
+def constant_beside(worlds: Worlds) -> Fraction:
+    """What is added to the errors of a loss whatever is chosen."""
+    assert worlds.model.loss is not None
+    return sum((term for term in terms(worlds.model.loss, worlds) if isinstance(term, Fraction)), Fraction(0))
+
+
 def _inside(body: syntax.Expr, worlds: Worlds, weight: Fraction) -> Iterator[tuple[Fraction, syntax.Expr]]:
     """The squares that an average is a weighted sum of."""
     match body:

@@ -166,9 +166,9 @@ def losses(worlds: Worlds, scene: Pointwise) -> Losses:
     return Losses(expected, tuple(worst), offset, prices)
 
 
-def no_losses() -> Losses:
-    """Of specs whose loss is not linear in the table."""
-    return Losses(None, (), Fraction(0), {})
+def no_losses(offset: Fraction = Fraction(0)) -> Losses:
+    """Of specs whose loss is not linear in the table, but for a constant."""
+    return Losses(None, (), offset, {})
 
 
 def averaged(found: Costs, worlds: Worlds, span: Span) -> Costs:
