@@ -7,7 +7,7 @@ of such estimates is not linear in what is chosen; `search` bounds it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
@@ -146,11 +146,25 @@ def _is_error(found: Symbolic, moment: Moment) -> bool:
     for name, value in moment.h.items():
         wanted[-1, name] = np.array([[-value]], dtype=object)
         wanted[0, name] = np.array([[value]], dtype=object)
+    found, wanted = _told_apart(found, moment.h), _told_apart(wanted, moment.h)
     for sign in (1, -1):
         keys = {*found, *wanted}
         if not any(np.any(found.get(key, _ZERO) * sign != wanted.get(key, _ZERO)) for key in keys):
             return True
     return False
+
+
+def _told_apart(terms: Symbolic, masses: Iterable[str]) -> Symbolic:
+    """The same with a law in every term: probabilities sum to one, so E[B - 1] is E[B] - 1."""
+    names = tuple(masses)
+    if not names:
+        return terms
+    total: Symbolic = {}
+    for (power, mass), values in terms.items():
+        for name in names if mass is None else (mass,):
+            key = (power, name)
+            total[key] = total[key] + values if key in total else values
+    return total
 
 
 _ZERO = np.array([[Fraction(0)]], dtype=object)

@@ -178,7 +178,8 @@ class Search:
             if isinstance(node.value, Mapping):
                 stack.extend(reversed(_halves(box, node)))
             elif node.integer() == -1:
-                yield self._least_variance / box[0][1]
+                # alpha is above zero: there is none in a box that ends there
+                yield self._least_variance / box[0][1] if box[0][1] else None
             elif 0 <= node.integer() < len(cuts):
                 yield self._in_box(cuts[node.integer()], box)
             else:
