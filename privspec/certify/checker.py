@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from privspec.certify import accuracy, finite, optimality, promises, targets
+from privspec.certify import accuracy, finite, optimality, promises, statistics, targets
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.opened import Opened
 from privspec.certify.reading import (
@@ -93,7 +93,10 @@ LINEAR = Family(
         ("assumptions", optimality.assumptions),
     ),
 )
-FAMILIES: Mapping[str, Family] = {"table": Family(finite.read_finite, finite.CHECKS)}
+FAMILIES: Mapping[str, Family] = {
+    "table": Family(finite.read_finite, finite.CHECKS),
+    "statistic": Family(statistics.read_statistic, statistics.CHECKS),
+}
 """By the family that a plan names; all others are additive noise on linear answers."""
 
 
