@@ -27,6 +27,9 @@ CURVE = Fraction(333_772, 2**GRID_BITS)
 """c2 = 1 / pi to 20 binary places, below it."""
 PAIR = Fraction(1_482_910, 2**GRID_BITS)
 """sqrt 2 to 20 binary places, below it: the weight of a product of two features, which stands for two entries."""
+WIDER = 10
+"""Signs and directions are those of an estimate in a ball that many times wider: their spreads do not depend on it, and
+a bound that binds, as it does where records were drawn in to a small ball, would set many weights to zero."""
 
 
 def root_up(value: Fraction) -> Fraction:
@@ -46,7 +49,8 @@ def probit_routes(records: Records, within: Domain | None) -> tuple[Route, ...]:
     if not isinstance(within, Ball):
         return ()
     result = Result(records, within)
-    found: list[Route] = [result, Direction(records, within, result), Signs(records, within)]
+    wide = Result(records, type(within)(within.radius * WIDER, within.dimension))
+    found: list[Route] = [result, Direction(records, within, wide), Signs(records, within, wide)]
     if records.radius is not None:
         sums = Sums(records, within, records.radius)
         found += [Objective(records, within, records.radius), sums, Direction(records, within, sums)]
@@ -119,6 +123,7 @@ class Result(_Common):
 class Signs(_Common):
     """The signs of the estimated weights: they keep the direction, roughly, and none of the size."""
 
+    of: Result
     name = "signs of the estimated weights"
     at = "signs"
     note = "probit-routes"
@@ -131,11 +136,11 @@ class Signs(_Common):
 
     def statistic(self, records: Array) -> Array:
         """-1, 0 or 1."""
-        return np.sign(self.weights(records))
+        return np.sign(self.of.weights(records))
 
     def exact(self, records: Steps) -> Steps:
         """-1, 0 or 1, in steps."""
-        signs = np.sign(self.weights(records.astype(np.float64) / 2**GRID_BITS))
+        signs = np.sign(self.of.weights(records.astype(np.float64) / 2**GRID_BITS))
         return signs.astype(np.int64) << GRID_BITS
 
     def spread(self, unit: Unit) -> Bounds:
@@ -209,7 +214,7 @@ class Direction(_Common):
 
     @property
     def at(self) -> str:
-        """ "direction" of the weights, "direction_of_records" of their sum."""
+        """The word "direction" for the weights, "direction_of_records" for their sum."""
         return "direction" if isinstance(self.of, Result) else "direction_of_records"
 
     @property
