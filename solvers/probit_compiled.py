@@ -14,7 +14,17 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from privspec.solvers.probit_numpy import FLAT, GRADIENT_STEPS, NEWTON_STEPS, RIDGE, ROOT_HALF, ROOT_TWO_OVER_PI
+from privspec.solvers.probit_numpy import (
+    BOLD,
+    CAUTION,
+    FLAT,
+    GRADIENT_STEPS,
+    NEWTON_STEPS,
+    PATIENCE,
+    RIDGE,
+    ROOT_HALF,
+    ROOT_TWO_OVER_PI,
+)
 from scipy.special import erfcx
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -263,7 +273,7 @@ def one_voter(data: Any, tolerance: float, l1: bool, limit: int, point: Any) -> 
     gradient, candidate = np.empty(features), np.empty(features)
     best = count * math.log(2.0)
     values[:] = 0.0
-    caution, steps, number = 1.5, 0, 0
+    caution, steps, number = CAUTION, 0, 0
     while steps < limit:
         for newtons in range(NEWTON_STEPS + 1):
             for j in range(count):
@@ -314,7 +324,7 @@ def one_voter(data: Any, tolerance: float, l1: bool, limit: int, point: Any) -> 
             best = reached
             point[:] = reachedat
             values[:] = tried
-            caution = max(1.5, 0.7 * caution)
+            caution = max(CAUTION if number <= PATIENCE else BOLD, 0.3 * caution)
         else:
             caution *= 4.0
     return steps

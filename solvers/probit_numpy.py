@@ -16,6 +16,9 @@ ROOT_TWO_OVER_PI = 0.7978845608028654
 GRADIENT_STEPS = (10, 10, 20, 40)
 """Projected gradient steps of the rounds; the last number repeats."""
 NEWTON_STEPS = 6
+PATIENCE, BOLD = 3, 1e-9
+"""After so many rounds steps may become this much longer than the curvature says, as long as losses fall: where all
+choices are explained the loss falls like exp(-z^2/2), and steps by its curvature would be short for ever."""
 SHARES = (1.0, 0.25, 0.0625)
 """Shares of a Newton step that are tried until one lowers the loss."""
 CAUTION = 1.5
@@ -64,6 +67,7 @@ def rounds(unit: Array, tolerance: float, ball: Ball, limit: int) -> tuple[Array
     steps = number = 0
     while left.size and steps < limit:
         descents = GRADIENT_STEPS[min(number, len(GRADIENT_STEPS) - 1)]
+        floor = CAUTION if number < PATIENCE else BOLD
         open_ = []
         for start in range(0, left.size, size):
             part = left[start : start + size]
@@ -73,7 +77,7 @@ def rounds(unit: Array, tolerance: float, ball: Ball, limit: int) -> tuple[Array
             lower = descend(data, point, np.where(curvature > FLAT, curvature, 1.0), ball, descents)
             # Far from the start the curvature may be larger than it was there: then the next steps are shorter.
             failed = losses_of(seen_by(data, lower)) > losses_of(values)
-            caution[part] = np.where(failed, 4.0 * caution[part], np.maximum(CAUTION, 0.7 * caution[part]))
+            caution[part] = np.where(failed, 4.0 * caution[part], np.maximum(floor, 0.3 * caution[part]))
             points[part], unsolved = polish(data, np.where(failed[:, None], point, lower), ball, tolerance)
             open_.append(part[unsolved])
         left = np.concatenate(open_)
