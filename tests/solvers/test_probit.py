@@ -172,7 +172,7 @@ def test_compiled_functions_match_scipy() -> None:
     assert max(abs(kernel.tail(x) / erfcx(x) - 1) for x in places) < 6e-15
     values = np.concatenate([np.linspace(-30, 30, 3001), [-1e8, -1e60, 37.0]])
     ours = np.array([kernel.loss(z) for z in values])
-    assert np.allclose(ours, -log_ndtr(values), rtol=1e-13, atol=0)
+    assert np.allclose(ours, -log_ndtr(values), rtol=1e-12, atol=0)
     slopes = np.array([kernel.slope(z) for z in values])
     assert np.allclose(slopes, np.sqrt(2 / np.pi) / erfcx(-np.sqrt(0.5) * values), rtol=1e-12, atol=0)
 
