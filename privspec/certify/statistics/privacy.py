@@ -21,7 +21,7 @@ from privspec.model.trust import Curator, Nobody
 
 def privacy(subject: StatisticSubject) -> Iterator[Claim]:
     """Who may see what, then every guarantee."""
-    wrong = [*_places(subject)]
+    wrong = [*_places(subject), *_spreads(subject)]
     for text in wrong:
         yield Claim("privacy", "failed", text)
     for guarantee in subject.guarantees:
@@ -46,6 +46,14 @@ def _places(subject: StatisticSubject) -> Iterator[str]:
         yield "reports of a sphere are made by each party, not at the pool"
 
 
+def _spreads(subject: StatisticSubject) -> Iterator[str]:
+    """Spreads and bounds that the plan lists are true of one of the requirements, which decided the noise."""
+    moves = [_moves(subject, requirement) for requirement in subject.requirements]
+    for noise in dict.fromkeys(subject.noises):
+        if not any(noise.covers(one, subject.statistic) for one in moves):
+            yield f"one unit moves the {subject.statistic.name} further than the plan says"
+
+
 def _moves(subject: StatisticSubject, requirement: Requirement) -> Moves:
     """What one unit of a requirement moves: one party's statistic, or the sum over parties, by as much."""
     relation, meaning, statistic = requirement.neighbours, subject.meaning, subject.statistic
@@ -67,9 +75,6 @@ def _guarantee(subject: StatisticSubject, guarantee: Guarantee, requirement: Req
     if requirement.outputs != (meaning.output,) or requirement.wrt != (meaning.source,):
         raise NotUnderstood(f"a requirement that is not on {meaning.output} with respect to {meaning.source}")
     moves = _moves(subject, requirement)
-    if not all(noise.covers(moves, subject.statistic) for noise in subject.noises):
-        text = f"{requirement.neighbours.describe()} moves the {subject.statistic.name} further than the plan says"
-        yield Claim("privacy", "failed", text)
     found = [
         (noise.amount(moves, subject.statistic), noise, measure)
         for noise, measure in _protected(subject, guarantee, requirement)
@@ -107,12 +112,10 @@ def _achieved(guarantee: Guarantee, requirement: Requirement, found: list[tuple[
     holds = worst <= said
     text = f"{figure} re-derived {float(worst):.8g} {'≤' if holds else '>'} {float(said):.8g} that the plan says"
     yield claim("achieved", Finding(holds, text, float(1 - worst / said) if said > 0 else None))
-    least = requirement.measure.amounts
-    if isinstance(requirement.measure, Personalised):
-        least = {key: max(one.amounts[key] for one in requirement.measure.each) for key in least}
-    extra = set(guarantee.achieved) - {figure} - set(least)
-    if extra:
-        raise Malformed(f"{guarantee.place}.achieved gives {', '.join(sorted(extra))} without a meaning")
-    for key in set(guarantee.achieved) & set(least) - {figure}:
-        if guarantee.achieved[key] < least[key]:
-            yield Claim("achieved", "failed", f"{guarantee.place}: {key} is said to be below what is derived")
+    measure = requirement.measure
+    one = measure.each[0] if isinstance(measure, Personalised) else measure
+    further = {key: value for key, value in guarantee.achieved.items() if key != figure}
+    if not set(further) <= set(one.amounts):
+        raise Malformed(f"{guarantee.place}.achieved gives figures without a meaning")
+    if further and not next(noise for _, noise in found).proves(with_figures(one, further), worst).holds:
+        yield Claim("achieved", "failed", f"{guarantee.place}: the figures are below what is derived")

@@ -24,7 +24,6 @@ from privspec.compile.statistics.system import Promise, StatisticSystem
 from privspec.compile.stored import spec_json
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.language.printer import print_expr
-from privspec.mechanisms.shapes.shape import Calibrated
 from privspec.model.graph import Model
 from privspec.model.routes import GRID
 from privspec.model.values import show
@@ -173,15 +172,20 @@ def mechanism_json(system: StatisticSystem, way: Way) -> dict[str, Any]:
 
 
 def _guarantee(promise: Promise, way: Way) -> dict[str, Any]:
-    worst = _weakest(way.noise)
+    achieved = _weakest(promise, way)
     return guarantee_head(promise.requirement, promise.index) | {
-        "achieved": {key: show(value) for key, value in worst.achieved.items()},
-        "because": [way.route.note, *worst.notes, "post-processing"],
+        "achieved": {key: show(value) for key, value in achieved.items()},
+        "because": [way.route.note, *way.noise[0].notes, "post-processing"],
     }
 
 
-def _weakest(noise: tuple[Calibrated, ...]) -> Calibrated:
-    return min(noise, key=lambda one: one.variance)
+def _weakest(promise: Promise, way: Way) -> dict[str, Fraction]:
+    """What is reached for every party: the largest of their figures."""
+    noise = way.noise if len(way.noise) > 1 else way.noise * len(promise.measures)
+    pairs = dict.fromkeys(zip(noise, promise.measures, strict=True))
+    spread = way.route.spread(promise.unit)
+    found = [one.achieved(spread, measure) for one, measure in pairs]
+    return {key: max(figures[key] for figures in found) for key in found[0]}
 
 
 def _assumptions(system: StatisticSystem) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from privspec.mechanisms.shapes.shape import Calibrated, Site
 from privspec.model.measures import Measure
-from privspec.model.routes import NormName
+from privspec.model.routes import Bounds, NormName
 from privspec.model.values import Array
 
 
@@ -48,8 +48,7 @@ class SphereReport:
         """At most radius^2 / k for one number."""
         return self.radius**2 / self.size
 
-    @property
-    def achieved(self) -> Mapping[str, Fraction]:
+    def achieved(self, spread: Bounds, measure: Measure) -> Mapping[str, Fraction]:
         """Epsilon, exactly: two laws on two hemispheres, mixed."""
         return {"epsilon": self.epsilon}
 

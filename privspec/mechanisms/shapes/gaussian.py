@@ -11,7 +11,7 @@ import numpy as np
 
 from privspec.mechanisms.shapes.shape import Calibrated, Site
 from privspec.model.measures import Measure
-from privspec.model.routes import NormName
+from privspec.model.routes import Bounds, NormName
 from privspec.model.values import Array
 
 
@@ -21,7 +21,6 @@ class NormalNoise:
 
     mu: Fraction
     spread: Fraction
-    amounts: Mapping[str, Fraction]
     shape: ClassVar[str] = "gaussian"
     notes: ClassVar[tuple[str, ...]] = ("gaussian-exact", "rounded-gaussian")
     executable: ClassVar[bool] = True
@@ -36,10 +35,9 @@ class NormalNoise:
         """Of one number."""
         return float(self.deviation) ** 2
 
-    @property
-    def achieved(self) -> Mapping[str, Fraction]:
+    def achieved(self, spread: Bounds, measure: Measure) -> Mapping[str, Fraction]:
         """What was asked for, and mu."""
-        return {**self.amounts, "mu": self.mu}
+        return {**measure.amounts, "mu": spread[NormName.L2] / self.deviation}
 
     def noisy(self, statistics: Array, random: np.random.Generator) -> Array:
         """In doubles, for simulation."""
@@ -60,4 +58,4 @@ class Gaussian:
     def calibrate(self, site: Site, measure: Measure) -> Calibrated | None:
         """None for pure epsilon, or without a bound on the l2 spread."""
         mu, spread = measure.gaussian_mu_down(), site.spread.get(NormName.L2)
-        return None if mu is None or spread is None else NormalNoise(mu, spread, measure.amounts)
+        return None if mu is None or spread is None else NormalNoise(mu, spread)

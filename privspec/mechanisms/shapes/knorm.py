@@ -11,7 +11,7 @@ import numpy as np
 
 from privspec.mechanisms.shapes.shape import Calibrated, Site
 from privspec.model.measures import Measure
-from privspec.model.routes import NormName
+from privspec.model.routes import Bounds, NormName
 from privspec.model.values import Array
 
 
@@ -22,6 +22,7 @@ class _KNorm:
     epsilon: Fraction
     spread: Fraction
     size: int
+    norm: ClassVar[NormName]
     executable: ClassVar[bool] = True
 
     @property
@@ -29,20 +30,21 @@ class _KNorm:
         """The spread over epsilon."""
         return self.spread / self.epsilon
 
-    @property
-    def achieved(self) -> Mapping[str, Fraction]:
+    def achieved(self, spread: Bounds, measure: Measure) -> Mapping[str, Fraction]:
         """Epsilon, exactly."""
-        return {"epsilon": self.epsilon}
+        return {"epsilon": spread[self.norm] / self.scale}
 
-    def _json(self, norm: NormName) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
+        """Spread, epsilon and scale, exactly."""
         figures = {"spread": str(self.spread), "epsilon": str(self.epsilon), "scale": str(self.scale)}
-        return {"norm": norm.value, **figures, "size": self.size}
+        return {"norm": self.norm.value, **figures, "size": self.size}
 
 
 @dataclass(frozen=True, slots=True)
 class EuclideanNoise(_KNorm):
     """The radius is Gamma(k, scale), the direction uniform (Hardt & Talwar 2010)."""
 
+    norm: ClassVar[NormName] = NormName.L2
     shape: ClassVar[str] = "knorm-l2"
     notes: ClassVar[tuple[str, ...]] = ("knorm-l2", "discrete-laplace")
 
@@ -59,15 +61,12 @@ class EuclideanNoise(_KNorm):
         noisy: Array = statistics + radius * direction
         return noisy
 
-    def to_json(self) -> dict[str, Any]:
-        """Spread, epsilon and scale, exactly."""
-        return self._json(NormName.L2)
-
 
 @dataclass(frozen=True, slots=True)
 class CubeNoise(_KNorm):
     """Gamma(k + 1, scale) times a uniform point of the cube."""
 
+    norm: ClassVar[NormName] = NormName.LINF
     shape: ClassVar[str] = "knorm-linf"
     notes: ClassVar[tuple[str, ...]] = ("knorm-linf", "discrete-laplace")
 
@@ -81,10 +80,6 @@ class CubeNoise(_KNorm):
         radius = random.gamma(self.size + 1, float(self.scale), size=(*statistics.shape[:-1], 1))
         noisy: Array = statistics + radius * random.uniform(-1.0, 1.0, size=statistics.shape)
         return noisy
-
-    def to_json(self) -> dict[str, Any]:
-        """Spread, epsilon and scale, exactly."""
-        return self._json(NormName.LINF)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from privspec.mechanisms.shapes.shape import Calibrated, Site
 from privspec.model.measures import Measure
-from privspec.model.routes import NormName
+from privspec.model.routes import Bounds, NormName
 from privspec.model.values import Array
 
 
@@ -35,10 +35,9 @@ class LaplaceNoise:
         """2 scale^2."""
         return 2 * float(self.scale) ** 2
 
-    @property
-    def achieved(self) -> Mapping[str, Fraction]:
+    def achieved(self, spread: Bounds, measure: Measure) -> Mapping[str, Fraction]:
         """Epsilon, exactly."""
-        return {"epsilon": self.epsilon}
+        return {"epsilon": spread[NormName.L1] / self.scale}
 
     def noisy(self, statistics: Array, random: np.random.Generator) -> Array:
         """In doubles, for simulation."""

@@ -47,9 +47,11 @@ class Calibrated(Protocol):
     def variance(self) -> float:
         """Of one number of an unbiased noisy statistic, at a statistic of average size: for weights."""
 
-    @property
-    def achieved(self) -> Mapping[str, Fraction]:
-        """The amounts of the requirement that it reaches, rounded up: {"epsilon": ...}."""
+    def achieved(self, spread: Bounds, measure: Measure) -> Mapping[str, Fraction]:
+        """What it proves for a unit that moves the statistic by `spread`, rounded up: {"epsilon": ...}.
+
+        It may have been calibrated to another requirement, which asked for more.
+        """
 
     def noisy(self, statistics: Array, random: np.random.Generator) -> Array:
         """Noisy statistics (..., k) in doubles, each row by itself and unbiased: for simulation, never a release."""
