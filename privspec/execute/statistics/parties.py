@@ -50,8 +50,7 @@ class Gatherer:
 
     def _add(self, keys: pl.Series, records: Steps) -> Block:
         begins = keys.ne_missing(keys.shift(1)).to_numpy().copy()
-        first = str(keys[0])
-        begins[0] = first != self._open
+        begins[0] = keys.head(1).cast(str)[0] != self._open
         starts = np.flatnonzero(begins)
         group = np.cumsum(begins)
         place = np.arange(len(records)) - np.concatenate([[-self._filled], starts])[group]
