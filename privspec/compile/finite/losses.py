@@ -133,8 +133,12 @@ def point_laws(expr: Any, worlds: Worlds) -> Any:
             drawn = [bool(set(names_used(side)) & set(worlds.releases)) for side in (a, b)]
             if sorted(drawn) == [False, True]:
                 return replace(expr, function="mismatch")
-        case syntax.Binary():
+        case syntax.Binary(op="+" | "-"):
             return replace(expr, left=point_laws(expr.left, worlds), right=point_laws(expr.right, worlds))
+        case syntax.Binary(op="*") if _public(expr.left, worlds):
+            return replace(expr, right=point_laws(expr.right, worlds))
+        case syntax.Binary(op="*" | "/") if _public(expr.right, worlds):
+            return replace(expr, left=point_laws(expr.left, worlds))
         case syntax.Negate():
             return replace(expr, operand=point_laws(expr.operand, worlds))
     return expr
