@@ -27,6 +27,7 @@ FAMILIES = (
     "staircase",
     "functional",
     "mixed",
+    "sphere",
 )
 """Families that `noise family` may name."""
 
