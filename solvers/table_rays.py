@@ -8,7 +8,7 @@ import numpy as np
 from highspy import HighsModelStatus
 from numpy.typing import NDArray
 from privspec.solvers.programs import Array
-from privspec.solvers.results import Indices, SolverError, Watch
+from privspec.solvers.results import Indices, OutOfTimeError, SolverError, Watch
 from privspec.solvers.table_cones import Cone
 from privspec.solvers.table_highs import HighsProgram
 from privspec.solvers.table_programs import TableDual, TableProgram
@@ -16,6 +16,8 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 _SMOOTHING = 0.8
+_CENTRAL = 40  # inputs from which worst cases are solved by interior points
+_CENTRAL_SMOOTHING = 0.5
 _NEGLIGIBLE = 1e-12  # the smallest matrix entry that HiGHS keeps
 _PATIENCE = 50
 _MOST_SHIFTS = 12
@@ -55,17 +57,29 @@ def solve_cone(program: TableProgram, cone: Cone, tolerance: float, watch: Watch
             value = _value(program, found.table)
             return ConeResult(found.table, value, _dual(cone, best, program), program.shape[0], _open(value, best))
     master = _Master(program, cone.sparsifier())
+    if program.worst and found is None and program.shape[0] >= _CENTRAL:
+        master.use_centre()
     for rays, outputs in cone.starts(program.cost) if found is None else found.starts():
         master.add(rays, outputs)
     notes: tuple[str, ...] = ()
     last, stalled = (np.inf, -np.inf), 0
     while True:
-        value, prices = master.solve()
+        try:
+            value, prices = master.solve(watch)
+        except SolverError:
+            if not master.central and not watch.expired:
+                master.use_centre()
+                continue
+            if best is None or master.amounts is None:
+                raise
+            # Rays that differ by little make the program over rays hard in the end: the last solution stands.
+            value, notes = master.value, _open(master.value, best)
+            break
         allowed = max(abs(value), 1e-12) * tolerance
         added = 0
         # Prices near the best ones so far give far better rays than the vertex of the master program's dual
         # (Wentges 1997); where they give none that helps, the vertex itself is tried.
-        for trial in (prices,) if best is None else (best.towards(prices, _SMOOTHING), prices):
+        for trial in (prices,) if best is None else (best.towards(prices, master.smoothing), prices):
             rays, proven = _prove(cone, trial, program)
             best = proven if best is None or proven.bound > best.bound else best
             added = _add_improving(master, cone.parts, rays, prices.reduced(program), allowed)
@@ -95,7 +109,7 @@ def _value(program: TableProgram, table: Array) -> float:
 def _open(value: float, prices: _Prices) -> tuple[str, ...]:
     """What to say of a gap that is not closed."""
     gap = (value - prices.bound) / max(abs(value), 1e-300)
-    return (f"interior points stopped at a relative gap of {gap:.1e}",) if gap > _CLOSED else ()
+    return (f"stopped at a relative gap of {gap:.1e}",) if gap > _CLOSED else ()
 
 
 def _prove(cone: Cone, trial: _Prices, program: TableProgram) -> tuple[Array, _Prices]:
@@ -158,6 +172,9 @@ class _Master:
             np.concatenate((totals, np.full(self.rows - size, -np.inf))),
             np.concatenate((totals, np.zeros(self.rows - size))),
         )
+        self.central, self.smoothing = False, _SMOOTHING
+        self.amounts: Array | None = None
+        self.value = np.inf
         self.steps: list[sparse.csc_array] = []
         self.outputs: list[Indices] = []
         if program.worst:
@@ -180,11 +197,29 @@ class _Master:
         self.steps.append(steps)
         self.outputs.append(outputs)
 
-    def solve(self) -> tuple[float, _Prices]:
-        """The value and the prices."""
-        status = self.lp.run()
+    def use_centre(self) -> None:
+        """Solve by interior points from now on: prices in the middle of the best ones, where a vertex is a poor guess.
+
+        With the losses of the rows beside their sums there are many vertices, and the simplex method fails on them.
+        """
+        self.central, self.smoothing = True, _CENTRAL_SMOOTHING
+        self.lp.set("solver", "ipm")
+        self.lp.set("run_crossover", "off")
+        self.lp.set("presolve", "off")
+
+    def solve(self, watch: Watch) -> tuple[float, _Prices]:
+        """The value and the prices.
+
+        Raises: SolverError if HiGHS gave up; `amounts` and `value` are then those of the last solution.
+        """
+        # A deadline stops a search that has something to show for; until then a little more time is worth it.
+        left = None if watch.deadline is None else max(watch.deadline - watch.seconds, 1.0)
+        status = self.lp.run(left)
+        if status == HighsModelStatus.kTimeLimit and self.amounts is None:
+            raise OutOfTimeError(None)
         if status != HighsModelStatus.kOptimal:
             raise SolverError(f"the program over rays ended with {status.name}")
+        self.amounts, self.value = np.maximum(self.lp.column_value(), 0.0), self.lp.value()
         dual = self.lp.row_dual()
         size = self.program.shape[0]
         weights = self.sparsifier.T @ dual[:size]
@@ -194,8 +229,9 @@ class _Master:
         return self.lp.value(), _Prices(-np.inf, weights, loss_weights / loss_weights.sum())
 
     def table(self) -> Array:
-        """The table (X, Y) that the current multiples give."""
-        amounts = np.maximum(self.lp.column_value()[1 if self.program.worst else 0 :], 0.0)
+        """The table (X, Y) that the last multiples give."""
+        assert self.amounts is not None
+        amounts = self.amounts[1 if self.program.worst else 0 :]
         used = np.flatnonzero(amounts > 0)
         steps = sparse.hstack(self.steps, format="csc")[:, used].toarray()
         rays = np.maximum(splu(self.sparsifier).solve(steps), 0.0)

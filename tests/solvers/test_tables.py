@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from privspec.solvers.results import OutOfTimeError
+from privspec.solvers.results import OutOfTimeError, Watch
 from privspec.solvers.table_exact import true_delta, violations
 from privspec.solvers.table_programs import (
     AtomRatio,
@@ -24,6 +24,7 @@ from privspec.solvers.table_programs import (
     TableProgram,
     TableSolution,
 )
+from privspec.solvers.table_rows import RowsResult, solve_rows
 from privspec.solvers.tables import extreme_extra, solve_table
 
 
@@ -379,3 +380,13 @@ def test_the_bound_of_a_long_chain_does_not_grow_with_its_ratios() -> None:
     prior = np.random.default_rng(1).dirichlet(np.full(400, 2.0))
     pairs = PairRatio(chain(400), (Fraction(1, 2),))
     assert solved(TableProgram(distances(400) * prior[:, None], (pairs,))).relative_gap < 1e-9
+
+
+def test_worst_cases_along_a_chain() -> None:
+    """The simplex method fails on the rays of long chains when the losses of the rows count one by one."""
+    program = TableProgram(distances(60), (PairRatio(chain(60), (Fraction(1, 2),)),), worst=True)
+    found = solved(program)
+    assert found.method == "rays"
+    rows = solve_rows(program, Watch())
+    assert isinstance(rows, RowsResult)
+    assert found.optimum == pytest.approx(rows.value, rel=1e-7)
