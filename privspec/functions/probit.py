@@ -100,9 +100,9 @@ class Result(_Common):
         return self.weights(records)
 
     def exact(self, records: Steps) -> Steps:
-        """The weights, rounded towards zero: they stay in the ball."""
+        """The weights, rounded towards zero and kept in the ball in whole steps, whatever a solver returns."""
         weights = self.weights(records.astype(np.float64) / 2**GRID_BITS)
-        return np.trunc(weights * 2**GRID_BITS).astype(np.int64)
+        return kept_inside(weights, self.within)
 
     def spread(self, unit: Unit) -> Bounds:
         """The diameter of the ball, whatever the unit: one record can turn the weights round."""
@@ -140,8 +140,9 @@ class Signs(_Common):
 
     def exact(self, records: Steps) -> Steps:
         """-1, 0 or 1, in steps."""
-        signs = np.sign(self.of.weights(records.astype(np.float64) / 2**GRID_BITS))
-        return signs.astype(np.int64) << GRID_BITS
+        weights = self.of.weights(records.astype(np.float64) / 2**GRID_BITS)
+        signs: Steps = ((weights > 0).astype(np.int64) - (weights < 0)) << GRID_BITS
+        return signs
 
     def spread(self, unit: Unit) -> Bounds:
         """Every sign can turn."""
@@ -246,9 +247,32 @@ class Direction(_Common):
 
 
 def _unit(weights: Array) -> Array:
-    lengths = np.linalg.norm(weights, axis=-1, keepdims=True)
+    squares = np.zeros(weights.shape[:-1])
+    for column in np.moveaxis(weights, -1, 0):  # in one order of summation: no other row may touch a row's last bit
+        squares += column * column
+    lengths = np.sqrt(squares)[..., None]
     units: Array = weights / np.where(lengths > 0, lengths, 1.0)
     return units
+
+
+def kept_inside(points: Array, ball: Ball) -> Steps:
+    """Points (N, d) in steps, rounded towards zero; one that is not in the ball, in exact arithmetic, becomes zero.
+
+    The noise relies on the ball. A solver that keeps its promise leaves the ball by the rounding of doubles at most,
+    which rounding towards zero undoes unless the radius lies just below a step.
+    """
+    limit = ball.radius * 2**GRID_BITS
+    sizes = np.abs(points)
+    fits: np.ndarray[Any, Any] = np.where(np.isfinite(sizes), sizes, np.inf).max(axis=-1) <= 2 * float(ball.radius)
+    steps: Steps = np.trunc(np.where(fits[:, None], points, 0.0) * 2**GRID_BITS).astype(np.int64)
+    if isinstance(ball, L1Ball):
+        outside = np.abs(steps).sum(axis=1) > int(limit)
+    else:
+        outside = np.zeros(len(steps), dtype=bool)
+        squares = (steps.astype(np.float64) ** 2).sum(axis=1)
+        for i in np.flatnonzero(squares > float(limit) ** 2 * (1 - 1e-9)):
+            outside[i] = sum(int(step) ** 2 for step in steps[i]) > limit**2
+    return np.where(outside[:, None], 0, steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,20 +309,20 @@ class Objective(_Common):
     def exact(self, records: Steps) -> Steps:
         """The coefficients of every record rounded towards zero, then added up."""
         rows, columns = np.triu_indices(self.records.dimension)
-        slope = _towards_zero(records * SLOPE.numerator, GRID_BITS).sum(axis=1)
+        slope = _towards_zero(records * int(SLOPE * 2**GRID_BITS), GRID_BITS).sum(axis=1)
         products = _towards_zero(records[:, :, rows] * records[:, :, columns], GRID_BITS)
-        weight = np.where(rows == columns, CURVE.numerator, (CURVE * PAIR * 2**GRID_BITS).__floor__())
+        weight = np.where(rows == columns, int(CURVE * 2**GRID_BITS), int(CURVE * PAIR * 2**GRID_BITS))
         curve = _towards_zero(products * weight, GRID_BITS).sum(axis=1)
         found: Steps = np.concatenate([slope, curve], axis=1)
         return found
 
     def spread(self, unit: Unit) -> Bounds:
         """The largest over all pairs of records, by the angle between them; rounding is below three steps each."""
-        d, times = Fraction(self.records.dimension), self.times[unit]
+        d, times = self.records.dimension, self.times[unit]
         rounding = 6 * GRID
         r = self.radius
         l1, l2 = _spreads(r, d)
-        linf = max(2 * SLOPE * r, 2 * CURVE * PAIR * r * r)
+        linf = max(2 * SLOPE * r, CURVE * PAIR * r * r)
         size = Fraction(self.size)
         return {
             NormName.L1: times * (l1 + size * rounding),
@@ -332,9 +356,10 @@ def _towards_zero(values: Steps, bits: int) -> Steps:
     return found
 
 
-def _l1(cosine: Fraction, radius: Fraction, d: Fraction) -> Fraction:
-    """sqrt(d) |v - w| and d |v v' - w w'| bound the l1 norms; both records at full length are the worst."""
-    return SLOPE * radius * root_up(d * (2 - 2 * cosine)) + CURVE * radius**2 * d * root_up(2 - 2 * cosine**2)
+def _l1(cosine: Fraction, radius: Fraction, d: int) -> Fraction:
+    """Both parts by Cauchy-Schwarz, over d and d (d + 1) / 2 numbers; two records of full length are the worst."""
+    linear, quadratic = root_up(d * (2 - 2 * cosine)), root_up(d * (d + 1) * (1 - cosine**2))
+    return SLOPE * radius * linear + CURVE * radius**2 * quadratic
 
 
 def _l2(cosine: Fraction, radius: Fraction) -> Fraction:
@@ -345,7 +370,7 @@ CELLS = 2048
 
 
 @lru_cache(maxsize=256)
-def _spreads(radius: Fraction, d: Fraction) -> tuple[Fraction, Fraction]:
+def _spreads(radius: Fraction, d: int) -> tuple[Fraction, Fraction]:
     """The largest l1 and l2 distances of the coefficients of two records of d features in the ball."""
     l1 = _largest(lambda cosine: _l1(cosine, radius, d))
     l2 = max(2 * SLOPE * radius, _largest(lambda cosine: _l2(cosine, radius)))
