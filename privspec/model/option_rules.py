@@ -31,6 +31,9 @@ FAMILIES = (
 )
 """Families that `noise family` may name."""
 
+STATISTICS = ("objective", "records", "signs", "direction", "direction_of_records")
+"""What of a function's way noise can enter at besides its result: `noise at objective(beta)`."""
+
 NOT_SITES: Mapping[str, str] = {
     "parameter": "it is public",
     "constant": "it is public",
@@ -191,12 +194,14 @@ def _sites(
 
 
 def _site(expr: syntax.Expr, scope: Scope, report: Report) -> str | None:
-    """A variable's name, or `objective(name)` for noise in an objective that is minimised."""
+    """A variable's name, or `objective(name)` and its like for noise in a statistic that the variable comes from."""
     inner: syntax.Expr = expr
     form = "{}"
     match expr:
-        case syntax.Call(function="objective", arguments=(syntax.Name() | syntax.Index() as argument,)):
-            inner, form = argument, "objective({})"
+        case syntax.Call(function=statistic, arguments=(syntax.Name() | syntax.Index() as argument,)) if (
+            statistic in STATISTICS
+        ):
+            inner, form = argument, f"{statistic}({{}})"
     found = root(inner)
     if found is None or isinstance(inner, syntax.Attribute):
         report.error("PS0271", expr.span, "noise enters at a variable", help="give the expression a name of its own")

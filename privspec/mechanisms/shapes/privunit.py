@@ -14,7 +14,7 @@ from scipy.special import betainc, betaln
 
 from privspec.mechanisms.shapes.shape import Calibrated, Site
 from privspec.model.measures import Measure
-from privspec.model.routes import NormName
+from privspec.model.routes import Bounds, NormName
 from privspec.model.values import Array
 
 
@@ -65,9 +65,8 @@ class CapReport:
         """At most radius^2 / k for one number."""
         return self.radius**2 / self.size
 
-    @property
-    def achieved(self) -> Mapping[str, Fraction]:
-        """Epsilon."""
+    def achieved(self, spread: Bounds, measure: Measure) -> Mapping[str, Fraction]:
+        """Epsilon, whatever the statistic."""
         return {"epsilon": self.epsilon}
 
     def noisy(self, statistics: Array, random: np.random.Generator) -> Array:
