@@ -6,7 +6,7 @@ A new family is one entry in `FAMILIES`: nothing else here, in `run` or in the l
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -105,6 +105,20 @@ class Mechanism(ABC):
         """What stands between a person's value and their report; None if a run is not one report a person."""
         return None
 
+    def of_party(self, party: str) -> Mechanism:
+        """What one party does by itself in a run.
+
+        Raises: UsageError PS0844 if the plan is not one of parties that add noise of their own.
+        """
+        raise _no_messages()
+
+    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+        """A release from the messages of all parties, made under the plan with that digest.
+
+        Raises: UsageError PS0844, DataError.
+        """
+        raise _no_messages()
+
     @abstractmethod
     def simulate(
         self,
@@ -116,6 +130,16 @@ class Mechanism(ABC):
         approximate: bool,
     ) -> NDArray[np.float64]:
         """Many seeded draws at one value of the secret (repetitions, m): never a release."""
+
+
+def _no_messages() -> UsageError:
+    return UsageError(
+        Diagnostic(
+            "PS0844",
+            "parties make no messages under this plan",
+            help="with `options: trust nobody` every party adds noise of its own",
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,9 @@ from privspec.core.diagnostics import Diagnostic, VerificationError
 from privspec.execute.family import Circumstances, Progress, Secret, mechanism_of, silent
 from privspec.execute.ledger import debit, default_ledger
 from privspec.execute.mechanism import Target
-from privspec.execute.problems import STRICT_WARNING
+from privspec.execute.problems import STRICT_WARNING, refuse
 from privspec.execute.randomness import Randomness, SystemRandomness
-from privspec.execute.release import Release, ReleaseFile, kind_of
+from privspec.execute.release import Release, ReleaseFile, kind_of, write_release
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -74,18 +74,20 @@ def run(
     *,
     target: Target | None = None,
     progress: Progress = silent,
+    party: str | None = None,
 ) -> Release:
     """One release of a plan on data, paid for in the data set's ledger before any noise is drawn.
 
     Args: inputs, paths or objects in memory by input name; ledger, by default in the working directory;
         output, written atomically by its suffix; model, the spec as loaded (by default from the plan's own
         source); randomness, by default the operating system's: a `SimulationRandomness` gives a result marked
-        as not private, and debits nothing; progress, told how many records are done.
+        as not private, and debits nothing; progress, told how many records are done; party, the one whose message
+        is made from its own data (the ledger is its own, too).
     Raises: BudgetError (exit 6), DataError, UsageError, VerificationError.
     """
     source = randomness or SystemRandomness()
     digest = check_digest(plan)
-    mechanism = mechanism_of(plan)
+    mechanism = mechanism_of(plan) if party is None else mechanism_of(plan).of_party(party)
     secret = mechanism.read(inputs, Circumstances(model, target, strict, progress))
     path = ledger or default_ledger(None, str(plan.get("spec", {}).get("name", "privspec")))
     with ExitStack() as stack:
@@ -120,3 +122,34 @@ def _release(
         kind_of(next(iter(data.values()), None)),
         drawn.columns,
     )
+
+
+def combine(plan: Mapping[str, Any], messages: Sequence[Any], output: Path | None = None) -> Release:
+    """The release of a plan from the messages of all its parties: nothing is drawn, and nothing debited once more.
+
+    Args: messages, what `run` with a `party` gave, or the files it wrote; output, written atomically by its suffix.
+    Raises: UsageError PS0844, DataError (PS0811, PS0842, PS0843), VerificationError.
+    """
+    digest = check_digest(plan)
+    mechanism = mechanism_of(plan)
+    opened = [_opened(message, place) for place, message in enumerate(messages, 1)]
+    drawn = mechanism.combine(digest, opened)
+    # one message whose noise came from a seed, and its party is not protected
+    private = all(message.get("private") is True for message in opened)
+    release = Release(digest, drawn.outputs, tuple(plan["guarantees"]) if private else (), drawn.grid, private)
+    if output is not None:
+        write_release(release, output)
+    return release
+
+
+def _opened(message: Any, place: int) -> Mapping[str, Any]:
+    if isinstance(message, Release):
+        return message.to_json()
+    if isinstance(message, str | Path):
+        try:
+            message = json.loads(Path(message).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            message = None
+    if not isinstance(message, Mapping):
+        refuse("PS0842", f"message {place} cannot be read", help="messages are what `run --party` writes, as .json")
+    return message

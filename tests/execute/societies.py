@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from privspec.compile.problem import Settings
-from privspec.compile.statistics.candidates import Way, ways
+from privspec.compile.statistics.candidates import Way, forbidden, ways
 from privspec.compile.statistics.family import StatisticDecision
 from privspec.compile.statistics.lower import lower
 from privspec.compile.statistics.predict import Predicted, Prediction
@@ -46,7 +46,7 @@ def _documents(spec: str, parameters: tuple[tuple[str, str], ...]) -> dict[str, 
         found = Prediction((Predicted(way, 0.5, 0.01),), 1, 0.5)
         return StatisticDecision(model, system, found, Settings(alternatives=False)).document()
 
-    return {way.name: document(way) for way in ways(system)}
+    return {way.name: document(way) for way in ways(system) if not forbidden(system, way)}
 
 
 def documents(spec: str = SPEC, **parameters: object) -> dict[str, dict[str, Any]]:
@@ -56,8 +56,8 @@ def documents(spec: str = SPEC, **parameters: object) -> dict[str, dict[str, Any
 
 def without_noise(plan: dict[str, Any]) -> dict[str, Any]:
     """The same plan with noise far below a step of the grid: for tests of everything else."""
-    (noise,) = plan["mechanism"]["executed"]["noise"]
-    tiny = {**noise, "shape": "laplace", "scale": "1/1000000000000"}
-    executed = {**plan["mechanism"]["executed"], "noise": [tiny]}
+    tiny = {"shape": "laplace", "scale": "1/1000000000000"}
+    executed = {**plan["mechanism"]["executed"]}
+    executed["noise"] = [{**noise, **tiny} for noise in executed["noise"]]
     changed = {**plan, "mechanism": {**plan["mechanism"], "executed": executed}}
     return {**changed, "digest": plan_digest(changed)}

@@ -14,13 +14,13 @@ import polars as pl
 import pytest
 from privspec.solvers.probit import probit_mle
 
-from privspec.core.diagnostics import BudgetError, UsageError
+from privspec.core.diagnostics import BudgetError, DataError, UsageError
 from privspec.execute import ledger
 from privspec.execute.budget import Unit, spends_of_plan
 from privspec.execute.family import Circumstances, mechanism_of
 from privspec.execute.mechanism import simulate
 from privspec.execute.randomness import SimulationRandomness
-from privspec.execute.run import execute_plan, plan_digest, run
+from privspec.execute.run import combine, execute_plan, plan_digest, run
 from privspec.execute.statistics.bounded import to_steps
 from privspec.execute.statistics.executed import executed_of
 from privspec.execute.statistics.mechanism import EachParty, StatisticMechanism
@@ -205,6 +205,64 @@ def test_simulations_are_seeded_draws() -> None:
     assert drawn.shape == (400, 3) and np.array_equal(drawn, simulate(plan, 400, seed=3))
     # the K-norm noise of a sum of four records in the unit ball: scale 8, over six voters
     assert np.allclose(drawn.std(axis=0), (3 + 1) ** 0.5 * 8 / 6, rtol=0.3)
+
+
+# --- messages -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", [documents, personal])
+def test_messages_of_all_parties_make_the_release(tmp_path: Path, which: Any) -> None:
+    plan = without_noise(which()["Laplace noise on the sum of the records at each voter"])
+    table = pl.DataFrame(
+        {"voter": np.repeat(np.arange(1, 7), 4), **{f"V_{j + 1}": DATA.reshape(-1, 3)[:, j] for j in range(3)}}
+    )
+    messages = []
+    for i in (3, 1, 2, 6, 5, 4):
+        # its own rows out of a table of all, a table without a column of parties, an array
+        own = (table, table.filter(pl.col("voter") == i).drop("voter"), DATA[i - 1])[i % 3]
+        place = tmp_path / f"{i}.json"
+        run(plan, {"V": own}, tmp_path / f"{i}.db", place, party=str(i))
+        messages.append(place)
+        assert json.loads(place.read_text())["outputs"]["voter"] == [str(i)]
+        with pytest.raises(BudgetError):
+            run(plan, {"V": own}, tmp_path / f"{i}.db", party=str(i))
+    release = combine(plan, messages, tmp_path / "O.json")
+    assert np.allclose(release.outputs["O"], released(plan), atol=1e-9) and release.private
+    for wrong, code in (
+        (messages[:5], "PS0811"),
+        ([*messages[:5], messages[0]], "PS0842"),
+        ([tmp_path / "O.json"], "PS0842"),
+    ):
+        with pytest.raises(DataError) as caught:
+            combine(plan, wrong)
+        assert caught.value.diagnostics[0].code == code
+
+
+def test_messages_of_another_plan_and_of_a_seed() -> None:
+    plans = documents(N=1)
+    plan = plans["Duchi's sphere noise on the sum of the records at each voter"]
+    message = run(plan, {"V": DATA[0]}, party="ann", randomness=SimulationRandomness(1))
+    release = combine(plan, [message])
+    assert not release.private and not release.guarantees
+    with pytest.raises(DataError) as caught:
+        combine(plans["Laplace noise on the sum of the records at each voter"], [message])
+    assert caught.value.diagnostics[0].code == "PS0843"
+
+
+def test_parties_make_no_messages_where_noise_enters_at_the_pool() -> None:
+    for attempt in (lambda plan: run(plan, {"V": DATA[0]}, party="1"), lambda plan: combine(plan, [{}])):
+        with pytest.raises(UsageError) as caught:
+            attempt(documents()[SUM_POOL])
+        assert caught.value.diagnostics[0].code == "PS0844"
+    with pytest.raises(UsageError):
+        run(personal()["Laplace noise on the sum of the records at each voter"], {"V": DATA[0]}, party="7")
+
+
+def test_progress_is_told() -> None:
+    told: list[tuple[str, int, int | None]] = []
+    plan = documents()["Laplace noise on the sum of the records at each voter"]
+    run(plan, {"V": DATA}, randomness=SimulationRandomness(1), progress=lambda *what: told.append(what))
+    assert told[-1] == ("draws", 6, 6) and ("voters read", 6, 6) in told
 
 
 @pytest.mark.parametrize(

@@ -201,4 +201,14 @@ ENTRIES: tuple[Entry, ...] = (
         """,
         "privspec aggregate survey.plan.json reports.json",
     ),
+    Entry(
+        "PS0844",
+        "parties make no messages under this plan",
+        """
+        `run --party` makes the message of one party from its own data, and `aggregate` combines the messages of
+        all. That needs a plan where every party adds noise of its own: in other plans noise enters once, at the
+        pool, and somebody has to see what it is added to.
+        """,
+        "privspec run society.plan.json --party 7 --input V=mine.csv -o seven.json",
+    ),
 )

@@ -22,7 +22,7 @@ def to_steps(values: NDArray[np.float64], radius: Fraction | None) -> tuple[Step
     every number is rounded towards zero. Its squared norm in steps, an integer, is at most that of the radius. What
     becomes of a record depends on nothing but the record.
     """
-    finite: NDArray[np.bool_] = np.isfinite(values).all(axis=1)
+    finite: NDArray[np.bool_] = np.all(np.isfinite(values), axis=1)
     known = np.where(finite[:, None], values, 0.0)
     if radius is None:
         fits: NDArray[np.bool_] = finite & (np.abs(known) <= LARGEST).all(axis=1)

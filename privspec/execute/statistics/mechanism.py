@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 CELLS = 2**23
 """Numbers that the statistics of a few parties take at once, at most."""
+DRAWN = 4096
+"""Parties whose noise is drawn between two reports of progress."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -55,18 +57,30 @@ class StatisticMechanism(Mechanism):
         Raises: DataError PS0801 to PS0812.
         """
         executed = self.executed
-        for name in data:
-            if name != executed.source:
-                refuse("PS0801", f"the plan has no input {name}", help=f"its input is {executed.source}")
-        if executed.source not in data:
-            refuse("PS0801", f"no data for the input {executed.source}", help=f"give --input {executed.source}=FILE")
-        source = located(executed.source, data[executed.source])
         gathered = _Each(executed) if executed.each_party else _Sum(executed)
-        for keys, statistics in _statistics(executed, source, circumstances):
+        for keys, statistics in read_statistics(executed, data, circumstances):
             gathered.add(keys, statistics)
         if gathered.parties != executed.parties:
-            _refuse_number(executed, gathered.parties)
-        return gathered.secret(circumstances.strict)
+            refuse_number(executed, gathered.parties)
+        return gathered.secret(circumstances)
+
+    def of_party(self, party: str) -> Mechanism:
+        """One party's part of a run: a message that says nothing more of its records than its noise lets through.
+
+        Raises: UsageError PS0844 where noise enters at the pool, or a party of that name has no budget of its own.
+        """
+        from privspec.execute.statistics.messages import PartyMechanism
+
+        return PartyMechanism.of(self.executed, party)
+
+    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+        """The release, from the messages of all parties.
+
+        Raises: UsageError PS0844; DataError PS0811, PS0842, PS0843.
+        """
+        from privspec.execute.statistics.messages import combine
+
+        return combine(self.executed, digest, messages)
 
     def simulate(
         self,
@@ -94,14 +108,25 @@ class StatisticMechanism(Mechanism):
     def _zeros(self) -> Secret:
         size, parties = self.executed.route.size, self.executed.parties
         if self.executed.each_party:
-            return EachParty(self.executed, np.zeros((parties, size), dtype=np.int64), False)
-        return Pool(self.executed, (0,) * size, False)
+            return EachParty(self.executed, np.zeros((parties, size), dtype=np.int64), Circumstances())
+        return Pool(self.executed, (0,) * size, Circumstances())
 
 
-def _statistics(executed: Executed, source: Any, circumstances: Circumstances) -> Iterator[tuple[list[str], Steps]]:
-    """Keys and exact statistics (M, k) of some parties at a time."""
+def read_statistics(
+    executed: Executed, data: Mapping[str, Any], circumstances: Circumstances, only: str | None = None
+) -> Iterator[tuple[list[str], Steps]]:
+    """Keys and exact statistics (M, k) of some parties at a time; of a single one, if `only` names it.
+
+    Raises: DataError PS0801 to PS0805, PS0809, PS0812.
+    """
+    for name in data:
+        if name != executed.source:
+            refuse("PS0801", f"the plan has no input {name}", help=f"its input is {executed.source}")
+    if executed.source not in data:
+        refuse("PS0801", f"no data for the input {executed.source}", help=f"give --input {executed.source}=FILE")
+    source = located(executed.source, data[executed.source])
     records = executed.records
-    wanted = Wanted(executed.source, executed.party, records.dimension, records.count)
+    wanted = Wanted(executed.source, executed.party, records.dimension, records.count, only)
     gatherer = Gatherer(executed.party or "party", records.count, records.dimension)
     done = 0
     for keys, found in gatherer.blocks(_bounded(executed, wanted, source, strict=circumstances.strict)):
@@ -121,7 +146,8 @@ def _bounded(executed: Executed, wanted: Wanted, source: Any, *, strict: bool) -
         yield keys, steps
 
 
-def _refuse_number(executed: Executed, found: int) -> None:
+def refuse_number(executed: Executed, found: int) -> NoReturn:
+    """Both numbers are public."""
     who = executed.party or "party"
     refuse(
         "PS0811",
@@ -143,9 +169,9 @@ class _Sum:
         self.parties += len(keys)
         self._total = [a + b for a, b in zip(self._total, _column_sums(statistics), strict=True)]
 
-    def secret(self, strict: bool) -> Secret:
+    def secret(self, circumstances: Circumstances) -> Secret:
         """Once all are there."""
-        return Pool(self.executed, tuple(self._total), strict)
+        return Pool(self.executed, tuple(self._total), circumstances)
 
 
 def _column_sums(statistics: Steps) -> list[int]:
@@ -169,22 +195,22 @@ class _Each:
             self._keys += keys
         self._parts.append(statistics)
 
-    def secret(self, strict: bool) -> Secret:
+    def secret(self, circumstances: Circumstances) -> Secret:
         """Once all are there."""
         statistics = np.concatenate(self._parts)
         if self.executed.personal:
-            order = sorted(range(self.parties), key=lambda i: _rank(self._keys[i]))
+            order = sorted(range(self.parties), key=lambda i: rank(self._keys[i]))
             statistics = statistics[order]
-        return EachParty(self.executed, statistics, strict)
+        return EachParty(self.executed, statistics, circumstances)
 
 
-def _rank(key: str) -> tuple[float, str]:
+def rank(key: str) -> tuple[float, str]:
     """Numbers by size, then words by their letters."""
     found = number(key)
     return (found if found == found else float("inf"), key)
 
 
-def _rules(executed: Executed, strict: bool) -> tuple[str, ...]:
+def rules_of(executed: Executed, strict: bool) -> tuple[str, ...]:
     """What is done with records, whoever they are of."""
     who, n = executed.party or "party", executed.records.count
     grid = "rounded towards zero to a multiple of 2^-20"
@@ -207,12 +233,12 @@ class Pool(Secret):
 
     executed: Executed
     total: tuple[int, ...]
-    strict: bool
+    circumstances: Circumstances
 
     @property
     def rules(self) -> tuple[str, ...]:
         """What was done with records."""
-        return _rules(self.executed, self.strict)
+        return rules_of(self.executed, self.circumstances.strict)
 
     def draw(self, randomness: Randomness) -> Drawn:
         """The sum with noise, divided and finished."""
@@ -228,30 +254,24 @@ class EachParty(Secret):
 
     executed: Executed
     statistics: Steps
-    strict: bool
+    circumstances: Circumstances
 
     @property
     def rules(self) -> tuple[str, ...]:
         """What was done with records."""
-        return _rules(self.executed, self.strict)
+        return rules_of(self.executed, self.circumstances.strict)
 
     def draw(self, randomness: Randomness) -> Drawn:
         """Every statistic with noise of its own, then pooled by public weights."""
-        executed = self.executed
-        step = max(1, CELLS // (executed.route.size + executed.records.dimension**2))
-        pooled = np.zeros(1)
-        for start in range(0, executed.parties, step):
-            some = slice(start, start + step)
-            values = self._noisy(some, randomness)
-            if executed.finish_first:
-                values = executed.route.finish(values)
-            if executed.weights is not None:
-                values = values * executed.weights[some, None]
-            pooled = pooled + values.sum(axis=0)
-        pooled = pooled * executed.share
-        if not executed.finish_first:
-            pooled = executed.route.finish(pooled[None])[0]
-        return Drawn({executed.output: pooled})
+        return Drawn({self.executed.output: pooled_value(self.executed, self._parts(randomness))})
+
+    def _parts(self, randomness: Randomness) -> Iterator[NDArray[np.float64]]:
+        parties = self.executed.parties
+        step = max(1, CELLS // (self.executed.route.size + self.executed.records.dimension**2))
+        for start in range(0, parties, min(step, DRAWN)):
+            some = slice(start, start + min(step, DRAWN))
+            yield self._noisy(some, randomness)
+            self.circumstances.progress("draws", min(some.stop, parties), parties)
 
     def _noisy(self, some: slice, randomness: Randomness) -> NDArray[np.float64]:
         statistics = self.statistics[some]
@@ -259,6 +279,19 @@ class EachParty(Secret):
             return self.executed.laws[0].each(statistics, randomness)
         each = zip(self.executed.laws[some], statistics, strict=True)
         return np.concatenate([law.each(one[None], randomness) for law, one in each])
+
+
+def pooled_value(executed: Executed, parts: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The output, from noisy statistics (M, k) of parties in their order, some at a time."""
+    pooled, done = np.zeros(1), 0
+    for part in parts:
+        values = executed.route.finish(part) if executed.finish_first else part
+        if executed.weights is not None:
+            values = values * executed.weights[done : done + len(values), None]
+        pooled = pooled + values.sum(axis=0)
+        done += len(values)
+    pooled = pooled * executed.share
+    return pooled if executed.finish_first else executed.route.finish(pooled[None])[0]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

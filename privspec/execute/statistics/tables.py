@@ -31,12 +31,16 @@ CELLS = 2**24
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is looked for: the input's name, the column of the parties (None: one party), features, records a party."""
+    """What is looked for: the input's name, the column of the parties (None: one party), features, records a party.
+
+    `only`: the one party whose rows are wanted; data without a column of parties are then all of that party.
+    """
 
     name: str
     party: str | None
     dimension: int
     count: int
+    only: str | None = None
 
     @property
     def rows(self) -> int:
@@ -50,8 +54,8 @@ class Layout(Protocol):
     def arranged(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """The columns that are needed, the rows of a party together as far as the layout can see to it."""
 
-    def split(self, wanted: Wanted, table: pl.DataFrame) -> tuple[pl.Series, NDArray[np.float64]]:
-        """Keys and records of some of its rows."""
+    def split(self, wanted: Wanted, table: pl.DataFrame) -> tuple[pl.Series | None, NDArray[np.float64]]:
+        """Keys (None: all rows are of one party) and records of some of its rows."""
 
 
 def rows_of(wanted: Wanted, source: Any) -> Rows:
@@ -75,20 +79,29 @@ def rows_of(wanted: Wanted, source: Any) -> Rows:
 
 
 def _table(wanted: Wanted, source: Any) -> Rows:
+    import polars as pl
+
     frame = load_frame(wanted.name, source)
     layout = layout_of(wanted, column_names(wanted.name, frame))
     for table in _slices(wanted, source, layout, frame):
         keys, records = layout.split(wanted, table)
-        if wanted.party is not None and keys.dtype == _text():
-            keys = keys.str.strip_chars().replace("", None)
+        if keys is None:
+            yield pl.repeat("", len(table), eager=True), records
+            continue
+        keys = _known(wanted, keys)
         present = keys.is_not_null().to_numpy()
         yield keys.drop_nulls(), records[present]
 
 
-def _text() -> Any:
+def _known(wanted: Wanted, keys: pl.Series) -> pl.Series:
+    """Keys without the spaces around words; missing where a row is of nobody, or not of the party that is wanted."""
     import polars as pl
 
-    return pl.String
+    if keys.dtype == pl.String:
+        keys = keys.str.strip_chars().replace("", None)
+    if wanted.only is not None:
+        keys = keys.set(keys.cast(pl.String) != wanted.only, None)
+    return keys
 
 
 def _slices(wanted: Wanted, source: Any, layout: Layout, frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
@@ -133,6 +146,8 @@ def layout_of(wanted: Wanted, names: Sequence[str]) -> Layout:
     if {*MORAL_KEYS} <= set(names):
         return _moral(wanted, names)
     key = wanted.party
+    if wanted.only is not None and key not in names:
+        key = None
     if key is not None and key not in names:
         refuse("PS0804", f"the data for {wanted.name} have no column {key}", help=f"each row names its {key}")
     chosen = [name for name in names if name.startswith("x_")]
@@ -176,17 +191,14 @@ class Columns:
         """The rows as they stand."""
         return frame.select(self.names)
 
-    def split(self, wanted: Wanted, table: pl.DataFrame) -> tuple[pl.Series, NDArray[np.float64]]:
+    def split(self, wanted: Wanted, table: pl.DataFrame) -> tuple[pl.Series | None, NDArray[np.float64]]:
         """Keys and records."""
-        import polars as pl
-
         records = _matrix(table, self.chosen)
         if self.rejected:
             # infinite minus infinite is not a number, as it should be
             with np.errstate(invalid="ignore", over="ignore"):
                 records = records - _matrix(table, self.rejected)
-        keys = pl.repeat("", len(table), eager=True) if self.key is None else table[self.key]
-        return keys, records
+        return None if self.key is None else table[self.key], records
 
 
 def _matrix(table: pl.DataFrame, names: Sequence[str]) -> NDArray[np.float64]:
@@ -250,7 +262,7 @@ class MoralMachine:
         pairs = sides.group_by("UserID", "ResponseID").agg(pl.col("place").min(), whole.alias("whole"), *signed)
         return pairs.filter("whole").sort("UserID", "place").drop("place", "whole", "ResponseID")
 
-    def split(self, wanted: Wanted, table: pl.DataFrame) -> tuple[pl.Series, NDArray[np.float64]]:
+    def split(self, wanted: Wanted, table: pl.DataFrame) -> tuple[pl.Series | None, NDArray[np.float64]]:
         """Keys and records."""
         return table["UserID"], _matrix(table, self.features)
 
@@ -261,7 +273,7 @@ class MoralMachine:
 def _array(wanted: Wanted, array: NDArray[Any]) -> Rows:
     import polars as pl
 
-    if wanted.party is None and array.ndim == 2:
+    if (wanted.party is None or wanted.only is not None) and array.ndim == 2:
         array = array[None]
     if array.ndim != 3 or array.shape[2] != wanted.dimension or array.dtype.kind not in "biuf":
         refuse(
