@@ -15,6 +15,7 @@ import click
 from privspec.core.diagnostics import Diagnostic, PrivspecError, UsageError
 
 if TYPE_CHECKING:
+    from privspec.execute.release import Release
     from privspec.model.graph import Model
     from privspec.pipeline import Request
     from privspec.plan import Plan
@@ -460,6 +461,7 @@ def verify(plan: Path, as_json: bool, quiet: bool) -> int:
 @output_option
 @click.option("--strict", is_flag=True, help="Refuse data that do not fit instead of clipping them.")
 @click.option("--seed", type=int, help="Simulate with this seed: NOT private, nothing is debited.")
+@click.option("--party", metavar="ID", help="Make one party's message from its own data, for `aggregate`.")
 @quiet_option
 def run(
     plan: Path,
@@ -468,6 +470,7 @@ def run(
     output: Path | None,
     strict: bool,
     seed: int | None,
+    party: str | None,
     quiet: bool,
 ) -> None:
     """Execute exactly that plan on data; the budget ledger is debited first."""
@@ -480,9 +483,13 @@ def run(
     if not found_claims.ok:
         raise _unverified(plan)
     with _counting(quiet) as progress:
-        release = found.run(paths, ledger, output, strict=strict, randomness=randomness, progress=progress)
+        release = found.run(paths, ledger, output, strict=strict, randomness=randomness, progress=progress, party=party)
     if not quiet and release.warnings:
         _print_diagnostics(release.warnings)
+    _tell_release(release, output, quiet)
+
+
+def _tell_release(release: Release, output: Path | None, quiet: bool) -> None:
     if output is None:
         print(json.dumps(release.to_json(), indent=1))
     else:
@@ -526,12 +533,18 @@ def aggregate(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """From local reports, one a row, back to the shares of the values behind them (.json, .csv or .svg by -o)."""
+    """From local reports, one a row, back to the shares of the values behind them (.json, .csv or .svg by -o).
+
+    Where every party made a message with `run --party`, from these messages to the release.
+    """
     from privspec.aggregate import aggregate_json, aggregate_text, check_suffix, write_aggregate
 
+    found = _plan(plan)
+    if found.by_messages:
+        _tell_release(found.combine(reports, output), output, quiet)
+        return
     if output is not None:
         check_suffix(output)
-    found = _plan(plan)
     with _counting(quiet) as progress:
         shares = found.aggregate(reports, estimator=estimator, level=level, seed=seed, progress=progress)
     if output is not None:

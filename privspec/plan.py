@@ -218,10 +218,12 @@ class Plan:
         strict: bool = False,
         randomness: Randomness | None = None,
         progress: Progress | None = None,
+        party: str | None = None,
     ) -> Release:
         """Execute the plan on data (paths or objects in memory), paid for in the ledger first.
 
-        Args: progress, told what is done, how many records of it, and how many there are.
+        Args: progress, told what is done, how many records of it, and how many there are; party, the one whose message
+            is made from its own data, for `combine`.
         Raises: BudgetError, DataError, UsageError, VerificationError.
         """
         from privspec.execute.family import silent
@@ -230,7 +232,24 @@ class Plan:
 
         book = Path(ledger) if ledger is not None else default_ledger(self.path, self.name)
         out = Path(output) if output is not None else None
-        return run(self.document, inputs, book, out, strict, self.model(), randomness, progress=progress or silent)
+        told = progress or silent
+        return run(self.document, inputs, book, out, strict, self.model(), randomness, progress=told, party=party)
+
+    @property
+    def by_messages(self) -> bool:
+        """Whether parties add noise of their own to a statistic, so that each can make its message by itself."""
+        mechanism: Mapping[str, Any] = self.document.get("mechanism") or {}
+        return mechanism.get("family") == "statistic"
+
+    def combine(self, messages: Sequence[Any], output: Path | str | None = None) -> Release:
+        """The release, from the messages that all parties made with `run(..., party=...)`; it costs nothing more.
+
+        Args: messages, releases or the JSON files that they were written to.
+        Raises: UsageError (PS0844 if the plan's parties make no messages), DataError, VerificationError.
+        """
+        from privspec.execute.run import combine
+
+        return combine(self.document, messages, None if output is None else Path(output))
 
     def aggregate(
         self,

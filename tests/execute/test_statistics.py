@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from privspec.solvers.probit import probit_mle
 
+from privspec.cli import run_command_line
 from privspec.core.diagnostics import BudgetError, DataError, UsageError
 from privspec.execute import ledger
 from privspec.execute.budget import Unit, spends_of_plan
@@ -294,3 +295,23 @@ def test_kidney_allocation(tmp_path: Path) -> None:
     assert exact[0] < 0 and exact[2] > 0  # the younger are chosen, and those with dependents
     noisy = run(plans[SUM_POOL], {"V": KIDNEYS}, tmp_path / "budget.db").outputs["O"]
     assert np.linalg.norm(noisy - exact) < 20 * 80 / 132
+
+
+def test_messages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = documents(N=2)["Duchi's sphere noise on the sum of the records at each voter"]
+    (tmp_path / "society.plan.json").write_text(json.dumps(plan))
+    flat = DATA[:2].reshape(-1, 3)
+    columns = {f"V_{j + 1}": flat[:, j] for j in range(3)}
+    pl.DataFrame({"voter": np.repeat(["ann", "bob"], 4), **columns}).write_csv(tmp_path / "V.csv")
+    head = [str(tmp_path / "society.plan.json")]
+    for who in ("ann", "bob"):
+        made = ["--party", who, "--input", f"V={tmp_path / 'V.csv'}", "--ledger", str(tmp_path / f"{who}.db")]
+        assert run_command_line(["run", *head, *made, "-o", str(tmp_path / f"{who}.json"), "--quiet"]) == 0
+    messages = [str(tmp_path / "ann.json"), str(tmp_path / "bob.json")]
+    assert run_command_line(["aggregate", *head, *messages, "-o", str(tmp_path / "O.csv"), "--quiet"]) == 0
+    assert (tmp_path / "O.csv").read_text().startswith("O\n")
+    capsys.readouterr()
+    assert run_command_line(["aggregate", *head, *messages]) == 0
+    assert len(json.loads(capsys.readouterr().out)["outputs"]["O"]) == 3
+    assert run_command_line(["aggregate", *head, messages[0]]) == DataError.exit_code
+    assert "PS0811" in capsys.readouterr().err
