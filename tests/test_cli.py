@@ -106,6 +106,8 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
     options = []
     if "releases" in plan["mechanism"]:
         return people_for(plan, folder)
+    if plan["mechanism"]["family"] == "statistic":
+        return records_for(plan, folder)
     for entry in plan["mechanism"]["executed"]["inputs"]:
         path = folder / f"{entry['name']}.csv"
         if "attributes" in entry:
@@ -117,6 +119,18 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
         path.write_text("\n".join(rows) + "\n", "utf-8")
         options += ["--input", f"{entry['name']}={path}"]
     return options
+
+
+def records_for(plan: dict[str, Any], folder: Path) -> list[str]:
+    """A table of records, all that every party is declared to hold."""
+    executed = plan["mechanism"]["executed"]
+    name, party, records = executed["input"], executed["party"], executed["records"]
+    numbers = np.random.default_rng(3).normal(size=(executed["parties"], records["count"], records["dimension"]))
+    rows = [",".join([party, *(f"{name}_{j + 1}" for j in range(records["dimension"]))])]
+    rows += [",".join([str(i + 1), *map(str, record)]) for i, held in enumerate(numbers) for record in held]
+    path = folder / f"{name}.csv"
+    path.write_text("\n".join(rows) + "\n", "utf-8")
+    return ["--input", f"{name}={path}"]
 
 
 def people_for(plan: dict[str, Any], folder: Path) -> list[str]:
