@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from time import perf_counter
 from typing import Any
 
 from privspec.compile.document import (
@@ -53,8 +54,9 @@ class Statistics:
         if not allowed:
             return _conflict(system, every)
         others = [way for way in every if forbidden(system, way)] if settings.alternatives else []
+        started = perf_counter()
         found = predict(system, [*allowed, *others], settings.progress)
-        return StatisticDecision(model, system, found, settings)
+        return StatisticDecision(model, system, found, settings, perf_counter() - started)
 
     def size(self, system: StatisticSystem) -> int:
         """Numbers of the largest statistic."""
@@ -69,6 +71,7 @@ class StatisticDecision:
     system: StatisticSystem
     prediction: Prediction
     settings: Settings
+    seconds: float
 
     @property
     def chosen(self) -> Predicted:
@@ -119,7 +122,7 @@ class StatisticDecision:
             "solver": {
                 "name": "ranking by simulation with common random numbers",
                 "iterations": self.prediction.crowds,
-                "seconds": 0.0,
+                "seconds": self.seconds,
                 "tolerance": self.settings.tolerance,
                 "notes": [],
                 "versions": versions(),

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from privspec.model.graph import Model
 
 _POST = Note("post-processing")
+DIGITS = 3
+"""Of predicted losses: more than their standard errors deserve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class StatisticFact(MechanismFact):
         """What it would be without noise."""
         if self.without_noise is None:
             return []
-        return [("Without any noise", f"{self.without_noise}  (not private; the data model alone)")]
+        return [("Without any noise", f"{self.without_noise}  for {self.function} itself; not private")]
 
     def error(self, facts: Facts) -> tuple[str, str]:
         """The predicted loss with its standard error."""
@@ -108,11 +110,12 @@ class StatisticFact(MechanismFact):
         if loss is None:
             return "Predicted loss", ""
         error = f" ± {loss.standard_error}" if loss.standard_error is not None else ""
-        return "Predicted loss", f"{loss.value}{error}  ({self.crowds} simulated crowds; standard error)"
+        value = rounded(loss.value.value, DIGITS)
+        return "Predicted loss", f"{value}{error}  ({self.crowds} simulated crowds; standard error)"
 
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
         """Its predicted loss."""
-        return f" {item.loss}"
+        return f" {rounded(item.loss.value, DIGITS)}"
 
     # --- what is protected, and what is not
 
@@ -148,8 +151,9 @@ class StatisticFact(MechanismFact):
         """Predicted under the data model."""
         if facts.loss is None:
             return ()
-        text = f"By simulation, the loss ({facts.loss.expression}) is {facts.loss.value} on average"
-        tail = "." if self.without_noise is None else f"; without any noise it would be {self.without_noise}."
+        value = rounded(facts.loss.value.value, DIGITS)
+        text = f"By simulation, the loss ({facts.loss.expression}) is {value} on average"
+        tail = "." if self.without_noise is None else f"; that of {self.function} itself, without any noise, is {self.without_noise}."
         return (tested(text + tail, facts.context.loss_because), *self.protects(facts))
 
     def exactly(self, facts: Facts) -> str:
