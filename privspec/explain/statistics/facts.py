@@ -153,7 +153,8 @@ class StatisticFact(MechanismFact):
             return ()
         value = rounded(facts.loss.value.value, DIGITS)
         text = f"By simulation, the loss ({facts.loss.expression}) is {value} on average"
-        tail = "." if self.without_noise is None else f"; that of {self.function} itself, without any noise, is {self.without_noise}."
+        bare = f"; that of {self.function} itself, without any noise, is {self.without_noise}."
+        tail = "." if self.without_noise is None else bare
         return (tested(text + tail, facts.context.loss_because), *self.protects(facts))
 
     def exactly(self, facts: Facts) -> str:
