@@ -52,22 +52,25 @@ class Prediction:
 
 def predict(
     system: StatisticSystem,
-    candidates: Sequence[Way],
+    allowed: Sequence[Way],
+    others: Sequence[Way] = (),
     progress: Callable[[int, float, float], None] | None = None,
     most: int = MOST_CROWDS,
 ) -> Prediction:
     """Simulate candidates on the same crowds; those that are clearly worse than the best are not followed further.
 
-    Returns: means and standard errors; stops when the best two differ clearly, or the best is known finely.
+    Args: others, ways that the spec rules out: seen on the first crowds only, for comparison.
+    Returns: means and standard errors; stops when the best two allowed differ clearly, or the best is known finely.
     """
     random = np.random.default_rng(SEED)
-    tally = _Tally(system, candidates)
+    candidates = [*allowed, *others]
+    tally = _Tally(system, candidates, len(allowed))
     while tally.crowds < most:
         for _ in range(min(ROUND, most - tally.crowds)):
             tally.add(random)
-        if not candidates:
+        if not allowed:
             continue
-        best = tally.order[0]
+        best = tally.best
         if progress is not None:
             mean, error = tally.mean(best), tally.error(best)
             progress(tally.crowds, mean, mean - error)
@@ -81,8 +84,8 @@ def predict(
 class _Tally:
     """Losses of the candidates on the crowds so far; a candidate that was dropped keeps those that it has."""
 
-    def __init__(self, system: StatisticSystem, candidates: Sequence[Way]) -> None:
-        self.system, self.candidates = system, candidates
+    def __init__(self, system: StatisticSystem, candidates: Sequence[Way], allowed: int) -> None:
+        self.system, self.candidates, self.allowed = system, candidates, allowed
         self.losses: list[list[float]] = [[] for _ in candidates]
         self.exact: list[float] = []
         self.followed = set(range(len(candidates)))
@@ -105,6 +108,16 @@ class _Tally:
         """Candidates, best first."""
         return sorted(range(len(self.candidates)), key=self.mean)
 
+    @property
+    def contest(self) -> list[int]:
+        """Allowed candidates, best first."""
+        return [i for i in self.order if i < self.allowed]
+
+    @property
+    def best(self) -> int:
+        """The best allowed candidate."""
+        return self.contest[0]
+
     def add(self, random: np.random.Generator) -> None:
         """One more crowd, the same for all that are followed."""
         crowd = self.system.generator.draw(self.system.parties, random)
@@ -126,22 +139,22 @@ class _Tally:
 
     def _behind(self, i: int) -> float:
         """How many standard errors a candidate is behind the best, on the crowds that both were simulated on."""
-        best = self.order[0]
+        best = self.best
         shared = min(len(self.losses[i]), len(self.losses[best]))
         difference = np.array(self.losses[i][:shared]) - np.array(self.losses[best][:shared])
         spread = float(difference.std(ddof=1)) / sqrt(shared)
         return float(difference.mean()) / spread if spread > 0 else float("inf")
 
     def drop(self) -> None:
-        """Follow only those that may still be the best."""
-        best = self.order[0]
-        self.followed = {i for i in self.followed if i == best or self._behind(i) < LOST}
+        """Follow only those that may still be the best allowed one."""
+        best = self.best
+        self.followed = {i for i in self.followed if i < self.allowed and (i == best or self._behind(i) < LOST)}
 
     def settled(self) -> bool:
         """Whether the order of the best two is clear, or the best is known finely."""
-        order = self.order
-        error = self.error(order[0])
-        return error <= FINE or (error <= 5 * FINE and all(self._behind(i) > CLEAR for i in order[1:2]))
+        contest = self.contest
+        error = self.error(contest[0])
+        return error <= FINE or (error <= 5 * FINE and all(self._behind(i) > CLEAR for i in contest[1:2]))
 
 
 def released(system: StatisticSystem, way: Way, statistics: Array, random: np.random.Generator) -> Array:
