@@ -1,10 +1,11 @@
-"""Optimal tables and the plain linear program side by side: seconds, rows, loss, certified gap.
+"""Optimal tables, the plain linear program, and the whole command side by side: seconds, rows, loss, certified gap.
 
-    python tests/benchmarks/bench_tables.py [--limit SECONDS] [--cases chain400,grid7] [--only ours|plain]
+    python tests/benchmarks/bench_tables.py [--limit SECONDS] [--cases chain400,grid7] [--only ours|plain|command]
 
 `ours` is `solve_table`: optimum, exact integer table, certified bound, and the check of the table in exact arithmetic.
-`plain` states every pair and output to cvxpy and lets it call HiGHS, without exactness or certificate. Every run has
-its own process with one thread; whatever exceeds the limit is stopped and says so.
+`plain` states every pair and output to cvxpy and lets it call HiGHS, without exactness or certificate. `command` is
+`privspec solve` from text to a verified plan on disk. Every run has its own process with one thread; whatever exceeds
+the limit is stopped and says so.
 """
 
 from __future__ import annotations
@@ -13,44 +14,135 @@ import argparse
 import json
 import math
 import os
+import resource
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 Result = dict[str, Any]
+STATED = 2e7
+"""Rows beyond which the plain program is not stated: it would fill the memory."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kind of program by its size: inputs and outputs alike, what they are, and the requirement."""
+
+    what: str
+    values: Callable[[int], np.ndarray]
+    variables: str
+    prior: str
+    privacy: str
+    epsilon: Fraction
+
+    def weights(self, size: int, even: bool) -> np.ndarray:
+        """Whole weights of the inputs."""
+        count = len(self.values(size))
+        return np.ones(count, dtype=int) if even else np.random.default_rng(1).integers(1, 1000, count)
+
+    def distances(self, size: int) -> np.ndarray:
+        """Distances of the values (X, X): what a wrong report costs."""
+        points = self.values(size)
+        return np.sqrt(np.sum((points[:, None] - points[None]) ** 2, axis=2))
+
+    def pairs(self, size: int) -> np.ndarray:
+        """The ordered pairs that are compared (K, 2)."""
+        apart = self.distances(size)
+        return np.argwhere((apart > 0) & (apart <= 1) if self.what == "chain" else apart > 0)
+
+    def program(self, size: int, even: bool) -> Any:
+        """The program in the solvers' form."""
+        from privspec.solvers.table_programs import CompleteRatio, PairRatio, TableProgram
+
+        weights, apart = self.weights(size, even), self.distances(size)
+        cost = apart * (weights / weights.sum())[:, None]
+        pairs = self.pairs(size)
+        if self.what == "complete":
+            return TableProgram(cost, (CompleteRatio(self.epsilon),))
+        if self.what == "delta":
+            return TableProgram(cost, (PairRatio(pairs, (self.epsilon,), Fraction(1, 100)),))
+        if self.what == "chain":
+            return TableProgram(cost, (PairRatio(pairs, (self.epsilon,)),))
+        logs = tuple(Fraction(math.floor(apart[a, b] * 2**40), 2**40) for a, b in pairs)
+        return TableProgram(cost, (PairRatio(pairs, logs),))
+
+    def spec(self, size: int, even: bool) -> str:
+        """The spec of the same program."""
+        weights = self.weights(size, even)
+        listed = weights.reshape(size, size) if self.what == "grid" else weights
+        law = "uniform" if even else f"categorical({listed.tolist()})"
+        head = self.variables.format(n=size, last=size - 1)
+        return f"{head}\n{self.prior} ~ {law}\nloss:\n  {self.loss}\nprivacy:\n  {self.privacy}\n"
+
+    @property
+    def loss(self) -> str:
+        """The distance of report and value."""
+        return "E[ ||z - x|| ]" if self.what == "grid" else "E[ |z - x| ]"
+
+
+def line(size: int) -> np.ndarray:
+    """0 to size - 1."""
+    return np.arange(size, dtype=float)[:, None]
+
+
+def square(size: int) -> np.ndarray:
+    """Points of a square."""
+    return np.stack(np.divmod(np.arange(size * size), size), axis=1).astype(float)
+
+
+ONE = "variables:\n  input x in 0..{last}\n  output z in 0..{last}\nbackground:"
+COUNT = (
+    "variables:\n  input answers in {{0, 1}}^{last}\n  intermediate x\n  output z in 0..{last}\n"
+    "background:\n  x = sum(answers)"
+)
+FAMILIES = {
+    family.what: family
+    for family in (
+        Family("chain", line, COUNT, "  x", "z is 0.5-DP wrt answers, replacing one record", Fraction(1, 2)),
+        Family("complete", line, ONE, "  x", "z is 1-LDP wrt x", Fraction(1)),
+        Family(
+            "grid",
+            square,
+            "variables:\n  input x in (1..{n})^2\n  output z in (1..{n})^2\nbackground:",
+            "  x",
+            "z is 1-metric-DP wrt x, distance euclidean",
+            Fraction(1),
+        ),
+        Family("delta", line, ONE, "  x", "z is (1, 0.01)-LDP wrt x", Fraction(1)),
+    )
+}
 CASES = {
-    "chain100": "count from 0 to 99, neighbours differ by one, absolute loss, eps 1/2",
-    "chain400": "count from 0 to 399, neighbours differ by one, absolute loss, eps 1/2",
-    "complete100": "100 inputs, all pairs neighbours, absolute loss, eps 1",
-    "complete400": "400 inputs, all pairs neighbours, absolute loss, eps 1",
-    "grid5": "5 x 5 grid, Euclidean metric-DP and loss, uniform prior, eps 1 a step",
-    "grid7": "7 x 7 grid, Euclidean metric-DP and loss, uniform prior, eps 1 a step",
-    "grid10": "10 x 10 grid, Euclidean metric-DP and loss, nonuniform prior, eps 1 a step",
+    "chain100": "counts 0..99, neighbours differ by one, absolute loss, eps 1/2, uniform prior",
+    "chain100r": "the same with an uneven prior",
+    "chain400": "counts 0..399, uniform prior (goal: 20 s)",
+    "chain400r": "the same with an uneven prior (goal: 20 s)",
+    "complete100": "values 0..99, all pairs neighbours, absolute loss, eps 1, uniform prior",
+    "complete100r": "the same with an uneven prior",
+    "complete400": "values 0..399, uniform prior (goal: 15 s)",
+    "complete400r": "the same with an uneven prior (goal: 15 s)",
+    "grid5": "5 x 5 grid, Euclidean metric-DP and loss, eps 1 a step, uniform prior",
+    "grid5r": "the same with an uneven prior",
+    "grid7": "7 x 7 grid, uniform prior (goal: 5 s)",
+    "grid7r": "the same with an uneven prior (goal: 5 s)",
+    "grid10": "10 x 10 grid, uniform prior",
+    "grid10r": "the same with an uneven prior (goal: 240 s)",
+    "delta30": "values 0..29, all pairs, (1, 0.01)-LDP, absolute loss, uniform prior",
 }
 
 
-def program(case: str) -> Any:
-    """The program of a case."""
-    from privspec.solvers.table_programs import CompleteRatio, PairRatio, TableProgram
-
-    kind, size = case.rstrip("0123456789"), int(case.lstrip("abcdefghijklmnopqrstuvwxyz"))
-    if kind == "grid":
-        count = size * size
-        points = np.stack(np.divmod(np.arange(count), size), axis=1)
-        apart = np.linalg.norm(points[:, None] - points[None], axis=2)
-        prior = np.random.default_rng(1).dirichlet(np.full(count, 2.0)) if size == 10 else np.full(count, 1 / count)
-        pairs = np.array([(a, b) for a in range(count) for b in range(count) if a != b])
-        logs = tuple(Fraction(math.floor(apart[a, b] * 2**40), 2**40) for a, b in pairs)
-        return TableProgram(apart * prior[:, None], (PairRatio(pairs, logs),))
-    apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size))) / size
-    if kind == "complete":
-        return TableProgram(apart, (CompleteRatio(Fraction(1)),))
-    pairs = np.array([(a, b) for a in range(size) for b in (a - 1, a + 1) if 0 <= b < size])
-    return TableProgram(apart, (PairRatio(pairs, (Fraction(1, 2),)),))
+def parts(case: str) -> tuple[Family, int, bool]:
+    """The family, the size, and whether the prior is even."""
+    even = not case.endswith("r")
+    kind = case.removesuffix("r").rstrip("0123456789")
+    return FAMILIES[kind], int(case.removesuffix("r").removeprefix(kind)), even
 
 
 def ours(case: str) -> Result:
@@ -58,7 +150,8 @@ def ours(case: str) -> Result:
     from privspec.solvers.table_exact import violations
     from privspec.solvers.tables import solve_table
 
-    problem = program(case)
+    family, size, even = parts(case)
+    problem = family.program(size, even)
     start = time.perf_counter()
     found = solve_table(problem)
     assert not violations(problem, found.exact)
@@ -74,45 +167,65 @@ def ours(case: str) -> Result:
 def plain(case: str) -> Result:
     """Every pair and output in cvxpy."""
     import cvxpy as cp
-    from privspec.solvers.table_programs import CompleteRatio
 
-    problem = program(case)
-    block = problem.privacy[0]
-    inputs, outputs = problem.shape
-    if isinstance(block, CompleteRatio):
-        first, second = np.nonzero(~np.eye(inputs, dtype=bool))
-        ratios = np.full(len(first), math.exp(block.log_ratio))
-    else:
-        first, second = block.pairs.T
-        ratios = np.resize([math.exp(q) for q in block.log_ratios], len(first))
+    family, size, even = parts(case)
+    problem = family.program(size, even)
+    pairs, (inputs, outputs) = family.pairs(size), problem.shape
+    rows = inputs + len(pairs) * outputs
+    if rows > STATED:
+        raise SystemExit(f"not stated: {rows:.1e} rows")
+    apart = family.distances(size) if family.what == "grid" else np.ones((inputs, inputs))
+    first, second = pairs.T
+    ratios = np.exp(float(family.epsilon) * apart[first, second])
     start = time.perf_counter()
     table = cp.Variable(problem.shape, nonneg=True)
-    constraints = [cp.sum(table, axis=1) == 1, table[first] <= cp.multiply(ratios[:, None], table[second])]
+    excess = table[first] - cp.multiply(ratios[:, None], table[second])
+    constraints = [cp.sum(table, axis=1) == 1]
+    if family.what == "delta":
+        slack = cp.Variable(excess.shape, nonneg=True)
+        constraints += [excess <= slack, cp.sum(slack, axis=1) <= 0.01]
+    else:
+        constraints += [excess <= 0]
     whole = cp.Problem(cp.Minimize(cp.sum(cp.multiply(problem.cost, table))), constraints)
     whole.solve(solver=cp.HIGHS)
-    return {
-        "seconds": time.perf_counter() - start,
-        "rows": inputs + len(first) * outputs,
-        "loss": float(whole.value),
-    }
+    return {"seconds": time.perf_counter() - start, "rows": rows, "loss": float(whole.value)}
 
 
-WAYS = {"ours": ours, "plain": plain}
+def command(case: str) -> Result:
+    """`privspec solve`: parse, lower, solve, certify, verify, write."""
+    family, size, even = parts(case)
+    with tempfile.TemporaryDirectory() as folder:
+        spec, plan = Path(folder, "case.priv"), Path(folder, "case.json")
+        spec.write_text(family.spec(size, even), encoding="utf-8")
+        start = time.perf_counter()
+        privspec = Path(sys.executable).with_name("privspec")
+        subprocess.run([privspec, "solve", str(spec), "-q", "-o", str(plan)], check=True)
+        seconds = time.perf_counter() - start
+        loss = json.loads(plan.read_text(encoding="utf-8"))["loss"]
+        return {"seconds": seconds, "loss": loss["value"], "gap": loss["relative_gap"], "bytes": plan.stat().st_size}
+
+
+WAYS = {"ours": ours, "plain": plain, "command": command}
 
 
 def measured(case: str, way: str, limit: float) -> str:
     """One run in its own process, as a line of the table."""
-    command = [sys.executable, __file__, "--run", case, way]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    called = [sys.executable, __file__, "--run", case, way]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, env=environment, check=False)
+        done = subprocess.run(called, capture_output=True, text=True, timeout=limit, env=environment, check=False)
     except subprocess.TimeoutExpired:
-        return f"{case:12} {way:6} stopped after {limit:.0f} s"
+        return f"{case:12} {way:8} stopped after {limit:.0f} s"
     if done.returncode:
-        return f"{case:12} {way:6} failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
+        return f"{case:12} {way:8} {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
     result = json.loads(done.stdout.splitlines()[-1])
-    proof = f"{result['gap']:9.1e} {result['repair']:9.1e}" if "gap" in result else f"{'-':>9} {'-':>9}"
-    return f"{case:12} {way:6} {result['seconds']:8.2f} {result['rows']:10d} {result['loss']:14.9f} {proof}"
+
+    def cell(key: str, form: str, width: int) -> str:
+        return format(result[key], form) if key in result else f"{'-':>{width}}"
+
+    numbers = (("seconds", "8.2f", 8), ("work", "8.2f", 8), ("rows", "10d", 10), ("loss", "14.9f", 14))
+    proof = (("gap", "9.1e", 9), ("repair", "9.1e", 9), ("memory", "7.0f", 7))
+    return f"{case:12} {way:8} " + " ".join(cell(*column) for column in (*numbers, *proof))
 
 
 def main() -> None:
@@ -125,12 +238,18 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.run:
         case, way = arguments.run
-        print(json.dumps(WAYS[way](case)))
+        result = WAYS[way](case)
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        whose = used[way == "command"]
+        work = {"work": whose.ru_utime + whose.ru_stime, "memory": whose.ru_maxrss / 1024}
+        print(json.dumps(result | work))
         return
-    print(f"{'case':12} {'way':6} {'seconds':>8} {'rows':>10} {'loss':>14} {'gap':>9} {'repair':>9}")
+    head = f"{'seconds':>8} {'work':>8} {'rows':>10} {'loss':>14} {'gap':>9} {'repair':>9} {'MiB':>7}"
+    print(f"{'case':12} {'way':8} {head}")
     for case in arguments.cases.split(","):
         for way in (arguments.only,) if arguments.only else WAYS:
             print(measured(case, way, arguments.limit), flush=True)
+    print("\nseconds: by the clock; work: of the processor, with starting up; repair: loss of exactness")
     for case in arguments.cases.split(","):
         print(f"{case}: {CASES.get(case, '')}")
 
