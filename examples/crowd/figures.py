@@ -19,12 +19,12 @@ BOUNDS = (0.5, 1, 2, 3, 5)
 SIZES = (10, 50, 100)
 KIDNEY_SIZES = (33, 66, 132)
 BEST = {
-    "decisions protected, keeper: sum of records, K-norm l2": ("rlcp", "records(society)", "knorm", "l2"),
-    "voters protected, keeper: signs, K-norm l_inf": ("vlcp", "signs(society)", "knorm", "linf"),
-    "decisions protected, nobody trusted: sum of records, K-norm l2": ("rldp", "records(beta)", "knorm", "l2"),
-    "voters protected, nobody trusted: directions, Duchi": ("vldp", "direction(beta)", "sphere", ""),
+    "RLCP: sum of records, K-norm l2": ("rlcp", "records(society)", "knorm", "l2"),
+    "VLCP: signs, K-norm l_inf": ("vlcp", "signs(society)", "knorm", "linf"),
+    "RLDP: sum of records, K-norm l2": ("rldp", "records(beta)", "knorm", "l2"),
+    "VLDP: directions, Duchi": ("vldp", "direction(beta)", "sphere", ""),
 }
-"""What the compiler puts first at epsilon 1, in each of the four paradigms."""
+"""What the compiler puts first at epsilon 1; R, V: a record or a voter is protected; C, D: a keeper or nobody trusted."""
 
 Reading: TypeAlias = Callable[[Candidate], Candidate]
 READINGS: Mapping[str, Reading] = {"calibrated": lambda one: one, "as printed": uncalibrated}

@@ -26,9 +26,8 @@ HALF = 20
 def read_decisions(path: Path = DATA) -> Array:
     """Chosen minus rejected patient, in widths: (132, 40, 3), the first 40 decisions of everybody."""
     table = pl.read_csv(path).sort("voter", "scenario")
-    left, right = (table.select([f"{side}_{name}" for name in FEATURES]).to_numpy() for side in "xz")
-    sign = np.where(table["chose_left"].to_numpy() == 1, 1.0, -1.0)[:, None]
-    records = sign * (left - right) / WIDTHS
+    chosen, rejected = (table.select([f"{side}_{name}" for name in FEATURES]).to_numpy() for side in "xz")
+    records = (chosen - rejected) / WIDTHS
     voters = table["voter"].to_numpy()
     return np.stack([records[voters == voter][: 2 * HALF] for voter in np.unique(voters)])
 

@@ -25,7 +25,7 @@ def draw(
     Args: panels (title, axis, relative); lines by reading, then panel, then label: points, and whether they are of none
         of the paper's algorithms.
     """
-    figure = Figure(figsize=(max(4.6 * len(panels), 6.4), 7.4), layout="constrained")
+    figure = Figure(figsize=(max(4.6 * len(panels), 7.0), 8.4), layout="constrained")
     axes = figure.subplots(len(lines), len(panels), squeeze=False)
     for row, (reading, of_panels) in zip(axes, lines.items(), strict=True):
         for place, (name, axis, relative), curves in zip(row, panels, of_panels, strict=True):
@@ -44,11 +44,13 @@ def draw(
                 )
             if axis == "epsilon":
                 place.set_xscale("log")
-            place.set_ylim(0.4, 1.04)
+            place.set_ylim(0.35, 1.04)
             place.set_xlabel(axis)
             place.set_ylabel("relative to no privacy" if relative else "accuracy")
             place.set_title(f"{name}\n{reading}", fontsize=9)
             place.grid(alpha=0.3)
-            place.legend(fontsize=6.5, loc="upper left" if axis == "epsilon" else "best")
+            place.legend(
+                fontsize=6.5, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3 if len(curves) < 5 else 2
+            )
     figure.suptitle(f"{title} (bars: two standard errors)", fontsize=11)
     figure.savefig(path, dpi=110)

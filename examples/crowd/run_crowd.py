@@ -18,9 +18,9 @@ from typing import TypeAlias
 
 import numpy as np
 import polars as pl
-from crowds import Array, Measured, accuracies, algorithm, synthetic, without_noise
-from figures import READINGS, Curve, Panel, figures
-from kidney import DATA, read_decisions
+from crowds import Array, Measured, accuracies, algorithm, found, synthetic, without_noise
+from figures import BEST, READINGS, Curve, Panel, figures
+from kidney import DATA, HALF, halves, read_decisions
 from plots import Line, draw
 from readings import printed, true_epsilons
 
@@ -43,8 +43,8 @@ def measured(curve: Curve, reading: str, crowds: int, seed: int, relative: bool)
     """All points of a curve under a reading."""
     read = READINGS[reading]
     candidates = {str(x): one if curve.best else read(one) for x, one in curve.candidates.items()}
-    found = accuracies(candidates, curve.source, crowds, seed)
-    points = {x: found[str(x)] for x in curve.candidates}
+    values = accuracies(candidates, curve.source, crowds, seed)
+    points = {x: values[str(x)] for x in curve.candidates}
     if not relative:
         return points
     base = without_noise(next(iter(curve.candidates.values())).system, curve.source, crowds, seed)
@@ -95,23 +95,40 @@ def comparison(crowds: int, seed: int) -> str:
     truth = {k: true_epsilons(printed(k, 1), source, min(crowds, 10), seed) for k in (1, 2, 3)}
     lines = ["| claim | calibrated | as printed | true epsilon as printed |", "|---|---|---|---|"]
     for k, e, claim in ((1, 0.3, "80 %"), (1, 1, "90 %"), (3, 0.3, "80 %"), (3, 1, "90 %")):
-        figures_ = " | ".join(str(both[reading][f"{k} {e}"]) for reading in both)
-        lines.append(f"| Algorithm {k}: over {claim} at epsilon {e} | {figures_} | {_range(truth[k] * e)} |")
+        both_ = " | ".join(str(both[reading][f"{k} {e}"]) for reading in both)
+        lines.append(f"| Algorithm {k}: over {claim} at epsilon {e} | {both_} | {_range(truth[k] * e)} |")
     orders = " | ".join(_order(both[reading]) for reading in both)
     lines.append(f"| order at epsilon 1: 1 > 3 > 2 | {orders} | {_range(truth[2])} (Algorithm 2) |")
     lines.append(_baseline_row(crowds, seed))
     return "\n".join(lines)
 
 
-def _order(found: Mapping[str, Measured]) -> str:
-    ranked = sorted((1, 2, 3), key=lambda k: -found[f"{k} 1"].mean)
-    return " > ".join(f"{k} ({found[f'{k} 1'].mean:.3f})" for k in ranked)
+def _order(values: Mapping[str, Measured]) -> str:
+    ranked = sorted((1, 2, 3), key=lambda k: -values[f"{k} 1"].mean)
+    return " > ".join(f"{k} ({values[f'{k} 1'].mean:.3f})" for k in ranked)
 
 
 def _baseline_row(crowds: int, seed: int) -> str:
     system = algorithm(1, 1, n=100).system
     base = without_noise(system, synthetic(system), crowds, seed)
     return f"| no privacy, N = 50, n = 100: 92.4 % | {base} | the same: no noise | none: nothing is protected |"
+
+
+def real(decisions: Array, crowds: int, seed: int) -> str:
+    """Half of everybody's decisions against the other half: with each mechanism, and without noise."""
+    source = halves(decisions, len(decisions), 2.0)
+    parameters = {"N": len(decisions), "n": HALF, "d": decisions.shape[2]}
+    lines = [f"| epsilon | {' | '.join(f'Algorithm {k}' for k in (1, 2, 3))} | {' | '.join(BEST)} |"]
+    lines.append("|---|" + "---|" * (3 + len(BEST)))
+    for e in (0.1, 0.3, 1):
+        candidates = {f"{k}": algorithm(k, e, **parameters) for k in (1, 2, 3)}
+        for label, (paradigm, at, family, shape) in BEST.items():
+            candidates[label] = found(paradigm, at, family, e, shape, **parameters)
+        row = accuracies(candidates, source, crowds, seed)
+        lines.append(f"| {e} | {' | '.join(str(row[name]) for name in candidates)} |")
+    base = without_noise(algorithm(1, 1, **parameters).system, source, crowds, seed)
+    lines.append(f"\nKidney decisions, {len(decisions)} voters, {HALF} decisions each; without noise: {base}")
+    return "\n".join(lines)
 
 
 def _range(values: Array) -> str:
@@ -156,8 +173,9 @@ def main() -> int:
         progress.say(f"figure {number}: {title}")
     pl.DataFrame(points).write_csv(arguments.out / "points.csv")
     table = comparison(arguments.crowds, arguments.seed)
-    (arguments.out / "table.md").write_text(f"{table}\n\n{WHY}\n", encoding="utf-8")
-    print(f"{table}\n\n{WHY}")
+    parts = [table, WHY, *([real(decisions, arguments.crowds, arguments.seed)] if decisions is not None else [])]
+    (arguments.out / "table.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    print("\n\n".join(parts))
     progress.say(f"written to {arguments.out}")
     return 0
 
