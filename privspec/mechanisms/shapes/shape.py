@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -63,10 +63,13 @@ class Calibrated(Protocol):
 class Shape(Protocol):
     """A family of noise."""
 
-    name: ClassVar[str]
-    """As rankings list it: "Laplace", "K-norm l2"."""
-    family: ClassVar[str]
-    """The word after `noise family` that allows it."""
+    @property
+    def name(self) -> str:
+        """As rankings list it: "Laplace", "K-norm l2"."""
+
+    @property
+    def family(self) -> str:
+        """The word after `noise family` that allows it."""
 
     def calibrate(self, site: Site, measure: Measure) -> Calibrated | None:
         """The least noise of this shape that meets the measure at the site; None where it cannot."""
