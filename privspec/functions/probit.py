@@ -231,7 +231,8 @@ class Direction(_Common):
         """Rounded towards zero: they stay in the unit ball."""
         units = _unit(self.of.exact(records).astype(np.float64))
         # 2^-40 off first: a double of length one may be longer than one by its rounding.
-        return np.trunc(units * (1 - 2.0**-40) * 2**GRID_BITS).astype(np.int64)
+        found: Steps = np.trunc(units * (1 - 2.0**-40) * 2**GRID_BITS).astype(np.int64)
+        return found
 
     def spread(self, unit: Unit) -> Bounds:
         """The diameter of the unit ball."""

@@ -58,7 +58,7 @@ def plans(text, *, also_forbidden=False):
     for way in ways(system):
         if also_forbidden or not forbidden(system, way):
             ranking = (Predicted(way, 0.5, 0.01),)
-            decision = StatisticDecision(model, system, Prediction(ranking, 25, 0.1), Settings())
+            decision = StatisticDecision(model, system, Prediction(ranking, 25, 0.1), Settings(), 0.0)
             key = (way.route.at, "each" if way.each_party else "pool", way.noise[0].shape, way.finish_first)
             with patch.object(family, "forbidden", lambda *_: ""):
                 found[key] = json.loads(json.dumps(decision.document()))
