@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from privspec.explain.document import Block, Document, Paragraph, Section, Table
+from privspec.explain.document import Block, Document, Paragraph, Points, Section, Table
 from privspec.explain.facts import Facts
 from privspec.explain.quantities import LOSS_DIGITS, rounded
 from privspec.explain.sentences import proved
@@ -26,12 +26,16 @@ def infeasible_page(plan: Mapping[str, Any], facts: Facts, reader: str) -> Docum
         numeric=frozenset({0}),
     )
     blocks: tuple[Block, ...] = (Paragraph((proved(reason, *because),)), conflicts)
+    out: tuple[Block, ...] = (_changes(plan), *_in_vain(plan, facts))
     return Document(
         title=f"No plan for {facts.name}",
         subtitle=facts.title,
         reader=reader,
         shows_basis=reader != "public",
-        sections=(Section("What conflicts", blocks), Section("What would work", (_changes(plan),))),
+        sections=(
+            Section("What conflicts", blocks),
+            Section("What would work", out),
+        ),
         footer=f"Plan fingerprint (SHA-256) {facts.digest}; spec fingerprint {facts.spec_sha256}.",
     )
 
@@ -44,6 +48,7 @@ def _changes(plan: Mapping[str, Any]) -> Table:
             rounded(float(r["loss"]), LOSS_DIGITS).text if r.get("loss") is not None else "unknown",
         )
         for r in plan["relaxations"]
+        if r.get("works", True)
     )
     return Table(
         "Smallest single changes that work",
@@ -51,3 +56,13 @@ def _changes(plan: Mapping[str, Any]) -> Table:
         rows or (("no single change is known to work", "", ""),),
         numeric=frozenset({1, 2}),
     )
+
+
+def _in_vain(plan: Mapping[str, Any], facts: Facts) -> tuple[Block, ...]:
+    """What one might try first, and why no amount of it is enough."""
+    found = tuple(
+        proved(f"{str(r['change'])[0].upper()}{str(r['change'])[1:]}.", facts.context.line(int(r["line"])))
+        for r in plan["relaxations"]
+        if not r.get("works", True)
+    )
+    return (Points(found),) if found else ()

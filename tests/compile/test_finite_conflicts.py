@@ -201,7 +201,10 @@ def test_one_share_for_two_conditions() -> None:
 
 
 def test_the_page() -> None:
-    assert infeasible_text(solved(UNBIASED).document).startswith(
+    text = infeasible_text(solved(UNBIASED).document)
+    assert "Smallest single changes that work:\n" in text
+    assert text.endswith("  no epsilon is enough: for x = 10 an unbiased z must always be 10  (line 10)\n")
+    assert text.startswith(
         "infeasible[PS0601]: these lines cannot all hold\n"
         "     3 | output z in 1..10\n"
         "     6 | E[z | x] = x\n"
