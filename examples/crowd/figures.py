@@ -24,7 +24,7 @@ BEST = {
     "RLDP: sum of records, K-norm l2": ("rldp", "records(beta)", "knorm", "l2"),
     "VLDP: directions, Duchi": ("vldp", "direction(beta)", "sphere", ""),
 }
-"""What the compiler puts first at epsilon 1; R, V: a record or a voter is protected; C, D: a keeper or nobody trusted."""
+"""What the compiler puts first at epsilon 1. R, V: records or voters protected; C, D: a keeper or nobody trusted."""
 
 Reading: TypeAlias = Callable[[Candidate], Candidate]
 READINGS: Mapping[str, Reading] = {"calibrated": lambda one: one, "as printed": uncalibrated}
