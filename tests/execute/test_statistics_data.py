@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -251,3 +253,30 @@ def test_the_moral_machine_has_a_certain_width() -> None:
     with pytest.raises(DataError) as caught:
         list(rows_of(Wanted("V", "voter", 9, 13), moral_machine()))
     assert caught.value.diagnostics[0].code == "PS0805"
+
+
+STREAM = """
+import resource, sys
+from privspec.execute.family import Circumstances
+from privspec.execute.statistics.executed import executed_of
+from privspec.execute.statistics.mechanism import StatisticMechanism
+import json
+mechanism = StatisticMechanism(executed_of(json.load(open(sys.argv[1]))))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+secret = mechanism.read({"V": sys.argv[2]}, Circumstances())
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, *secret.total)
+"""
+
+
+@pytest.mark.slow
+def test_many_voters_in_bounded_memory(tmp_path: Path) -> None:
+    parties, count, dimension = 200_000, 10, 23
+    plan = documents(N=parties, n=count, d=dimension)[SUM_POOL]
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    columns = {f"V_{j + 1}": np.full(parties * count, 2.0**-5 * (j % 3 - 1)) for j in range(dimension)}
+    voters = np.repeat(np.arange(parties), count)
+    pl.DataFrame({"voter": voters, **columns}).write_parquet(tmp_path / "V.parquet")
+    words = [sys.executable, "-c", STREAM, str(tmp_path / "plan.json"), str(tmp_path / "V.parquet")]
+    kilobytes, *total = map(int, subprocess.run(words, capture_output=True, text=True, check=True).stdout.split())
+    assert total == [parties * count * 2**15 * (j % 3 - 1) for j in range(dimension)]
+    assert kilobytes < 2_000_000  # all records in doubles are 370 MB; what is held does not grow with the voters

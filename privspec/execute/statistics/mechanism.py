@@ -157,6 +157,9 @@ def refuse_number(executed: Executed, found: int) -> NoReturn:
     )
 
 
+MISFIT = "a number that is missing, unreadable or not finite"
+
+
 class _Sum:
     """The exact sum of the statistics: Python integers, so that any number of parties fits."""
 
@@ -222,9 +225,12 @@ def rules_of(executed: Executed, strict: bool) -> tuple[str, ...]:
         f"the first {n} records of each {who} in the order of the data count, a {who} with fewer has zero records "
         f"in place of the others; rows without a {who} are left out"
     )
-    if strict:
-        return (STRICT_RULE, record, counts)
-    return (f"{record}; one with a number that is missing, unreadable or not finite becomes zero", counts)
+    rules = [record, counts] if strict else [f"{record}; one with {MISFIT} becomes zero", counts]
+    if executed.personal:
+        rules.append(
+            f"the budgets belong to each {who} by name: numbers in order of size, then words in that of letters"
+        )
+    return (STRICT_RULE, *rules) if strict else tuple(rules)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -252,7 +252,8 @@ class MoralMachine:
         """One row a response, sorted by user; needs memory for all of them."""
         import polars as pl
 
-        saved = pl.col("Saved").cast(pl.Float64, strict=False)
+        # counts of characters are small whole numbers, exact in four bytes; no others are kept
+        saved = pl.col("Saved").cast(pl.Float32, strict=False)
         numbers = [
             pl.col(f).cast(pl.Float64, strict=False).fill_null(float("nan")).cast(pl.Float32) for f in self.features
         ]
