@@ -337,6 +337,11 @@ class Personalised(Measure):
     each: tuple[Measure, ...]
 
     @property
+    def local(self) -> bool:
+        """Whether those of its people are."""
+        return any(one.local for one in self.each)
+
+    @property
     def name(self) -> str:  # type: ignore[override]
         """That of the first, by person."""
         return f"personalised {self.each[0].name}"

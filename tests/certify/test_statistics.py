@@ -92,6 +92,22 @@ def failed(document):
 
 # --- honest plans ------------------------------------------------------------------------------------
 
+ONE = """spec single
+parameters:
+    n = 6
+    d = 3
+variables:
+    input V in l2_ball(1, d)^n
+    intermediate beta
+    output O
+background:
+    beta = probit_mle(V, within = l1_ball(2, d))
+    V ~ thurstone_mosteller(d, n)
+loss: E[ disagreement(O, V.weights) ]
+privacy:
+    O is 1-DP wrt V, replacing one record
+    O is 20-DP wrt V, replacing everything
+"""
 HONEST = {
     "record": spec(),
     "voter": spec("O is 1-DP wrt V, replacing one voter"),
@@ -103,6 +119,9 @@ HONEST = {
         "O is (1, 1e-6)-DP wrt V, replacing one record", "O is (10, 1e-6)-DP wrt V, replacing one voter"
     ),
     "personal": spec("O is eps[voter]-DP wrt V[voter], replacing one voter"),
+    "local": spec("O is 1-LDP wrt V"),
+    "local, personal": spec("O is eps[voter]-LDP wrt V[voter]"),
+    "one party": ONE,
     "any size": spec(records="real^(n, d)"),
     "wide": spec(records="l2_ball(5/2, d)^n", ball="l2_ball(B, d)", pool="sum(beta[voter] for voter)"),
     "allowed": spec(options="    noise at objective(beta)\n    noise family laplace"),
@@ -245,6 +264,13 @@ def test_noise_at_the_pool_needs_somebody_who_is_trusted():
     honest = plan("result", "each", "laplace", text)
     honest["mechanism"]["executed"]["each_party"] = False
     assert "trust nobody" in failed(signed(honest))
+
+
+def test_what_protects_each_report_needs_noise_in_each():
+    for name in ("local", "local, personal"):
+        found = plans(HONEST[name])
+        assert found
+        assert {where for _, where, *_ in found} == {"each"}
 
 
 def test_places_and_families_that_the_spec_rules_out_fail():

@@ -42,8 +42,15 @@ def _places(subject: StatisticSubject) -> Iterator[str]:
     families = {noise.family for noise in subject.noises}
     if model.families and not families <= set(model.families):
         yield f"noise of family {', '.join(sorted(families))} is not what the spec allows"
+    if not each and any(_local(requirement.measure) for requirement in subject.requirements):
+        yield "a requirement on each party's own report, and noise enters at the pool only"
     if not each and any(noise.each_party_only for noise in subject.noises):
         yield "reports of a sphere are made by each party, not at the pool"
+
+
+def _local(measure: Measure) -> bool:
+    """Whether it is about one party's report."""
+    return any(one.local for one in measure.each) if isinstance(measure, Personalised) else measure.local
 
 
 def _spreads(subject: StatisticSubject) -> Iterator[str]:
@@ -62,7 +69,7 @@ def _moves(subject: StatisticSubject, requirement: Requirement) -> Moves:
     match relation:
         case ReplacingRecord():
             # A local requirement compares any two values of all that a party holds.
-            return statistic.party if requirement.measure.local else statistic.record
+            return statistic.party if _local(requirement.measure) else statistic.record
         case ReplacingVoter(party=party) if party == meaning.party:
             return statistic.party
         case ReplacingEverything() if meaning.parties == 1:
