@@ -1,6 +1,7 @@
 """Plans that make statistics noisy: every sensitivity is derived again, and no plan that was tampered with passes."""
 
 import copy
+import hashlib
 import json
 import time
 from fractions import Fraction
@@ -16,6 +17,7 @@ from privspec.compile.statistics import family
 from privspec.compile.statistics.candidates import forbidden, ways
 from privspec.compile.statistics.family import StatisticDecision, Statistics
 from privspec.compile.statistics.predict import Predicted, Prediction
+from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.model.build import load_model
 from tests.certify.plans import changed, leaves, removed, signed
@@ -399,3 +401,13 @@ def test_broken_plans_never_end_in_a_traceback(key):
 def test_an_edit_without_a_new_digest_fails():
     honest = plan("result", "pool", "laplace")
     assert "digest" in failed(everywhere(honest, "scale", scaled(2)) | {"digest": honest["digest"]})
+
+
+@pytest.mark.parametrize("pool", ["mean(beta[voter] for voter in 1..2)", "sum(beta[voter] for voter in 1..2)"])
+def test_a_pool_of_some_parties_is_not_taken_for_one_of_all(pool):
+    with pytest.raises(SpecError, match="over all parties"):
+        plans(spec(pool=pool))
+    honest, part = plan("result", "pool", "laplace"), spec(pool=pool)
+    digest = hashlib.sha256(part.encode()).hexdigest()
+    honest["spec"] |= {"source": part, "sha256": digest}
+    assert "nothing is the mean or the sum of beta" in failed(signed(honest))

@@ -68,6 +68,13 @@ def _lower(model: Model) -> StatisticSystem:
     call = routed_call(model)
     assert call is not None and call.function.routes is not None
     source = model.nodes[call.source]
+    if source.index != call.node.index:
+        raise Failure(
+            "PS0501",
+            call.node.span,
+            f"solve takes a value of {call.function.name} for each {source.index}, and this is for one of them",
+            help=f"{call.node.name}[{source.index}] = {call.function.name}({source.name}[{source.index}], ...)",
+        )
     records = _records(source)
     pool, mean = _pool(model, call.node)
     output = _output(model, pool)
@@ -126,8 +133,14 @@ def _pool(model: Model, each: GraphNode) -> tuple[GraphNode, bool]:
         match node.definition:
             case syntax.Call(
                 function="mean" | "sum" as function,
-                arguments=(syntax.Comprehension(body=syntax.Index(base=syntax.Name(id=inner))),),
-            ) if inner == each.name:
+                arguments=(
+                    syntax.Comprehension(
+                        body=syntax.Index(base=syntax.Name(id=inner), indices=(syntax.Name(id=index),)),
+                        variable=variable,
+                        domain=None,
+                    ),
+                ),
+            ) if inner == each.name and index == variable:
                 return node, function == "mean"
             case syntax.Call(function="mean" | "sum" as function, arguments=(syntax.Name(id=inner),)) if (
                 inner == each.name
