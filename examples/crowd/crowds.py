@@ -52,6 +52,10 @@ class Measured:
     mean: float
     error: float
 
+    def over(self, base: Measured) -> Measured:
+        """As a share of another one."""
+        return Measured(self.mean / base.mean, self.error / base.mean)
+
     def __str__(self) -> str:
         return f"{self.mean:.3f} ± {self.error:.3f}"
 

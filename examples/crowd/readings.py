@@ -21,7 +21,7 @@ from privspec.model.routes import Records
 NOT_ENFORCED = 5
 """Where the bound is not enforced, estimates reach about that many times B before they stop mattering.
 
-With 5, Algorithm 1 has the printed accuracies. Algorithm 3 solves in the ball of B, which costs no privacy.
+With 5 the printed accuracies come out. Algorithm 3 solves in the ball of B, which costs no privacy.
 """
 
 
