@@ -202,15 +202,26 @@ class _Each:
         """Once all are there."""
         statistics = np.concatenate(self._parts)
         if self.executed.personal:
-            order = sorted(range(self.parties), key=lambda i: rank(self._keys[i]))
-            statistics = statistics[order]
+            statistics = statistics[in_order_of_budgets(self.executed, self._keys)]
         return EachParty(self.executed, statistics, circumstances)
 
 
-def rank(key: str) -> tuple[float, str]:
-    """Numbers by size, then words by their letters."""
-    found = number(key)
-    return (found if found == found else float("inf"), key)
+def in_order_of_budgets(executed: Executed, keys: Sequence[str]) -> list[int]:
+    """Places of the parties 1..N among the keys.
+
+    Raises: DataError PS0811 if the keys are others: a budget must not go to somebody it was not given to.
+    """
+    places = {number(key): i for i, key in enumerate(keys)}
+    wanted = [float(i) for i in range(1, executed.parties + 1)]
+    if len(keys) == executed.parties and any(name not in places for name in wanted):
+        who = executed.party or "party"
+        refuse(
+            "PS0811",
+            f"the budgets of this plan belong to {who} 1 to {executed.parties}, and the data name others",
+            "nothing was drawn and nothing was spent",
+            help=f"write the number of each {who}, as the spec counts them, in the column {who}",
+        )
+    return [places[name] for name in wanted if name in places]
 
 
 def rules_of(executed: Executed, strict: bool) -> tuple[str, ...]:
@@ -227,9 +238,7 @@ def rules_of(executed: Executed, strict: bool) -> tuple[str, ...]:
     )
     rules = [record, counts] if strict else [f"{record}; one with {MISFIT} becomes zero", counts]
     if executed.personal:
-        rules.append(
-            f"the budgets belong to each {who} by name: numbers in order of size, then words in that of letters"
-        )
+        rules.append(f"the budgets belong to each {who} by number, from 1 to {executed.parties}")
     return (STRICT_RULE, *rules) if strict else tuple(rules)
 
 

@@ -16,7 +16,13 @@ from privspec.execute.mechanism import Target
 from privspec.execute.problems import refuse
 from privspec.execute.randomness import Randomness, SimulationRandomness
 from privspec.execute.statistics.executed import Executed
-from privspec.execute.statistics.mechanism import pooled_value, rank, read_statistics, refuse_number, rules_of
+from privspec.execute.statistics.mechanism import (
+    in_order_of_budgets,
+    pooled_value,
+    read_statistics,
+    refuse_number,
+    rules_of,
+)
 from privspec.model.routes import Steps
 
 MESSAGE = "message"
@@ -106,7 +112,10 @@ def combine(executed: Executed, digest: str, messages: Sequence[Mapping[str, Any
         found[who] = statistic
     if len(found) != executed.parties:
         refuse_number(executed, len(found))
-    return Drawn({executed.output: pooled_value(executed, [np.array([found[who] for who in sorted(found, key=rank)])])})
+    names = list(found)
+    # Where all have one budget the order of the messages is no matter: weights are equal.
+    order = in_order_of_budgets(executed, names) if executed.personal else range(len(names))
+    return Drawn({executed.output: pooled_value(executed, [np.array([found[names[i]] for i in order])])})
 
 
 def _message(executed: Executed, digest: str, message: Mapping[str, Any], place: int) -> tuple[str, list[float]]:

@@ -285,7 +285,7 @@ def _array(wanted: Wanted, array: NDArray[Any]) -> Rows:
     step = max(1, wanted.rows // max(array.shape[1], 1))
     for start in range(0, len(array), step):
         part = np.asarray(array[start : start + step], dtype=np.float64)
-        keys = np.repeat(np.arange(start, start + len(part)), part.shape[1])
+        keys = np.repeat(np.arange(start + 1, start + 1 + len(part)), part.shape[1])
         yield pl.Series(keys), part.reshape(-1, wanted.dimension)
 
 
