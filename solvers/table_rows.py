@@ -281,8 +281,11 @@ class RowsProgram:
         return TableDual(tuple(found), equalities, inequalities, loss_weights)
 
 
-def solve_rows(program: TableProgram, watch: Watch) -> RowsResult | InfeasibleTable:
-    """The optimum of any program, stating ratio rows as they are violated."""
+def solve_rows(program: TableProgram, watch: Watch, *, explained: bool = True) -> RowsResult | InfeasibleTable:
+    """The optimum of any program, stating ratio rows as they are violated; conflicts are named if they are `explained`.
+
+    Raises: OutOfTimeError, SolverError.
+    """
     rows = RowsProgram(program)
     if rows.rows > _LARGE:
         rows.lp.set("solver", "ipm")
@@ -292,7 +295,7 @@ def solve_rows(program: TableProgram, watch: Watch) -> RowsResult | InfeasibleTa
         if status == HighsModelStatus.kUnknown:
             status = rows.lp.finish_by_primal(left)
         if status in (HighsModelStatus.kInfeasible, HighsModelStatus.kUnboundedOrInfeasible):
-            return explain_infeasible(program)
+            return explain_infeasible(program) if explained else InfeasibleTable((), (), (), 0.0)
         if status == HighsModelStatus.kTimeLimit:
             raise OutOfTimeError(None)
         if status != HighsModelStatus.kOptimal:

@@ -20,6 +20,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 Mask = NDArray[np.bool_]
+_MANY = 2000
 
 
 def without_loss(program: TableProgram) -> TableProgram:
@@ -37,6 +38,10 @@ def has_table(program: TableProgram, watch: Watch) -> bool:
     if program.plain:
         return True
     rows = RowsProgram(without_loss(program))
+    if rows.rows > _MANY:
+        # The simplex method may run in circles where a table is just impossible.
+        rows.lp.set("solver", "ipm")
+        rows.lp.set("run_crossover", "off")
     while True:
         left = None if watch.deadline is None else watch.deadline - watch.seconds
         status = rows.lp.run(left)

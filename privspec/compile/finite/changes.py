@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privspec.compile.document import decimal_up
+from privspec.compile.finite.trials import Trials
+from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.printer import print_statement
 from privspec.language.syntax import VariableKind
@@ -22,6 +24,8 @@ from privspec.model.types import Type
 from privspec.model.values import show
 
 DIGITS = 3
+FIGURE = "the figure"
+"""A chosen number under a name that no author can write."""
 _CLOSE = Fraction(1, 4000)
 _ATTEMPTS = 3
 
@@ -48,6 +52,10 @@ class Change(ABC):
     def words(self, value: Fraction) -> str:
         """The change in a few words."""
 
+    def chosen(self, model: Model) -> Model | None:
+        """The spec with the figure as a number `FIGURE` to be chosen; None where that is not linear."""
+        return None
+
     @property
     def up(self) -> bool:
         """Whether larger figures ask for less."""
@@ -63,21 +71,36 @@ class Change(ABC):
         return sign * (found + attempt * unit)
 
 
-def smallest(change: Change, model: Model, possible: Callable[[Model], bool]) -> Iterator[Fraction]:
-    """Figures to try, the closest to the spec first, from the least amount with which the changed spec is possible."""
+def smallest(change: Change, model: Model, trials: Trials) -> Iterator[Fraction]:
+    """Figures to try, the closest to the spec first, from the least amount with which the changed spec is possible.
+
+    Raises: OutOfTimeError.
+    """
+    chosen = change.chosen(model)
+    if chosen is None:
+        value = _searched(change, model, trials)
+    else:
+        found = trials.extreme(chosen, FIGURE, largest=not change.up)
+        value = None if found is None else Fraction(found)
+    if value is not None:
+        yield from (change.rounded(value, attempt) for attempt in range(_ATTEMPTS))
+
+
+def _searched(change: Change, model: Model, trials: Trials) -> Fraction | None:
+    """By doubling the amount, then halving what is between."""
 
     def works(amount: Fraction) -> bool:
-        return possible(change.apply(model, change.value(amount)))
+        return trials.possible(change.apply(model, change.value(amount)))
 
     low, high = Fraction(0), min(change.first, change.most)
     while not works(high):
         if high >= change.most:
-            return
+            return None
         low, high = high, min(high * change.growth, change.most)
-    while high - low > _CLOSE * max(abs(change.value(high)), high) and high - low > _CLOSE * high:
+    while high - low > _CLOSE * max(abs(change.value(high)), high):
         middle = Fraction(float(low + high) / 2) if low * 3 > high or not low else Fraction(float(low * high) ** 0.5)
         low, high = (low, middle) if works(middle) else (middle, high)
-    yield from (change.rounded(change.value(high), attempt) for attempt in range(_ATTEMPTS))
+    return change.value(high)
 
 
 def number(value: Fraction) -> syntax.Number:
@@ -125,6 +148,12 @@ def _with_relation(model: Model, old: MechanismConstraint, *new: syntax.Relation
     return replace(model, constraints=tuple(found))
 
 
+def with_choice(model: Model, name: str, low: Fraction, high: Fraction, span: Span) -> Model:
+    """With a further number that the solver picks."""
+    node = GraphNode(name, VariableKind.CHOOSE, Type(), span, Interval(low, high))
+    return replace(model, nodes={**model.nodes, name: node})
+
+
 @dataclass(frozen=True, eq=False)
 class Slack(Change):
     """A condition met up to an amount: `E[g] = e` between e - t and e + t, `E[g] <= e` up to e + t."""
@@ -151,19 +180,24 @@ class Slack(Change):
         """The amount itself."""
         return amount
 
-    def _relations(self, value: Fraction) -> tuple[syntax.Relation, ...]:
+    def _relations(self, slack: syntax.Expr) -> tuple[syntax.Relation, ...]:
         relation = self.constraint.relation
-        up = replace(relation, op="<=", right=syntax.Binary("+", relation.right, number(value)))
-        down = replace(relation, op=">=", right=syntax.Binary("-", relation.right, number(value)))
+        up = replace(relation, op="<=", right=syntax.Binary("+", relation.right, slack))
+        down = replace(relation, op=">=", right=syntax.Binary("-", relation.right, slack))
         return (up, down) if relation.op == "=" else (down,) if relation.op in (">=", "≥") else (up,)
 
     def apply(self, model: Model, value: Fraction) -> Model:
         """With inequalities that leave room."""
-        return _with_relation(model, self.constraint, *self._relations(value))
+        return _with_relation(model, self.constraint, *self._relations(number(value)))
+
+    def chosen(self, model: Model) -> Model:
+        """With the room to be chosen."""
+        changed = _with_relation(model, self.constraint, *self._relations(syntax.Name(FIGURE)))
+        return with_choice(changed, FIGURE, Fraction(0), self.most, self.constraint.relation.span)
 
     def words(self, value: Fraction) -> str:
         """The inequalities."""
-        return "accept " + " and ".join(print_statement(relation) for relation in self._relations(value))
+        return "accept " + " and ".join(print_statement(relation) for relation in self._relations(number(value)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,24 +225,29 @@ class Share(Change):
 
     def apply(self, model: Model, value: Fraction) -> Model:
         """With constants that the solver picks."""
-        nodes = dict(model.nodes)
-        for k, constraint in enumerate(self.constraints):
-            name, span = self.constant(k), constraint.relation.span
-            nodes[name] = GraphNode(name, VariableKind.CHOOSE, Type(), span, Interval(-self.size, self.size))
-            model = _with_relation(model, constraint, self._relation(k, value, syntax.Name(name)))
-        return replace(model, nodes=nodes)
+        return self._applied(model, number(value))
 
-    def _relation(self, k: int, value: Fraction, constant: syntax.Expr) -> syntax.Relation:
+    def chosen(self, model: Model) -> Model:
+        """With alpha to be chosen as well."""
+        span = self.constraints[0].relation.span
+        return with_choice(self._applied(model, syntax.Name(FIGURE)), FIGURE, 1 - self.most, Fraction(1), span)
+
+    def _applied(self, model: Model, alpha: syntax.Expr) -> Model:
+        for k, constraint in enumerate(self.constraints):
+            name = self.constant(k)
+            model = _with_relation(model, constraint, self._relation(k, alpha, syntax.Name(name)))
+            model = with_choice(model, name, -self.size, self.size, constraint.relation.span)
+        return model
+
+    def _relation(self, k: int, alpha: syntax.Expr, constant: syntax.Expr) -> syntax.Relation:
         relation = self.constraints[k].relation
-        return replace(
-            relation,
-            right=syntax.Binary("+", syntax.Binary("*", number(value), relation.right), constant),
-        )
+        return replace(relation, right=syntax.Binary("+", syntax.Binary("*", alpha, relation.right), constant))
 
-    def settled(self, model: Model, value: Fraction, constants: tuple[Fraction, ...]) -> Model:
-        """With these constants."""
-        for k, constraint in enumerate(self.constraints):
-            model = _with_relation(model, constraint, self._relation(k, value, number(constants[k])))
+    def settled(self, model: Model, value: Fraction, constants: Sequence[Fraction]) -> Model:
+        """With these constants for the first conditions."""
+        for k, constant in enumerate(constants):
+            (met,) = (c for c in model.constraints if c.line == self.constraints[k].line)
+            model = _with_relation(model, met, self._relation(k, number(value), number(constant)))
         return model
 
     def words(self, value: Fraction) -> str:
@@ -217,9 +256,9 @@ class Share(Change):
         where = "" if self.line else f" in lines {lines}, each with a constant of its own"
         return f"accept alpha = {show(value)} of the signal{where}"
 
-    def settled_words(self, value: Fraction, constants: tuple[Fraction, ...]) -> str:
+    def settled_words(self, value: Fraction, constants: Sequence[Fraction]) -> str:
         """Alpha, and what the lines then say."""
         said = "; ".join(
-            print_statement(self._relation(k, value, number(constant))) for k, constant in enumerate(constants)
+            print_statement(self._relation(k, number(value), number(constant))) for k, constant in enumerate(constants)
         )
         return f"accept alpha = {show(value)} of the signal: {said}"

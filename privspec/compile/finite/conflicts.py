@@ -32,6 +32,8 @@ from privspec.solvers.table_support import no_common_support
 
 LIMIT = 12.0
 """Seconds of work that the search for changes may take."""
+MOST_SLACKS = 20_000
+"""Slacks of (epsilon, delta) up to which a larger delta is tried."""
 MOST_SUPPORTS = 4000
 """Entries of a table up to which it is asked whether any epsilon is enough."""
 
@@ -128,32 +130,28 @@ class _Search:
 
     def _tried(self, change: Change) -> Iterator[Relaxation]:
         """The least figure for which there is an exact table."""
-        for value in smallest(change, self.model, self.trials.possible):
-            changed = change.apply(self.model, value)
-            exact = self.trials.exact(changed)
-            if exact is None:
-                continue
+        for value in smallest(change, self.model, self.trials):
             if isinstance(change, Share):
-                yield self._settled(change, value)
-            else:
-                yield Relaxation(change.words(value), change.line, self.trials.loss(changed))
-            return
+                constants = self._constants(change, value)
+                found = None if constants is None else self.trials.works(change.settled(self.model, value, constants))
+                if constants is not None and found is not None:
+                    yield Relaxation(change.settled_words(value, constants), change.line, found.loss)
+                    return
+            found = self.trials.works(change.apply(self.model, value))
+            if found is not None:
+                yield Relaxation(change.words(value), change.line, found.loss)
+                return
 
-    def _settled(self, change: Share, value: Fraction) -> Relaxation:
-        """The share with constants written out, if numbers of few digits will do."""
-        changed = change.apply(self.model, value)
-        exact = self.trials.exact(changed)
-        program = self.trials.constraints(changed)
-        assert exact is not None
-        assert program is not None
-        found = dict(zip(program.extra.names, exact.exact.extra, strict=True))
-        constants = tuple(found[change.constant(k)] for k in range(len(change.constraints)))
-        for digits in (2, 3, 4, 6):
-            short = tuple(Fraction(f"{float(c):.{digits}g}") for c in constants)
-            settled = change.settled(self.model, value, short)
-            if self.trials.exact(settled) is not None:
-                return Relaxation(change.settled_words(value, short), change.line, self.trials.loss(settled))
-        return Relaxation(change.words(value), change.line, self.trials.loss(changed))
+    def _constants(self, change: Share, value: Fraction) -> list[Fraction] | None:
+        """A constant of few digits for each condition, well inside what is possible."""
+        fixed: list[Fraction] = []
+        for k in range(len(change.constraints)):
+            model = change.settled(change.apply(self.model, value), value, fixed)
+            ends = [self.trials.extreme(model, change.constant(k), largest=largest) for largest in (False, True)]
+            if ends[0] is None or ends[1] is None:
+                return None
+            fixed.append(short_decimal(ends[0], ends[1]))
+        return fixed
 
     def _shares_of_all(self, conflict: Sequence[Line | RangeLine]) -> Iterator[Relaxation]:
         """One share of the signal in every condition, where none of them alone is enough."""
@@ -166,17 +164,17 @@ class _Search:
             yield from self._tried(Share(tuple(c for c, _ in signals), max(size for _, size in signals)))
 
     def _wider(self, line: RangeLine) -> Iterator[Relaxation]:
-        found = line.smallest(self.model, self.trials.possible)
-        if found is None:
+        least = line.smallest(self.model, self.trials.possible)
+        if least is None:
             return
-        below, above = found
+        below, above = least
         # At the least range there may be one table only, on the edge of every constraint, and no exact one nearby.
         for more in ((0, 0), (0, 1), (1, 0), (1, 1)):
             low, high = below + more[0], above + more[1]
             changed = line.wider(self.model, low, high)
-            if changed is not None and self.trials.exact(changed) is not None:
-                number = conflict_line(self.model, line.span).line
-                yield Relaxation(line.words(low, high), number, self.trials.loss(changed))
+            found = None if changed is None else self.trials.works(changed)
+            if found is not None:
+                yield Relaxation(line.words(low, high), conflict_line(self.model, line.span).line, found.loss)
                 return
 
     # -- privacy
@@ -188,6 +186,8 @@ class _Search:
         why = self._no_support(line) if line.pure else None
         hopeless = f"no epsilon is enough: {why}"
         for change in line.changes(self.model):
+            if change.name == "delta" and not self._small():
+                continue
             if why is None or change.name != "epsilon":
                 found = list(self._tried(change))
                 yield from found
@@ -195,6 +195,11 @@ class _Search:
                     why, hopeless = "", f"no epsilon up to {show(LARGEST_EPSILON)} is enough"
         if why is not None:
             yield Relaxation(hopeless, line.requirement.line, None, works=False)
+
+    def _small(self) -> bool:
+        """Whether a delta can be tried: it takes a slack for each pair of inputs and each output."""
+        program = self.trials.constraints(self.model)
+        return program is not None and program.shape[0] * program.cost.size <= MOST_SLACKS
 
     def _possible_at_most(self, change: Figure) -> bool:
         return self.trials.possible(change.apply(self.model, change.value(change.most)))
@@ -237,6 +242,16 @@ class _Search:
             and c.relation.right.id in worlds.of
             for c in self.model.constraints
         )
+
+
+def short_decimal(low: float, high: float) -> Fraction:
+    """The decimal of fewest digits in the middle half of an interval."""
+    middle, quarter = (low + high) / 2, (high - low) / 4
+    for digits in range(1, 17):
+        found = Fraction(f"{middle:.{digits}g}")
+        if abs(float(found) - middle) <= quarter:
+            return found
+    return Fraction(middle)
 
 
 def _named(names: Sequence[str]) -> str:

@@ -78,8 +78,8 @@ class RangeLine:
             return None
         below, above = found
         both = _least(lambda k: works(below * k, above * k), self._most(model, below, above))
-        low = _least(lambda k: works(k, above * both), below * both)
-        return low, _least(lambda k: works(low, k), above * both)
+        low = _fewer(lambda k: works(k, above * both), below * both)
+        return low, _fewer(lambda k: works(low, k), above * both)
 
     def words(self, below: int, above: int) -> str:
         """The range to ask for."""
@@ -99,6 +99,11 @@ def _least(works: Callable[[int], bool], high: int) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if works(middle) else (middle, high)
     return high
+
+
+def _fewer(works: Callable[[int], bool], high: int) -> int:
+    """As `_least`, where it is likely that `high` is it."""
+    return _least(works, high) if high and works(high - 1) else high
 
 
 def extended(domain: Domain, below: int, above: int) -> Domain | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from time import process_time
 
 from privspec.compile.finite.lower import lower
@@ -12,7 +13,8 @@ from privspec.core.diagnostics import SpecError
 from privspec.model.graph import Model
 from privspec.model.reports import Failure
 from privspec.solvers.results import OutOfTimeError, SolverError, Watch
-from privspec.solvers.table_programs import TableProgram, TableSolution
+from privspec.solvers.table_programs import Extra, TableProgram, TableSolution
+from privspec.solvers.table_rows import RowsResult, solve_rows
 from privspec.solvers.table_support import has_table
 from privspec.solvers.tables import solve_table
 
@@ -20,6 +22,13 @@ PRICING_SHARE = 0.25
 """Share of the limit that one price may take."""
 PATIENCE = 4.0
 """Seconds by the clock that a second of work may take: other programs may want the machine too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """A spec that an exact table meets, with its least loss if that is known."""
+
+    loss: float | None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -45,11 +54,32 @@ class Trials:
         program = self.constraints(model)
         return program is not None and has_table(program, Watch(self.left))
 
-    def exact(self, model: Model) -> TableSolution | None:
-        """An exact table that meets the spec, whatever it costs.
+    def extreme(self, model: Model, name: str, *, largest: bool) -> float | None:
+        """The largest, or least, value that a chosen number can have in a spec that is met; None if it is not met.
 
         Raises: OutOfTimeError.
         """
+        program = self.constraints(model)
+        if program is None or name not in program.extra.names:
+            return None
+        index, extra = program.extra.names.index(name), program.extra
+        price = Fraction(-1 if largest else 1)
+        cost = tuple(price if k == index else Fraction(0) for k in range(len(extra)))
+        sought = replace(program, extra=Extra(extra.lower, extra.upper, cost, extra.names))
+        try:
+            found = solve_rows(sought, Watch(self.left), explained=False)
+        except SolverError:
+            return None
+        return float(found.extra[index]) if isinstance(found, RowsResult) else None
+
+    def works(self, model: Model) -> Worked | None:
+        """Whether an exact table meets the spec, and the least loss where it is found in its share of the time.
+
+        Raises: OutOfTimeError.
+        """
+        loss = self.loss(model)
+        if loss is not None:
+            return Worked(loss)
         program = self.constraints(model)
         if program is None:
             return None
@@ -57,7 +87,7 @@ class Trials:
             found = solve_table(program, deadline=self.left)
         except (SolverError, ArithmeticError):
             return None
-        return found if isinstance(found, TableSolution) else None
+        return Worked(None) if isinstance(found, TableSolution) else None
 
     def loss(self, model: Model) -> float | None:
         """The loss of the best table; None if it was not found within its share of the time, or there is none."""
