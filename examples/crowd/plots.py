@@ -49,8 +49,8 @@ def draw(
             place.set_ylabel("relative to no privacy" if relative else "accuracy")
             place.set_title(f"{name}\n{reading}", fontsize=9)
             place.grid(alpha=0.3)
-            place.legend(
-                fontsize=6.5, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3 if len(curves) < 5 else 2
-            )
+            longest = max(map(len, curves))
+            columns = 3 if longest < 15 else 2 if len(curves) > 4 else 1
+            place.legend(fontsize=6.5, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns)
     figure.suptitle(f"{title} (bars: two standard errors)", fontsize=11)
     figure.savefig(path, dpi=110)
