@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,9 @@ import numpy as np
 from privspec.compile.finite.changes import Figure
 from privspec.compile.finite.decision import LinearTable
 from privspec.compile.finite.lines import ConditionLine, Line, PrivacyLine, lines_of
+from privspec.compile.finite.system import FiniteSystem
 from privspec.compile.finite.trials import Trials
+from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.solvers.results import OutOfTimeError
 from privspec.solvers.table_programs import AtomRatio, CompleteDual, CompleteRatio, PairDual, PairRatio
@@ -99,11 +101,22 @@ def _solved_again(decision: TableDecision, asked: list[_Question]) -> Iterator[t
         else:
             changed = figure.apply(decision.model, figure.value(figure.now * (STEP - 1)))
         try:
-            loss = trials.loss(changed)
+            loss = trials.loss(changed, _lowered_again(decision, question.line, changed))
         except OutOfTimeError:
             return
         if loss is not None:
             yield question, loss / decision.loss - 1, {}
+
+
+def _lowered_again(decision: TableDecision, line: Line, changed: Model) -> FiniteSystem | None:
+    """The changed spec lowered, where only an amount of privacy differs: costs and neighbours stay as they are."""
+    if not isinstance(line, PrivacyLine):
+        return None
+    requested = tuple(
+        replace(r, requirement=requirement)
+        for r, requirement in zip(decision.system.requested, changed.requirements, strict=True)
+    )
+    return replace(decision.system, requested=requested)
 
 
 # --- to first order -------------------------------------------------------------------------------

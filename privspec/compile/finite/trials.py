@@ -8,6 +8,7 @@ from time import process_time
 
 from privspec.compile.finite.lower import lower
 from privspec.compile.finite.program import to_program
+from privspec.compile.finite.system import FiniteSystem
 from privspec.compile.problem import Settings
 from privspec.core.diagnostics import SpecError
 from privspec.model.graph import Model
@@ -89,15 +90,19 @@ class Trials:
             return None
         return Worked(None) if isinstance(found, TableSolution) else None
 
-    def loss(self, model: Model) -> float | None:
-        """The loss of the best table; None if it was not found within its share of the time, or there is none."""
+    def loss(self, model: Model, system: FiniteSystem | None = None) -> float | None:
+        """The loss of the best table; None if it was not found within its share of the time, or there is none.
+
+        Args: system, the model lowered, if that is known.
+        Raises: OutOfTimeError.
+        """
         from privspec.compile.finite.decision import TableDecision
         from privspec.compile.finite.family import Finite
 
         deadline = min(self.left, PRICING_SHARE * self.limit * PATIENCE)
         quiet = replace(self.settings, alternatives=False, progress=None, deadline=deadline)
         try:
-            found = Finite().decide(model, lower(model), quiet)
+            found = Finite().decide(model, system or lower(model), quiet)
         except (Failure, SpecError, SolverError, ArithmeticError):
             return None
         return found.loss if isinstance(found, TableDecision) else None
