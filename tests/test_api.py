@@ -52,7 +52,18 @@ def test_the_names_of_the_package() -> None:
         privspec.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("name", [t.name for t in list_templates()])
+BARE = "noothigattu_baseline"
+"""The template that asks for no privacy."""
+
+
+def test_a_template_without_privacy_is_no_plan(tmp_path: Path) -> None:
+    path, *_ = copy_template(BARE, tmp_path / "mine.priv")
+    with pytest.raises(SpecError) as caught:
+        privspec.load(path).solve()
+    assert [d.code for d in caught.value.diagnostics] == ["PS0518"]
+
+
+@pytest.mark.parametrize("name", [t.name for t in list_templates() if t.name != BARE])
 def test_templates_from_files(name: str, tmp_path: Path) -> None:
     path, *_ = copy_template(name, tmp_path / "mine.priv")
     plan = privspec.load(path).solve()

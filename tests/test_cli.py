@@ -156,7 +156,19 @@ def one_of(dice: np.random.Generator, attribute: dict[str, Any]) -> Any:
     return int(dice.integers(attribute["lower"], attribute["upper"] + 1))
 
 
-@pytest.mark.parametrize("name", NAMES)
+BARE = "noothigattu_baseline"
+"""The template that asks for no privacy."""
+
+
+def test_the_template_without_privacy_says_so(call: Call) -> None:
+    assert call("templates", BARE, "-o", "mine.priv").code == 0
+    assert call("check", "mine.priv").code == 0
+    solved = call("solve", "mine.priv")
+    assert solved.code == 3
+    assert "PS0518" in solved.err and "without any noise" in solved.err
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != BARE])
 def test_a_template_goes_the_whole_way(name: str, call: Call, tmp_path: Path) -> None:
     assert call("templates", name, "-o", "mine.priv").code == 0
     assert call("check", "mine.priv").out.startswith(f"mine.priv: {name} is well formed")
