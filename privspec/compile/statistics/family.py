@@ -55,7 +55,7 @@ class Statistics:
             return _conflict(system, every)
         others = [way for way in every if forbidden(system, way)] if settings.alternatives else []
         started = perf_counter()
-        found = predict(system, allowed, others, settings.progress)
+        found = predict(system, allowed, others, settings.progress, deadline=settings.deadline)
         return StatisticDecision(model, system, found, settings, perf_counter() - started)
 
     def size(self, system: StatisticSystem) -> int:

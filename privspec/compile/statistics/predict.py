@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from math import sqrt
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -56,25 +57,34 @@ def predict(
     others: Sequence[Way] = (),
     progress: Callable[[int, float, float], None] | None = None,
     most: int = MOST_CROWDS,
+    deadline: float | None = None,
 ) -> Prediction:
     """Simulate candidates on the same crowds; those that are clearly worse than the best are not followed further.
 
-    Args: others, ways that the spec rules out: seen on the first crowds only, for comparison.
+    Args: others, ways that the spec rules out: seen on the first crowds only, for comparison; deadline in seconds,
+    after which what was simulated so far decides (two crowds at least).
     Returns: means and standard errors; stops when the best two allowed differ clearly, or the best is known finely.
     """
     random = np.random.default_rng(SEED)
     candidates = [*allowed, *others]
     tally = _Tally(system, candidates, len(allowed))
+    started = perf_counter()
+
+    def late() -> bool:
+        return deadline is not None and perf_counter() - started > deadline and tally.crowds >= 2
+
     while tally.crowds < most:
         for _ in range(min(ROUND, most - tally.crowds)):
             tally.add(random)
+            if late():
+                break
         if not allowed:
             continue
         best = tally.best
         if progress is not None:
             mean, error = tally.mean(best), tally.error(best)
             progress(tally.crowds, mean, mean - error)
-        if tally.settled():
+        if tally.settled() or late():
             break
         tally.drop()
     ranking = [Predicted(candidates[i], tally.mean(i), tally.error(i)) for i in tally.order]
