@@ -28,7 +28,9 @@ HOMES: dict[str, str] = {
     **dict.fromkeys(("mismatch", "total_variation", "angle", "disagreement", "cost"), "comparison"),
     **dict.fromkeys(("sqrt", "exp", "log", "abs", "floor", "ceil", "sign"), "elementary"),
     **dict.fromkeys(("probit_mle",), "preference"),
-    **dict.fromkeys(("random_dictator", "borda_lottery", "plurality", "borda_scores"), "voting"),
+    **dict.fromkeys(
+        ("random_dictator", "borda_lottery", "exponential", "permute_and_flip", "plurality", "borda_scores"), "voting"
+    ),
 }
 """Which module a function lives in, so that a spec loads only the fields it uses."""
 

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from privspec.core.powers import exp_down
 from privspec.model.domains import Domain, FiniteSet
 from privspec.model.library import Arguments, Bound, Function, FunctionError, NotComputableError
+from privspec.model.lotteries import (
+    Borda,
+    Drawn,
+    Exponential,
+    FirstChoice,
+    Largest,
+    Lottery,
+    PermuteAndFlip,
+    Points,
+    Proportional,
+    scores,
+)
 from privspec.model.types import Rankings, Symbol, Symbols, Type
+
+LARGEST_EPSILON = 30
+"""Weights beyond e^15 a vote leave nothing to chance."""
 
 
 def _votes(arguments: Arguments, name: str, *, rankings: bool, choices: bool) -> tuple[Type, Domain | None]:
@@ -34,34 +49,57 @@ def _votes(arguments: Arguments, name: str, *, rankings: bool, choices: bool) ->
     return winner, None if items is None else FiniteSet(items)
 
 
-def _bind_random_dictator(arguments: Arguments) -> Bound:
-    winner, domain = _votes(arguments, "random_dictator", rankings=True, choices=True)
+def _drawn(
+    name: str, points: Callable[[tuple[Symbol, ...]], Points], lottery: Lottery, arguments: Arguments, *, choices: bool
+) -> Bound:
+    """A winner that is drawn: its law is known, its value is not."""
+    winner, domain = _votes(arguments, name, rankings=True, choices=choices)
 
     def apply(*_: Any) -> Any:
         raise NotComputableError("its result is drawn at random")
 
-    return Bound(winner, apply, domain=domain)
+    alternatives = domain.items if isinstance(domain, FiniteSet) else None
+    known = None if alternatives is None else Drawn(points(alternatives), lottery)
+    return Bound(winner, apply, domain=domain, drawn=known)
+
+
+def _bind_random_dictator(arguments: Arguments) -> Bound:
+    return _drawn("random_dictator", FirstChoice, Proportional(), arguments, choices=True)
 
 
 def _bind_borda_lottery(arguments: Arguments) -> Bound:
-    winner, domain = _votes(arguments, "borda_lottery", rankings=True, choices=False)
+    return _drawn("borda_lottery", Borda, Proportional(), arguments, choices=False)
 
-    def apply(*_: Any) -> Any:
-        raise NotComputableError("its result is drawn at random")
 
-    return Bound(winner, apply, domain=domain)
+def _bind_selection(name: str, lottery: Callable[[Fraction], Lottery]) -> Callable[[Arguments], Bound]:
+    """A lottery whose weights are powers of e^(epsilon / 2): `epsilon` is its one public number."""
+
+    def bind(arguments: Arguments) -> Bound:
+        epsilon = arguments[1].value
+        if not isinstance(epsilon, Fraction) or not 0 < epsilon <= LARGEST_EPSILON:
+            raise FunctionError(f"{name} takes a public epsilon above 0 and up to {LARGEST_EPSILON}", 1)
+        return _drawn(name, FirstChoice, lottery(exp_down(epsilon / 2)), arguments, choices=True)
+
+    return bind
 
 
 def _bind_plurality(arguments: Arguments) -> Bound:
     winner, domain = _votes(arguments, "plurality", rankings=True, choices=True)
-    order = domain.items if isinstance(domain, FiniteSet) else ()
+    alternatives = domain.items if isinstance(domain, FiniteSet) else None
 
     def apply(votes: Any) -> Any:
-        tops = [vote[0] if isinstance(vote, tuple) else vote for vote in np.asarray(votes, dtype=object)]
-        counts = Counter(tops)
-        return max(order or sorted(counts, key=str), key=lambda item: counts[item])
+        ballots = list(np.asarray(votes, dtype=object)) if alternatives is None else votes
+        order = alternatives or tuple(sorted({_first(vote) for vote in ballots}, key=str))
+        law = Largest().law(scores(FirstChoice(order), [_first(vote) for vote in ballots]))
+        return order[law.index(Fraction(1))]
 
-    return Bound(winner, apply, domain=domain)
+    known = None if alternatives is None else Drawn(FirstChoice(alternatives), Largest())
+    return Bound(winner, apply, domain=domain, drawn=known)
+
+
+def _first(vote: Any) -> Symbol:
+    first: Symbol = vote[0] if isinstance(vote, tuple) else vote
+    return first
 
 
 def _bind_borda_scores(arguments: Arguments) -> Bound:
@@ -69,12 +107,8 @@ def _bind_borda_scores(arguments: Arguments) -> Bound:
     order = domain.items if isinstance(domain, FiniteSet) else ()
 
     def apply(votes: Any) -> Any:
-        scores = dict.fromkeys(order, 0)
-        for vote in votes:
-            for place, item in enumerate(vote):
-                scores[item] += len(order) - 1 - place
         result = np.empty(len(order), dtype=object)
-        result[:] = [Fraction(scores[item]) for item in order]
+        result[:] = scores(Borda(order), votes)
         return result
 
     return Bound(Type((len(order),)), apply)
@@ -95,6 +129,24 @@ FUNCTIONS: Mapping[str, Function] = {
             "borda_lottery(rankings)",
             "An alternative drawn with a probability proportional to its Borda score.",
             _bind_borda_lottery,
+            symmetric=True,
+        ),
+        Function(
+            "exponential",
+            "exponential(votes, epsilon)",
+            "An alternative drawn with a probability proportional to e^(epsilon / 2) to the power of its first "
+            "choices, the base rounded down to 64 binary digits.",
+            _bind_selection("exponential", Exponential),
+            arity=(2, 2),
+            symmetric=True,
+        ),
+        Function(
+            "permute_and_flip",
+            "permute_and_flip(votes, epsilon)",
+            "Alternatives are visited in random order; each is taken with probability e^(-epsilon / 2) to the power "
+            "of the first choices that it has fewer than the leader. Never worse than exponential.",
+            _bind_selection("permute_and_flip", PermuteAndFlip),
+            arity=(2, 2),
             symmetric=True,
         ),
         Function(

@@ -9,6 +9,7 @@ from typing import Any
 
 from privspec.core.spans import NOWHERE, Span
 from privspec.model.domains import Domain
+from privspec.model.lotteries import Drawn
 from privspec.model.routes import Records, Route
 from privspec.model.types import Type
 from privspec.model.values import Value
@@ -66,7 +67,8 @@ class Bound:
 
     `apply` takes the values of the positional arguments listed in `data`. For a linear function that is one
     array (k, *batch) and the result has shape (*type.shape, *batch), so it can be applied to Jacobians; the
-    data of a table are its cell counts. `domain` is where the result lies, if that is known.
+    data of a table are its cell counts. `domain` is where the result lies, if that is known. `drawn` says how the
+    result is drawn where it is not computed but drawn from the values of the first argument, one ballot each.
     """
 
     type: Type
@@ -74,6 +76,7 @@ class Bound:
     linear: bool = False
     data: tuple[int, ...] = (0,)
     domain: Domain | None = None
+    drawn: Drawn | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -277,9 +277,9 @@ def _order_matters(model: Model, name: str) -> bool:
         match node:
             case syntax.Name(id=found):
                 return found == name
-            case syntax.Call(function=function, arguments=(syntax.Name(id=found),)) if found == name:
+            case syntax.Call(function=function, arguments=(syntax.Name(id=found), *others)) if found == name:
                 known = library().get(function)
-                return known is None or not known.symmetric
+                return known is None or not known.symmetric or any(inside(other) for other in others)
         return any(inside(child) for child in children(node))
 
     definitions = [node.definition for node in model.nodes.values() if node.definition is not None]

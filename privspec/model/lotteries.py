@@ -1,0 +1,230 @@
+"""Lotteries: a winner drawn at random, with probabilities that depend on the votes through sums of points.
+
+A ballot gives every alternative some points; a lottery turns the totals into a law. Random dictatorship draws in
+proportion to the number of first choices (Torra 2019, Method 1), with dummy votes where it has to be private (Methods
+2 and 3); Borda's lottery draws in proportion to Borda scores; plurality is the lottery without chance.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Protocol, TypeAlias
+
+from privspec.model.values import Symbol
+
+Ballot: TypeAlias = Symbol | Sequence[Symbol]
+"""One alternative, or several of them, best first."""
+Law: TypeAlias = tuple[Fraction, ...]
+"""Probabilities of the alternatives, in their order."""
+
+
+class Points(Protocol):
+    """What one ballot gives to each alternative; the sum is the same for all ballots."""
+
+    @property
+    def name(self) -> str:
+        """As plans name it."""
+
+    @property
+    def alternatives(self) -> tuple[Symbol, ...]:
+        """In the order declared."""
+
+    @property
+    def per_ballot(self) -> Fraction:
+        """The points of one ballot together."""
+
+    @property
+    def highest(self) -> Fraction:
+        """The most that one ballot can give to an alternative; the least is 0."""
+
+    def of(self, ballot: Ballot) -> Law:
+        """The points of a ballot, in the order of the alternatives.
+
+        Raises: ValueError if it names what is no alternative, or names one twice.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class FirstChoice:
+    """One point for the alternative that stands first."""
+
+    alternatives: tuple[Symbol, ...]
+
+    name: ClassVar[str] = "first choice"
+    per_ballot: ClassVar[Fraction] = Fraction(1)
+    highest: ClassVar[Fraction] = Fraction(1)
+
+    def of(self, ballot: Ballot) -> Law:
+        """1 at the first choice."""
+        first = _named(ballot, self.alternatives)[0]
+        return tuple(Fraction(alternative == first) for alternative in self.alternatives)
+
+
+@dataclass(frozen=True, slots=True)
+class Borda:
+    """m - 1 points for the first of m alternatives, one less for each that follows.
+
+    Alternatives that a partial ranking leaves out share the points that are left evenly, so that no ballot has more
+    weight than another.
+    """
+
+    alternatives: tuple[Symbol, ...]
+
+    name: ClassVar[str] = "borda"
+
+    @property
+    def per_ballot(self) -> Fraction:
+        """As many as there are pairs of alternatives."""
+        m = len(self.alternatives)
+        return Fraction(m * (m - 1), 2)
+
+    @property
+    def highest(self) -> Fraction:
+        """One for each other alternative."""
+        return Fraction(len(self.alternatives) - 1)
+
+    def of(self, ballot: Ballot) -> Law:
+        """Borda points."""
+        m = len(self.alternatives)
+        ranked = _named(ballot, self.alternatives)
+        place = {alternative: m - 1 - i for i, alternative in enumerate(ranked)}
+        shared = Fraction(m - 1 - len(ranked), 2)  # the mean of 0, ..., m - 1 - len(ranked)
+        return tuple(Fraction(place.get(alternative, shared)) for alternative in self.alternatives)
+
+
+def _named(ballot: Ballot, alternatives: tuple[Symbol, ...]) -> tuple[Symbol, ...]:
+    named = (ballot,) if isinstance(ballot, str | Fraction) else tuple(ballot)
+    if not named or len(set(named)) < len(named) or not set(named) <= set(alternatives):
+        raise ValueError("a ballot names alternatives, each once")
+    return named
+
+
+def scores(points: Points, ballots: Iterable[Ballot]) -> Law:
+    """The total points of each alternative."""
+    total = [Fraction(0)] * len(points.alternatives)
+    for ballot in ballots:
+        total = [a + b for a, b in zip(total, points.of(ballot), strict=True)]
+    return tuple(total)
+
+
+# --- lotteries ------------------------------------------------------------------------------------
+
+
+class Lottery(ABC):
+    """The law of the winner given the total points of each alternative."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def law(self, scores: Sequence[Fraction]) -> Law:
+        """Exact probabilities, in the order of the alternatives; they sum to 1. Where nobody voted: uniform."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proportional(Lottery):
+    """In proportion to the points and `dummies` more for each alternative: (S_a + k) / (sum S + m k)."""
+
+    dummies: Fraction = Fraction(0)
+
+    def law(self, scores: Sequence[Fraction]) -> Law:
+        """A mixture of the points' shares and the uniform law."""
+        total = sum(scores, Fraction(0)) + len(scores) * self.dummies
+        if not total:
+            return (Fraction(1, len(scores)),) * len(scores)
+        return tuple((score + self.dummies) / total for score in scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Largest(Lottery):
+    """The alternative with the most points; among equals the one that was declared first."""
+
+    def law(self, scores: Sequence[Fraction]) -> Law:
+        """All on one."""
+        first = list(scores).index(max(scores))
+        return tuple(Fraction(a == first) for a in range(len(scores)))
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential(Lottery):
+    """In proportion to base^points (McSherry and Talwar 2007); `base` at least 1. Whole numbers of points."""
+
+    base: Fraction
+
+    def law(self, scores: Sequence[Fraction]) -> Law:
+        """Weights relative to the largest."""
+        weights = accepted(self.base, scores)
+        total = sum(weights, Fraction(0))
+        return tuple(weight / total for weight in weights)
+
+
+@dataclass(frozen=True, slots=True)
+class PermuteAndFlip(Lottery):
+    """Alternatives in random order; each is taken with probability base^(points - most points), else the next one.
+
+    McKenna and Sheldon 2020. Whole numbers of points.
+    """
+
+    base: Fraction
+
+    def law(self, scores: Sequence[Fraction]) -> Law:
+        """With y_a the chances to be taken: y_a times the integral over t in [0, 1] of prod over b != a of (1 - t y_b).
+
+        t is the share of the order that comes before a: each other alternative stands there with probability t, and
+        must then have been passed over.
+        """
+        chances = accepted(self.base, scores)
+        law = []
+        for a, chance in enumerate(chances):
+            polynomial = [Fraction(1)]
+            for b, other in enumerate(chances):
+                if b != a:
+                    shifted = [Fraction(0), *(-other * c for c in polynomial)]
+                    polynomial = [c + s for c, s in zip([*polynomial, Fraction(0)], shifted, strict=True)]
+            law.append(chance * sum((c / (k + 1) for k, c in enumerate(polynomial)), Fraction(0)))
+        return tuple(law)
+
+
+def accepted(base: Fraction, scores: Sequence[Fraction]) -> Law:
+    """base^(score - largest score), exactly.
+
+    Raises: ValueError where a difference of scores is no whole number: the power would not be rational.
+    """
+    most = max(scores)
+    gaps = [most - score for score in scores]
+    if any(gap.denominator != 1 for gap in gaps):
+        raise ValueError("powers are exact for whole numbers of points only")
+    return tuple(Fraction(1) / base ** int(gap) for gap in gaps)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPick(Lottery):
+    """Every first choice goes through randomised response, then one of the reports is drawn.
+
+    The truth is `ratio` times as likely as each other alternative: (S_a (ratio - 1) + T) / (T (ratio + m - 1)).
+    """
+
+    ratio: Fraction
+
+    def law(self, scores: Sequence[Fraction]) -> Law:
+        """A mixture of random dictatorship and the uniform law with weights that do not depend on T."""
+        voters, m = sum(scores, Fraction(0)), len(scores)
+        if not voters:
+            return (Fraction(1, m),) * m
+        whole = voters * (self.ratio + m - 1)
+        return tuple((score * (self.ratio - 1) + voters) / whole for score in scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """How a value is drawn from votes: what is known of a call such as random_dictator(vote)."""
+
+    points: Points
+    lottery: Lottery
+
+    def law(self, votes: Iterable[Ballot]) -> dict[Symbol, Fraction]:
+        """The exact law of the winner for a list of votes."""
+        found = self.lottery.law(scores(self.points, votes))
+        return dict(zip(self.points.alternatives, found, strict=True))
