@@ -12,6 +12,7 @@ from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.model.distance_matrices import MATRIX, exact_entry, read_matrix, shortcut
 from privspec.model.distances import DISTANCES, OF_NUMBERS, OF_RANKINGS
+from privspec.model.domains import PartialRankingOf
 from privspec.model.evaluate import Environment
 from privspec.model.graph import InputBlock
 from privspec.model.measures import Metric
@@ -62,6 +63,9 @@ class DistanceReader:
                 message = f"{metric.name} is a distance of rankings, and {name} is none"
                 help_ = f"these are for all values: {listing(n for n in DISTANCES if n not in OF_RANKINGS)}"
                 return self._unfit(clause.span, message, block, help_)
+            if isinstance(element, Rankings) and isinstance(element.of, PartialRankingOf):
+                message = f"{metric.name} does not say how far partial rankings of different lengths are apart"
+                return self._unfit(clause.span, message, block, "give a matrix of distances")
             if metric.name in OF_NUMBERS and not isinstance(element, Numbers) and block.layout != "cells":
                 if not named:
                     message = f"{name} is made of words, which have no difference"

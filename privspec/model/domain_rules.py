@@ -15,6 +15,7 @@ from privspec.model.domains import (
     L1Ball,
     L2Ball,
     Law,
+    PartialRankingOf,
     Power,
     RankingOf,
     Real,
@@ -170,18 +171,48 @@ def _named(node: syntax.Name, environment: Environment) -> Domain:
 
 
 def _ranking(node: syntax.RankingOf, environment: Environment) -> RankingOf:
-    if isinstance(node.alternatives, syntax.SetOf):
-        return RankingOf(_set(node.alternatives, environment).items)
-    value = environment.values.get(node.alternatives.id)
+    return RankingOf(_alternatives(node.alternatives, environment))
+
+
+def _alternatives(node: syntax.SetOf | syntax.Name, environment: Environment) -> tuple[str | Fraction, ...]:
+    """What can be ranked: a set that is written out, or a parameter that is one."""
+    if isinstance(node, syntax.SetOf):
+        return _set(node, environment).items
+    value = environment.values.get(node.id)
     if not isinstance(value, tuple):
         sets = [name for name, held in environment.values.items() if isinstance(held, tuple)]
         raise Failure(
             "PS0220",
-            node.alternatives.span,
-            f"{node.alternatives.id} is not a set of alternatives",
-            help=suggestion(node.alternatives.id, sets) or "declare it under `parameters:`, as in A = {a, b, c}",
+            node.span,
+            f"{node.id} is not a set of alternatives",
+            help=suggestion(node.id, sets) or "declare it under `parameters:`, as in A = {a, b, c}",
         )
-    return RankingOf(_items(value, node.alternatives.span))
+    return _items(value, node.span)
+
+
+def _partial_ranking(node: syntax.Call, environment: Environment) -> PartialRankingOf:
+    written = "partial_ranking(A), or partial_ranking(A, places) for at most so many places"
+    special = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)
+    if not 1 <= len(node.arguments) <= 2:
+        raise Failure("PS0226", node.span, f"this domain is written {written}")
+    first = node.arguments[0]
+    if not isinstance(first, syntax.SetOf | syntax.Name):
+        raise Failure("PS0226", first.span, "a set of alternatives is wanted here", help=f"this is written {written}")
+    alternatives = _alternatives(first, environment)
+    if len(node.arguments) == 1:
+        return PartialRankingOf(alternatives, len(alternatives))
+    second = node.arguments[1]
+    if isinstance(second, special):
+        raise Failure("PS0226", second.span, f"this domain is written {written}")
+    places = whole(second, environment, "the number of places of a ranking")
+    if places > len(alternatives):
+        raise Failure(
+            "PS0226",
+            second.span,
+            f"a ranking of {len(alternatives)} alternatives has no {places} places",
+            help="leave the number out to allow all of them",
+        )
+    return PartialRankingOf(alternatives, places)
 
 
 def _power(node: syntax.Power, environment: Environment) -> Power:
@@ -206,6 +237,8 @@ def _call(node: syntax.Call, environment: Environment) -> Domain:
             return (L1Ball if node.function == "l1_ball" else L2Ball)(radius, dimension)
         case "law":
             return _law(node, environment)
+        case "partial_ranking":
+            return _partial_ranking(node, environment)
         case "table":
             return _table(node, environment)
         case _:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import factorial, floor, prod
+from math import factorial, floor, perm, prod
 from typing import Any
 
 import numpy as np
@@ -363,6 +363,41 @@ class RankingOf(Domain):
 
     def _elements(self) -> Iterator[Any]:
         return itertools.permutations(self.alternatives)
+
+
+@dataclass(frozen=True, slots=True)
+class PartialRankingOf(Domain):
+    """Orders of one to `places` of the alternatives, best first; a value is a tuple of alternatives."""
+
+    alternatives: tuple[Symbol, ...]
+    places: int
+
+    @property
+    def type(self) -> Type:
+        """One ranking."""
+        return Type((), Rankings(self))
+
+    @property
+    def size(self) -> int | None:
+        """The number of orders of one alternative, of two, and so on."""
+        return sum(perm(len(self.alternatives), k) for k in range(1, self.places + 1))
+
+    def contains(self, value: Any) -> bool:
+        """Whether it names some alternatives, none twice and not too many."""
+        if not isinstance(value, tuple | list) or not 1 <= len(value) <= self.places:
+            return False
+        return len(set(value)) == len(value) and set(value) <= set(self.alternatives)
+
+    def describe(self) -> str:
+        """As a call."""
+        items = "{" + ", ".join(show(item) for item in self.alternatives) + "}"
+        places = f", {self.places}" if self.places < len(self.alternatives) else ""
+        return f"partial_ranking({items}{places})"
+
+    def _elements(self) -> Iterator[Any]:
+        return itertools.chain.from_iterable(
+            itertools.permutations(self.alternatives, k) for k in range(1, self.places + 1)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from privspec.model.walk import Tree, children
 RESERVED = frozenset({"inf", "real", "E", "worst", "spec"})
 """Words with a fixed meaning; a variable cannot have one of these names."""
 
-DOMAIN_CALLS = ("grid", "l1_ball", "l2_ball", "law", "table")
+DOMAIN_CALLS = ("grid", "l1_ball", "l2_ball", "law", "partial_ranking", "table")
 """Domains that are written like calls; `within = l1_ball(...)` takes one as an argument."""
 
 TRUST_WORDS = ("curator", "nobody", "secure_sum")

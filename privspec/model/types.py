@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from privspec.model.domains import Domain, RankingOf, Table
+    from privspec.model.domains import Domain, PartialRankingOf, RankingOf, Table
 
 Symbol: TypeAlias = str | Fraction
 """A member of a finite set: a word or an exact number."""
@@ -38,9 +38,9 @@ class Symbols:
 
 @dataclass(frozen=True, slots=True)
 class Rankings:
-    """Orders of alternatives."""
+    """Orders of alternatives, of all or of some of them."""
 
-    of: RankingOf
+    of: RankingOf | PartialRankingOf
 
     @property
     def noun(self) -> str:

@@ -13,6 +13,7 @@ from privspec.model.domains import (
     L1Ball,
     L2Ball,
     Law,
+    PartialRankingOf,
     Power,
     RankingOf,
     Real,
@@ -36,6 +37,9 @@ DOMAINS = [
     (L1Ball(Fraction(1), 3), (3,), None, "l1_ball(1, 3)"),
     (L2Ball(Fraction(1, 2), 3), (3,), None, "l2_ball(0.5, 3)"),
     (RankingOf(("a", "b", "c")), (), 6, "ranking of {a, b, c}"),
+    (PartialRankingOf(("a", "b", "c"), 3), (), 15, "partial_ranking({a, b, c})"),
+    (PartialRankingOf(("a", "b", "c"), 2), (), 9, "partial_ranking({a, b, c}, 2)"),
+    (PartialRankingOf((Fraction(1), Fraction(2)), 1), (), 2, "partial_ranking({1, 2}, 1)"),
     (T, (), None, "table(age in 3..5, sex in {a, b}, step in grid(0, 1, 0.5))"),
     (Law(IntegerRange(1, 3)), (), None, "law(1..3)"),
     (Power(IntegerRange(1, 10), (3,)), (3,), 1000, "(1..10)^3"),
@@ -69,6 +73,11 @@ def test_membership_is_exact():
     assert Power(AB, (2,)).contains(["a", "b"])
     assert not Power(AB, (2,)).contains(["a"])
     assert RankingOf(("a", "b")).contains(("b", "a"))
+    some = PartialRankingOf(("a", "b", "c"), 2)
+    assert some.contains(("c",))
+    assert some.contains(["c", "a"])
+    for wrong in ((), ("c", "c"), ("a", "b", "c"), ("d",), "a"):
+        assert not some.contains(wrong)
     assert Law(AB).contains({"a": Fraction(1, 3), "b": Fraction(2, 3)})
     assert not Law(AB).contains({"a": Fraction(1, 3)})
     assert not IntegerRange(1, 3).contains(True)

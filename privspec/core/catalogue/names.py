@@ -180,8 +180,8 @@ ENTRIES: tuple[Entry, ...] = (
         "there is no such domain",
         """
         Domains are real, [lo, hi], [lo, inf), (lo, hi], lo..hi, {a, b, c}, grid(lo, hi, step), l1_ball(r, d),
-        l2_ball(r, d), ranking of A, table(name in ..., ...), law(D), a parameter that is a set, and powers
-        D^n or D^(m, n) of these.
+        l2_ball(r, d), ranking of A, partial_ranking(A), table(name in ..., ...), law(D), a parameter that is a
+        set, and powers D^n or D^(m, n) of these.
         """,
     ),
     Entry(
@@ -224,8 +224,9 @@ ENTRIES: tuple[Entry, ...] = (
         "a domain is not written as it should be",
         """
         grid(lo, hi, step) with a positive step that reaches hi; l1_ball(radius, dimension) and
-        l2_ball(radius, dimension) with a positive radius; law(D) of a range, set or grid; table(name in D, ...)
-        with attributes that have finitely many values.
+        l2_ball(radius, dimension) with a positive radius; law(D) of a range, set or grid; partial_ranking(A) of a
+        set, or partial_ranking(A, places) with at most as many places as alternatives; table(name in D, ...) with
+        attributes that have finitely many values.
         """,
     ),
     Entry(

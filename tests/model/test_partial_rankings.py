@@ -1,0 +1,43 @@
+"""Votes that name some of the alternatives, in specs."""
+
+import pytest
+from model_specs import errors, helps
+
+from privspec.core.spans import Source
+from privspec.language.formatter import format_source
+from privspec.model import load_model
+from privspec.model.domains import PartialRankingOf
+
+ELECTION = """spec election
+parameters:
+  A = {north, south, west}
+  places = 2
+parties:
+  voter in 1..4
+variables:
+  input vote[voter] in partial_ranking(A, places)
+  output O in A
+loss:
+  worst[ mismatch(O, plurality(vote)) ]
+privacy:
+  O is 1-DP wrt vote, replacing one voter
+"""
+
+
+def test_a_vote_is_a_ranking_of_some_alternatives():
+    (block,) = load_model(Source("e.priv", ELECTION)).blocks
+    assert block.domain == PartialRankingOf(("north", "south", "west"), 2)
+    assert block.type.shape == (4,)
+    assert block.index == "voter"
+
+
+def test_formatting_keeps_it():
+    loose = ELECTION.replace("(A, places)", "( A,places )")
+    assert format_source(Source("e.priv", loose)) == format_source(Source("e.priv", ELECTION))
+
+
+@pytest.mark.parametrize("name", ["kendall", "footrule", "hamming", "discrete"])
+def test_named_distances_need_rankings_of_one_length(name):
+    text = ELECTION.replace("1-DP wrt vote, replacing one voter", f"1-metric-DP wrt vote, distance {name}")
+    assert "PS0309" in errors(text)
+    assert helps(text)["PS0309"] == "give a matrix of distances"
