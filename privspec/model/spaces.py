@@ -47,10 +47,12 @@ def as_value(element: Any) -> Value:
 def _array(items: Sequence[Any]) -> Value:
     parts = [_array(item) if isinstance(item, tuple) else item for item in items]
     arrays = [part for part in parts if isinstance(part, np.ndarray)]
-    if arrays:
+    if len({part.shape for part in arrays}) == 1:
         return np.stack(arrays)
     data = np.empty(len(parts), dtype=object)
-    data[:] = parts
+    for i, part in enumerate(parts):
+        # rankings of different lengths make no array: each is a tuple
+        data[i] = tuple(part) if isinstance(part, np.ndarray) else part
     return data
 
 

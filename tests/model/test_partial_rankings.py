@@ -1,5 +1,7 @@
 """Votes that name some of the alternatives, in specs."""
 
+from math import comb
+
 import pytest
 from model_specs import errors, helps
 
@@ -7,6 +9,7 @@ from privspec.core.spans import Source
 from privspec.language.formatter import format_source
 from privspec.model import load_model
 from privspec.model.domains import PartialRankingOf
+from privspec.model.worlds import worlds
 
 ELECTION = """spec election
 parameters:
@@ -29,6 +32,15 @@ def test_a_vote_is_a_ranking_of_some_alternatives():
     assert block.domain == PartialRankingOf(("north", "south", "west"), 2)
     assert block.type.shape == (4,)
     assert block.index == "voter"
+
+
+def test_votes_of_different_lengths_are_counted():
+    found = worlds(load_model(Source("e.priv", ELECTION)))
+    # 9 ballots, 4 voters in any order
+    assert len(found.rows) == comb(9 + 3, 4)
+    lengths = {tuple(sorted(len(vote) for vote in votes)) for (votes,) in found.rows}
+    assert lengths == {(1,) * a + (2,) * (4 - a) for a in range(5)}
+    assert found.labels[0] == ["4", *["0"] * 8]
 
 
 def test_formatting_keeps_it():
