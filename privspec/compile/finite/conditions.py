@@ -13,8 +13,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from privspec.compile.finite.losses import Chosen, averaged, costs, public_number, spread, terms
+from privspec.compile.finite.losses import averaged, costs, spread
 from privspec.compile.finite.system import Costs, LinearLine, Scalar
+from privspec.compile.terms import Chosen, public_number, terms
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
@@ -86,8 +87,8 @@ class Conditions:
             raise Failure("PS0501", written.span, "solve cannot compute this form of accuracy line for tables yet")
         table: dict[tuple[int, int], Fraction] = {}
         scalars: dict[str, Fraction] = {}
-        bound = public_number(written.right, self.worlds)
-        for term in terms(written.left, self.worlds):
+        bound = public_number(written.right, self.worlds.model)
+        for term in terms(written.left, self.worlds.model):
             if isinstance(term, Fraction):
                 bound -= term
                 continue

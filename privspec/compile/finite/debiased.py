@@ -14,8 +14,8 @@ from fractions import Fraction
 import numpy as np
 
 from privspec.compile.finite.conditions import Affine, Conditions
-from privspec.compile.finite.losses import Chosen, Term, public_number, terms
 from privspec.compile.finite.system import Costs, Debiased, Moment
+from privspec.compile.terms import Chosen, Term, public_number, terms
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
@@ -123,7 +123,7 @@ def _same_rows(left: Affine, masses: Mapping[str, Costs]) -> bool:
 def _squares(worlds: Worlds) -> Iterator[tuple[Fraction, syntax.Expr]]:
     """The loss as weights and errors that are squared."""
     assert worlds.model.loss is not None
-    for term in terms(worlds.model.loss, worlds):
+    for term in terms(worlds.model.loss, worlds.model):
         match term:
             case Term(operator="E"):
                 for weight, error in _inside(term.body, worlds, term.weight):
@@ -137,7 +137,7 @@ def _squares(worlds: Worlds) -> Iterator[tuple[Fraction, syntax.Expr]]:
 def constant_beside(worlds: Worlds) -> Fraction:
     """What is added to the errors of a loss whatever is chosen."""
     assert worlds.model.loss is not None
-    return sum((term for term in terms(worlds.model.loss, worlds) if isinstance(term, Fraction)), Fraction(0))
+    return sum((term for term in terms(worlds.model.loss, worlds.model) if isinstance(term, Fraction)), Fraction(0))
 
 
 def _inside(body: syntax.Expr, worlds: Worlds, weight: Fraction) -> Iterator[tuple[Fraction, syntax.Expr]]:
@@ -147,9 +147,9 @@ def _inside(body: syntax.Expr, worlds: Worlds, weight: Fraction) -> Iterator[tup
             yield from _inside(body.left, worlds, weight)
             yield from _inside(body.right, worlds, weight)
         case syntax.Binary(op="*", left=factor, right=other) if not _uses_variables(factor, worlds):
-            yield from _inside(other, worlds, weight * public_number(factor, worlds))
+            yield from _inside(other, worlds, weight * public_number(factor, worlds.model))
         case syntax.Binary(op="^", left=error, right=power) if not _uses_variables(power, worlds):
-            if public_number(power, worlds) != 2:
+            if public_number(power, worlds.model) != 2:
                 raise _other_form(body.span)
             yield weight, error
         case _:

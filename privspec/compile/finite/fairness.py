@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.compile.document import decimal_up
-from privspec.compile.finite.losses import public_number
 from privspec.compile.finite.system import FiniteSystem, LinearLine, Scalar
+from privspec.compile.terms import public_number
 from privspec.core.spans import Span
 from privspec.language.syntax import VariableKind
 from privspec.model.measures import Lipschitz
@@ -91,7 +91,7 @@ def gaps(worlds: Worlds, scene: Pointwise) -> Iterator[Gap]:
 
 def _independent(line: IndependenceRequirement, worlds: Worlds, scene: Pointwise) -> Iterator[Gap]:
     _refuse_conditions_on_outputs(line, worlds)
-    tolerance = Fraction(0) if line.tolerance is None else public_number(line.tolerance, worlds)
+    tolerance = Fraction(0) if line.tolerance is None else public_number(line.tolerance, worlds.model)
     seen = worlds.view(line.subjects)
     columns = np.arange(len(worlds.columns)) if seen is None else seen
     for g, rows in enumerate(_strata(line, worlds, scene)):

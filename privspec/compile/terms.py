@@ -1,0 +1,92 @@
+"""A loss as a sum of weighted averages and worst cases: what losses of tables and of lotteries have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.model.evaluate import evaluate
+from privspec.model.graph import Model
+from privspec.model.reports import Failure
+from privspec.model.targets import environment
+from privspec.model.walk import names_used
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """weight * E[body] or weight * worst[body]."""
+
+    weight: Fraction
+    operator: str
+    body: syntax.Expr
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """weight * a `choose` number."""
+
+    weight: Fraction
+    name: str
+
+
+def terms(expr: syntax.Expr, model: Model, weight: Fraction = Fraction(1)) -> Iterator[Term | Chosen | Fraction]:
+    """A sum of weighted averages and worst cases, `choose` numbers and public numbers.
+
+    Raises: Failure PS0502 for a loss of another form.
+    """
+    match expr:
+        case syntax.Binary(op="+" | "-"):
+            yield from terms(expr.left, model, weight)
+            yield from terms(expr.right, model, weight if expr.op == "+" else -weight)
+        case syntax.Negate():
+            yield from terms(expr.operand, model, -weight)
+        case syntax.Binary(op="*") if public(expr.left, model):
+            yield from terms(expr.right, model, weight * public_number(expr.left, model))
+        case syntax.Binary(op="*" | "/") if public(expr.right, model):
+            factor = public_number(expr.right, model)
+            if expr.op == "/" and factor == 0:
+                raise Failure("PS0260", expr.span, "division by zero")
+            yield from terms(expr.left, model, weight * factor if expr.op == "*" else weight / factor)
+        case syntax.Over(given=None):
+            if expr.operator == "worst" and weight < 0:
+                raise Failure("PS0502", expr.span, "solve cannot reward a large worst case: its weight is negative")
+            yield Term(weight, expr.operator, expr.body, expr.span)
+        case syntax.Name(id=name) if name in model.nodes and _chosen_number(model, name):
+            yield Chosen(weight, name)
+        case _ if public(expr, model):
+            yield weight * public_number(expr, model)
+        case _:
+            raise Failure(
+                "PS0502",
+                expr.span,
+                "solve takes sums of averages E[ ... ] and worst cases worst[ ... ] as the loss",
+            )
+
+
+def _chosen_number(model: Model, name: str) -> bool:
+    node = model.nodes[name]
+    return node.kind is syntax.VariableKind.CHOOSE and node.type.numeric
+
+
+def public(expr: syntax.Expr, model: Model) -> bool:
+    """Whether an expression is a constant: nothing secret, drawn or chosen stands in it."""
+    nodes = model.nodes
+    kinds = (syntax.VariableKind.CONSTANT,)
+    if isinstance(expr, syntax.Over):
+        return False
+    return all(name not in nodes or nodes[name].kind in kinds for name in names_used(expr))
+
+
+def public_number(expr: syntax.Expr, model: Model) -> Fraction:
+    """A public factor or bound.
+
+    Raises: Failure if it has no value or is no number.
+    """
+    value = evaluate(expr, environment(model))
+    if not isinstance(value, Fraction):
+        raise Failure("PS0208", expr.span, "a number is wanted here")
+    return value
