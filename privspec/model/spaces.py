@@ -13,15 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from privspec.language import syntax
-from privspec.model.distances import takes_distance
 from privspec.model.domains import Domain, Power
 from privspec.model.graph import GraphNode, Model
-from privspec.model.neighbours import NeighbourRelation, ReplacingEntry, ReplacingEverything, ReplacingVoter
+from privspec.model.looks import order_matters
+from privspec.model.neighbours import NeighbourRelation, ReplacingEntry, ReplacingEverything
 from privspec.model.priors import Law
-from privspec.model.requirements import Requirement
 from privspec.model.values import Value, show
-from privspec.model.walk import children, names_used
 
 
 def is_finite(domain: Domain) -> bool:
@@ -217,93 +214,13 @@ def _replaced(counts: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 Space = Listed | Counted
 
 
-# --- what the spec looks at -----------------------------------------------------------------------
-
-
-def expressions(model: Model) -> Iterator[syntax.Node]:
-    """Everything that the mechanism is judged by: loss, accuracy, conditions."""
-    if model.loss is not None:
-        yield model.loss
-    for target in model.accuracy:
-        yield target.target
-    for constraint in model.constraints:
-        yield constraint.relation
-
-
-def looked_at(model: Model) -> tuple[str, ...]:
-    """Secret values that these lines refer to, also by way of values computed from outputs, in graph order."""
-    waiting = [name for expr in expressions(model) for name in names_used(expr)]
-    for line in model.fairness:
-        names = line.wrt if isinstance(line, Requirement) else (line.of, line.given)
-        waiting += [name for name in names if name is not None]
-    found: set[str] = set()
-    seen: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        node = model.nodes.get(name)
-        if node is None or name in seen:
-            continue
-        seen.add(name)
-        if node.secret and not _drawn(model, name):
-            found.add(name)
-        elif node.definition is not None:
-            waiting += names_used(node.definition)
-    return tuple(name for name in model.order if name in found)
-
-
-def _drawn(model: Model, name: str) -> bool:
-    """Whether a value depends on an output or a choice."""
-    kinds = (syntax.VariableKind.OUTPUT, syntax.VariableKind.CHOOSE)
-    waiting, seen = [name], set()
-    while waiting:
-        current = waiting.pop()
-        node = model.nodes.get(current)
-        if node is None or current in seen:
-            continue
-        seen.add(current)
-        if node.kind in kinds:
-            return True
-        if node.definition is not None:
-            waiting += names_used(node.definition)
-    return False
-
-
-def _order_matters(model: Model, name: str) -> bool:
-    """Whether anything looks at the order of the records of an input: anything but f(name) for symmetric f.
-
-    Distances look at it, and so do joint laws and a line about all that one person holds in several inputs.
-    """
-    from privspec.model.library import library
-
-    def inside(node: syntax.Node) -> bool:
-        match node:
-            case syntax.Name(id=found):
-                return found == name
-            case syntax.Call(function=function, arguments=(syntax.Name(id=found), *others)) if found == name:
-                known = library().get(function)
-                return known is None or not known.symmetric or any(inside(other) for other in others)
-        return any(inside(child) for child in children(node))
-
-    definitions = [node.definition for node in model.nodes.values() if node.definition is not None]
-    if any(getattr(line, "of", None) == name or getattr(line, "given", None) == name for line in model.fairness):
-        return True
-    if any(name in data.joint for data in model.models):
-        return True
-    for line in (*model.requirements, *model.fairness):
-        if isinstance(line, Requirement) and name in line.wrt:
-            joined = isinstance(line.neighbours, ReplacingVoter) and len(line.wrt) > 1
-            if joined or takes_distance(line):
-                return True
-    return any(inside(expr) for expr in (*expressions(model), *definitions))
-
-
 def space_of(model: Model, node: GraphNode) -> Space:
     """How the values of an input are held."""
     domain = node.domain
     assert domain is not None
     if node.index is not None:
         domain = Power(domain, (model.parties[node.index].size,))
-    if isinstance(domain, Power) and not _order_matters(model, node.name):
+    if isinstance(domain, Power) and not order_matters(model, node.name):
         base = Power(domain.base, domain.exponents[1:]) if len(domain.exponents) > 1 else domain.base
         return Counted(node, domain, base, domain.exponents[0])
     return Listed(node, domain)

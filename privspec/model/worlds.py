@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 
 from privspec.model.adjacency import Adjacency, Neighbours, inputs_compared
 from privspec.model.graph import Model
+from privspec.model.looks import looked_at
 from privspec.model.pointwise import Pointwise
 from privspec.model.priors import Law
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
-from privspec.model.spaces import Counted, Listed, Space, as_value, finite, key, label, looked_at, space_of
+from privspec.model.spaces import Counted, Listed, Space, as_value, finite, key, label, space_of
 from privspec.model.values import Symbol, Value
 from privspec.model.walk import names_used
 from privspec.model.world_laws import row_law

@@ -10,8 +10,8 @@ import numpy as np
 
 from privspec.certify.finite.averages import Sides, Term, number, terms, total
 from privspec.certify.finite.fairness import findings
+from privspec.certify.finite.order import order_matters
 from privspec.certify.finite.subject import FiniteSubject, label_text
-from privspec.certify.finite.worlds import order_matters
 from privspec.certify.measures import Finding
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.promises import claim
@@ -58,7 +58,7 @@ def _counts(subject: FiniteSubject) -> Iterator[str]:
     if (stated.list() if stated is not None else []) != counted:
         yield "the plan does not say rightly which inputs are held as counts"
     for name in counted:
-        if order_matters(name, list(_trees(subject))):
+        if order_matters(name, subject.model.nodes[name].index, list(_trees(subject))):
             yield f"the table sees how often each value stands in {name}, and the spec looks at their order"
 
 

@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.certify.finite.order import order_matters
 from privspec.certify.finite.ratios import Indices
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.reading import Malformed
 from privspec.language import syntax
 from privspec.model.domains import Domain, Power
 from privspec.model.graph import GraphNode, Model
-from privspec.model.library import library
 from privspec.model.pointwise import Pointwise
 from privspec.model.values import Value, show
-from privspec.model.walk import children, names_used
+from privspec.model.walk import names_used
 
 LIST_LIMIT = 4096
 """Worlds that are listed one by one although histograms would do."""
@@ -300,23 +300,6 @@ def behind(model: Model, names: Sequence[str]) -> tuple[GraphNode, ...]:
     return tuple(node for node in model.nodes.values() if node.name in seen)
 
 
-def order_matters(name: str, trees: Sequence[syntax.Node]) -> bool:
-    """Whether an expression uses an input otherwise than as the one argument of a function that ignores order."""
-    waiting: list[syntax.Node] = list(trees)
-    while waiting:
-        node = waiting.pop()
-        match node:
-            case syntax.Name(id=used) if used == name:
-                return True
-            case syntax.Call(function=function, arguments=(syntax.Name(id=used),)) if used == name:
-                known = library().get(function)
-                if known is None or not known.symmetric:
-                    return True
-            case _:
-                waiting.extend(children(node))
-    return False
-
-
 def derive_rows(model: Model, of: tuple[str, ...], stated: Sequence[Any]) -> Rows:
     """The rows that the nodes `of` pick; `stated` labels tell whether an input is told apart by its counts only.
 
@@ -366,7 +349,7 @@ def _computed_rows(model: Model, of: tuple[str, ...], needed: Sequence[GraphNode
     facets = tuple(Facet(part) for part in parts)
     if prod(part.count for part in parts) > LIST_LIMIT:
         trees = [node.definition for node in needed if node.definition is not None]
-        looked_at = [p.name in of or order_matters(p.name, trees) for p in parts]
+        looked_at = [p.name in of or order_matters(p.name, p.index, trees) for p in parts]
         facets = tuple(Facet(p, None if at else _counted(p)) for p, at in zip(parts, looked_at, strict=True))
     if prod(f.counted.size if f.counted else f.part.count for f in facets) > WORLD_LIMIT:
         raise NotUnderstood("the inputs have too many values to list")
