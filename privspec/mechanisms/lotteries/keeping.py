@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
+from privspec.mechanisms.lotteries.manipulations import manipulation, spoken
 from privspec.mechanisms.lotteries.rule import Property, VotingTask
 from privspec.model.lotteries import Lottery
 from privspec.model.values import show
@@ -37,6 +36,22 @@ def inefficient(task: VotingTask, lottery: Lottery) -> Property:
     return Property("ex_post_efficient", False, NOTE, why, case)
 
 
-def spoken(probability: Fraction) -> str:
-    """Exact where that is short."""
-    return str(probability) if probability.denominator < 1000 else f"about {float(probability):.4g}"
+def undominated(task: VotingTask, lottery: Lottery) -> Property:
+    """Ex-post efficiency of a lottery without noise: kept where points go to first choices only."""
+    if task.points.highest == task.points.per_ballot:
+        why = "only alternatives that somebody puts first can win"
+        return Property("ex_post_efficient", True, NOTE, why)
+    lost = inefficient(task, lottery)
+    why = "alternatives that everybody likes less than another one have points too"
+    return Property("ex_post_efficient", False, NOTE, why, lost.counterexample)
+
+
+def swayed(task: VotingTask, lottery: Lottery) -> Property:
+    """Strategy-proofness of weights that are powers: for two alternatives only."""
+    if len(task.alternatives) < 3:
+        why = "with two alternatives a vote for the better one can only help it"
+        return Property("strategy_proof", True, NOTE, why)
+    found = manipulation(lottery, task.points, most=3)
+    assert found is not None
+    why = "a vote counts for more where two alternatives are close, so that it pays to leave a hopeless first choice"
+    return Property("strategy_proof", False, NOTE, why, found.describe())

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from privspec.mechanisms.lotteries.dictator import Dictator
+from privspec.mechanisms.lotteries.exponential import ExponentialRule
+from privspec.mechanisms.lotteries.flips import PermuteAndFlipRule
+from privspec.mechanisms.lotteries.local import LocalDictator
 from privspec.mechanisms.lotteries.rule import Rule
+from privspec.mechanisms.lotteries.undisguised import NoDummies
 
-RULES: tuple[Rule, ...] = (Dictator(),)
+RULES: tuple[Rule, ...] = (Dictator(), PermuteAndFlipRule(), ExponentialRule(), LocalDictator(), NoDummies())

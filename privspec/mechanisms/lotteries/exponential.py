@@ -1,0 +1,51 @@
+"""The exponential mechanism over alternatives, by their points (notes/weighted-votes.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from privspec.mechanisms.lotteries.rule import Calibrated, VotingTask
+from privspec.mechanisms.lotteries.weights import Weighted, base_of, power_up
+from privspec.model.lotteries import Exponential
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialVotes(Weighted):
+    """The winner in proportion to base^points."""
+
+    family: ClassVar[str] = "exponential"
+
+    @property
+    def lottery(self) -> Exponential:
+        """base^S_a / sum."""
+        return Exponential(self.base)
+
+    def single(self, task: VotingTask) -> tuple[Fraction, bool] | None:
+        """From a unanimous electorate: x (x^T + m - 1) / (x^(T-1) + x + m - 2); when adding the larger of two.
+
+        Both grow with x^T and tend to x^2 and x, so that rounding the power up is towards privacy.
+        """
+        assert task.voters is not None
+        x, m = self.base, len(task.alternatives)
+        found = power_up(x, task.voters)
+        if found is None:
+            return x ** (1 if task.adding else 2), False
+        y, exact = found
+        if task.adding:
+            return max(x * (y + m - 1) / (y + x + m - 2), (x * y + m - 1) / (y + m - 1)), exact
+        return x * (y + m - 1) / (y / x + x + m - 2), exact
+
+
+class ExponentialRule:
+    """The largest base: e^(epsilon / (2 g h)) when replacing, e^(epsilon / (g h)) when adding."""
+
+    family: ClassVar[str] = "exponential"
+    name: ClassVar[str] = "exponential mechanism"
+    note: ClassVar[str] = "weighted-votes"
+
+    def calibrate(self, task: VotingTask, epsilon: Fraction) -> Calibrated | str:
+        """For every size at once."""
+        base = base_of(task, epsilon)
+        return base if isinstance(base, str) else ExponentialVotes(base)

@@ -1,0 +1,108 @@
+"""Lotteries whose weights are powers of the points (notes/weighted-votes.md): what both of them share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from privspec.mechanisms.lotteries.enumeration import enumerated_ratio, few
+from privspec.mechanisms.lotteries.keeping import TREATS_ALIKE, inefficient, swayed
+from privspec.mechanisms.lotteries.rounding import growth_simple, log_up
+from privspec.mechanisms.lotteries.rule import Property, VotingTask
+from privspec.model.lotteries import Lottery
+
+_DIGITS = 4096
+"""Bits up to which powers are kept exactly."""
+_FAR = 512
+"""Powers above 2^512 are treated as infinite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted(ABC):
+    """Weights base^points, base > 1."""
+
+    base: Fraction
+    family: ClassVar[str]
+    notes: ClassVar[tuple[str, ...]] = ("weighted-votes",)
+
+    @property
+    @abstractmethod
+    def lottery(self) -> Lottery:
+        """The law that the weights lead to."""
+
+    @abstractmethod
+    def single(self, task: VotingTask) -> tuple[Fraction, bool] | None:
+        """The ratio for one first choice at the size that the task names, and whether it is exact."""
+
+    def ratio(self, task: VotingTask) -> Fraction:
+        """At most base^(2 g h) when replacing, base^(g h) when adding; less at the sizes for which that is known."""
+        return self._found(task)[0]
+
+    def exact(self, task: VotingTask) -> bool:
+        """Where the size is secret, in closed forms, and in electorates small enough to go through."""
+        return self._found(task)[1]
+
+    def _found(self, task: VotingTask) -> tuple[Fraction, bool]:
+        if task.constant:
+            return Fraction(1), True
+        bound = self.base ** reach(task)
+        if task.voters is None:
+            return bound, True
+        if task.group == 1 and task.points.highest == task.points.per_ballot:
+            found = self.single(task)
+            if found is not None:
+                return found
+        if task.whole and few(task):
+            ratio = enumerated_ratio(self.lottery, task)
+            assert ratio is not None
+            return ratio, True
+        return bound, False
+
+    def epsilon(self, task: VotingTask) -> Fraction:
+        """2 g h log(base) or g h log(base) where the size is not fixed."""
+        return log_up(self.ratio(task))
+
+    def properties(self, task: VotingTask) -> tuple[Property, ...]:
+        """Strategy-proof for two alternatives only; never ex-post efficient."""
+        return (TREATS_ALIKE, inefficient(task, self.lottery), swayed(task, self.lottery))
+
+    def to_json(self) -> dict[str, Any]:
+        """What one point multiplies a weight by."""
+        return {"family": self.family, "base": str(self.base)}
+
+
+def reach(task: VotingTask) -> int:
+    """By how many powers of the base the ratios of a task are bounded: twice the points moved when replacing.
+
+    Every score moves by at most g h; when adding, all in one direction, so that the sum of the weights does not turn
+    against the weight (note weighted-votes).
+    """
+    points = task.moved * task.points.highest
+    assert points.denominator == 1
+    return int(points) * (1 if task.adding else 2)
+
+
+def base_of(task: VotingTask, epsilon: Fraction) -> Fraction | str:
+    """The largest base that meets epsilon for every size, rounded down to a simple rational; or why there is none."""
+    if epsilon <= 0:
+        return "with epsilon 0 no lottery may depend on the votes"
+    if not task.whole:
+        return "ballots that leave out alternatives give halves of points, whose powers are not rational"
+    return 1 + growth_simple(epsilon / max(reach(task), 1))
+
+
+def power_up(base: Fraction, exponent: int) -> tuple[Fraction, bool] | None:
+    """base^exponent, rounded up by 2^-100 relatively where it is long, and whether it is exact; None beyond 2^512."""
+    from flint import arb, ctx, fmpq
+
+    if exponent * base.denominator.bit_length() <= _DIGITS:
+        power = base**exponent
+        return None if power > 1 << _FAR else (power, True)
+    with ctx.workprec(192):
+        ball = arb(fmpq(base.numerator, base.denominator)) ** exponent
+        if not ball < arb(2) ** _FAR:
+            return None
+        mantissa, exponent = (int(part) for part in ball.upper().man_exp())
+    return Fraction(mantissa) * Fraction(2) ** exponent, False
