@@ -55,3 +55,10 @@ def _dyadic(ball: Any) -> Fraction:
     """An exact ball as a fraction."""
     mantissa, exponent = (int(part) for part in ball.man_exp())
     return Fraction(mantissa << exponent) if exponent >= 0 else Fraction(mantissa, 1 << -exponent)
+
+
+def decimal_up(value: Fraction, places: int = 6) -> str:
+    """A decimal that is not below the value, with so many places; trailing zeros are left out."""
+    whole = -(-value.numerator * 10**places // value.denominator)
+    text = f"{whole // 10**places}.{whole % 10**places:0{places}d}".rstrip("0")
+    return text.rstrip(".")

@@ -1,0 +1,186 @@
+"""What Torra 2019 proves of random dictatorship without dummy votes (notes/no-dummies.md): conditional statements.
+
+Theorems 1 and 2 bound the ratio of probabilities for some pairs of electorates only. Such a statement is no
+differential privacy: whether it applies depends on the votes, and so does the least represented share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol
+
+from privspec.mechanisms.lotteries.rounding import decimal_up, log_up
+from privspec.model.values import show
+
+PRIVATE = "depends on private data: never publish"
+"""The label of every figure that is computed from a profile."""
+
+
+class Condition(Protocol):
+    """A bound on the ratios between neighbours that both lie in a restricted set of profiles."""
+
+    @property
+    def name(self) -> str:
+        """As the paper numbers it."""
+
+    @property
+    def adding(self) -> bool:
+        """Whether neighbours have one voter more; else one voter with another vote."""
+
+    @property
+    def scope(self) -> str:
+        """The pairs of electorates for which it is true, in words."""
+
+    def holds_on(self, counts: Sequence[int]) -> bool:
+        """Whether a profile lies in the restricted set; counts of first choices of every alternative."""
+
+    def ratio(self, voters: int) -> Fraction:
+        """The bound of the paper for so many voters; e^epsilon, exactly."""
+
+    def sound(self, voters: int) -> bool:
+        """Whether the bound is true at this size, for the pairs in the scope."""
+
+
+@dataclass(frozen=True, slots=True)
+class EachSupported:
+    """Theorem 1 (ii) and the second statement of theorem 2: somebody supports each alternative."""
+
+    adding: bool
+
+    @property
+    def name(self) -> str:
+        """As the paper numbers it."""
+        return "theorem 1 (ii)" if self.adding else "theorem 2, every alternative supported"
+
+    @property
+    def scope(self) -> str:
+        """For adding, the smaller electorate decides: the larger one then has supporters of each as well."""
+        if self.adding:
+            return (
+                "an electorate of T >= 3 voters in which every alternative has a supporter, against the same "
+                "electorate with one voter more"
+            )
+        return (
+            "two electorates of T voters that differ in one vote, both with a supporter of every alternative: not if "
+            "the vote that changes is the only one for an alternative"
+        )
+
+    def holds_on(self, counts: Sequence[int]) -> bool:
+        """Every count is positive, and T >= 3 where a voter is added."""
+        return min(counts) >= 1 and (not self.adding or sum(counts) >= 3)
+
+    def ratio(self, voters: int) -> Fraction:
+        """2T / (T + 1), or 2."""
+        return Fraction(2 * voters, voters + 1) if self.adding else Fraction(2)
+
+    def sound(self, voters: int) -> bool:
+        """From T = 3 on where a voter is added: with T = 2 the other alternatives lose 3/2, more than 4/3."""
+        return not self.adding or voters >= 3
+
+
+@dataclass(frozen=True, slots=True)
+class LeastShare:
+    """Theorem 1 (iii) and the third statement of theorem 2: each alternative has at least `percent` % of the voters."""
+
+    percent: Fraction
+    adding: bool
+
+    @property
+    def name(self) -> str:
+        """As the paper numbers it."""
+        return "theorem 1 (iii)" if self.adding else "theorem 2, least represented share"
+
+    @property
+    def scope(self) -> str:
+        """For adding, the smaller electorate decides."""
+        share = f"every alternative has at least {show(self.percent)} % of the votes"
+        if self.adding:
+            return (
+                f"an electorate of T voters in which {share}, against the same electorate with one voter more; "
+                "only where the share is at most 100 T / (2T + 1) %"
+            )
+        return f"two electorates of T voters that differ in one vote, in both of which {share}"
+
+    def holds_on(self, counts: Sequence[int]) -> bool:
+        """The least share is large enough."""
+        return sum(counts) > 0 and least_share(counts) >= self.percent
+
+    def ratio(self, voters: int) -> Fraction:
+        """(alpha T + 100) / (alpha (T + 1)), or (alpha T + 100) / (alpha T)."""
+        whole = self.percent * voters + 100
+        return whole / (self.percent * (voters + (1 if self.adding else 0)))
+
+    def sound(self, voters: int) -> bool:
+        """The paper's condition on alpha, where a voter is added."""
+        return not self.adding or self.percent <= largest_percent(voters)
+
+    def size(self, epsilon_ratio: Fraction) -> Fraction:
+        """From how many voters on the bound is at most a given e^epsilon > 1 (iii.b, and expression 8)."""
+        r = epsilon_ratio
+        return (100 - self.percent * r if self.adding else Fraction(100)) / (self.percent * (r - 1))
+
+
+def least_share(counts: Sequence[int]) -> Fraction:
+    """The share of the least represented alternative, in percent; of some voters."""
+    return Fraction(100 * min(counts), sum(counts))
+
+
+def largest_percent(voters: int) -> Fraction:
+    """100 T / (2T + 1): up to this percentage theorem 1 (iii) holds (figure 2 of the paper)."""
+    return Fraction(100 * voters, 2 * voters + 1)
+
+
+def of_one_profile(counts: Sequence[int], *, adding: bool) -> Fraction | None:
+    """The exact largest ratio between this electorate and any with one voter more, or one vote changed.
+
+    Returns: None where it is infinite, as for every electorate in which an alternative has no supporter, and for a
+        changed vote also where it has one only.
+    """
+    voters, least = sum(counts), min(counts)
+    if not voters or len(counts) < 2:
+        return Fraction(1)
+    if adding:
+        return (
+            max(Fraction((least + 1) * voters, least * (voters + 1)), Fraction(voters + 1, voters)) if least else None
+        )
+    return Fraction(least, least - 1) if least > 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A condition beside a profile: whether it applies, and the epsilon that it would give.
+
+    `private`: it was computed from votes, so that it may not be published.
+    """
+
+    condition: Condition
+    applies: bool
+    epsilon: Fraction | None
+    label: ClassVar[str] = PRIVATE
+
+    def to_json(self) -> dict[str, Any]:
+        """Exact upper bound as a decimal that is rounded up."""
+        return {
+            "name": self.condition.name,
+            "scope": self.condition.scope,
+            "applies": self.applies,
+            "epsilon": None if self.epsilon is None else decimal_up(self.epsilon),
+            "label": self.label,
+        }
+
+
+def readings(counts: Sequence[int], *, adding: bool) -> tuple[Reading, ...]:
+    """Both conditions at a profile, with its own least share; for those who may see the votes."""
+    voters = sum(counts)
+    found: list[Condition] = [EachSupported(adding)]
+    if voters and min(counts):
+        found.append(LeastShare(least_share(counts), adding))
+    return tuple(_reading(condition, counts) for condition in found)
+
+
+def _reading(condition: Condition, counts: Sequence[int]) -> Reading:
+    voters = sum(counts)
+    applies = condition.holds_on(counts) and condition.sound(voters)
+    return Reading(condition, applies, log_up(condition.ratio(voters)) if applies else None)
