@@ -8,12 +8,15 @@ from typing import Any
 from privspec.explain.additive import additive_noise
 from privspec.explain.context import Context
 from privspec.explain.finite.reading import table_fact
+from privspec.explain.lotteries.facts import lottery_fact
+from privspec.explain.lotteries.rules import RULES
 from privspec.explain.mechanism import MechanismFact
 from privspec.explain.statistics.facts import statistic_fact
 
 _READERS: Mapping[str, Callable[[Mapping[str, Any], Context], MechanismFact]] = {
     "table": table_fact,
     "statistic": statistic_fact,
+    **dict.fromkeys(RULES, lottery_fact),
 }
 
 

@@ -1,0 +1,1 @@
+"""Plans that draw a winner by lot: their facts, words, tables and drawings."""

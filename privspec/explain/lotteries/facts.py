@@ -1,0 +1,221 @@
+"""The mechanism of a plan that draws a winner by lot: its figures and its words on every page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from privspec.explain.curves import Curve, EpsilonDeltaCurve
+from privspec.explain.lotteries import pages
+from privspec.explain.lotteries.comparison import Comparison, PropertyFact, comparison, properties
+from privspec.explain.lotteries.curve import lottery_curve
+from privspec.explain.lotteries.examples import Example, examples
+from privspec.explain.lotteries.paper import PaperFact, paper_fact
+from privspec.explain.lotteries.questions import HowYouVoted, WhetherYouVoted
+from privspec.explain.lotteries.rules import RULES, Rule
+from privspec.explain.lotteries.vote import Vote, read_vote
+from privspec.explain.mechanism import MechanismFact, Rows
+from privspec.explain.quantities import Quantity, Rounding, count, exact, parse_exact, rounded
+from privspec.explain.questions import Question
+from privspec.explain.sentences import CertificateEntry, Note, Sentence, SpecLine
+
+if TYPE_CHECKING:
+    from privspec.explain.claims import Claim
+    from privspec.explain.context import Context
+    from privspec.explain.document import Block, Section
+    from privspec.explain.fact_types import AlternativeFact, Facts
+    from privspec.model.graph import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """A budget for several votes: how many, what each spends, how many fit, and in how many one person takes part."""
+
+    number: int
+    count: Quantity
+    each: Quantity
+    epsilon: Fraction
+    fit: Quantity | None
+    participation: Quantity | None
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How far the winner's law is from the votes; None where the plan states none."""
+
+    worst: Quantity | None
+    mean: Quantity | None
+    welfare: Quantity | None
+
+
+@dataclass(frozen=True, slots=True)
+class LotteryFact(MechanismFact):
+    """A winner drawn by lot; `local` is whether nobody is trusted, so that each ballot is protected by itself."""
+
+    vote: Vote
+    rule: Rule
+    note: Note
+    local: bool
+    properties: tuple[PropertyFact, ...]
+    figures: Figures
+    rounds: Rounds | None
+    comparison: Comparison | None
+    paper: PaperFact
+    examples: tuple[Example, ...]
+    input_line: SpecLine
+
+    drawn_label: ClassVar[str] = "How the winner is drawn"
+    brief_label: ClassVar[str] = "Drawn"
+    subject: ClassVar[str] = "The lottery"
+    reached_label: ClassVar[str] = "Reached by the lottery"
+    exact_curve: ClassVar[str] = "one draw (exact)"
+    entry: ClassVar[CertificateEntry] = CertificateEntry("lottery")
+    accuracy_heading: ClassVar[str] = "How is the winner drawn?"
+    measure: ClassVar[str] = "the winner is drawn by lot from exact probabilities, as this report describes."
+
+    @property
+    def loss_note(self) -> Note:  # type: ignore[override]
+        """The note of the rule."""
+        return self.note
+
+    # --- facts
+
+    def judged(self, claim: Claim) -> tuple[Claim, Question]:
+        """The claim with the curve of the lottery, and what an observer tries to tell."""
+        adds = claim.relation.adds
+        reached = claim.achieved
+        if isinstance(reached, EpsilonDeltaCurve) and reached.delta == 0 and self.released() <= set(claim.outputs):
+            claim = replace(claim, achieved=self._curve(reached.epsilon, claim))
+        times = None if self.rounds is not None else self.rule.times(self.vote)
+        if times is None:
+            epsilon = reached.epsilon if isinstance(reached, EpsilonDeltaCurve) else float(claim.epsilon or 0)
+            times = rounded(math.exp(min(epsilon, 700.0)) * (1 + 1e-12), 3, Rounding.UP)
+        if adds:
+            return claim, WhetherYouVoted(self.vote.party, times, self.local)
+        names = self.vote.names
+        pair = ("one way", "another way") if self.vote.ranked else (f"for {names[0]}", f"for {names[1]}")
+        return claim, HowYouVoted(self.vote.party, times, self.local, *pair)
+
+    def _curve(self, epsilon: float, claim: Claim) -> Curve:
+        """The curve of one draw, or of all rounds together; where only epsilon is known, its bound."""
+        adds, group = claim.relation.adds, claim.relation.group
+        apart = self.rule.distance(self.vote, adds=adds)
+        if apart is None:
+            return EpsilonDeltaCurve(epsilon)
+        if self.rounds is not None and self.rounds.number > 1:
+            each = lottery_curve(float(self.rounds.epsilon), float(apart) * group)
+            return each.product(self.rounds.number)
+        attained = group == 1 and self.rule.attains(self.vote, adds=adds)
+        return lottery_curve(epsilon, float(apart) * group, exact=attained)
+
+    def released(self) -> frozenset[str]:
+        """The winner."""
+        return frozenset({self.vote.output})
+
+    def everything(
+        self, plan: Mapping[str, Any], claim: Claim, stated: Sequence[Claim], model: Model | None
+    ) -> Curve | None:
+        """There is one output, so a claim about it is about everything."""
+        return claim.curve
+
+    # --- pages: words are in `pages`
+
+    def drawn(self, facts: Facts) -> str:
+        """The draw in a line."""
+        return pages.drawn(self, facts)
+
+    def summary_rows(self, _facts: Facts) -> Rows:
+        """What the rule keeps, and how many rounds fit."""
+        return pages.summary_rows(self)
+
+    def error(self, facts: Facts) -> tuple[str, str]:
+        """The loss in words."""
+        return pages.error(facts)
+
+    def compared(self, item: AlternativeFact, facts: Facts) -> str:
+        """Its loss."""
+        return f" {rounded(item.loss.value, 4)}"
+
+    def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
+        """What a lottery is, and an example."""
+        return pages.public_accuracy(self)
+
+    def exactly(self, facts: Facts) -> str:
+        """The rule."""
+        return pages.exactly(self)
+
+    def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
+        """The draw, and what it keeps."""
+        return pages.auditor_points(self)
+
+    def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
+        """Chances at invented elections, all rules, and the paper."""
+        return pages.auditor_tables(self)
+
+    def data(self, facts: Facts) -> tuple[Sentence, ...]:
+        """The ballots."""
+        return pages.data(self)
+
+    def engineer_sections(self, facts: Facts) -> tuple[Section, ...]:
+        """Laws, epsilon against dummies, all rules, and the paper."""
+        return pages.engineer_sections(self, facts)
+
+    def execution(self, facts: Facts) -> tuple[Block, ...]:
+        """How the winner is drawn."""
+        return pages.execution(self, facts)
+
+    def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
+        """One command."""
+        return (f"privspec run {plan} --input {self.vote.input}=ballots.csv",)
+
+
+def lottery_fact(plan: Mapping[str, Any], context: Context) -> LotteryFact:
+    """The mechanism of a plan of one of the families that draw a winner by lot.
+
+    Raises: KeyError, ValueError if it is not of that form.
+    """
+    mechanism = plan["mechanism"]
+    family = str(mechanism["family"])
+    vote, rule = read_vote(mechanism), RULES[family](mechanism)
+    notes = [str(n) for g in plan.get("guarantees") or () for n in g.get("because") or ()]
+    figures = mechanism.get("figures") or {}
+    return LotteryFact(
+        family=family,
+        vote=vote,
+        rule=rule,
+        note=Note(notes[0] if notes else _NOTES[family]),
+        local=family == "local_dictator",
+        properties=properties(mechanism.get("properties")),
+        figures=Figures(
+            *(_figure(figures.get(k)) for k in ("worst_distortion", "mean_distortion", "expected_welfare"))
+        ),
+        rounds=_rounds(mechanism.get("rounds")),
+        comparison=comparison(plan, rule.title),
+        paper=paper_fact(mechanism, vote, rule),
+        examples=examples(vote, rule),
+        input_line=context.input_lines.get(vote.input) or context.line(0),
+    )
+
+
+_NOTES = {
+    "dictator": "dummy-votes",
+    "exponential": "weighted-votes",
+    "permute_and_flip": "weighted-votes",
+    "local_dictator": "local-votes",
+}
+
+
+def _figure(value: object) -> Quantity | None:
+    return None if value is None else rounded(float(parse_exact(value)), 4)
+
+
+def _rounds(item: Mapping[str, Any] | None) -> Rounds | None:
+    if item is None:
+        return None
+    epsilon = parse_exact(item["each"]["epsilon"])
+    fit, participation = (None if item.get(k) is None else count(int(item[k])) for k in ("fit", "participation"))
+    number = int(item["count"])
+    return Rounds(number, count(number), exact(epsilon), epsilon, fit, participation)

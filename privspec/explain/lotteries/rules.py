@@ -1,0 +1,327 @@
+"""The rules that draw a winner: one object for each, with its law and its words.
+
+Laws are doubles for display; the plan holds the parameters exactly and `privspec verify` works with those.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+
+from privspec.explain.lotteries.vote import Vote
+from privspec.explain.quantities import Quantity, Rounding, exact, parse_exact, rounded
+from privspec.model.lotteries import LocalPick, Proportional
+
+
+@dataclass(frozen=True, slots=True)
+class Rule(ABC):
+    """How the winner is drawn from the points of the ballots."""
+
+    title: ClassVar[str]
+    """The rule by name."""
+    without: ClassVar[str] = "the lottery without noise"
+    """What it is compared with."""
+
+    @abstractmethod
+    def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
+        """The chances of the alternatives, given their points."""
+
+    @abstractmethod
+    def noiseless(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
+        """Their chances in the lottery without noise."""
+
+    @abstractmethod
+    def parameter(self) -> tuple[str, Quantity]:
+        """The name of its one parameter, and its value."""
+
+    @abstractmethod
+    def brief(self, vote: Vote) -> str:
+        """The draw in a clause, for a table."""
+
+    @abstractmethod
+    def told(self, vote: Vote) -> tuple[str, ...]:
+        """The draw in plain sentences for the people who vote."""
+
+    @abstractmethod
+    def executed(self, vote: Vote) -> tuple[str, ...]:
+        """The draw for auditors, step by step."""
+
+    def distance(self, _vote: Vote, *, adds: bool) -> Fraction | None:
+        """How far one ballot can move the chances (total variation); None where only epsilon bounds it."""
+        return None
+
+    def times(self, _vote: Vote) -> Quantity | None:
+        """The largest factor by which one ballot can change the chance of a winner; None: as epsilon says."""
+        return None
+
+    def attains(self, _vote: Vote, *, adds: bool) -> bool:
+        """Whether two neighbouring elections attain epsilon and the distance both, in both directions."""
+        return False
+
+    def to_json(self) -> dict[str, object]:
+        """Its name and parameter."""
+        name, value = self.parameter()
+        return {"title": self.title, "parameter": name, "value": value.to_json()}
+
+
+def _shares(scores: Sequence[Fraction]) -> tuple[float, ...]:
+    return tuple(float(p) for p in Proportional().law(scores))
+
+
+@dataclass(frozen=True, slots=True)
+class Dictator(Rule):
+    """One ticket of a drum; `dummies` more of them, in points, for each alternative."""
+
+    dummies: Fraction
+
+    title: ClassVar[str] = "dummy votes"
+    without: ClassVar[str] = "the lottery without dummy tickets"
+
+    def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
+        """In proportion to points and dummies."""
+        return tuple(float(p) for p in Proportional(self.dummies).law(scores))
+
+    def noiseless(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
+        """In proportion to points."""
+        return _shares(scores)
+
+    def parameter(self) -> tuple[str, Quantity]:
+        """Dummies for each alternative."""
+        return "dummy votes for each alternative", exact(self.dummies)
+
+    @property
+    def tickets(self) -> str:
+        """The dummies of one candidate: "1 dummy ticket"."""
+        return f"{exact(self.dummies)} dummy ticket{'' if self.dummies == 1 else 's'}"
+
+    def total(self, vote: Vote) -> str:
+        """All tickets in the drum, where the number of voters is public."""
+        if vote.voters is None:
+            return ""
+        return exact(vote.voters * vote.points.per_ballot + vote.size * self.dummies).text
+
+    def brief(self, vote: Vote) -> str:
+        """As tickets of a drum."""
+        drum = self.total(vote)
+        each = f", {exact(vote.points.per_ballot)} each" if vote.ranked else ""
+        votes = f"the votes{each}" if vote.voters is None else f"{vote.voters:,} votes{each}"
+        first = f"one of {drum} tickets" if drum else "one ticket"
+        return f"{first}: {votes}, and {self.tickets} for each of {vote.size} candidates"
+
+    def told(self, vote: Vote) -> tuple[str, ...]:
+        """A drum."""
+        if vote.ranked:
+            most, per = exact(vote.points.highest), exact(vote.points.per_ballot)
+            ticket = f"Your ranking is {per} tickets: {most} with the name of your first choice, one less for each next"
+        else:
+            ticket = "Your vote is one ticket with the name of your candidate"
+        parts = " (a dummy ticket may count for a part of a ticket)" if self.dummies.denominator > 1 else ""
+        in_drum = f"{self.tickets} for every candidate {'is' if self.dummies == 1 else 'are'} in the drum"
+        return (
+            f"The winner is drawn by lot. {ticket}; {in_drum} too{parts}.",
+            "One ticket is drawn, and the candidate on it wins. Only the winner is published, not how many votes "
+            "anybody got.",
+        )
+
+    def executed(self, vote: Vote) -> tuple[str, ...]:
+        """Exact shares."""
+        of = "Borda points" if vote.ranked else "first choices"
+        return (
+            f"A candidate with N {of} wins with probability (N + k) / (S + m k), exactly: k = {exact(self.dummies)} "
+            "dummy "
+            f"votes for each of m = {vote.size} candidates, S the {of} of all together.",
+        )
+
+    def distance(self, vote: Vote, *, adds: bool) -> Fraction | None:
+        """Replacing: what two ballots can differ by, over all tickets. Adding: from nobody or one to one more.
+
+        With c = m k tickets of dummies and t of votes that all lean against the new one, the chances move by
+        (tilt c + apart t) / ((c + t)(c + t + per ballot)); that rises and then falls in t, before the first ballot.
+        """
+        dummies, per = self.dummies * vote.size, vote.points.per_ballot
+        if not dummies:
+            return Fraction(1)
+        if not adds:
+            return vote.apart / ((vote.voters or 1) * per + dummies)
+        return max(
+            (vote.tilt * dummies + vote.apart * t) / ((dummies + t) * (dummies + t + per)) for t in (0 * per, per)
+        )
+
+    def times(self, vote: Vote) -> Quantity | None:
+        """From no point at all to the most that one ballot gives."""
+        if not self.dummies:
+            return None
+        return rounded(1 + vote.points.highest / self.dummies, 4, Rounding.UP)
+
+    def attains(self, vote: Vote, *, adds: bool) -> bool:
+        """A candidate with one vote loses it to one without any; the others have the rest."""
+        return not vote.ranked and not adds and vote.voters is not None and (vote.size > 2 or vote.voters == 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialRule(Rule):
+    """Each candidate in proportion to base^votes."""
+
+    base: Fraction
+
+    title: ClassVar[str] = "exponential mechanism"
+    without: ClassVar[str] = "the candidate with the most votes"
+
+    def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
+        """Weights relative to the largest."""
+        weights = _weights(self.base, scores)
+        return tuple(float(w) for w in weights / weights.sum())
+
+    def noiseless(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
+        """All on the largest."""
+        first = list(scores).index(max(scores))
+        return tuple(float(i == first) for i in range(len(scores)))
+
+    def parameter(self) -> tuple[str, Quantity]:
+        """The base."""
+        return "base", rounded(self.base, 6)
+
+    def brief(self, vote: Vote) -> str:
+        """By weights."""
+        return f"each of {vote.size} candidates in proportion to {rounded(self.base, 4)} to the power of its votes"
+
+    def told(self, vote: Vote) -> tuple[str, ...]:
+        """A drum whose tickets multiply."""
+        return (
+            "The winner is drawn by lot, and the candidate with the most votes has the best chances.",
+            f"Every vote makes the tickets of its candidate {rounded(self.base, 4)} times as many; one ticket is "
+            "drawn.",
+        )
+
+    def executed(self, vote: Vote) -> tuple[str, ...]:
+        """Weights."""
+        return (
+            f"A candidate with N votes is drawn in proportion to b^N, b = {rounded(self.base, 6)} (an exact fraction "
+            "in the "
+            "plan, rounded towards privacy).",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PermuteAndFlipRule(ExponentialRule):
+    """Candidates in random order, each taken by a coin that favours those with many votes."""
+
+    title: ClassVar[str] = "permute-and-flip"
+
+    def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
+        """w_a times the integral over t in [0, 1] of the product of 1 - t w_b over b != a; Gauss nodes are exact."""
+        weights = _weights(self.base, scores)
+        nodes, parts = leggauss(len(weights) // 2 + 1)
+        t, parts = (nodes + 1) / 2, parts / 2
+        passed = 1 - t[:, None] * weights
+        others = np.array([np.delete(passed, a, axis=1).prod(axis=1) for a in range(len(weights))])
+        return tuple(float(p) for p in weights * (others @ parts))
+
+    def brief(self, vote: Vote) -> str:
+        """By coins."""
+        return (
+            f"{vote.size} candidates are visited in random order; one that is k votes behind the largest count wins "
+            "with "
+            f"probability {rounded(self.base, 4)}^-k, else the next is visited"
+        )
+
+    def told(self, vote: Vote) -> tuple[str, ...]:
+        """Cards and coins."""
+        return (
+            "The winner is drawn by lot, and the candidate with the most votes has the best chances.",
+            "The candidates are visited in random order. At each a coin is flipped: the farther a candidate is "
+            "behind the "
+            "one with the most votes, the rarer it shows heads. The first with heads wins; the one with the most "
+            "votes always has heads.",
+        )
+
+    def executed(self, vote: Vote) -> tuple[str, ...]:
+        """Coins."""
+        return (
+            "Candidates are visited in a uniformly random order; one that is k votes behind the largest count is taken "
+            f"with probability b^-k, b = {rounded(self.base, 6)} (an exact fraction in the plan), else the next one.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LocalDictator(Rule):
+    """Every ballot goes through randomised response, then one of the reports is drawn."""
+
+    ratio: Fraction
+
+    title: ClassVar[str] = "randomised ballots"
+    without: ClassVar[str] = "the lottery without noise"
+
+    def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
+        """A mixture of random dictatorship and the uniform law."""
+        return tuple(float(p) for p in LocalPick(self.ratio).law(scores))
+
+    def noiseless(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
+        """In proportion to first choices."""
+        return _shares(scores)
+
+    def parameter(self) -> tuple[str, Quantity]:
+        """How many times as likely the truth is."""
+        return "how many times as likely the true choice is as each other", rounded(self.ratio, 6)
+
+    def truth(self, vote: Vote) -> Quantity:
+        """How often a report is true."""
+        return rounded(self.ratio / (self.ratio + vote.size - 1), 4)
+
+    def brief(self, vote: Vote) -> str:
+        """Reports."""
+        return (
+            f"each {vote.party} reports the true choice with probability {self.truth(vote)}, else another; one report "
+            "is drawn"
+        )
+
+    def told(self, vote: Vote) -> tuple[str, ...]:
+        """Each draws alone."""
+        return (
+            f"Your vote is changed at random before it leaves you: with probability {self.truth(vote)} it stays what "
+            "it "
+            "is, else it becomes one of the other candidates, each as likely as any other.",
+            "Then one of these changed votes is drawn like a ticket from a drum, and the candidate on it wins.",
+        )
+
+    def executed(self, vote: Vote) -> tuple[str, ...]:
+        """Randomised response."""
+        return (
+            f"Each ballot goes through {vote.size}-randomised response, the true choice r = {rounded(self.ratio, 6)} "
+            "times "
+            "as likely as each other (an exact fraction in the plan); then one report is drawn uniformly.",
+        )
+
+    def distance(self, vote: Vote, *, adds: bool) -> Fraction | None:
+        """Of one report: everyone may see it."""
+        return (self.ratio - 1) / (self.ratio + vote.size - 1)
+
+    def times(self, _vote: Vote) -> Quantity | None:
+        """The ratio."""
+        return rounded(self.ratio, 4, Rounding.UP)
+
+    def attains(self, _vote: Vote, *, adds: bool) -> bool:
+        """Any two reports."""
+        return True
+
+
+def _weights(base: Fraction, scores: Sequence[Fraction]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """base^(points - most points)."""
+    step, most = math.log(base), max(scores)
+    return np.array([math.exp(step * float(score - most)) for score in scores])
+
+
+RULES: Mapping[str, Callable[[Mapping[str, Any]], Rule]] = {
+    "dictator": lambda m: Dictator(parse_exact(m["dummy_votes"])),
+    "exponential": lambda m: ExponentialRule(parse_exact(m["base"])),
+    "permute_and_flip": lambda m: PermuteAndFlipRule(parse_exact(m["base"])),
+    "local_dictator": lambda m: LocalDictator(parse_exact(m["ratio"])),
+}
+"""How the rule of a plan is read, by its family."""
