@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
+from math import inf, nextafter
 from typing import Any
 
 from privspec.compile.infeasible import Infeasible
@@ -52,6 +53,17 @@ def decimal_up(value: Fraction, digits: int = 15) -> str:
     if Fraction(text) < value:
         raise InternalError("a claim was rounded the wrong way")
     return text
+
+
+def float_up(value: Fraction) -> float:
+    """The least double that is not below an exact number."""
+    near = float(value)
+    return near if Fraction(near) >= value else nextafter(near, inf)
+
+
+def float_down(value: Fraction) -> float:
+    """The largest double that is not above an exact number."""
+    return 0.0 - float_up(-value)  # not minus zero
 
 
 def option_line(model: Model, kind: type) -> int | None:

@@ -51,10 +51,15 @@ class Family(Protocol):
 
 
 def family_of(model: Model) -> Family:
-    """The family of a spec: tables where all is finite, noisy statistics for functions that offer them, else linear."""
+    """The family of a spec, the first that accepts it.
+
+    Lotteries for votes beyond tables, tables where all is finite, noisy statistics for functions that offer routes,
+    else linear.
+    """
     from privspec.compile.finite.family import Finite
     from privspec.compile.linear import Linear
+    from privspec.compile.lotteries.family import Lotteries
     from privspec.compile.statistics.family import Statistics
 
-    families: tuple[Family, ...] = (Finite(), Statistics(), Linear())
+    families: tuple[Family, ...] = (Lotteries(), Finite(), Statistics(), Linear())
     return next(family for family in families if family.accepts(model))

@@ -6,13 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, nextafter
 from typing import Any
 
 import numpy as np
 
+from privspec.compile.document import float_down, float_up
 from privspec.compile.finite.program import Lowered
-from privspec.compile.finite.system import Debiased, FiniteSystem
+from privspec.compile.finite.system import Costs, Debiased, FiniteSystem
 from privspec.compile.problem import Settings
 from privspec.model.graph import Model
 from privspec.solvers.programs import Array
@@ -77,19 +77,13 @@ class TableDecision(ABC):
     @property
     def lower_bound(self) -> float | None:
         """The bound, rounded down."""
-        return 0.0 - float_up(-self.exact_bound)  # not minus zero
+        return float_down(self.exact_bound)
 
     def document(self) -> dict[str, Any]:
         """The plan."""
         from privspec.compile.finite.raising import raise_table
 
         return raise_table(self)
-
-
-def float_up(value: Fraction) -> float:
-    """The least double that is not below an exact number."""
-    near = float(value)
-    return near if Fraction(near) >= value else nextafter(near, inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,14 +110,25 @@ class LinearTable(TableDecision):
 
     @property
     def _overstated(self) -> Fraction:
-        """By how much the scalars that stand for worst cases exceed what they stand for, weighted."""
+        """By how much the scalars that stand for worst cases and total variations exceed these, weighted."""
         scalars, over = self.scalars, Fraction(0)
         for k, (weight, worst) in enumerate(self.system.worst):
             if f"worst:{k}" in scalars:
-                rows = zip(worst, self.exact.numerators, strict=True)
-                largest = max(sum(c * n for c, n in zip(*row, strict=True)) for row in rows) / self.exact.denominator
-                over += weight * (scalars[f"worst:{k}"] - largest)
+                over += weight * (scalars[f"worst:{k}"] - max(self._row_losses(k, worst)))
+        prior = self.system.worlds.prior or ()
+        for gap in (gap for gap in self.system.apart if gap.worst is None):
+            for r, (share, reached) in enumerate(zip(prior, gap.reached(self.exact), strict=True)):
+                slacks = sum((scalars[name] for name in gap.slacks(r)), Fraction(0))
+                over += gap.weight * share * (slacks - reached)
         return over
+
+    def _row_losses(self, k: int, worst: Costs) -> list[Fraction]:
+        """What stands in a worst case at each row."""
+        exact, rows = self.exact, zip(worst, self.exact.numerators, strict=True)
+        found = [sum((c * n for c, n in zip(*row, strict=True)), Fraction(0)) / exact.denominator for row in rows]
+        for gap in (gap for gap in self.system.apart if gap.worst == k):
+            found = [old + gap.weight * more for old, more in zip(found, gap.reached(exact), strict=True)]
+        return found
 
     @property
     def scalars(self) -> Mapping[str, Fraction]:

@@ -1,0 +1,147 @@
+"""Every rule of private voting at a spec: what it draws, whether the spec allows it, and what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from privspec.compile.lotteries.averages import Averages
+from privspec.compile.lotteries.costs import Body, Distance, VotesMissed
+from privspec.compile.lotteries.estimates import ZERO, Estimate
+from privspec.compile.lotteries.system import LotterySystem, Measured, Promise
+from privspec.compile.lotteries.worst import worst_case
+from privspec.mechanisms.lotteries.local import LocalReports
+from privspec.mechanisms.lotteries.rule import Calibrated, Draw, Rule
+from privspec.mechanisms.lotteries.undisguised import Undisguised
+from privspec.model.lotteries import FirstChoice
+from privspec.model.values import show
+
+SHARES = Body(((Fraction(1), VotesMissed()),))
+"""One less the share of first choices that the winner has."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Figures:
+    """How far a rule is from the lottery without noise, and how many first choices its winner has on average."""
+
+    worst_distortion: Estimate
+    mean_distortion: Estimate | None
+    expected_welfare: Estimate | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Judged:
+    """A rule at a spec: `draw` is None where it cannot be calibrated; `reason` says why it is out, or is empty."""
+
+    rule: Rule
+    draw: Draw | None
+    calibrated: Calibrated | None
+    reason: str
+    loss: Estimate = ZERO
+    limits: tuple[Estimate, ...] = ()
+    figures: Figures | None = None
+
+    @property
+    def admissible(self) -> bool:
+        """Whether the spec allows it and it meets every line."""
+        return self.calibrated is not None and not self.reason
+
+
+# --- calibration ----------------------------------------------------------------------------------
+
+
+def calibrated(system: LotterySystem, rule: Rule, epsilons: tuple[Fraction, ...]) -> Judged:
+    """The rule at the epsilons of the requirements, one for each promise."""
+    refusal = ""
+    for promise, epsilon in zip(system.promises, epsilons, strict=True):
+        found = rule.calibrate(promise.task, epsilon)
+        if isinstance(found, str):
+            refusal = found
+            continue
+        if all(spent(system, p, found) <= e for p, e in zip(system.promises, epsilons, strict=True)):
+            return Judged(rule, found, found, forbidden(system, rule))
+    without: Draw | None = Undisguised() if rule.family == Undisguised.family else None
+    return Judged(rule, without, None, refusal or "it spends more than the requirements allow together")
+
+
+def spent(system: LotterySystem, promise: Promise, found: Calibrated) -> Fraction:
+    """The epsilon that a rule uses up: of the winner alone, or of each report where nobody is trusted."""
+    if system.local and isinstance(found, LocalReports):
+        return found.epsilon_of_report(system.points) * promise.task.moved
+    return found.epsilon(promise.task)
+
+
+def forbidden(system: LotterySystem, rule: Rule) -> str:
+    """Why the options of the spec rule a rule out; empty if they do not."""
+    model = system.model
+    if system.local and system.adding:
+        return "where nobody is trusted everybody sees who sends a report, so that taking part is no secret"
+    if system.local and rule.family != "local_dictator":
+        return "nobody is trusted with all ballots, and this rule needs them"
+    if model.families and rule.family not in model.families:
+        return f"the spec asks for noise of family {', '.join(model.families)}"
+    return ""
+
+
+# --- losses ---------------------------------------------------------------------------------------
+
+
+def judge(system: LotterySystem, judged: list[Judged], averages: Averages) -> list[Judged]:
+    """With losses, the left sides of the accuracy lines and figures."""
+    drawn = [one for one in judged if one.draw is not None]
+    bodies = list(dict.fromkeys(_averaged(system)))
+    lotteries = [one.draw.lottery for one in drawn if one.draw is not None]
+    found = averages.of(lotteries, bodies) if bodies and system.law is not None else [[] for _ in drawn]
+    out = []
+    for one, row in zip(drawn, found, strict=True):
+        means = dict(zip(bodies, row, strict=False))
+        limits = tuple(_value(system, one, limit.measured, means) for limit in system.limits)
+        figures = _figures(system, one, means)
+        out.append(replace(one, loss=_value(system, one, system.loss, means), limits=limits, figures=figures))
+    return [_limited(system, one) for one in out] + [one for one in judged if one.draw is None]
+
+
+def _averaged(system: LotterySystem) -> list[Body]:
+    """Everything that an average is wanted of."""
+    measured = (system.loss, *(limit.measured for limit in system.limits))
+    bodies = [term.body for m in measured for term in m.terms if term.operator == "E"]
+    if system.law is not None:
+        bodies.append(distortion(system))
+        if isinstance(system.points, FirstChoice):
+            bodies.append(SHARES)
+    return bodies
+
+
+def distortion(system: LotterySystem) -> Body:
+    """Total variation from the lottery without noise."""
+    return Body(((Fraction(1), Distance(system.compared)),))
+
+
+def _value(system: LotterySystem, one: Judged, measured: Measured, means: dict[Body, Estimate]) -> Estimate:
+    assert one.draw is not None
+    total = Estimate(measured.offset)
+    for term in measured.terms:
+        found = means[term.body] if term.operator == "E" else worst_case(system, one.draw.lottery, term.body)
+        total = total + found.scaled(term.weight)
+    return total
+
+
+def _figures(system: LotterySystem, one: Judged, means: dict[Body, Estimate]) -> Figures:
+    assert one.draw is not None
+    missed = means.get(SHARES)
+    welfare = None if missed is None else replace(missed, value=1 - missed.value)
+    return Figures(worst_case(system, one.draw.lottery, distortion(system)), means.get(distortion(system)), welfare)
+
+
+def _limited(system: LotterySystem, one: Judged) -> Judged:
+    """Without its admissibility where an accuracy line is missed, or not known to hold."""
+    if not one.admissible:
+        return one
+    for limit, found in zip(system.limits, one.limits, strict=True):
+        line = limit.target.line
+        if found.value > limit.bound and not found.standard_error:
+            least = "at least " if found.at_least else ""
+            return replace(one, reason=f"it misses line {line}: {least}{float(found.value):.4g} > {show(limit.bound)}")
+        if not found.exact:
+            return replace(one, reason=f"it is not known to meet line {line}: profiles are too many to list")
+    return one

@@ -1,0 +1,224 @@
+"""What the family of lotteries found: the rule that is taken, beside all others, and the plan that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from privspec.compile.document import (
+    FORMAT,
+    OPTIMAL_GAP,
+    decimal_up,
+    float_down,
+    float_up,
+    guarantee_head,
+    line_of,
+    sealed,
+    trust_assumption,
+    unit_assumptions,
+    versions,
+)
+from privspec.compile.lotteries.bound import LotteryBound
+from privspec.compile.lotteries.candidates import Figures, Judged, spent
+from privspec.compile.lotteries.estimates import Estimate
+from privspec.compile.lotteries.paper import remarks
+from privspec.compile.lotteries.system import LotterySystem, Promise
+from privspec.compile.problem import Settings
+from privspec.compile.stored import spec_json
+from privspec.core.diagnostics import InternalError
+from privspec.language.printer import print_expr
+from privspec.mechanisms.lotteries.rule import Calibrated
+from privspec.model.graph import Model
+from privspec.model.values import show
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LotteryDecision:
+    """All rules with their losses; `chosen` is the best that the spec allows, `bound` holds for rules of any kind."""
+
+    model: Model
+    system: LotterySystem
+    settings: Settings
+    chosen: Judged
+    ranking: tuple[Judged, ...]
+    bound: LotteryBound | None
+    epsilon: Fraction | None
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """The mechanism in a few words."""
+        return self.chosen.rule.name
+
+    @property
+    def loss(self) -> float:
+        """Its loss, rounded up."""
+        return float_up(self.chosen.loss.value)
+
+    @property
+    def lower_bound(self) -> float | None:
+        """No rule of any kind has less; None where nothing is proved."""
+        return None if self.bound is None else float_down(self.bound.value)
+
+    def document(self) -> dict[str, Any]:
+        """The plan."""
+        loss = self._loss()
+        gap = loss["relative_gap"]
+        document = {
+            "format": FORMAT,
+            "spec": spec_json(self.model),
+            "status": "optimal" if gap is not None and gap <= OPTIMAL_GAP else "feasible",
+            "loss": loss,
+            "alternatives": [self._alternative(one) for one in self.ranking if one is not self.chosen],
+            "mechanism": self._mechanism(),
+            "guarantees": [self._guarantee(promise) for promise in self.system.promises],
+            "accuracy": [],
+            "binding": [],
+            "assumptions": list(self._assumptions()),
+            "certificate": {
+                "kind": "lottery",
+                "lower_bound": self.lower_bound,
+                "votes": None if self.bound is None else self.bound.votes,
+                "scope": "every rule that meets the requirement",
+            },
+            "solver": {
+                "name": "comparison of the rules of private voting",
+                "iterations": max(one.loss.profiles for one in self.ranking),
+                "seconds": self.seconds,
+                "tolerance": self.settings.tolerance,
+                "notes": [],
+                "versions": versions(),
+            },
+        }
+        return sealed(document)
+
+    def _loss(self) -> dict[str, Any]:
+        found, bound = self.chosen.loss, self.lower_bound
+        gap = None if bound is None else max(0.0, (self.loss - bound) / self.loss) if self.loss else 0.0
+        out: dict[str, Any] = {
+            "value": self.loss,
+            "lower_bound": bound,
+            "relative_gap": gap,
+            "expression": "" if self.model.loss is None else print_expr(self.model.loss),
+            "units": "units of the loss expression",
+            "among": "the rules of private voting that this plan lists",
+            "kind": "expected" if any(t.operator == "E" for t in self.system.loss.terms) else "worst",
+        }
+        if found.standard_error:
+            out |= {"standard_error": found.standard_error, "profiles": found.profiles}
+        return out
+
+    # -- rules
+
+    @property
+    def _taken(self) -> Calibrated:
+        if self.chosen.calibrated is None:
+            raise InternalError("a rule was chosen that was not calibrated")
+        return self.chosen.calibrated
+
+    def _mechanism(self) -> dict[str, Any]:
+        system, taken = self.system, self._taken
+        figures = self.chosen.figures
+        return taken.to_json() | {
+            "input": system.source,
+            "party": system.party,
+            "voters": None if system.adding else system.voters,
+            "ballots": system.ballots,
+            "alternatives": [show(a) for a in system.alternatives],
+            "output": system.output,
+            "points": system.points.name,
+            "compared": system.compared_name,
+            "rounds": None,
+            "scalars": {} if self.epsilon is None or system.chosen is None else {system.chosen.name: str(self.epsilon)},
+            "properties": [p.to_json() for p in taken.properties(system.promises[0].task)],
+            "figures": {} if figures is None else figures_json(figures),
+            "paper": remarks(system, taken),
+        }
+
+    def _alternative(self, one: Judged) -> dict[str, Any]:
+        task = self.system.promises[0].task
+        known = one.draw is not None
+        epsilon = None
+        if one.calibrated is not None:
+            epsilon = decimal_up(max(spent(self.system, p, one.calibrated) for p in self.system.promises))
+        kept = {} if one.draw is None else {p.name: p.holds for p in one.draw.properties(task)}
+        figures = {} if one.figures is None else figures_json(one.figures)
+        return {
+            "name": one.rule.name,
+            "loss": float_up(one.loss.value) if known else None,
+            **({"standard_error": one.loss.standard_error} if one.loss.standard_error else {}),
+            **({"at_least": True} if one.loss.at_least else {}),
+            "admissible": one.admissible,
+            "reason": one.reason or _meets(one.loss),
+            "figures": {"epsilon": epsilon, **figures, "properties": kept},
+        }
+
+    # -- guarantees and assumptions
+
+    def _guarantee(self, promise: Promise) -> dict[str, Any]:
+        taken = self._taken
+        allowed = self.epsilon if promise.epsilon is None else promise.epsilon
+        figure = decimal_up(spent(self.system, promise, taken))
+        if allowed is not None and Fraction(figure) > allowed:
+            figure = show(allowed)  # what the exact ratio was held to
+        head = guarantee_head(promise.requirement, promise.index)
+        group = ["group-privacy"] if promise.task.group > 1 else []
+        return head | {"achieved": {"epsilon": figure}, "because": [*taken.notes, *group]}
+
+    def _assumptions(self) -> Iterator[dict[str, Any]]:
+        model, system = self.model, self.system
+        note = self._taken.notes[0]
+        yield trust_assumption(model)
+        source = model.nodes[system.source]
+        yield {
+            "text": f"What {system.source} holds that is no ballot is left out by a public rule that looks at that "
+            "ballot alone (the release states it).",
+            "status": "proved",
+            "because": {"line": line_of(model, source.span.start)},
+        }
+        yield {
+            "text": "The winner is drawn from exact probabilities: no floating-point number takes part in it.",
+            "status": "proved",
+            "because": {"note": note},
+        }
+        yield {
+            "text": "Random bits come from the operating system and nobody else knows them.",
+            "status": "assumed",
+            "because": {"note": note},
+        }
+        if system.adding:
+            yield {
+                "text": f"The guarantee holds for every number of voters; the {system.voters} of the spec serve the "
+                "loss and the figures only.",
+                "status": "proved",
+                "because": {"note": note},
+            }
+        if system.law is not None:
+            yield {
+                "text": "The data model serves averages only: the guarantees hold for all votes.",
+                "status": "asserted by the user",
+                "because": {"line": system.law.line},
+            }
+        yield from unit_assumptions(model)
+
+
+def figures_json(figures: Figures) -> dict[str, Any]:
+    """As plans list them: a worst case is given where it is known, and rounded up; averages to the nearest double."""
+    worst = figures.worst_distortion
+    return {
+        "worst_distortion": None if worst.at_least else float_up(worst.value),
+        "mean_distortion": _mean(figures.mean_distortion),
+        "expected_welfare": _mean(figures.expected_welfare),
+    }
+
+
+def _mean(found: Estimate | None) -> float | None:
+    return None if found is None else float(found.value)
+
+
+def _meets(loss: Estimate) -> str:
+    if loss.at_least:
+        return "meets every line of the spec; its loss is at least the figure given"
+    return "meets every line of the spec"

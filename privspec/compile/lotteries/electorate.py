@@ -1,0 +1,150 @@
+"""Profiles of votes: all of them where they are few, else some that are drawn under the data model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import comb, lcm
+from operator import add
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.model.domains import FiniteSet, RankingOf
+from privspec.model.graph import GraphNode, Model
+from privspec.model.lotteries import FirstChoice, Points
+from privspec.model.priors import law_of
+from privspec.model.reports import Failure
+from privspec.model.targets import environment
+
+if TYPE_CHECKING:
+    from privspec.compile.lotteries.system import BallotLaw, LotterySystem
+
+Scores: TypeAlias = tuple[Fraction, ...]
+PROFILES = 5000
+"""Profiles that are listed one by one."""
+KINDS = 5040
+"""Kinds of ballots that a data model is read for."""
+
+
+def ballot_law(model: Model, source: GraphNode, points: Points) -> BallotLaw | None:
+    """The law of the points of one ballot, None without a data model.
+
+    Raises: Failure PS0522 where there are too many kinds of ballots, PS0514 and others for models without exact laws.
+    """
+    from privspec.compile.lotteries.system import BallotLaw
+
+    data = next((m for m in model.models if m.subject == source.name), None)
+    if data is None or source.domain is None:
+        return None
+    if data.distribution == "uniform" and not data.arguments and isinstance(points, FirstChoice):
+        m = len(points.alternatives)
+        if isinstance(source.domain, FiniteSet | RankingOf):
+            return BallotLaw(data.line, tuple(_unit(a, m) for a in range(m)), (Fraction(1, m),) * m)
+    size = source.domain.size or 0
+    if size > KINDS:
+        raise Failure(
+            "PS0522",
+            data.span,
+            f"there are {size:,} kinds of ballots; a data model is read for up to {KINDS:,}",
+            help="use fewer alternatives, or shorter ballots: partial_ranking(A, 3)",
+        )
+    ballots = tuple(source.domain.elements())
+    weights = law_of(data, ballots, environment(model))
+    found: dict[Scores, Fraction] = {}
+    for ballot, weight in zip(ballots, weights, strict=True):
+        given = points.of(ballot)
+        found[given] = found.get(given, Fraction(0)) + weight
+    kept = {given: weight for given, weight in found.items() if weight}
+    return BallotLaw(data.line, tuple(kept), tuple(kept.values()))
+
+
+def _unit(place: int, size: int) -> Scores:
+    return tuple(Fraction(i == place) for i in range(size))
+
+
+# --- all profiles ---------------------------------------------------------------------------------
+
+
+def kinds_of(system: LotterySystem) -> tuple[Scores, ...]:
+    """The points that one ballot may give, each once; empty where there are too many kinds of ballots."""
+    m = len(system.alternatives)
+    if isinstance(system.points, FirstChoice):
+        return tuple(_unit(a, m) for a in range(m))
+    domain = system.model.nodes[system.source].domain
+    if domain is None or (domain.size or KINDS + 1) > KINDS:
+        return ()
+    return tuple(dict.fromkeys(system.points.of(ballot) for ballot in domain.elements()))
+
+
+def listed(system: LotterySystem, law: BallotLaw | None = None) -> dict[Scores, Fraction] | None:
+    """Every total of points that the voters can reach with its probability under a law (0 without one).
+
+    None where there are more than `PROFILES`.
+    """
+    kinds = kinds_of(system) if law is None else law.points
+    if not kinds or _surely_many(system, kinds):
+        return None
+    shares = (Fraction(0),) * len(kinds) if law is None else law.weights
+    scale, bottom = lcm(*(p.denominator for given in kinds for p in given)), lcm(*(s.denominator for s in shares))
+    steps = [(tuple(int(p * scale) for p in given), int(s * bottom)) for given, s in zip(kinds, shares, strict=True)]
+    known = _totals(steps, system.voters, len(system.alternatives))
+    if known is None:
+        return None
+    whole = bottom**system.voters
+    return {tuple(Fraction(t, scale) for t in total): Fraction(mass, whole) for total, mass in known.items()}
+
+
+def _totals(
+    steps: list[tuple[tuple[int, ...], int]], voters: int, alternatives: int
+) -> dict[tuple[int, ...], int] | None:
+    """Sums of so many ballots with their weights, ballot by ballot."""
+    known = {(0,) * alternatives: 1}
+    for _ in range(voters):
+        after: dict[tuple[int, ...], int] = {}
+        for total, mass in known.items():
+            for given, share in steps:
+                reached = tuple(map(add, total, given))
+                after[reached] = after.get(reached, 0) + mass * share
+        if len(after) > PROFILES:
+            return None
+        known = after
+    return known
+
+
+def _surely_many(system: LotterySystem, kinds: tuple[Scores, ...]) -> bool:
+    """A lower bound on the number of profiles, to give up before counting: T + 1 totals between two kinds."""
+    if isinstance(system.points, FirstChoice):
+        m = min(len(kinds), system.voters + 1)
+        return system.voters >= PROFILES or comb(system.voters + m - 1, system.voters) > PROFILES
+    return len(kinds) > 1 and system.voters >= PROFILES
+
+
+# --- some profiles --------------------------------------------------------------------------------
+
+SEED = 20190705
+CELLS = 4_000_000
+"""Numbers that one batch of profiles takes."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Sample:
+    """Total points at profiles that are drawn from the data model (n, m)."""
+
+    scores: NDArray[np.float64]
+
+
+def draw(system: LotterySystem, law: BallotLaw, profiles: int, batches: int = 10) -> Iterator[Sample]:
+    """Profiles in batches, the same ones every time: what is compared meets the same voters."""
+    rng = np.random.default_rng(SEED)
+    weights = np.array([float(w) for w in law.weights])
+    given = np.array([[float(p) for p in points] for points in law.points])
+    each = max(1, min(-(-profiles // batches), CELLS // max(1, len(weights))))
+    left = profiles
+    while left > 0:
+        count = min(each, left)
+        counts = rng.multinomial(system.voters, weights / weights.sum(), size=count)
+        yield Sample(np.asarray(counts @ given, dtype=np.float64))
+        left -= count

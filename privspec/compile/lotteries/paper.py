@@ -1,0 +1,56 @@
+"""What Torra 2019 says of a rule beside what holds."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import log
+from typing import Any
+
+from privspec.compile.lotteries.system import LotterySystem
+from privspec.mechanisms.lotteries.dictator import DummyVotes
+from privspec.mechanisms.lotteries.rule import Draw
+from privspec.model.lotteries import FirstChoice
+from privspec.model.values import show
+
+
+def remarks(system: LotterySystem, draw: Draw) -> list[dict[str, Any]]:
+    """Lemma 1 (voters may stay away) and Lemma 2 (everybody votes) at this number of dummy votes; else nothing."""
+    if not isinstance(draw, DummyVotes) or not isinstance(system.points, FirstChoice):
+        return []
+    dummies, m, voters = draw.dummies, len(system.alternatives), system.voters
+    every = 1 + 1 / dummies
+    if not system.adding:
+        if dummies != 1:
+            return []
+        return [_remark("epsilon of Lemma 2", log(2), log(2), "One dummy vote for each alternative: log 2, exactly.")]
+    total = voters + m * dummies
+    here = every * total / (total + 1)
+    note = "the lemma is for one dummy vote" if dummies == 1 else "the lemma's argument for one dummy vote, at these"
+    text = (
+        f"With {voters} voters and {show(dummies)} dummy votes for each alternative ({note}) a further voter changes a "
+        "probability by this much. The number of voters is secret, so the figure that holds is that of every number: "
+        "log(1 + 1/dummies), which the first one approaches from below."
+    )
+    return [_remark(f"epsilon of Lemma 1 at T = {voters}", log(here) if here > 1 else 0.0, log(every), text)]
+
+
+def _remark(quantity: str, says: float, holds: float, text: str) -> dict[str, Any]:
+    return {"quantity": quantity, "says": says, "holds": holds, "text": text}
+
+
+def theorems(system: LotterySystem) -> tuple[str, ...]:
+    """Theorems 1 and 2 as what they are: statements about some profiles of votes, which are no differential privacy.
+
+    Source: Torra 2019, section 4.
+    """
+    voters = system.voters
+    if system.adding:
+        bound = log(2 * Fraction(voters, voters + 1)) if voters > 1 else log(2)
+        where = (
+            f"Theorem 1 (ii): if every alternative has a vote, one voter more changes no chance beyond e^{bound:.4f}"
+        )
+        share = "Theorem 1 (iii): with at least a share alpha (in %) for each, log((alpha T + 100) / (alpha (T + 1)))"
+    else:
+        where = f"Theorem 2 (ii): if every alternative has a vote in both, no probability changes beyond e^{log(2):.4f}"
+        share = "Theorem 2 (iii): with at least a share alpha (in %) for each, log((alpha T + 100) / (alpha T))"
+    return (where, share)

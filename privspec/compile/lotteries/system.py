@@ -1,0 +1,107 @@
+"""A vote as the compiler reads it: ballots, who must look alike, and what the winner's law is compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privspec.compile.lotteries.costs import Body
+from privspec.core.spans import Span
+from privspec.mechanisms.lotteries.rule import VotingTask
+from privspec.model.graph import Model
+from privspec.model.lotteries import Lottery, Points
+from privspec.model.requirements import AccuracyTarget, Requirement
+from privspec.model.values import Symbol
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A requirement with the electorates that it compares; `epsilon` is None where the solver picks it."""
+
+    index: int
+    requirement: Requirement
+    task: VotingTask
+    epsilon: Fraction | None
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """weight * E[body] or weight * worst[body]."""
+
+    weight: Fraction
+    operator: str
+    body: Body
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A sum of terms and a constant: a loss, or the left side of an accuracy line."""
+
+    terms: tuple[Term, ...]
+    offset: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """`measured` <= `bound`."""
+
+    target: AccuracyTarget
+    measured: Measured
+    bound: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenEpsilon:
+    """`choose name in [low, high]`, which is the whole loss; `high` is None where there is no end."""
+
+    name: str
+    low: Fraction
+    high: Fraction | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class BallotLaw:
+    """The law of the points of one ballot under the data model, the ballots being independent."""
+
+    line: int
+    points: tuple[tuple[Fraction, ...], ...]
+    weights: tuple[Fraction, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LotterySystem:
+    """Everything in exact numbers.
+
+    `ballots`: "first choice", "ranking" or "partial ranking"; `longest`: alternatives that a ballot names at most;
+    `compared`: the lottery without noise that distortion is measured from, and its name in the language; `local`:
+    whether nobody is trusted with the ballots.
+    """
+
+    model: Model
+    source: str
+    party: str
+    voters: int
+    points: Points
+    ballots: str
+    longest: int
+    output: str
+    promises: tuple[Promise, ...]
+    loss: Measured
+    limits: tuple[Limit, ...]
+    compared: Lottery
+    compared_name: str
+    chosen: ChosenEpsilon | None
+    law: BallotLaw | None
+    local: bool
+
+    @property
+    def alternatives(self) -> tuple[Symbol, ...]:
+        """In the order declared."""
+        return self.points.alternatives
+
+    @property
+    def adding(self) -> bool:
+        """Whether the number of voters is secret."""
+        return any(promise.task.adding for promise in self.promises)
