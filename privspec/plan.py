@@ -237,9 +237,9 @@ class Plan:
 
     @property
     def by_messages(self) -> bool:
-        """Whether parties add noise of their own to a statistic, so that each can make its message by itself."""
+        """Whether a release is made from messages of the parties: noisy statistics, or randomised ballots."""
         mechanism: Mapping[str, Any] = self.document.get("mechanism") or {}
-        return mechanism.get("family") == "statistic"
+        return mechanism.get("family") in ("statistic", "local_dictator")
 
     def combine(self, messages: Sequence[Any], output: Path | str | None = None) -> Release:
         """The release, from the messages that all parties made with `run(..., party=...)`; it costs nothing more.

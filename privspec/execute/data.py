@@ -7,7 +7,7 @@ missing file or column, or another size than the declared one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ def data_rules(executed: Executed, strict: bool) -> tuple[str, ...]:
     return tuple(rules)
 
 
-def located(name: str, source: Any) -> Any:
+def located(name: str, source: Any, suffixes: Sequence[str] = SUFFIXES) -> Any:
     """A path that exists and has a known suffix, or the object itself.
 
     Raises: DataError (PS0802).
@@ -86,8 +86,8 @@ def located(name: str, source: Any) -> Any:
     path = Path(source)
     if not path.is_file():
         refuse("PS0802", f"the file for {name} does not exist: {path}")
-    if not path.name.lower().endswith(SUFFIXES):
-        refuse("PS0802", f"no reader for the file of {name}: {path.name}", help=f"use {', '.join(SUFFIXES)}")
+    if not path.name.lower().endswith(tuple(suffixes)):
+        refuse("PS0802", f"no reader for the file of {name}: {path.name}", help=f"use {', '.join(suffixes)}")
     return path
 
 

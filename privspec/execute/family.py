@@ -186,10 +186,28 @@ def _statistic_exposure(plan: Plan) -> Exposure:
     return StatisticExposure(plan)
 
 
+def _lottery_mechanism(plan: Plan) -> Mechanism:
+    from privspec.execute.lotteries.mechanism import LotteryMechanism
+
+    return LotteryMechanism.of_plan(plan)
+
+
+def _lottery_exposure(plan: Plan) -> Exposure:
+    from privspec.execute.lotteries.mechanism import LotteryExposure
+
+    return LotteryExposure(plan)
+
+
 LINEAR = Family(_linear_mechanism, _linear_exposure)
+LOTTERY = Family(_lottery_mechanism, _lottery_exposure)
 FAMILIES: Mapping[str, Family] = {
     "table": Family(_table_mechanism, _table_exposure),
     "statistic": Family(_statistic_mechanism, _statistic_exposure),
+    "dictator": LOTTERY,
+    "exponential": LOTTERY,
+    "permute_and_flip": LOTTERY,
+    "local_dictator": LOTTERY,
+    "none": LOTTERY,
 }
 """Families that are not a linear map with additive noise."""
 

@@ -126,6 +126,57 @@ ENTRIES: tuple[Entry, ...] = (
         "polars.scan_csv('votes.csv').sort('voter', maintain_order=True)",
     ),
     Entry(
+        "PS0815",
+        "a ballot is not one of the declared ones",
+        """
+        It names what is no alternative, names one twice, or names too few. Alternatives are written as the spec
+        writes them, or, where they are words, as numbers from 1 in its order. A ballot counts as far as its first
+        tie; of a ranking that is given to a vote for one alternative the first place counts. Any other choice would
+        count somebody for what they did not say: nothing is drawn and nothing is spent. Where the number of voters
+        is secret such ballots are left out instead. The number of the row is printed, never what stands in it.
+        """,
+        "choice,count     # first line of the file for: input vote[voter] in {north, south}\nnorth,621\nsouth,555",
+    ),
+    Entry(
+        "PS0816",
+        "a count of ballots is no whole number",
+        """
+        The column `count` says how often the ballot of its row was cast: whole numbers from 0, together at most
+        2^53. Without that column every row is one ballot.
+        """,
+        "ranking,count\nnorth south west,621\nwest north south,17",
+    ),
+    Entry(
+        "PS0817",
+        "a voter has more than one ballot",
+        """
+        What is promised is about replacing, adding or removing one voter, so nobody may have two ballots. A table
+        with a column that is named like the index set of the voters has one row for each of them; rows without
+        a value there belong to nobody and are left out.
+        """,
+        "voter,choice\n1,north\n2,south",
+    ),
+    Entry(
+        "PS0818",
+        "a PrefLib file does not fit the spec",
+        """
+        Files of orders (.soc, .soi, .toc, .toi) name their alternatives in their first lines. If all of these are
+        names of the spec's alternatives (letter case and signs aside), they are found by name; if none is, their
+        numbers count in the order of the spec, and there must be as many. Anything between would guess.
+        """,
+        "# ALTERNATIVE NAME 1: north\n# ALTERNATIVE NAME 2: south\n621: 1,2",
+    ),
+    Entry(
+        "PS0819",
+        "none of the ballots is one of the declared ones",
+        """
+        Where the number of voters is secret, ballots that name what is no alternative are left out. If all of them
+        are, the file and the spec most likely write the alternatives differently, and a run would spend budget on
+        an empty election: nothing is drawn and nothing is spent.
+        """,
+        "parameters: A = {north, south}     # the file says North and South",
+    ),
+    Entry(
         "PS0820",
         "a plan cannot be executed",
         """
@@ -210,5 +261,59 @@ ENTRIES: tuple[Entry, ...] = (
         pool, and somebody has to see what it is added to.
         """,
         "privspec run society.plan.json --party 7 --input V=mine.csv -o seven.json",
+    ),
+    Entry(
+        "PS0850",
+        "a joint draw needs PyNaCl",
+        """
+        Sealed boxes and signatures of a joint draw are libsodium's, through the library PyNaCl, which is not
+        installed with privspec unless asked for.
+        """,
+        "pip install 'privspec[distributed]'",
+    ),
+    Entry(
+        "PS0851",
+        "a joint draw cannot be made under these terms",
+        """
+        Every voter is a party that posts several entries, so their number is limited; and it takes two mixers,
+        because one alone would see whose ballot is whose. The ordinary `run` has no such limits.
+        """,
+        "privspec run vote.plan.json --input vote=ballots.csv",
+    ),
+    Entry(
+        "PS0852",
+        "this plan is not one that a joint draw can execute",
+        """
+        A joint draw is random dictatorship with dummy votes, of first choices, where the number of voters is public
+        (`replacing one voter`). A transcript shows how many took part: under `adding or removing one voter`
+        that number is secret.
+        """,
+        "privspec run compulsory.plan.json --input vote=ballots.csv --joint-draw transcript.json",
+    ),
+    Entry(
+        "PS0853",
+        "the ballots do not fit the terms of the joint draw",
+        """
+        Every voter casts one ballot, and a ballot is one of the alternatives, letter by letter.
+        """,
+        "vote             # a file of first choices among north and south\nnorth\nsouth",
+    ),
+    Entry(
+        "PS0854",
+        "the joint draw is void",
+        """
+        Some party did not keep to the rules: it did not post what was due, posted two things, or something that does
+        not fit. Nothing was released, the budget stays debited. The notes say who; the transcript proves it to anybody.
+        """,
+        "privspec explain joint-draw",
+    ),
+    Entry(
+        "PS0855",
+        "a transcript of a joint draw cannot be read",
+        """
+        It is damaged, or of another format. A transcript that can be read and is wrong is no error: its report says
+        what is wrong with it.
+        """,
+        "privspec run vote.plan.json --input vote=ballots.csv --joint-draw transcript.json",
     ),
 )

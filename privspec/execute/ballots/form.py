@@ -1,0 +1,126 @@
+"""What a ballot of an input may be, and the public rules that every ballot is read by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+from privspec.execute.finite.atoms import base_of
+from privspec.execute.problems import STRICT_RULE
+from privspec.model.domains import Domain, FiniteSet, IntegerRange, PartialRankingOf, RankingOf
+from privspec.model.values import Symbol, show
+
+if TYPE_CHECKING:
+    from privspec.model.graph import InputBlock
+
+MOST_ALTERNATIVES = 2**15 - 1
+"""Alternatives that are numbered, at most."""
+NOT_ONE = -1
+"""The number of what is no alternative."""
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """The ballots of one input: rankings with `least` to `most` places, of which the first is the first choice.
+
+    party: the index set whose members vote, None where nobody is named. drops: ballots that are none are left out,
+    because nothing that is promised depends on how many there are; otherwise they are refused.
+    """
+
+    name: str
+    party: str | None
+    alternatives: tuple[Symbol, ...]
+    least: int = 1
+    most: int = 1
+    drops: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.alternatives) <= MOST_ALTERNATIVES:
+            raise ValueError(f"ballots are about 1 to {MOST_ALTERNATIVES} alternatives")
+
+    @classmethod
+    def of_block(cls, block: InputBlock, *, drops: bool = False) -> Self | None:
+        """The ballots of an input, None if its values are no ballots."""
+        places = places_of(base_of(block.domain))
+        return None if places is None else cls(block.name, block.index, *places, drops)
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """From the ways to write an alternative to its number, from 0: its name, or, for words, its number from 1."""
+        found = {show(item): i for i, item in enumerate(self.alternatives)}
+        if not any(isinstance(item, Fraction) for item in self.alternatives):
+            for i in range(len(self.alternatives)):
+                found.setdefault(str(i + 1), i)
+        return found
+
+    def find(self, text: str) -> int:
+        """The number of the alternative that a word of a ballot names, NOT_ONE if it names none."""
+        found = self.numbers.get(text)
+        if found is not None:
+            return found
+        try:
+            # 3.0, 0.50 and 1/2 are numbers as well
+            return self.numbers.get(show(Fraction(text)), NOT_ONE)
+        except (ValueError, ZeroDivisionError):
+            return NOT_ONE
+
+    @property
+    def what(self) -> str:
+        """What a ballot holds, in words."""
+        if self.most == 1:
+            return "one of the alternatives"
+        if self.least == len(self.alternatives):
+            return f"a ranking of all {self.least} alternatives"
+        return f"a ranking of 1 to {self.most} alternatives"
+
+    def rules(self, *, strict: bool) -> tuple[str, ...]:
+        """What was done with ballots, whatever they are."""
+        if strict:
+            return (STRICT_RULE,)
+        words = ["each ballot by itself: it counts as far as its first tie"]
+        if self.most == 1:
+            words.append("of a ranking the first place counts")
+        elif self.most < len(self.alternatives):
+            words.append(f"the first {self.most} places of a longer ranking count")
+        elif self.least == len(self.alternatives):
+            words.append("one that leaves out a single alternative has it last")
+        end = "is left out" if self.drops else "is refused before anything is drawn"
+        words.append(f"one that is not {self.what} {end}")
+        return ("; ".join(words),)
+
+
+def places_of(domain: Domain) -> tuple[tuple[Symbol, ...], int, int] | None:
+    """Alternatives, least and largest number of places of the ballots in a domain, None if its values are none."""
+    match domain:
+        case RankingOf(alternatives=items):
+            return items, len(items), len(items)
+        case PartialRankingOf(alternatives=items, places=places):
+            return items, 1, places
+        case FiniteSet(items=items):
+            return items, 1, 1
+        case IntegerRange() if (domain.size or 0) <= MOST_ALTERNATIVES:
+            return tuple(domain.elements()), 1, 1
+        case _:
+            return None
+
+
+def form_of_plan(
+    name: str, party: str | None, kind: str, alternatives: Sequence[Symbol], *, places: int | None, drops: bool
+) -> Form:
+    """The ballots that a plan names: "first choice", "ranking" or "partial ranking".
+
+    Raises: ValueError for another kind.
+    """
+    items = tuple(alternatives)
+    match kind:
+        case "first choice":
+            return Form(name, party, items, 1, 1, drops)
+        case "ranking":
+            return Form(name, party, items, len(items), len(items), drops)
+        case "partial ranking":
+            return Form(name, party, items, 1, places or len(items), drops)
+        case _:
+            raise ValueError(f"no ballots are called {kind}")

@@ -1,0 +1,1 @@
+"""Lotteries: ballots, exact totals of points, one exact draw of the winner."""

@@ -1,0 +1,227 @@
+"""A plan of a lottery as a mechanism that can be run: ballots, total points, one exact draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.execute.ballots.form import Form, form_of_plan
+from privspec.execute.ballots.reading import Ballots, read_ballots
+from privspec.execute.exact import ExactVector
+from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret
+from privspec.execute.finite.atoms import symbol
+from privspec.execute.finite.labels import Labels
+from privspec.execute.lotteries.draws import draw
+from privspec.execute.lotteries.laws import law_in_doubles
+from privspec.execute.lotteries.scores import POINTS, total_points
+from privspec.execute.mechanism import Target, refuse_long_simulation
+from privspec.execute.problems import refuse
+from privspec.execute.randomness import Randomness, SimulationRandomness
+from privspec.model.lotteries import Borda, Exponential, LocalPick, Lottery, PermuteAndFlip, Points, Proportional
+
+if TYPE_CHECKING:
+    from privspec.execute.budget import Spend
+    from privspec.model.graph import Model
+
+LOTTERIES: Mapping[str, Callable[[Plan], Lottery]] = {
+    "none": lambda mechanism: _proportional(mechanism.get("dummy_votes", 0)),
+    "dictator": lambda mechanism: _proportional(mechanism["dummy_votes"]),
+    "exponential": lambda mechanism: Exponential(_at_least_one(mechanism["base"])),
+    "permute_and_flip": lambda mechanism: PermuteAndFlip(_at_least_one(mechanism["base"])),
+    "local_dictator": lambda mechanism: LocalPick(_at_least_one(mechanism["ratio"])),
+}
+"""The lottery of each family that a plan can name."""
+
+
+def _proportional(text: Any) -> Proportional:
+    dummies = Fraction(str(text))
+    if dummies < 0:
+        raise ValueError("a negative number of dummy votes")
+    return Proportional(dummies)
+
+
+def _at_least_one(text: Any) -> Fraction:
+    value = Fraction(str(text))
+    if value < 1:
+        raise ValueError(f"{text} is below 1")
+    return value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LotteryMechanism(Mechanism):
+    """The winner is drawn by `lottery` at the total `points` of the ballots; `voters` is None where it is secret."""
+
+    form: Form
+    points: Points
+    lottery: Lottery
+    voters: int | None
+    output: str
+    labels: Labels
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> LotteryMechanism:
+        """Raises: KeyError, TypeError, ValueError if this version cannot execute the plan."""
+        mechanism = plan["mechanism"]
+        output, labels = str(mechanism["output"]), [str(label) for label in mechanism["alternatives"]]
+        alternatives = tuple(symbol(label) for label in labels)
+        voters = None if mechanism["voters"] is None else int(mechanism["voters"])
+        places = mechanism.get("places")
+        party = None if mechanism.get("party") is None else str(mechanism["party"])
+        form = form_of_plan(
+            str(mechanism["input"]),
+            party,
+            str(mechanism["ballots"]),
+            alternatives,
+            places=None if places is None else int(places),
+            drops=voters is None,
+        )
+        lottery = LOTTERIES[str(mechanism["family"])](mechanism)
+        points = POINTS[str(mechanism["points"])](alternatives)
+        if isinstance(points, Borda) and isinstance(lottery, LocalPick):
+            raise ValueError("reports of single voters are first choices")
+        return cls(form, points, lottery, voters, output, Labels.read([output], labels))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The winner."""
+        return (self.output,)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The winner, unless alternatives are numbers."""
+        return self.outputs if self.winners.dtype == object else ()
+
+    @property
+    def winners(self) -> NDArray[Any]:
+        """The alternatives as they are released, in their order."""
+        return self.labels.values()[self.output]
+
+    def form_for(self, model: Model | None) -> Form:
+        """The ballots of a run; a spec also says how many places they have."""
+        blocks = () if model is None else model.blocks
+        declared = next((Form.of_block(b, drops=self.form.drops) for b in blocks if b.name == self.form.name), None)
+        return self.form if declared is None else replace(self.form, least=declared.least, most=declared.most)
+
+    def ballots(self, data: Mapping[str, Any], circumstances: Circumstances, only: str | None = None) -> Ballots:
+        """The ballots of a run.
+
+        Raises: DataError PS0801 to PS0805, PS0809, PS0811, PS0815 to PS0819.
+        """
+        form = self.form_for(circumstances.model)
+        for name in data:
+            if name != form.name:
+                refuse("PS0801", f"the plan has no input {name}", help=f"its input is {form.name}")
+        if form.name not in data:
+            refuse("PS0801", f"no data for the input {form.name}", help=f"give --input {form.name}=FILE")
+        found = read_ballots(form, data[form.name], strict=circumstances.strict, only=only)
+        circumstances.progress("ballots read", found.number, self.voters)
+        return found
+
+    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+        """The total points.
+
+        Raises: DataError PS0801 to PS0805, PS0809, PS0811, PS0815 to PS0819.
+        """
+        found = self.ballots(data, circumstances)
+        if self.voters is not None and found.number != self.voters:
+            refuse_number(self, found.number)
+        return Electorate(self, total_points(self.points, found), found.form.rules(strict=circumstances.strict))
+
+    def of_party(self, party: str) -> Mechanism:
+        """One voter's part of a run: a report that is private by itself.
+
+        Raises: UsageError PS0844 where the noise is not the voters' own.
+        """
+        from privspec.execute.lotteries.messages import PartyMechanism
+
+        return PartyMechanism.of(self, party)
+
+    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+        """One of the reports, drawn at random.
+
+        Raises: UsageError PS0844; DataError PS0811, PS0842, PS0843.
+        """
+        from privspec.execute.lotteries.messages import combine
+
+        return combine(self, digest, messages)
+
+    def simulate(
+        self,
+        repetitions: int,
+        seed: int,
+        base: ExactVector | Mapping[str, Any] | None,
+        target: Target | None,
+        *,
+        approximate: bool,
+    ) -> NDArray[np.float64]:
+        """Draws at ballots by input name, by default at nobody's or where the voters are public at equal ballots.
+
+        Returns: numbers of alternatives, or the place of a word in their order (repetitions, 1).
+        """
+        if isinstance(base, ExactVector):
+            raise TypeError("a lottery is simulated at ballots by input name")
+        scores = self._equal_ballots() if base is None else self._scores(base)
+        figures = self.labels.figures()
+        if approximate:
+            law = law_in_doubles(self.lottery, scores)
+            return np.take(figures, np.random.default_rng(seed).choice(len(law), repetitions, p=law), axis=0)
+        refuse_long_simulation(repetitions, f"{repetitions} exact draws", "take fewer, or draw in doubles")
+        randomness = SimulationRandomness(seed)
+        return np.take(figures, [draw(self.lottery, scores, randomness) for _ in range(repetitions)], axis=0)
+
+    def _scores(self, base: Mapping[str, Any]) -> tuple[Fraction, ...]:
+        return total_points(self.points, self.ballots(base, Circumstances()))
+
+    def _equal_ballots(self) -> tuple[Fraction, ...]:
+        ballot = self.form.alternatives[: self.form.most]
+        return tuple((self.voters or 0) * share for share in self.points.of(ballot))
+
+
+def refuse_number(mechanism: LotteryMechanism, found: int) -> NoReturn:
+    """Both numbers are public."""
+    who = mechanism.form.party or "voter"
+    refuse(
+        "PS0811",
+        f"the plan is for {mechanism.voters} ballots, the data have {found}",
+        f"the number of members of {who} is public; nothing was drawn and nothing was spent",
+        help="solve the spec for this number, or with `adding or removing` in place of `replacing`, which hides it",
+    )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Electorate(Secret):
+    """The total points of the alternatives, in their order."""
+
+    mechanism: LotteryMechanism
+    scores: tuple[Fraction, ...]
+    rules: tuple[str, ...]
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        """The winner."""
+        winner = draw(self.mechanism.lottery, self.scores, randomness)
+        return Drawn({self.mechanism.output: np.asarray(self.mechanism.winners[winner])})
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LotteryExposure(Exposure):
+    """One output, the winner, whose guarantees hold for all that is released."""
+
+    plan: Plan
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        """The winner."""
+        return frozenset((str(self.plan["mechanism"]["output"]),))
+
+    def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
+        """It names the winner."""
+        return self.outputs <= outputs
+
+    def joint_spend(self, model: Model, requirement: int) -> Spend | None:
+        """Every requirement is on the one output, so none is missing."""
+        return None
