@@ -33,6 +33,10 @@ class Condition(Protocol):
     def scope(self) -> str:
         """The pairs of electorates for which it is true, in words."""
 
+    @property
+    def text(self) -> str:
+        """What it says, in one sentence."""
+
     def holds_on(self, counts: Sequence[int]) -> bool:
         """Whether a profile lies in the restricted set; counts of first choices of every alternative."""
 
@@ -66,6 +70,12 @@ class EachSupported:
             "two electorates of T voters that differ in one vote, both with a supporter of every alternative: not if "
             "the vote that changes is the only one for an alternative"
         )
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        bound = "2T / (T + 1)" if self.adding else "2"
+        return f"between such electorates no probability changes by a factor of more than {bound}"
 
     def holds_on(self, counts: Sequence[int]) -> bool:
         """Every count is positive, and T >= 3 where a voter is added."""
@@ -102,6 +112,13 @@ class LeastShare:
                 "only where the share is at most 100 T / (2T + 1) %"
             )
         return f"two electorates of T voters that differ in one vote, in both of which {share}"
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        below = "(T + 1)" if self.adding else "T"
+        alpha = show(self.percent)
+        return f"between such electorates no probability changes by a factor of more than (T + 100/{alpha}) / {below}"
 
     def holds_on(self, counts: Sequence[int]) -> bool:
         """The least share is large enough."""
@@ -165,6 +182,7 @@ class Reading:
         return {
             "name": self.condition.name,
             "scope": self.condition.scope,
+            "text": self.condition.text,
             "applies": self.applies,
             "epsilon": None if self.epsilon is None else decimal_up(self.epsilon),
             "label": self.label,

@@ -1,0 +1,92 @@
+"""Electorates gone through ballot by ballot, with laws written out again: what closed forms are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations_with_replacement, permutations
+
+Counts = tuple[int, ...]
+Law = Callable[[Counts], list[Fraction]]
+
+
+def first_choices(m: int) -> list[Counts]:
+    """What each ballot gives to each of m alternatives."""
+    return [tuple(int(a == b) for b in range(m)) for a in range(m)]
+
+
+def rankings(m: int) -> list[Counts]:
+    """Borda points of every strict ranking."""
+    return [tuple(order) for order in permutations(range(m))]
+
+
+def added(ballots: Sequence[Counts], m: int) -> Counts:
+    """Total points."""
+    return tuple(sum(ballot[a] for ballot in ballots) for a in range(m))
+
+
+def pairs(ballots: Sequence[Counts], m: int, voters: int, adding: bool) -> Iterator[tuple[Counts, Counts]]:
+    """Totals of every two neighbours; when adding, of `voters` and one more."""
+    for profile in combinations_with_replacement(ballots, voters):
+        before = added(profile, m)
+        if adding:
+            for more in ballots:
+                yield before, added((*profile, more), m)
+        else:
+            for k, other in ((k, b) for k in range(voters) for b in ballots):
+                yield before, added((*profile[:k], other, *profile[k + 1 :]), m)
+
+
+def largest(law: Law, ballots: Sequence[Counts], m: int, voters: int, adding: bool) -> Fraction | None:
+    """The largest ratio of a probability; None where it is infinite."""
+    worst = Fraction(1)
+    for one, other in set(pairs(ballots, m, voters, adding)):
+        for a, b in zip(law(one), law(other), strict=True):
+            for top, bottom in ((a, b), (b, a)):
+                if top and not bottom:
+                    return None
+                if top:
+                    worst = max(worst, top / bottom)
+    return worst
+
+
+def dummies(k: Fraction) -> Law:
+    """(N_a + k) / (sum N + m k)."""
+    return lambda n: [(c + k) / (sum(n) + len(n) * k) if sum(n) or k else Fraction(1, len(n)) for c in n]
+
+
+def exponential(x: Fraction) -> Law:
+    """x^N_a / sum."""
+    return lambda n: [x**c / sum(x**d for d in n) for c in n]
+
+
+def flips(x: Fraction) -> Law:
+    """Every order of the alternatives, gone through."""
+
+    def law(n: Counts) -> list[Fraction]:
+        found = [Fraction(0)] * len(n)
+        orders = list(permutations(range(len(n))))
+        for order in orders:
+            left = Fraction(1, len(orders))
+            for a in order:
+                taken = left * x ** (n[a] - max(n))
+                found[a] += taken
+                left -= taken
+        return found
+
+    return law
+
+
+def reports(odds: Fraction) -> Law:
+    """One voter at random, whose answer is turned: the truth `odds` times as likely as each other alternative."""
+
+    def law(n: Counts) -> list[Fraction]:
+        m, whole = len(n), sum(n)
+        if not whole:
+            return [Fraction(1, m)] * m
+        return [
+            sum(Fraction(c, whole) * (odds if a == b else 1) / (odds + m - 1) for b, c in enumerate(n))
+            for a in range(m)
+        ]
+
+    return law
