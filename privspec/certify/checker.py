@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from privspec.certify import accuracy, finite, optimality, promises, statistics, targets
+from privspec.certify import accuracy, finite, lotteries, optimality, promises, statistics, targets
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.opened import Opened
 from privspec.certify.reading import (
@@ -96,6 +96,7 @@ LINEAR = Family(
 FAMILIES: Mapping[str, Family] = {
     "table": Family(finite.read_finite, finite.CHECKS),
     "statistic": Family(statistics.read_statistic, statistics.CHECKS),
+    **{name: Family(lotteries.read_lottery, lotteries.CHECKS) for name in lotteries.FAMILIES},
 }
 """By the family that a plan names; all others are additive noise on linear answers."""
 

@@ -1,0 +1,27 @@
+"""Checks of plans that draw a winner from votes: laws, ratios, losses and bounds derived here once more."""
+
+from __future__ import annotations
+
+from privspec.certify import optimality as common
+from privspec.certify.lotteries import alternatives, bound, claims, privacy, properties
+from privspec.certify.lotteries.subject import LotterySubject, read_lottery
+from privspec.certify.statistics import claims as shared
+
+CHECKS = (
+    ("coverage", claims.coverage),
+    ("privacy", privacy.privacy),
+    ("loss", claims.loss),
+    ("accuracy", claims.accuracy),
+    ("figures", claims.figures),
+    ("properties", properties.properties),
+    ("paper", claims.paper),
+    ("optimality", bound.optimality),
+    ("alternatives", alternatives.alternatives),
+    ("binding", shared.binding),
+    ("assumptions", common.assumptions),
+)
+"""The claims of such a plan, in the order in which they are checked."""
+FAMILIES = ("dictator", "exponential", "permute_and_flip", "local_dictator")
+"""Families of plans that are read here."""
+
+__all__ = ["CHECKS", "FAMILIES", "LotterySubject", "read_lottery"]

@@ -1,0 +1,123 @@
+"""The lower bound of a plan: no rule that meets a requirement is nearer to random dictatorship.
+
+Let d be the worst total variation from random dictatorship of any rule for T voters that meets epsilon-DP. Look at
+two alternatives, or at one and all others merged; with k of T votes for the first, p_k is its probability. Nobody
+votes for it: p_0 <= d, as random dictatorship never draws it. With k votes p_k >= k / T - d. One vote replaced at a
+time, p_k <= e^(k epsilon) p_0. So k / T - d <= e^(k epsilon) d. Adding and removing: a vote is replaced in two steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from privspec.certify.finite.averages import Term, terms
+from privspec.certify.finite.ratios import BITS, LogRatio
+from privspec.certify.lotteries.claims import near
+from privspec.certify.lotteries.costs import SHARES, Apart, body_of
+from privspec.certify.lotteries.meaning import FIRST
+from privspec.certify.lotteries.subject import LotterySubject
+from privspec.certify.measures import Finding
+from privspec.certify.motion import NotUnderstood
+from privspec.certify.promises import claim
+from privspec.certify.reading import At, Malformed
+from privspec.certify.report import Claim
+from privspec.model.measures import LDP, PureDP
+from privspec.model.pointwise import Pointwise
+from privspec.model.requirements import Requirement
+
+OPTIMAL = 1e-6
+"""Relative gap up to which a plan may be called optimal."""
+SCOPE = "every rule that meets the requirement"
+
+
+def walk(voters: int, votes: int, step: Fraction) -> Fraction:
+    """The bound k / (T (1 + e^(k step))), rounded down.
+
+    Raises: Malformed for numbers of votes that there are not.
+    """
+    if not 1 <= votes <= voters:
+        raise Malformed(f"{votes} of {voters} votes cannot change")
+    power = Fraction(LogRatio.of(votes * step).up, 1 << BITS)
+    return Fraction(votes, voters) / (1 + power)
+
+
+def step_of(subject: LotterySubject, requirement: Requirement) -> Fraction | None:
+    """What one vote costs under a requirement; None where it is not pure."""
+    measure = subject.measure(requirement)
+    pure = isinstance(measure, PureDP) or (isinstance(measure, LDP) and not measure.delta)
+    if not pure or subject.meaning.output not in requirement.outputs:
+        return None
+    return measure.amounts["epsilon"] * (2 if subject.change(requirement).adding else 1)
+
+
+def scaled(subject: LotterySubject) -> tuple[Fraction, Fraction]:
+    """Weight and constant where the loss is weight * worst[total_variation(O, random_dictator(votes))] + constant.
+
+    Raises: NotUnderstood for other losses.
+    """
+    if subject.model.loss is None:
+        raise NotUnderstood("a bound without a loss")
+    scene = Pointwise(subject.model)
+    constant, weight = Fraction(0), Fraction(0)
+    for term in terms(scene, subject.model.loss):
+        if isinstance(term, Fraction):
+            constant += term
+            continue
+        if not isinstance(term, Term) or term.operator != "worst" or weight:
+            raise NotUnderstood("a bound for such a loss")
+        body = body_of(subject, scene, term.body)
+        if len(body.parts) != 1 or body.parts[0][1] != Apart(SHARES) or subject.ballots.points != FIRST:
+            raise NotUnderstood("a bound for such a loss")
+        weight = term.weight * body.parts[0][0]
+        constant += term.weight * body.constant
+    if weight <= 0 or subject.ballots.size < 2:
+        raise NotUnderstood("a bound for such a loss")
+    return weight, constant
+
+
+def optimality(subject: LotterySubject) -> Iterator[Claim]:
+    """The bound is that of the votes that the certificate names; the gap and the status are what follows."""
+    stated, proof = subject.plan["loss"], subject.plan.get("certificate")
+    status = subject.plan["status"].text()
+    bound = stated.get("lower_bound")
+    if proof is not None and proof["kind"].text() != "lottery":
+        raise Malformed("the certificate is of another kind")
+    listed = None if proof is None else proof.get("lower_bound")
+    if bound is None or proof is None or listed is None:
+        claimed = [bound, listed, stated.get("relative_gap"), None if proof is None else proof.get("votes")]
+        if status != "feasible" or any(item is not None for item in claimed):
+            yield Claim("optimality", "failed", "a bound is claimed without its proof")
+        else:
+            yield Claim("optimality", "not checked", "whether a better rule exists: no lower bound is claimed")
+        return
+    yield from _proved(subject, proof, bound.double(), listed.double(), status)
+
+
+def _proved(subject: LotterySubject, proof: At, bound: float, listed: float, status: str) -> Iterator[Claim]:
+    try:
+        weight, constant = scaled(subject)
+    except NotUnderstood:
+        yield Claim("optimality", "failed", "a bound is claimed for a loss that it is not known for")
+        return
+    if proof["scope"].text() != SCOPE:
+        raise Malformed(f"{proof.place}.scope is not what the bound is about")
+    votes = proof["votes"].integer()
+    steps = [step for r in subject.requirements if (step := step_of(subject, r)) is not None]
+    found = [weight * walk(subject.meaning.voters, votes, step) + constant for step in steps]
+    if not found:
+        yield Claim("optimality", "failed", "a bound is claimed, and no requirement is for a pure epsilon")
+        return
+    best = max(found)
+    fits = bound == listed and Fraction(bound) <= best and near(bound, best)
+    text = f"no rule is below {float(best):.10g} ({votes} votes that change)"
+    yield claim("optimality", Finding(fits, text if fits else f"{text}; the plan says {bound:.10g}"))
+    value = subject.plan["loss"]["value"].double()
+    gap = max(0.0, (value - bound) / abs(value)) if value else 0.0
+    said = subject.plan["loss"]["relative_gap"].double()
+    if abs(said - gap) > 1e-9 + 1e-6 * gap:
+        yield Claim("gap", "failed", f"the gap is {gap:.6g}, the plan says {said:.6g}")
+    elif (status == "optimal") != (gap <= OPTIMAL):
+        yield Claim("gap", "failed", f"with a gap of {gap:.3g} the plan is called {status}")
+    else:
+        yield Claim("gap", "ok", f"{100 * gap:.3g} % above the bound")

@@ -1,0 +1,102 @@
+"""Losses, accuracy lines and figures of a lottery over all profiles of the voters: closed forms, or one by one.
+
+Sums over profiles are enclosed in ball arithmetic of 256 bits; closed forms are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from privspec.certify.finite.averages import Price, Term, terms
+from privspec.certify.lotteries.costs import Body, Cost, body_of
+from privspec.certify.lotteries.meaning import Scores
+from privspec.certify.lotteries.profiles import profiles
+from privspec.certify.lotteries.rules import Rule
+from privspec.certify.lotteries.subject import LotterySubject
+from privspec.certify.motion import NotUnderstood
+from privspec.language import syntax
+from privspec.model.pointwise import Pointwise
+
+PRECISION = 256
+
+
+def total(subject: LotterySubject, expr: syntax.Expr) -> Fraction:
+    """The value of a loss, or of the left side of an accuracy line; within 2^-100 of it.
+
+    Raises: NotUnderstood where it cannot be worked out.
+    """
+    scene = Pointwise(subject.model)
+    value = Fraction(0)
+    for term in terms(scene, expr):
+        match term:
+            case Term():
+                value += term.weight * over(subject, body_of(subject, scene, term.body), term.operator)
+            case Price():
+                value += term.weight * subject.chosen[term.name]
+            case _:
+                value += term
+    return value
+
+
+def over(subject: LotterySubject, body: Body, operator: str) -> Fraction:
+    """The average of a body over profiles ("E"), or its largest value ("worst").
+
+    Raises: NotUnderstood.
+    """
+    rule, ballots, voters = subject.rule, subject.ballots, subject.meaning.voters
+    law = subject.ballot_law if operator == "E" else None
+    if operator == "E" and law is None:
+        raise NotUnderstood("an average over votes without a data model")
+    share = rule.uniform_share(ballots, voters)
+    if share is not None and (operator == "E" or len(body.parts) < 2):
+        known = [
+            (weight, cost.mixed(share, ballots, voters, operator, law))
+            for weight, cost in body.parts
+            if operator == "E" or weight >= 0
+        ]
+        if len(known) == len(body.parts) and all(value is not None for _, value in known):
+            return body.constant + sum((w * v for w, v in known if v is not None), Fraction(0))
+    return _listed(rule, profiles(ballots, voters, law), body, operator)
+
+
+def _listed(rule: Rule, every: Mapping[Scores, Fraction | None], body: Body, operator: str) -> Fraction:
+    from flint import arb, ctx
+
+    with ctx.workprec(PRECISION):
+        one = arb(1)
+        found: Any = None
+        for scores, mass in every.items():
+            value = body.at(rule.law(scores, one), scores, one)
+            if operator == "worst":
+                found = value if found is None or value > found else found
+            elif mass:
+                weighted = value * mass.numerator / mass.denominator
+                found = weighted if found is None else found + weighted
+        return _middle(found)
+
+
+def _middle(ball: Any) -> Fraction:
+    """A fraction inside a small ball.
+
+    Raises: ArithmeticError if it is not small.
+    """
+    if ball is None or not ball.rad() < 2**-100:
+        raise ArithmeticError("a sum over profiles was not enclosed")
+    mantissa, exponent = (int(part) for part in ball.mid().man_exp())
+    return Fraction(mantissa) * Fraction(2) ** exponent
+
+
+def listable(subject: LotterySubject) -> bool:
+    """Whether all profiles can be gone through."""
+    try:
+        profiles(subject.ballots, subject.meaning.voters, None)
+    except NotUnderstood:
+        return False
+    return True
+
+
+def single(subject: LotterySubject, cost: Cost, operator: str) -> Fraction:
+    """One cost over all profiles."""
+    return over(subject, Body(((Fraction(1), cost),), Fraction(0)), operator)
