@@ -192,7 +192,12 @@ def _counting(quiet: bool) -> Iterator[Any]:
 # --- reading what is asked for --------------------------------------------------------------------
 
 
-EXAMPLES = {"--set": "epsilon=0.5", "--constant": "b=offsets.csv", "--input": "x=data.csv"}
+EXAMPLES = {
+    "--set": "epsilon=0.5",
+    "--constant": "b=offsets.csv",
+    "--input": "x=data.csv",
+    "--profile": "vote=ballots.csv",
+}
 """What a value of an option looks like."""
 
 
@@ -401,18 +406,23 @@ def _print_infeasible(plan: Plan, as_json: bool) -> None:
 
 @app.command(epilog="Example: privspec explain prefix_sums.plan.json --for auditor -o report.html")
 @plan_path
+@click.option("--for", "reader", metavar="|".join(READERS), help="Who will read it; public if nothing is said.")
 @click.option(
-    "--for", "reader", default="public", show_default=True, metavar="|".join(READERS), help="Who will read it."
+    "--profile",
+    "profiles",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Ballots: a private report on them, for the keeper of the data only. Its figures are no privacy guarantee.",
 )
 @output_option
-def explain(plan: Path, reader: str, output: Path | None) -> None:
+def explain(plan: Path, reader: str | None, profiles: Sequence[str], output: Path | None) -> None:
     """Explain a plan: to the public, to an auditor, or to an engineer (.md, .html or .json by suffix of -o)."""
-    if reader not in READERS:
+    if reader is not None and reader not in READERS:
         raise UsageError(Diagnostic("PS0721", f"there is no reader {reader}", help=f"use {', '.join(READERS)}"))
     form = "md" if output is None else output.suffix.lstrip(".").lower()
     if form not in ("md", "html", "json"):
         raise UsageError(Diagnostic("PS0721", f"no explanation is written as .{form}", help="use .md, .html or .json"))
-    text = _plan(plan).explain(reader, form)
+    text = _profile(plan, profiles, reader, form) if profiles else _plan(plan).explain(reader or "public", form)
     if output is None:
         print(text)
     else:
@@ -420,6 +430,28 @@ def explain(plan: Path, reader: str, output: Path | None) -> None:
 
         write_atomically(output, text.encode("utf-8"))
         _note(f"written to {output}", False)
+        if profiles:
+            _note("it depends on private data: do not publish it", False)
+
+
+def _profile(plan: Path, profiles: Sequence[str], reader: str | None, form: str) -> str:
+    """A report on ballots, which nobody but the keeper of the data may see."""
+    from privspec.profiles import profile_text
+
+    if reader == "public":
+        raise UsageError(
+            Diagnostic(
+                "PS0721",
+                "a report on the votes is not for the public: every figure in it depends on private data",
+                help="leave --for out; publish the winner and the plan's own pages",
+            )
+        )
+    if form != "md":
+        raise UsageError(
+            Diagnostic("PS0721", f"a report on the votes is not written as .{form}", help="use .md, or leave -o out")
+        )
+    data = {name: Path(path) for name, path in _pairs(profiles, "--profile").items()}
+    return profile_text(_plan(plan), data)
 
 
 @app.command(epilog="Example: privspec verify prefix_sums.plan.json")

@@ -7,6 +7,7 @@ from typing import Any
 
 from privspec.explain.document import Block, Document, Paragraph, Points, Section, Table
 from privspec.explain.facts import Facts
+from privspec.explain.lotteries.paper import NO_DUMMIES, drawn_by_lot, theorems
 from privspec.explain.quantities import LOSS_DIGITS, rounded
 from privspec.explain.sentences import proved
 
@@ -35,9 +36,18 @@ def infeasible_page(plan: Mapping[str, Any], facts: Facts, reader: str) -> Docum
         sections=(
             Section("What conflicts", blocks),
             Section("What would work", out),
+            *_without_noise(facts),
         ),
         footer=f"Plan fingerprint (SHA-256) {facts.digest}; spec fingerprint {facts.spec_sha256}.",
     )
+
+
+def _without_noise(facts: Facts) -> tuple[Section, ...]:
+    """What is known of drawing a winner by lot without noise, where that is what the spec asks for."""
+    because = facts.context.loss_because
+    if not drawn_by_lot(facts.context.formulas):
+        return ()
+    return (Section("What is true without noise", (Points(theorems(NO_DUMMIES, because)),)),)
 
 
 def _changes(plan: Mapping[str, Any]) -> Table:

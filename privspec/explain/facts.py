@@ -96,7 +96,12 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
         rounding=str(run.get("rounding", "strategy")),
         output_grid=str(run.get("output_grid", "")),
         strategy_shape=_shape(run.get("strategy")),
-        alternatives=tuple(_alternative(a, loss) for a in plan.get("alternatives") or ()),
+        alternatives=tuple(
+            # a design that could not be calibrated has no loss
+            _alternative(a, loss)
+            for a in plan.get("alternatives") or ()
+            if a.get("loss") is not None
+        ),
         accuracy=_accuracy(plan.get("accuracy") or (), where),
         fairness=tuple(_fairness(f, where) for f in plan.get("fairness") or ()),
         binding=tuple(_binding(b, where, loss) for b in plan.get("binding") or ()),

@@ -20,6 +20,7 @@ from privspec.explain.finite.steps import reaches
 from privspec.explain.finite.table import Table, spoken
 from privspec.explain.finite.tradeoff import curve_of, dominating, largest_ratio
 from privspec.explain.losses import Shape
+from privspec.explain.lotteries.comparison import Comparison
 from privspec.explain.mechanism import MechanismFact, Rows
 from privspec.explain.quantities import Quantity, Rounding, exact, rounded
 from privspec.explain.questions import Question, TookPart
@@ -107,6 +108,7 @@ class TableFact(MechanismFact):
     listed: tuple[RowFact, ...]
     metrics: Mapping[int, str]
     inputs: frozenset[str]
+    comparison: Comparison | None = None
 
     drawn_label: ClassVar[str] = "What is drawn"
     brief_label: ClassVar[str] = "Drawn"

@@ -33,7 +33,7 @@ def table_json(fact: TableFact) -> dict[str, object]:
         "family": fact.family,
         "of": list(fact.table.of),
         "releases": list(fact.table.releases),
-        **{name: plain(getattr(fact, name)) for name in (*names, "errors", "listed")},
+        **{name: plain(getattr(fact, name)) for name in (*names, "errors", "listed", "comparison")},
     }
 
 
@@ -217,13 +217,15 @@ def _because(lines: tuple[SpecLine, ...]) -> tuple[SpecLine | CertificateEntry, 
 
 
 def auditor_tables(fact: TableFact, _facts: Facts) -> tuple[Block, ...]:
-    """The errors of the outputs, each in its own measure."""
+    """The errors of the outputs, each in its own measure; for votes all rules that were compared."""
+    compared = fact.comparison.blocks() if fact.comparison is not None else ()
     if not fact.errors and not fact.truths:
-        return ()
+        return compared
     rows = [(e.output, e.against, _kind(e), e.figure.text) for e in fact.errors]
     true = "probability of the true value, least and largest over the inputs"
     rows += [(t.output, t.node, true, f"{t.least} to {t.largest}") for t in fact.truths]
-    return (Grid("Errors of what is drawn", ("Output", "Against", "Measure", "Figure"), tuple(rows), frozenset({3})),)
+    table = Grid("Errors of what is drawn", ("Output", "Against", "Measure", "Figure"), tuple(rows), frozenset({3}))
+    return (table, *compared)
 
 
 def data(facts: Facts) -> tuple[Sentence, ...]:
@@ -248,7 +250,10 @@ def engineer_sections(fact: TableFact, facts: Facts) -> tuple[Section, ...]:
     blocks: list[Block] = [Points(tuple(words))]
     blocks += [_law_table(law) for law in fact.laws]
     blocks += heatmap.plots(fact)
-    return (Section("Table", tuple(blocks)),)
+    sections = [Section("Table", tuple(blocks))]
+    if fact.comparison is not None:
+        sections.append(Section("Rules compared", fact.comparison.blocks()))
+    return tuple(sections)
 
 
 def _law_table(law: ChosenLaw) -> Grid:

@@ -13,6 +13,7 @@ from privspec.explain.finite.rows import row_facts
 from privspec.explain.finite.table import Table, common_bits, read_table
 from privspec.explain.finite.values import Scene, numeric_law
 from privspec.explain.losses import LossTerm
+from privspec.explain.lotteries.comparison import comparison
 from privspec.explain.quantities import Rounding, count, parse_exact, rounded
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def table_fact(plan: Mapping[str, Any], context: Context) -> TableFact:
         listed=row_facts(table),
         metrics=context.distances,
         inputs=frozenset(context.input_domains),
+        comparison=comparison(plan),
     )
 
 

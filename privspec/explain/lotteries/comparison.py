@@ -200,7 +200,7 @@ def _other(item: Mapping[str, Any]) -> RuleRow:
         str(item["name"]),
         chosen=False,
         admissible=bool(item.get("admissible", False)),
-        loss=_loss(item.get("loss")),
+        loss=_loss(item.get("loss"), least=bool(item.get("at_least"))),
         epsilon=_epsilon(figures.get("epsilon")),
         keeps={str(k): bool(v) for k, v in keeps.items() if v is not None},
         reason=str(item.get("reason") or ""),
@@ -213,8 +213,12 @@ def _figures(figures: Mapping[str, Any]) -> dict[str, Quantity | None]:
     return {key: None if figures.get(name) is None else rounded(float(figures[name]), 4) for key, name in known.items()}
 
 
-def _loss(value: object) -> Quantity | None:
-    return None if value is None else rounded(float(parse_exact(value)), LOSS_DIGITS)
+def _loss(value: object, *, least: bool = False) -> Quantity | None:
+    """A loss; `least` where the true one may be larger."""
+    if value is None:
+        return None
+    found = rounded(float(parse_exact(value)), LOSS_DIGITS, Rounding.DOWN if least else Rounding.NEAREST)
+    return Quantity(found.value, f"at least {found}", found.rounding) if least else found
 
 
 def _epsilon(value: object) -> Quantity | None:

@@ -89,7 +89,7 @@ class LotteryFact(MechanismFact):
         reached = claim.achieved
         if isinstance(reached, EpsilonDeltaCurve) and reached.delta == 0 and self.released() <= set(claim.outputs):
             claim = replace(claim, achieved=self._curve(reached.epsilon, claim))
-        times = None if self.rounds is not None else self.rule.times(self.vote)
+        times = None if self.rounds is not None else self.rule.times(self.vote, local=self.local)
         if times is None:
             epsilon = reached.epsilon if isinstance(reached, EpsilonDeltaCurve) else float(claim.epsilon or 0)
             times = rounded(math.exp(min(epsilon, 700.0)) * (1 + 1e-12), 3, Rounding.UP)
@@ -102,13 +102,13 @@ class LotteryFact(MechanismFact):
     def _curve(self, epsilon: float, claim: Claim) -> Curve:
         """The curve of one draw, or of all rounds together; where only epsilon is known, its bound."""
         adds, group = claim.relation.adds, claim.relation.group
-        apart = self.rule.distance(self.vote, adds=adds)
+        apart = self.rule.distance(self.vote, adds=adds, local=self.local)
         if apart is None:
             return EpsilonDeltaCurve(epsilon)
         if self.rounds is not None and self.rounds.number > 1:
             each = lottery_curve(float(self.rounds.epsilon), float(apart) * group)
             return each.product(self.rounds.number)
-        attained = group == 1 and self.rule.attains(self.vote, adds=adds)
+        attained = group == 1 and self.rule.attains(self.vote, adds=adds, local=self.local)
         return lottery_curve(epsilon, float(apart) * group, exact=attained)
 
     def released(self) -> frozenset[str]:
@@ -187,7 +187,7 @@ def lottery_fact(plan: Mapping[str, Any], context: Context) -> LotteryFact:
         vote=vote,
         rule=rule,
         note=Note(notes[0] if notes else _NOTES[family]),
-        local=family == "local_dictator",
+        local=context.trust == "nobody",
         properties=properties(mechanism.get("properties")),
         figures=Figures(
             *(_figure(figures.get(k)) for k in ("worst_distortion", "mean_distortion", "expected_welfare"))

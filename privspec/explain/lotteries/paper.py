@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from privspec.explain.document import Block, Points, Section, Table
+from privspec.explain.losses import Formulas
 from privspec.explain.lotteries.rules import Dictator, Rule
 from privspec.explain.lotteries.vote import Vote
 from privspec.explain.quantities import Quantity, Rounding, count, exact, parse_exact, rounded
 from privspec.explain.sentences import Because, Note, Sentence, proved
+from privspec.language import syntax
 
 SIZES = (0, 1, 2, 5, 10, 100, 1000)
 """Numbers of voters at which Lemma 1 is evaluated."""
 HEADING = "What the paper says, and what holds"
-DUMMY_VOTES = Note("dummy-votes")
+NO_DUMMIES = Note("no-dummies")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ def paper_blocks(fact: PaperFact, note: Note) -> tuple[Block, ...]:
         blocks += [Table(caption, header, (*rows, every), frozenset({0, 1, 2})), Points(_lemma(fact, note))]
     if not blocks:
         return ()
-    return (*blocks, Points(theorems(note)))
+    return (*blocks, Points(theorems(NO_DUMMIES)))
 
 
 def _lemma(fact: PaperFact, note: Note) -> tuple[Sentence, ...]:
@@ -189,8 +191,7 @@ def theorems(*because: Because) -> tuple[Sentence, ...]:
     )
 
 
-def drawn_by_lot(definitions: Sequence[object]) -> bool:
-    """Whether a spec has a lottery of votes among its definitions."""
-    from privspec.language import syntax
-
-    return any(isinstance(d, syntax.Call) and d.function in ("random_dictator", "borda_lottery") for d in definitions)
+def drawn_by_lot(formulas: Formulas) -> bool:
+    """Whether a spec has random dictatorship among its definitions."""
+    found = formulas.definitions.values()
+    return any(isinstance(d, syntax.Call) and d.function == "random_dictator" for d in found)

@@ -53,15 +53,15 @@ class Rule(ABC):
     def executed(self, vote: Vote) -> tuple[str, ...]:
         """The draw for auditors, step by step."""
 
-    def distance(self, _vote: Vote, *, adds: bool) -> Fraction | None:
+    def distance(self, _vote: Vote, *, adds: bool, local: bool) -> Fraction | None:
         """How far one ballot can move the chances (total variation); None where only epsilon bounds it."""
         return None
 
-    def times(self, _vote: Vote) -> Quantity | None:
+    def times(self, _vote: Vote, *, local: bool) -> Quantity | None:
         """The largest factor by which one ballot can change the chance of a winner; None: as epsilon says."""
         return None
 
-    def attains(self, _vote: Vote, *, adds: bool) -> bool:
+    def attains(self, _vote: Vote, *, adds: bool, local: bool) -> bool:
         """Whether two neighbouring elections attain epsilon and the distance both, in both directions."""
         return False
 
@@ -139,7 +139,7 @@ class Dictator(Rule):
             f"votes for each of m = {vote.size} candidates, S the {of} of all together.",
         )
 
-    def distance(self, vote: Vote, *, adds: bool) -> Fraction | None:
+    def distance(self, vote: Vote, *, adds: bool, local: bool) -> Fraction | None:
         """Replacing: what two ballots can differ by, over all tickets. Adding: from nobody or one to one more.
 
         With c = m k tickets of dummies and t of votes that all lean against the new one, the chances move by
@@ -154,13 +154,13 @@ class Dictator(Rule):
             (vote.tilt * dummies + vote.apart * t) / ((dummies + t) * (dummies + t + per)) for t in (0 * per, per)
         )
 
-    def times(self, vote: Vote) -> Quantity | None:
+    def times(self, vote: Vote, *, local: bool) -> Quantity | None:
         """From no point at all to the most that one ballot gives."""
         if not self.dummies:
             return None
         return rounded(1 + vote.points.highest / self.dummies, 4, Rounding.UP)
 
-    def attains(self, vote: Vote, *, adds: bool) -> bool:
+    def attains(self, vote: Vote, *, adds: bool, local: bool) -> bool:
         """A candidate with one vote loses it to one without any; the others have the rest."""
         return not vote.ranked and not adds and vote.voters is not None and (vote.size > 2 or vote.voters == 1)
 
@@ -285,7 +285,7 @@ class LocalDictator(Rule):
     def told(self, vote: Vote) -> tuple[str, ...]:
         """Each draws alone."""
         return (
-            f"Your vote is changed at random before it leaves you: with probability {self.truth(vote)} it stays what "
+            f"Your vote is changed at random before it counts: with probability {self.truth(vote)} it stays what "
             "it "
             "is, else it becomes one of the other candidates, each as likely as any other.",
             "Then one of these changed votes is drawn like a ticket from a drum, and the candidate on it wins.",
@@ -299,17 +299,20 @@ class LocalDictator(Rule):
             "as likely as each other (an exact fraction in the plan); then one report is drawn uniformly.",
         )
 
-    def distance(self, vote: Vote, *, adds: bool) -> Fraction | None:
-        """Of one report: everyone may see it."""
-        return (self.ratio - 1) / (self.ratio + vote.size - 1)
+    def distance(self, vote: Vote, *, adds: bool, local: bool) -> Fraction | None:
+        """Of one report where everyone may see it, else of the winner, who is one of the reports."""
+        report = (self.ratio - 1) / (self.ratio + vote.size - 1)
+        if local:
+            return report
+        return None if adds or vote.voters is None else report / max(1, vote.voters)
 
-    def times(self, _vote: Vote) -> Quantity | None:
-        """The ratio."""
-        return rounded(self.ratio, 4, Rounding.UP)
+    def times(self, _vote: Vote, *, local: bool) -> Quantity | None:
+        """The ratio, of one report."""
+        return rounded(self.ratio, 4, Rounding.UP) if local else None
 
-    def attains(self, _vote: Vote, *, adds: bool) -> bool:
+    def attains(self, _vote: Vote, *, adds: bool, local: bool) -> bool:
         """Any two reports."""
-        return True
+        return local
 
 
 def _weights(base: Fraction, scores: Sequence[Fraction]) -> np.ndarray[Any, np.dtype[np.float64]]:
