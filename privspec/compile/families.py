@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from privspec.compile.infeasible import Infeasible
@@ -56,10 +57,20 @@ def family_of(model: Model) -> Family:
     Lotteries for votes beyond tables, tables where all is finite, noisy statistics for functions that offer routes,
     else linear.
     """
-    from privspec.compile.finite.family import Finite
-    from privspec.compile.linear import Linear
+    return next(family for family in _families() if family.accepts(model))
+
+
+def _families() -> Iterator[Family]:
+    """In this order, each loaded when it is asked: most of the time before a vote is solved would go into imports."""
     from privspec.compile.lotteries.family import Lotteries
+
+    yield Lotteries()
+    from privspec.compile.finite.family import Finite
+
+    yield Finite()
     from privspec.compile.statistics.family import Statistics
 
-    families: tuple[Family, ...] = (Lotteries(), Finite(), Statistics(), Linear())
-    return next(family for family in families if family.accepts(model))
+    yield Statistics()
+    from privspec.compile.linear import Linear
+
+    yield Linear()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privspec.language import syntax
 from privspec.model.domains import Power
 from privspec.model.evaluate import Environment
-from privspec.model.graph import Model
+from privspec.model.graph import GraphNode, Model
 from privspec.model.priors import Law, joint_law, law_of, short
 from privspec.model.reports import Failure
 from privspec.model.requirements import DataModel
@@ -95,6 +95,18 @@ def _input_law(space: Space, model: DataModel, public: Environment) -> Law:
         return tuple(prod(masses, start=Fraction(1)) for masses in product(each, repeat=places))
 
 
+def _one_persons_law(model: Model, data: DataModel, node: GraphNode) -> None:
+    """The law of what one person holds, if it can be listed: there may be a million of them.
+
+    A law of all that the people hold together, such as an empirical one, is left to solve.
+    Raises: as `priors.law_of`.
+    """
+    domain = node.domain
+    if domain is None or not 0 < (domain.size or 0) <= LAWS_CHECKED or data.distribution == "empirical":
+        return
+    law_of(data, tuple(as_value(e) for e in domain.elements()), environment(model))
+
+
 LAWS_CHECKED = 2**12
 """Laws of up to so many values are computed when a spec is checked."""
 
@@ -107,10 +119,13 @@ def wrong_laws(model: Model) -> Iterator[Failure]:
         nodes = [model.nodes[name] for name in data.subjects]
         if any(node.kind is not syntax.VariableKind.INPUT for node in nodes):
             continue
-        spaces = [space_of(model, node) for node in nodes]
-        if prod(space.size for space in spaces) > LAWS_CHECKED:
-            continue
         try:
+            if len(nodes) == 1 and nodes[0].index is not None:
+                _one_persons_law(model, data, nodes[0])
+                continue
+            spaces = [space_of(model, node) for node in nodes]
+            if not 0 < prod(space.size for space in spaces) <= LAWS_CHECKED:
+                continue
             if data.joint:
                 _common_law(data, spaces, environment(model))
             else:

@@ -115,11 +115,14 @@ def _totals(
 
 
 def _surely_many(system: LotterySystem, kinds: tuple[Scores, ...]) -> bool:
-    """A lower bound on the number of profiles, to give up before counting: T + 1 totals between two kinds."""
-    if isinstance(system.points, FirstChoice):
-        m = min(len(kinds), system.voters + 1)
-        return system.voters >= PROFILES or comb(system.voters + m - 1, system.voters) > PROFILES
-    return len(kinds) > 1 and system.voters >= PROFILES
+    """Whether there are too many profiles, without counting them.
+
+    Ballots whose points are linearly independent lead to as many totals as there are ways to share out the voters
+    among them; of one kind of points with a constant sum no two are multiples of each other.
+    """
+    voters = system.voters
+    independent = int(np.linalg.matrix_rank(np.array([[float(p) for p in given] for given in kinds])))
+    return independent > 1 and (voters >= PROFILES or comb(voters + independent - 1, voters) > PROFILES)
 
 
 # --- some profiles --------------------------------------------------------------------------------

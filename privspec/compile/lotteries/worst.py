@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from privspec.compile.lotteries.balls import near_law
 from privspec.compile.lotteries.costs import Body, Cost, Distance, Miss, VotesMissed
 from privspec.compile.lotteries.doubles import laws
 from privspec.compile.lotteries.electorate import Scores, listed
@@ -45,8 +46,14 @@ def _closed(system: LotterySystem, lottery: Lottery, body: Body) -> Fraction | N
     found = _against_shares(system, lottery, cost)
     if found is None:
         profiles = _extreme(system, lottery, cost)
-        found = None if profiles is None else max(cost.at(lottery.law(scores), scores) for scores in profiles)
+        found = None if profiles is None else max(_cost_up(cost, lottery, scores) for scores in profiles)
     return None if found is None else weight * found + body.offset
+
+
+def _cost_up(cost: Cost, lottery: Lottery, scores: Scores) -> Fraction:
+    """The cost at a profile; no cost moves further than the law does, in l1."""
+    law, error = near_law(lottery, scores)
+    return cost.at(law, scores) + error
 
 
 def uniform_share(system: LotterySystem, lottery: Lottery) -> Fraction | None:
