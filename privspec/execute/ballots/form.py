@@ -8,7 +8,6 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
-from privspec.execute.finite.atoms import base_of
 from privspec.execute.problems import STRICT_RULE
 from privspec.model.domains import Domain, FiniteSet, IntegerRange, PartialRankingOf, RankingOf
 from privspec.model.values import Symbol, show
@@ -43,8 +42,8 @@ class Form:
 
     @classmethod
     def of_block(cls, block: InputBlock, *, drops: bool = False) -> Self | None:
-        """The ballots of an input, None if its values are no ballots."""
-        places = places_of(base_of(block.domain))
+        """The ballots of an input with one value for each party, None if its values are no ballots."""
+        places = places_of(block.domain)
         return None if places is None else cls(block.name, block.index, *places, drops)
 
     @cached_property

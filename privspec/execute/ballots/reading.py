@@ -125,6 +125,16 @@ def _check_parties(form: Form, frame: pl.LazyFrame, *, counted: bool) -> None:
     )
 
 
+def refuse_number(form: Form, wanted: int, found: int) -> NoReturn:
+    """Both numbers are public."""
+    refuse(
+        "PS0811",
+        f"the plan is for {wanted} ballots, the data have {found}",
+        f"the number of members of {form.party or 'voter'} is public; nothing was drawn and nothing was spent",
+        help="solve the spec for this number; with `adding or removing one ...` in place of `replacing` it is secret",
+    )
+
+
 def _refuse_ballot(form: Form, row: int, *, strict: bool) -> NoReturn:
     """Which row, never what stands in it."""
     if strict:

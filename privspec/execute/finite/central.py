@@ -10,6 +10,9 @@ import numpy as np
 
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.execute.arrays import Declared, read_entries
+from privspec.execute.ballots.form import Form
+from privspec.execute.ballots.reading import read_ballots, refuse_number
+from privspec.execute.ballots.sources import holds_ballots
 from privspec.execute.data import located
 from privspec.execute.family import Circumstances, Drawn, Secret
 from privspec.execute.finite.atoms import atom_of, base_of
@@ -17,6 +20,8 @@ from privspec.execute.finite.rows import ModelRows
 from privspec.execute.finite.table import TableLaw
 from privspec.execute.problems import STRICT_RULE, refuse, refuse_strictly
 from privspec.execute.randomness import Randomness
+from privspec.model.looks import order_matters
+from privspec.model.types import Rankings
 
 if TYPE_CHECKING:
     from privspec.model.graph import InputBlock
@@ -35,11 +40,12 @@ class OneRow(Secret):
     law: TableLaw
     row: int
     strict: bool
+    applied: tuple[str, ...] = (CENTRAL_RULE,)
 
     @property
     def rules(self) -> tuple[str, ...]:
         """What was done with values outside their domains."""
-        return (STRICT_RULE,) if self.strict else (CENTRAL_RULE,)
+        return (STRICT_RULE,) if self.strict else self.applied
 
     def draw(self, randomness: Randomness) -> Drawn:
         """One joint output."""
@@ -52,12 +58,19 @@ def read_central(law: TableLaw, rows: ModelRows, data: Mapping[str, Any], circum
 
     Raises: DataError (PS0802 to PS0809); UsageError (PS0820) if the table has no row for what the data amount to.
     """
-    values = {}
+    values: dict[str, Value] = {}
+    applied: dict[str, None] = {}
     for block in rows.blocks:
         if block.name not in data:
             refuse("PS0801", f"no data for the input {block.name}", help=f"give --input {block.name}=FILE")
-        source = located(block.name, data[block.name])
-        values[block.name] = _read_value(rows, block, source, strict=circumstances.strict)
+        source, strict = data[block.name], circumstances.strict
+        form = _ballots(rows, block, source)
+        if form is None:
+            values[block.name] = _read_value(rows, block, located(block.name, source), strict=strict)
+            applied[CENTRAL_RULE] = None
+        else:
+            values[block.name] = _read_ballots(rows, block, form, source, strict=strict)
+            applied |= dict.fromkeys(form.rules(strict=strict))
     row = rows.row_of(values)
     if row is None:
         raise UsageError(
@@ -67,7 +80,25 @@ def read_central(law: TableLaw, rows: ModelRows, data: Mapping[str, Any], circum
                 help="solve the spec again with this version of privspec",
             )
         )
-    return OneRow(law, row, circumstances.strict)
+    return OneRow(law, row, circumstances.strict, tuple(applied))
+
+
+def _ballots(rows: ModelRows, block: InputBlock, source: Any) -> Form | None:
+    """The ballots that a source holds, for an input of one value a party whose order nothing looks at."""
+    if block.index is None or order_matters(rows.model, block.name):
+        return None
+    form = Form.of_block(block)
+    return form if form is not None and holds_ballots(form, source) else None
+
+
+def _read_ballots(rows: ModelRows, block: InputBlock, form: Form, source: Any, *, strict: bool) -> Value:
+    """The value of an input from its ballots, in any order."""
+    found = read_ballots(form, source, strict=strict)
+    if found.number != block.type.size:
+        refuse_number(form, block.type.size, found.number)
+    ranked = isinstance(block.type.element, Rankings)
+    each = ((ballot if ranked else ballot[0], count) for ballot, count in found.each())
+    return rows.value(block, [value for value, count in each for _ in range(count)])
 
 
 def _read_value(rows: ModelRows, block: InputBlock, source: Any, *, strict: bool) -> Value:

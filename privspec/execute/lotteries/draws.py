@@ -106,9 +106,12 @@ def bernoulli_power(base: Fraction, gap: int, randomness: Randomness) -> bool:
     """
     together = max(1, BITS // base.numerator.bit_length())
     whole, rest = divmod(gap, together)
-    top, bottom = base.denominator**together, base.numerator**together
-    for _ in range(whole):
-        if randomness.below(bottom) >= top:
-            return False
-    top, bottom = base.denominator**rest, base.numerator**rest
-    return randomness.below(bottom) < top
+    if not all(_below_power(base, together, randomness) for _ in range(whole)):
+        return False
+    return _below_power(base, rest, randomness)
+
+
+def _below_power(base: Fraction, power: int, randomness: Randomness) -> bool:
+    """One comparison with the power written out."""
+    top: int = base.denominator**power
+    return randomness.below(base.numerator**power) < top

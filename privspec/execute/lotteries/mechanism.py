@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.execute.ballots.form import Form, form_of_plan
-from privspec.execute.ballots.reading import Ballots, read_ballots
+from privspec.execute.ballots.reading import Ballots, read_ballots, refuse_number
 from privspec.execute.exact import ExactVector
 from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret
 from privspec.execute.finite.atoms import symbol
@@ -129,7 +129,7 @@ class LotteryMechanism(Mechanism):
         """
         found = self.ballots(data, circumstances)
         if self.voters is not None and found.number != self.voters:
-            refuse_number(self, found.number)
+            refuse_number(found.form, self.voters, found.number)
         return Electorate(self, total_points(self.points, found), found.form.rules(strict=circumstances.strict))
 
     def of_party(self, party: str) -> Mechanism:
@@ -180,17 +180,6 @@ class LotteryMechanism(Mechanism):
     def _equal_ballots(self) -> tuple[Fraction, ...]:
         ballot = self.form.alternatives[: self.form.most]
         return tuple((self.voters or 0) * share for share in self.points.of(ballot))
-
-
-def refuse_number(mechanism: LotteryMechanism, found: int) -> NoReturn:
-    """Both numbers are public."""
-    who = mechanism.form.party or "voter"
-    refuse(
-        "PS0811",
-        f"the plan is for {mechanism.voters} ballots, the data have {found}",
-        f"the number of members of {who} is public; nothing was drawn and nothing was spent",
-        help="solve the spec for this number, or with `adding or removing` in place of `replacing`, which hides it",
-    )
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.execute.ballots.reading import refuse_number
 from privspec.execute.exact import ExactVector
 from privspec.execute.family import Circumstances, Drawn, Mechanism, Secret
 from privspec.execute.lotteries.draws import report
-from privspec.execute.lotteries.mechanism import LotteryMechanism, refuse_number
+from privspec.execute.lotteries.mechanism import LotteryMechanism
 from privspec.execute.mechanism import Target
 from privspec.execute.problems import refuse
 from privspec.execute.randomness import Randomness, SimulationRandomness, SystemRandomness
@@ -92,7 +93,7 @@ class _OneVoter(Secret):
         whole = self.mechanism.whole
         answer = report(self.mechanism.lottery.ratio, self.choice, len(whole.form.alternatives), randomness)
         who = np.array([self.mechanism.party], dtype=object)
-        return Drawn({self.mechanism.index: who, MESSAGE: np.array([whole.winners[answer]])})
+        return Drawn({self.mechanism.index: who, MESSAGE: whole.winners[[answer]]})
 
 
 def combine(whole: LotteryMechanism, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
@@ -111,7 +112,7 @@ def combine(whole: LotteryMechanism, digest: str, messages: Sequence[Mapping[str
             refuse("PS0842", f"message {place} is from a {index} who has sent one already")
         found[who] = answer
     if whole.voters is not None and len(found) != whole.voters:
-        refuse_number(whole, len(found))
+        refuse_number(whole.form, whole.voters, len(found))
     randomness, reports = SystemRandomness(), list(found.values())
     winner = reports[randomness.below(len(reports))] if reports else randomness.below(len(places))
     return Drawn({whole.output: np.asarray(whole.winners[winner])})
