@@ -12,16 +12,49 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
+from privspec.compile.lotteries.budget import distance_limit
 from privspec.compile.lotteries.costs import Distance
 from privspec.compile.lotteries.system import LotterySystem, Promise
 from privspec.core.powers import exp_up
 from privspec.model.lotteries import FirstChoice, Proportional
-from privspec.model.measures import PureDP
+from privspec.model.measures import Chosen, PureDP
+
+
+def least_epsilon(system: LotterySystem) -> LotteryBound | None:
+    """For `choose epsilon` with an accuracy line d on the same distance: epsilon >= log(k / (T d) - 1) / k, any k.
+
+    Half of it where voters are added or removed.
+    """
+    distances = [distance_limit(limit) for limit in system.limits]
+    d = min((found for found in distances if found is not None), default=Fraction(0))
+    if d <= 0 or not isinstance(system.points, FirstChoice) or len(system.alternatives) < 2:
+        return None
+    promises = [p for p in system.promises if p.epsilon is None and isinstance(p.requirement.measure, Chosen)]
+    each = 2 if all(promise.task.adding for promise in promises) else 1
+    guess = float(system.voters * d) * _LEAST
+    near = {max(1, min(system.voters, k)) for k in (floor(guess), ceil(guess))}
+    found = [
+        (log_down(Fraction(k) / (system.voters * d) - 1) / (k * each), k) for k in near if k > 2 * system.voters * d
+    ]
+    return LotteryBound(*max(found)) if found else None
+
+
+def log_down(value: Fraction) -> Fraction:
+    """A lower bound on the logarithm of a number above 1, within 2^-60."""
+    from flint import arb, ctx, fmpq
+
+    with ctx.workprec(192):
+        scaled = arb(fmpq(value.numerator, value.denominator)).log() * arb(2) ** 64
+        found = scaled.lower().floor().unique_fmpz()
+    return Fraction(0) if found is None else Fraction(int(found), 1 << 64)
+
 
 LARGEST_STEP = 200
 """Votes times epsilon beyond which the bound is nothing."""
 _TURN = 1.2784645427610738
 """Where x / (1 + e^x) is largest."""
+_LEAST = 4.591121476668622
+"""Where log(x - 1) / x is largest."""
 
 
 @dataclass(frozen=True, slots=True)

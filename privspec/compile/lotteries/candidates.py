@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from privspec.compile.lotteries.averages import Averages
 from privspec.compile.lotteries.costs import Body, Distance, VotesMissed
-from privspec.compile.lotteries.estimates import ZERO, Estimate
+from privspec.compile.lotteries.estimates import Estimate
 from privspec.compile.lotteries.system import LotterySystem, Measured, Promise
 from privspec.compile.lotteries.worst import worst_case
 from privspec.mechanisms.lotteries.local import LocalReports
@@ -31,13 +31,16 @@ class Figures:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Judged:
-    """A rule at a spec: `draw` is None where it cannot be calibrated; `reason` says why it is out, or is empty."""
+    """A rule at a spec: `draw` is None where there is no such lottery; `reason` says why it is out, or is empty.
+
+    `calibrated` is None where no epsilon is met, `loss` where there is none: no such lottery, no epsilon to choose.
+    """
 
     rule: Rule
     draw: Draw | None
     calibrated: Calibrated | None
     reason: str
-    loss: Estimate = ZERO
+    loss: Estimate | None = None
     limits: tuple[Estimate, ...] = ()
     figures: Figures | None = None
 
@@ -98,7 +101,7 @@ def judge(system: LotterySystem, judged: list[Judged], averages: Averages) -> li
         limits = tuple(_value(system, one, limit.measured, means) for limit in system.limits)
         figures = _figures(system, one, means)
         out.append(replace(one, loss=_value(system, one, system.loss, means), limits=limits, figures=figures))
-    return [_limited(system, one) for one in out] + [one for one in judged if one.draw is None]
+    return [limited(system, one) for one in out] + [one for one in judged if one.draw is None]
 
 
 def _averaged(system: LotterySystem) -> list[Body]:
@@ -133,7 +136,7 @@ def _figures(system: LotterySystem, one: Judged, means: dict[Body, Estimate]) ->
     return Figures(worst_case(system, one.draw.lottery, distortion(system)), means.get(distortion(system)), welfare)
 
 
-def _limited(system: LotterySystem, one: Judged) -> Judged:
+def limited(system: LotterySystem, one: Judged) -> Judged:
     """Without its admissibility where an accuracy line is missed, or not known to hold."""
     if not one.admissible:
         return one

@@ -1,20 +1,121 @@
-"""Why no rule of private voting meets a spec."""
+"""Why no rule of private voting meets a spec, and what would have to change."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from fractions import Fraction
+
 from privspec.compile.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
-from privspec.compile.lotteries.candidates import Judged
-from privspec.compile.lotteries.system import LotterySystem
+from privspec.compile.lotteries.budget import LARGEST, distance_limit
+from privspec.compile.lotteries.candidates import Judged, calibrated, forbidden
+from privspec.compile.lotteries.system import Limit, LotterySystem
+from privspec.compile.lotteries.worst import unanimous_distance, uniform_share
+from privspec.core.spans import Span
+from privspec.mechanisms.lotteries.conditions import Condition, EachSupported, LeastShare
+from privspec.mechanisms.lotteries.dictator import Dictator
+from privspec.model.lotteries import FirstChoice
+from privspec.model.values import show
+
+NOBODY_ELSE = "a vote for an alternative that nobody else chose reveals its voter"
 
 
 def conflict(system: LotterySystem, every: list[Judged]) -> Infeasible:
-    """Options that leave no rule."""
+    """The lines that stand against each other: options if they rule all rules out, else accuracy and requirements."""
+    allowed = [one for one in every if not forbidden(system, one.rule) and one.rule.family != "none"]
+    if not allowed or not system.limits:
+        return _options(system, every)
+    return _accuracy(system, allowed)
+
+
+def _options(system: LotterySystem, every: list[Judged]) -> Infeasible:
     model = system.model
-    lines: list[ConflictLine] = [conflict_line(model, option.span) for option in model.spec.options]
-    lines += [conflict_line(model, promise.requirement.span) for promise in system.promises]
     reasons = "; ".join(f"{one.rule.name}: {one.reason}" for one in every if one.reason)
+    way_out = "drop the options, or name another rule: dictator, permute_and_flip, exponential, local_dictator"
+    if system.local and system.adding:
+        way_out = f"write `replacing one {system.party}`: that one took part is then no secret"
     return Infeasible(
         f"no rule of private voting meets these lines: {reasons}",
-        tuple(lines),
-        (Relaxation("drop the options: the best rule is then found", None, None),),
+        (*_lines(system, [option.span for option in model.spec.options]),),
+        (Relaxation(way_out, None, None),),
     )
+
+
+def _accuracy(system: LotterySystem, allowed: list[Judged]) -> Infeasible:
+    spans = [limit.target.target.span for limit in system.limits]
+    if system.chosen is not None:
+        spans.append(system.chosen.span)
+    spans += [option.span for option in system.model.spec.options]
+    exact = [limit for limit in system.limits if distance_limit(limit) is not None]
+    none_enough = any((distance_limit(limit) or 0) <= 0 for limit in exact)
+    if none_enough:
+        reason = f"no epsilon is enough: {NOBODY_ELSE}, so the winner cannot be drawn from the votes alone"
+    else:
+        each = dict.fromkeys(f"{one.rule.name}: {one.reason}" for one in allowed if one.reason)
+        reason = f"no rule of private voting that solve knows meets these lines: {'; '.join(each)}"
+    relaxations = [found for limit in exact for found in _distance(system, limit)]
+    if none_enough:
+        relaxations += list(_in_vain(system))
+    elif system.chosen is not None and (needed := _needed(allowed)) is not None:
+        change = f"allow an epsilon of {float(needed) * 1.00005:.4g}"
+        relaxations.append(Relaxation(change, _line(system, system.chosen.span), float(needed)))
+    return Infeasible(reason, _lines(system, spans), tuple(relaxations))
+
+
+def _lines(system: LotterySystem, spans: list[Span]) -> tuple[ConflictLine, ...]:
+    model = system.model
+    found = [conflict_line(model, span) for span in spans]
+    found += [conflict_line(model, promise.requirement.span) for promise in system.promises]
+    return tuple({line.line: line for line in found}.values())
+
+
+def _line(system: LotterySystem, span: Span) -> int:
+    return system.model.source.position(span.start)[0]
+
+
+def _distance(system: LotterySystem, limit: Limit) -> Iterator[Relaxation]:
+    """The distance that dummy votes reach at the largest epsilon that the spec allows."""
+    most = LARGEST if system.chosen is None or system.chosen.high is None else system.chosen.high
+    epsilons = tuple(most if p.epsilon is None else p.epsilon for p in system.promises)
+    found = calibrated(system, Dictator(), epsilons)
+    if not found.admissible or found.draw is None:
+        return
+    share = uniform_share(system, found.draw.lottery)
+    if share is None:
+        return
+    reached = share * unanimous_distance(system)
+    rounded = _up(reached, 4)
+    loss = float(most) if system.chosen is not None else None
+    change = f"allow a distance of {show(rounded)}, which dummy votes reach at epsilon = {show(max(epsilons))}"
+    yield Relaxation(change, limit.target.line, loss)
+
+
+def _in_vain(system: LotterySystem) -> Iterator[Relaxation]:
+    span = system.promises[0].requirement.span if system.chosen is None else system.chosen.span
+    yield Relaxation(
+        f"a larger epsilon: no epsilon is enough, since {NOBODY_ELSE}", _line(system, span), None, works=False
+    )
+    if not isinstance(system.points, FirstChoice):
+        return
+    conditions: tuple[Condition, ...] = (EachSupported(system.adding), LeastShare(Fraction(10), system.adding))
+    for condition in conditions:
+        yield Relaxation(
+            f"{condition.name} of Torra 2019 instead of a guarantee: for {condition.scope}, {condition.text}. Whether "
+            "that is so depends on the votes: it is no differential privacy, and saying that it holds tells of them",
+            None,
+            None,
+            works=False,
+        )
+
+
+def _needed(allowed: list[Judged]) -> Fraction | None:
+    """The least epsilon of a rule that misses nothing but the end of the range."""
+    found = [one.loss.value for one in allowed if one.calibrated is not None and one.loss is not None]
+    return min(found, default=None)
+
+
+def _up(value: Fraction, digits: int) -> Fraction:
+    """Rounded up to so many significant digits."""
+    scale = Fraction(1)
+    while value * scale < 10 ** (digits - 1):
+        scale *= 10
+    return -(-(value * scale) // 1) / scale

@@ -55,7 +55,7 @@ class LotteryDecision:
     @property
     def loss(self) -> float:
         """Its loss, rounded up."""
-        return float_up(self.chosen.loss.value)
+        return float_up(self._found.value)
 
     @property
     def lower_bound(self) -> float | None:
@@ -85,7 +85,7 @@ class LotteryDecision:
             },
             "solver": {
                 "name": "comparison of the rules of private voting",
-                "iterations": max(one.loss.profiles for one in self.ranking),
+                "iterations": max(one.loss.profiles for one in self.ranking if one.loss is not None),
                 "seconds": self.seconds,
                 "tolerance": self.settings.tolerance,
                 "notes": [],
@@ -95,7 +95,7 @@ class LotteryDecision:
         return sealed(document)
 
     def _loss(self) -> dict[str, Any]:
-        found, bound = self.chosen.loss, self.lower_bound
+        found, bound = self._found, self.lower_bound
         gap = None if bound is None else max(0.0, (self.loss - bound) / self.loss) if self.loss else 0.0
         out: dict[str, Any] = {
             "value": self.loss,
@@ -111,6 +111,12 @@ class LotteryDecision:
         return out
 
     # -- rules
+
+    @property
+    def _found(self) -> Estimate:
+        if self.chosen.loss is None:
+            raise InternalError("a rule was chosen that has no loss")
+        return self.chosen.loss
 
     @property
     def _taken(self) -> Calibrated:
@@ -139,7 +145,6 @@ class LotteryDecision:
 
     def _alternative(self, one: Judged) -> dict[str, Any]:
         task = self.system.promises[0].task
-        known = one.draw is not None
         epsilon = None
         if one.calibrated is not None:
             epsilon = decimal_up(max(spent(self.system, p, one.calibrated) for p in self.system.promises))
@@ -147,9 +152,7 @@ class LotteryDecision:
         figures = {} if one.figures is None else figures_json(one.figures)
         return {
             "name": one.rule.name,
-            "loss": float_up(one.loss.value) if known else None,
-            **({"standard_error": one.loss.standard_error} if one.loss.standard_error else {}),
-            **({"at_least": True} if one.loss.at_least else {}),
+            **_told(one.loss),
             "admissible": one.admissible,
             "reason": one.reason or _meets(one.loss),
             "figures": {"epsilon": epsilon, **figures, "properties": kept},
@@ -218,7 +221,17 @@ def _mean(found: Estimate | None) -> float | None:
     return None if found is None else float(found.value)
 
 
-def _meets(loss: Estimate) -> str:
+def _told(loss: Estimate | None) -> dict[str, Any]:
+    """The loss of a rule and how it is known: bounds rounded down, values up."""
+    if loss is None:
+        return {"loss": None}
     if loss.at_least:
+        return {"loss": float_down(loss.value), "at_least": True}
+    found: dict[str, Any] = {"loss": float_up(loss.value)}
+    return found | ({"standard_error": loss.standard_error} if loss.standard_error else {})
+
+
+def _meets(loss: Estimate | None) -> str:
+    if loss is not None and loss.at_least:
         return "meets every line of the spec; its loss is at least the figure given"
     return "meets every line of the spec"

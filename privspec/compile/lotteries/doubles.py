@@ -36,7 +36,8 @@ def _(lottery: Proportional, scores: Floats) -> Floats:
 def _(lottery: LocalPick, scores: Floats) -> Floats:
     voters, m = scores.sum(axis=1, keepdims=True), scores.shape[1]
     truth = float(lottery.ratio - 1) / float(lottery.ratio + m - 1)
-    return truth * laws(Proportional(), scores) + (1 - truth) / m * np.ones_like(voters)
+    found: Floats = truth * laws(Proportional(), scores) + (1 - truth) / m * np.ones_like(voters)
+    return found
 
 
 @laws.register

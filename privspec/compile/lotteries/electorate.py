@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import comb, lcm
 from operator import add
 from typing import TYPE_CHECKING, TypeAlias
@@ -79,6 +80,7 @@ def kinds_of(system: LotterySystem) -> tuple[Scores, ...]:
     return tuple(dict.fromkeys(system.points.of(ballot) for ballot in domain.elements()))
 
 
+@lru_cache(maxsize=4)
 def listed(system: LotterySystem, law: BallotLaw | None = None) -> dict[Scores, Fraction] | None:
     """Every total of points that the voters can reach with its probability under a law (0 without one).
 

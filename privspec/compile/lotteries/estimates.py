@@ -37,6 +37,3 @@ class Estimate:
             hypot(self.standard_error, other.standard_error),
             max(self.profiles, other.profiles),
         )
-
-
-ZERO = Estimate(Fraction(0))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from time import perf_counter
 
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.lotteries.averages import Averages
 from privspec.compile.lotteries.ballots import beyond_tables, voting
-from privspec.compile.lotteries.bound import lower_bound
+from privspec.compile.lotteries.bound import least_epsilon, lower_bound
+from privspec.compile.lotteries.budget import at_least_epsilon
 from privspec.compile.lotteries.candidates import Judged, calibrated, judge
 from privspec.compile.lotteries.conflicts import conflict
 from privspec.compile.lotteries.decision import LotteryDecision
@@ -37,14 +39,19 @@ class Lotteries:
         """
         started = perf_counter()
         averages = Averages(system, settings.deadline, settings.progress)
-        epsilons = tuple(promise.epsilon for promise in system.promises if promise.epsilon is not None)
-        every = judge(system, [calibrated(system, rule, epsilons) for rule in RULES], averages)
+        every = at_least_epsilon(system, averages) if system.chosen is not None else self._fixed(system, averages)
         chosen = best(every)
         if chosen is None:
             return conflict(system, every)
-        return LotteryDecision(
-            model, system, settings, chosen, ranked(every), lower_bound(system), None, perf_counter() - started
-        )
+        bound = lower_bound(system) if system.chosen is None else least_epsilon(system)
+        epsilon = None if system.chosen is None or chosen.loss is None else chosen.loss.value
+        seconds = perf_counter() - started
+        return LotteryDecision(model, system, settings, chosen, ranked(every), bound, epsilon, seconds)
+
+    @staticmethod
+    def _fixed(system: LotterySystem, averages: Averages) -> list[Judged]:
+        epsilons = tuple(promise.epsilon for promise in system.promises if promise.epsilon is not None)
+        return judge(system, [calibrated(system, rule, epsilons) for rule in RULES], averages)
 
     def size(self, system: LotterySystem) -> int:
         """Alternatives."""
@@ -53,10 +60,15 @@ class Lotteries:
 
 def ranked(every: list[Judged]) -> tuple[Judged, ...]:
     """Those with a loss first, least loss first."""
-    return tuple(sorted(every, key=lambda one: (one.draw is None, one.loss.value)))
+    return tuple(sorted(every, key=_loss))
 
 
 def best(every: list[Judged]) -> Judged | None:
     """The admissible rule of least loss; the first in the order of rules among equals."""
     possible = [one for one in every if one.admissible]
-    return min(possible, key=lambda one: one.loss.value, default=None)
+    return min(possible, key=_loss, default=None)
+
+
+def _loss(one: Judged) -> tuple[bool, Fraction]:
+    """Rules without a loss come last."""
+    return one.loss is None, Fraction(0) if one.loss is None else one.loss.value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from math import log
 from typing import Any
 
@@ -36,21 +35,3 @@ def remarks(system: LotterySystem, draw: Draw) -> list[dict[str, Any]]:
 
 def _remark(quantity: str, says: float, holds: float, text: str) -> dict[str, Any]:
     return {"quantity": quantity, "says": says, "holds": holds, "text": text}
-
-
-def theorems(system: LotterySystem) -> tuple[str, ...]:
-    """Theorems 1 and 2 as what they are: statements about some profiles of votes, which are no differential privacy.
-
-    Source: Torra 2019, section 4.
-    """
-    voters = system.voters
-    if system.adding:
-        bound = log(2 * Fraction(voters, voters + 1)) if voters > 1 else log(2)
-        where = (
-            f"Theorem 1 (ii): if every alternative has a vote, one voter more changes no chance beyond e^{bound:.4f}"
-        )
-        share = "Theorem 1 (iii): with at least a share alpha (in %) for each, log((alpha T + 100) / (alpha (T + 1)))"
-    else:
-        where = f"Theorem 2 (ii): if every alternative has a vote in both, no probability changes beyond e^{log(2):.4f}"
-        share = "Theorem 2 (iii): with at least a share alpha (in %) for each, log((alpha T + 100) / (alpha T))"
-    return (where, share)
