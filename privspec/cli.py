@@ -494,6 +494,7 @@ def verify(plan: Path, as_json: bool, quiet: bool) -> int:
 @click.option("--strict", is_flag=True, help="Refuse data that do not fit instead of clipping them.")
 @click.option("--seed", type=int, help="Simulate with this seed: NOT private, nothing is debited.")
 @click.option("--party", metavar="ID", help="Make one party's message from its own data, for `aggregate`.")
+@click.option("--joint-draw", type=PATH, metavar="FILE.json", help="Random dictatorship: let all voters draw jointly.")
 @quiet_option
 def run(
     plan: Path,
@@ -503,6 +504,7 @@ def run(
     strict: bool,
     seed: int | None,
     party: str | None,
+    joint_draw: Path | None,
     quiet: bool,
 ) -> None:
     """Execute exactly that plan on data; the budget ledger is debited first."""
@@ -515,7 +517,16 @@ def run(
     if not found_claims.ok:
         raise _unverified(plan)
     with _counting(quiet) as progress:
-        release = found.run(paths, ledger, output, strict=strict, randomness=randomness, progress=progress, party=party)
+        release = found.run(
+            paths,
+            ledger,
+            output,
+            strict=strict,
+            randomness=randomness,
+            progress=progress,
+            party=party,
+            joint_draw=joint_draw,
+        )
     if not quiet and release.warnings:
         _print_diagnostics(release.warnings)
     _tell_release(release, output, quiet)
@@ -538,6 +549,26 @@ def _unverified(plan: Path) -> PrivspecError:
             help=f"`privspec verify {plan}` shows which claim fails",
         )
     )
+
+
+@app.command("verify-draw", epilog="Example: privspec verify-draw transcript.json --plan vote.plan.json")
+@click.argument("transcript", type=PATH, metavar="TRANSCRIPT")
+@click.option("--plan", type=PATH, metavar="PLAN", help="Also check that it is a draw of this plan.")
+@json_option
+@quiet_option
+def verify_draw(transcript: Path, plan: Path | None, as_json: bool, quiet: bool) -> int:
+    """Check the transcript of a joint draw: anybody can, without a key."""
+    from privspec.execute.joint_draw.plans import read_transcript, void
+
+    report = read_transcript(transcript, None if plan is None else _plan(plan).document)
+    if as_json:
+        print(json.dumps(report.to_json(), indent=1))
+    if not report.ok:
+        _print_diagnostics(void(report, transcript).diagnostics)
+        return FAILED
+    if not quiet and not as_json:
+        print(f"{transcript}: a sound draw of {report.ballots} ballots; the winner is {report.winner}")
+    return 0
 
 
 @app.command(epilog="Example: privspec aggregate survey.plan.json reports.csv -o shares.svg")

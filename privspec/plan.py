@@ -219,11 +219,13 @@ class Plan:
         randomness: Randomness | None = None,
         progress: Progress | None = None,
         party: str | None = None,
+        joint_draw: Path | str | None = None,
     ) -> Release:
         """Execute the plan on data (paths or objects in memory), paid for in the ledger first.
 
         Args: progress, told what is done, how many records of it, and how many there are; party, the one whose message
-            is made from its own data, for `combine`.
+            is made from its own data, for `combine`; joint_draw, where to write the transcript of a joint draw by all
+            voters and two mixers (random dictatorship with a public number of voters; needs PyNaCl).
         Raises: BudgetError, DataError, UsageError, VerificationError.
         """
         from privspec.execute.family import silent
@@ -233,7 +235,11 @@ class Plan:
         book = Path(ledger) if ledger is not None else default_ledger(self.path, self.name)
         out = Path(output) if output is not None else None
         told = progress or silent
-        return run(self.document, inputs, book, out, strict, self.model(), randomness, progress=told, party=party)
+        board = Path(joint_draw) if joint_draw is not None else None
+        model = self.model()
+        return run(
+            self.document, inputs, book, out, strict, model, randomness, progress=told, party=party, joint_draw=board
+        )
 
     @property
     def by_messages(self) -> bool:

@@ -75,6 +75,7 @@ def run(
     target: Target | None = None,
     progress: Progress = silent,
     party: str | None = None,
+    joint_draw: Path | None = None,
 ) -> Release:
     """One release of a plan on data, paid for in the data set's ledger before any noise is drawn.
 
@@ -88,6 +89,10 @@ def run(
     source = randomness or SystemRandomness()
     digest = check_digest(plan)
     mechanism = mechanism_of(plan) if party is None else mechanism_of(plan).of_party(party)
+    if joint_draw is not None:
+        from privspec.execute.joint_draw.plans import JointMechanism
+
+        mechanism = JointMechanism.of(mechanism, digest, joint_draw, private=source.private)
     secret = mechanism.read(inputs, Circumstances(model, target, strict, progress))
     path = ledger or default_ledger(None, str(plan.get("spec", {}).get("name", "privspec")))
     with ExitStack() as stack:

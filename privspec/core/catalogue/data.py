@@ -305,7 +305,7 @@ ENTRIES: tuple[Entry, ...] = (
         Some party did not keep to the rules: it did not post what was due, posted two things, or something that does
         not fit. Nothing was released, the budget stays debited. The notes say who; the transcript proves it to anybody.
         """,
-        "privspec explain joint-draw",
+        "privspec verify-draw transcript.json   # shows who is to blame",
     ),
     Entry(
         "PS0855",
@@ -314,6 +314,6 @@ ENTRIES: tuple[Entry, ...] = (
         It is damaged, or of another format. A transcript that can be read and is wrong is no error: its report says
         what is wrong with it.
         """,
-        "privspec run vote.plan.json --input vote=ballots.csv --joint-draw transcript.json",
+        "privspec verify-draw transcript.json --plan vote.plan.json",
     ),
 )

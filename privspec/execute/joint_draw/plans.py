@@ -1,0 +1,163 @@
+"""A run of a plan of random dictatorship as a joint draw, with its transcript as a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
+from privspec.core.files import AtomicFile, write_atomically
+from privspec.execute.ballots.reading import refuse_number
+from privspec.execute.exact import ExactVector
+from privspec.execute.family import Circumstances, Drawn, Mechanism, Secret, mechanism_of
+from privspec.execute.joint_draw.checking import verify_transcript
+from privspec.execute.joint_draw.primitives import need_pynacl
+from privspec.execute.joint_draw.protocol import joint_draw
+from privspec.execute.joint_draw.report import Finding, Report
+from privspec.execute.joint_draw.terms import Terms
+from privspec.execute.joint_draw.transcript import Head, unreadable
+from privspec.execute.lotteries.mechanism import LotteryMechanism
+from privspec.execute.mechanism import Target
+from privspec.execute.randomness import Randomness, SystemRandomness
+from privspec.model.lotteries import FirstChoice, Proportional
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class JointMechanism(Mechanism):
+    """The plan's own mechanism, except that the winner comes from a joint draw."""
+
+    whole: LotteryMechanism
+    terms: Terms
+    digest: str
+    transcript: Path
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, digest: str, transcript: Path, *, private: bool) -> Self:
+        """Args: digest, of the plan; transcript, the file to write; private, whether the run is no simulation.
+
+        Raises: UsageError PS0850, PS0851; PS0852 if the plan is not one of dummy votes and a public number of voters.
+        """
+        if not isinstance(mechanism, LotteryMechanism):
+            _refuse_plan("its mechanism draws no winner")
+        lottery = mechanism.lottery
+        if not isinstance(lottery, Proportional) or not isinstance(mechanism.points, FirstChoice):
+            _refuse_plan("its winner is not drawn in proportion to first choices")
+        if mechanism.voters is None:
+            _refuse_plan("its number of voters is secret, and a transcript shows it")
+        if not private:
+            raise UsageError(Diagnostic("PS0851", "a joint draw takes its numbers from the operating system: no seed"))
+        need_pynacl()
+        return cls(mechanism, terms_of(mechanism, mechanism.voters, lottery), digest, transcript)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The winner."""
+        return self.whole.outputs
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The winner, unless alternatives are numbers."""
+        return self.whole.words
+
+    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+        """The first choices of all voters, in an order that says nothing of the file's.
+
+        Raises: as `LotteryMechanism.read`; UsageError PS0713 if the transcript cannot be written.
+        """
+        found = self.whole.ballots(data, circumstances)
+        if found.number != self.terms.voters:
+            refuse_number(found.form, self.terms.voters, found.number)
+        with AtomicFile(self.transcript):
+            pass
+        votes = np.repeat(found.ranked[:, 0], found.counts).tolist()
+        return _Assembly(self, tuple(shuffled(votes)), found.form.rules(strict=circumstances.strict))
+
+    def simulate(
+        self,
+        repetitions: int,
+        seed: int,
+        base: ExactVector | Mapping[str, Any] | None,
+        target: Target | None,
+        *,
+        approximate: bool,
+    ) -> NDArray[np.float64]:
+        """The law is that of an ordinary run."""
+        return self.whole.simulate(repetitions, seed, base, target, approximate=approximate)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Assembly(Secret):
+    mechanism: JointMechanism
+    votes: tuple[int, ...]
+    rules: tuple[str, ...]
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        """Enact all parties, and write the transcript.
+
+        Raises: VerificationError PS0854.
+        """
+        whole, terms = self.mechanism.whole, self.mechanism.terms
+        names = [terms.alternatives[vote] for vote in self.votes]
+        outcome = joint_draw(terms, names, plan=self.mechanism.digest)
+        write_atomically(self.mechanism.transcript, (json.dumps(outcome.transcript) + "\n").encode())
+        if outcome.winner is None:
+            raise void(outcome.report, self.mechanism.transcript)
+        return Drawn({whole.output: np.asarray(whole.winners[terms.alternatives.index(outcome.winner)])})
+
+
+def terms_of(mechanism: LotteryMechanism, voters: int, lottery: Proportional) -> Terms:
+    """The terms of a plan's joint draw.
+
+    Raises: UsageError PS0851.
+    """
+    return Terms(tuple(str(winner) for winner in mechanism.winners), voters, lottery.dummies)
+
+
+def read_transcript(path: Path, plan: Mapping[str, Any] | None = None) -> Report:
+    """What the transcript in a file shows, and whether it is a draw of that plan.
+
+    Raises: UsageError PS0850, PS0852; VerificationError PS0855.
+    """
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise unreadable("it is no JSON file") from error
+    report = verify_transcript(body)
+    if plan is None:
+        return report
+    wanted = JointMechanism.of(mechanism_of(plan), str(plan.get("digest")), path, private=True)
+    head = Head.from_json(body["head"])
+    # whoever was shut out after a void attempt is missing
+    same = replace(wanted.terms, voters=head.terms.voters, mixers=head.terms.mixers) == head.terms
+    if same and head.plan == wanted.digest and head.terms.voters <= wanted.terms.voters:
+        return report
+    return replace(report, winner=None, findings=(*report.findings, Finding(("the draw",), "is not one of this plan")))
+
+
+def void(report: Report, path: Path) -> VerificationError:
+    """PS0854, with who is to blame."""
+    notes = tuple(finding.text() for finding in report.findings)
+    help_ = f"{path} proves it"
+    return VerificationError(
+        Diagnostic("PS0854", "the joint draw is void: nothing was released", notes=notes, help=help_)
+    )
+
+
+def shuffled(votes: Sequence[int]) -> list[int]:
+    """In an order drawn by the operating system: ballots are read in groups, and voters are numbered in public."""
+    found, source = list(votes), SystemRandomness()
+    for i in range(len(found) - 1, 0, -1):
+        j = source.below(i + 1)
+        found[i], found[j] = found[j], found[i]
+    return found
+
+
+def _refuse_plan(why: str) -> NoReturn:
+    help_ = "a joint draw is for `noise family dictator`, and a public number of voters: `replacing one voter`"
+    raise UsageError(Diagnostic("PS0852", f"this plan cannot be executed by a joint draw: {why}", help=help_))
