@@ -23,6 +23,7 @@ from privspec.model.graph import Model
 from privspec.model.library import Argument, Arguments, FunctionError, NotComputableError
 from privspec.model.reports import Failure
 from privspec.model.targets import environment
+from privspec.model.types import Type
 from privspec.model.values import Symbol, Value, exact_array
 
 Entries: TypeAlias = NDArray[np.object_]
@@ -88,7 +89,8 @@ def stacked(values: Sequence[Value], axis: int) -> Grid:
         data = np.stack([v if v.dtype == object else _exact(v) for v in values if isinstance(v, np.ndarray)])
     else:
         data = np.empty(len(values), dtype=object)
-        data[:] = values
+        for place, value in enumerate(values):  # one by one: a ranking is a tuple
+            data[place] = value
     return Grid(np.expand_dims(data, 1 - axis))
 
 
@@ -97,13 +99,13 @@ class Pointwise:
     """Evaluates expressions of a model at all pairs.
 
     Args: rows, columns: values of the nodes that pick them, by name (one for each row or column); fixed: values of
-    `choose` numbers; laws: the masses of laws by value, for E[g(B)].
+    further variables; laws: the masses of laws by value, for E[g(B)].
     """
 
     model: Model
     rows: Mapping[str, Sequence[Value]] = field(default_factory=dict)
     columns: Mapping[str, Sequence[Value]] = field(default_factory=dict)
-    fixed: Mapping[str, Fraction] = field(default_factory=dict)
+    fixed: Mapping[str, Value] = field(default_factory=dict)
     laws: Mapping[str, Mapping[Symbol, Fraction]] = field(default_factory=dict)
     bound: Mapping[str, Value] = field(default_factory=dict)
     _memory: dict[str, Grid] = field(default_factory=dict, repr=False)
@@ -155,6 +157,10 @@ class Pointwise:
         """The same with the variable of a comprehension."""
         bound = {**self.bound, name: value}
         return Pointwise(self.model, self.rows, self.columns, self.fixed, self.laws, bound, self._memory)
+
+    def given(self, values: Mapping[str, Value]) -> Pointwise:
+        """The same where some variables have one value each, in definitions too."""
+        return Pointwise(self.model, self.rows, self.columns, {**self.fixed, **values}, self.laws, self.bound)
 
     def grid(self, expr: syntax.Expr) -> Grid:
         """The value of an expression at all pairs.
@@ -250,9 +256,10 @@ class Pointwise:
             if isinstance(a, syntax.Keyword)
             for value in (evaluate(a.value, self._public),)
         }
+        written = [a for a in expr.arguments if not isinstance(a, syntax.Keyword)]
         arguments = tuple(
-            Argument(value_type(g.value(0, 0)), g.value(0, 0) if g.constant else None, None, expr.span, iterated)
-            for g, iterated in positional
+            Argument(self._type(a, g), g.value(0, 0) if g.constant else None, None, expr.span, iterated)
+            for a, (g, iterated) in zip(written, positional, strict=True)
         )
         bound = bind_call(expr, Arguments(arguments, keywords))
         data = tuple(positional[i][0] for i in bound.data if i < len(positional))
@@ -264,6 +271,13 @@ class Pointwise:
             raise Failure("PS0260", expr.span, error.message, help=error.help) from error
         except (FloatingPointError, OverflowError, ZeroDivisionError) as error:
             raise Failure("PS0260", expr.span, "the result is not a finite number") from error
+
+    def _type(self, argument: syntax.Argument, grid: Grid) -> Type:
+        """The type declared for votes, which knows all alternatives and their order; else that of the values."""
+        node = self.model.nodes.get(argument.id) if isinstance(argument, syntax.Name) else None
+        if node is None or node.name in self.bound or node.type.numeric or not node.type.shape:
+            return value_type(grid.value(0, 0))
+        return node.type
 
     def _argument(self, argument: syntax.Argument) -> tuple[Grid, bool]:
         match argument:

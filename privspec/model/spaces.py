@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from privspec.model.domains import Domain, Power
+from privspec.model.domains import Domain, PartialRankingOf, Power
 from privspec.model.graph import GraphNode, Model
 from privspec.model.looks import order_matters
 from privspec.model.neighbours import NeighbourRelation, ReplacingEntry, ReplacingEverything
@@ -53,6 +53,22 @@ def _array(items: Sequence[Any]) -> Value:
     return data
 
 
+def values_of(domain: Domain) -> tuple[Value, ...]:
+    """All values of a domain, in its order; partial rankings stay tuples, as their lengths differ."""
+    if isinstance(domain, Power) and isinstance(domain.base, PartialRankingOf):
+        return tuple(_places(element) for element in domain.elements())
+    partial = isinstance(domain, PartialRankingOf)
+    return tuple(element if partial else as_value(element) for element in domain.elements())
+
+
+def _places(items: Sequence[Any]) -> Value:
+    """Partial rankings, one for each place: tuples of several lengths, which are no arrays."""
+    data = np.empty(len(items), dtype=object)
+    for place, item in enumerate(items):
+        data[place] = item
+    return data
+
+
 def label(value: Value) -> Any:
     """A value as plans write it: text, or a list of such."""
     if isinstance(value, np.ndarray):
@@ -78,7 +94,7 @@ class Listed:
     @cached_property
     def values(self) -> tuple[Value, ...]:
         """All values, in the order of the domain."""
-        return tuple(as_value(element) for element in self.domain.elements())
+        return values_of(self.domain)
 
     @property
     def size(self) -> int:
@@ -147,7 +163,7 @@ class Counted:
     @cached_property
     def items(self) -> tuple[Value, ...]:
         """The values of one record."""
-        return tuple(as_value(element) for element in self.base.elements())
+        return values_of(self.base)
 
     @cached_property
     def _chosen(self) -> tuple[tuple[int, ...], ...]:
@@ -162,7 +178,8 @@ class Counted:
     @cached_property
     def values(self) -> tuple[Value, ...]:
         """One input of each class."""
-        return tuple(_array([self.items[i] for i in chosen]) for chosen in self._chosen)
+        together = _places if isinstance(self.base, PartialRankingOf) else _array
+        return tuple(together([self.items[i] for i in chosen]) for chosen in self._chosen)
 
     @property
     def size(self) -> int:

@@ -27,7 +27,7 @@ from privspec.model.pointwise import Pointwise
 from privspec.model.priors import Law
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
-from privspec.model.spaces import Counted, Listed, Space, as_value, finite, key, label, space_of
+from privspec.model.spaces import Counted, Listed, Space, as_value, finite, key, label, space_of, values_of
 from privspec.model.values import Symbol, Value
 from privspec.model.walk import names_used
 from privspec.model.world_laws import row_law
@@ -216,5 +216,5 @@ def _columns(model: Model, rows: int) -> tuple[tuple[Value, ...], ...]:
         raise Failure(
             "PS0515", big.span, f"the table would have {rows:,} rows and {size:,} columns", help="use coarser outputs"
         )
-    each = [[as_value(e) for e in o.domain.elements()] for o in model.outputs if o.domain is not None]
+    each = [values_of(o.domain) for o in model.outputs if o.domain is not None]
     return tuple(product(*each))

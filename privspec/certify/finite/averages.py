@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from privspec.certify.finite.draws import averaged_over_draws, draws_in
 from privspec.certify.finite.ratios import Entries
 from privspec.certify.finite.subject import FiniteSubject
 from privspec.certify.motion import NotUnderstood
@@ -82,11 +83,11 @@ def terms(scene: Pointwise, expr: syntax.Expr, weight: Fraction = Fraction(1)) -
             yield from terms(scene, expr.right, weight if expr.op == "+" else -weight)
         case syntax.Negate():
             yield from terms(scene, expr.operand, -weight)
-        case syntax.Binary(op="*") if _public(model, expr.left):
+        case syntax.Binary(op="*") if public(model, expr.left):
             yield from terms(scene, expr.right, weight * number(scene, expr.left))
-        case syntax.Binary(op="*") if _public(model, expr.right):
+        case syntax.Binary(op="*") if public(model, expr.right):
             yield from terms(scene, expr.left, weight * number(scene, expr.right))
-        case syntax.Binary(op="/") if _public(model, expr.right):
+        case syntax.Binary(op="/") if public(model, expr.right):
             yield from terms(scene, expr.left, weight / number(scene, expr.right))
         case syntax.Over(operator="worst", given=None) if weight < 0:
             raise NotUnderstood("a worst case with a negative weight")
@@ -94,13 +95,14 @@ def terms(scene: Pointwise, expr: syntax.Expr, weight: Fraction = Fraction(1)) -
             yield Term(weight, expr.operator, expr.body)
         case syntax.Name(id=name) if name in model.nodes and model.nodes[name].kind is VariableKind.CHOOSE:
             yield Price(weight, name)
-        case _ if _public(model, expr):
+        case _ if public(model, expr):
             yield weight * number(scene, expr)
         case _:
             raise NotUnderstood("a loss that is no sum of averages and worst cases")
 
 
-def _public(model: Model, expr: syntax.Node) -> bool:
+def public(model: Model, expr: syntax.Node) -> bool:
+    """Whether only constants stand in it."""
     return not any(isinstance(node, syntax.Over) for node in walk(expr)) and depends(model, expr) <= {
         VariableKind.CONSTANT
     }
@@ -121,7 +123,7 @@ def number(scene: Pointwise, expr: syntax.Expr) -> Fraction:
 # --- what a draw costs ---------------------------------------------------------------------------------
 
 
-def pointlike(model: Model, expr: Any) -> Any:
+def pointlike(scene: Pointwise, expr: Any) -> Any:
     """With `total_variation(O, t)` as `mismatch(O, t)` where t is certain given the row: there the two are equal.
 
     The law of t is one point, and a law is as far from a point as it is likely to miss it. That holds for the number
@@ -129,20 +131,22 @@ def pointlike(model: Model, expr: Any) -> Any:
 
     Raises: NotUnderstood where laws are compared in another way.
     """
+    model = scene.model
     if not any(isinstance(node, syntax.Call) and node.function == LAWS_COMPARED for node in walk(expr)):
         return expr
     match expr:
         case syntax.Call(function=function, arguments=(a, b)) if function == LAWS_COMPARED:
-            if sorted((drawn(model, a), drawn(model, b))) == [False, True]:
+            single = all(next(draws_in(scene, side), None) is None for side in (a, b))
+            if single and sorted((drawn(model, a), drawn(model, b))) == [False, True]:
                 return replace(expr, function="mismatch")
         case syntax.Binary(op="+" | "-"):
-            return replace(expr, left=pointlike(model, expr.left), right=pointlike(model, expr.right))
+            return replace(expr, left=pointlike(scene, expr.left), right=pointlike(scene, expr.right))
         case syntax.Binary(op="*") if not drawn(model, expr.left):
-            return replace(expr, right=pointlike(model, expr.right))
+            return replace(expr, right=pointlike(scene, expr.right))
         case syntax.Binary(op="*" | "/") if not drawn(model, expr.right):
-            return replace(expr, left=pointlike(model, expr.left))
+            return replace(expr, left=pointlike(scene, expr.left))
         case syntax.Negate():
-            return replace(expr, operand=pointlike(model, expr.operand))
+            return replace(expr, operand=pointlike(scene, expr.operand))
     raise NotUnderstood("laws that are compared in this way")
 
 
@@ -173,7 +177,7 @@ def costs(subject: FiniteSubject, body: syntax.Expr, scene: Pointwise) -> Costs:
     chosen = VariableKind.CHOOSE in depends(subject.model, body)
     known = None if chosen or scene.bound else subject.known_costs
     if known is None or body not in known:
-        found = Costs.of(subject.spread(_single(scene.grid(pointlike(subject.model, body)))))
+        found = Costs.of(subject.spread(averaged_over_draws(scene, pointlike(scene, body), subject.table.shape[0])))
         if known is None:
             return found
         known[body] = found
@@ -201,28 +205,6 @@ def averaged(subject: FiniteSubject, means: list[Fraction]) -> Fraction:
     if subject.prior is None:
         raise NotUnderstood("an average over data without a model")
     return sum((p * m for p, m in zip(subject.prior, means, strict=True)), Fraction(0))
-
-
-def total(subject: FiniteSubject, expr: syntax.Expr, scene: Pointwise | None = None) -> Fraction:
-    """The value of a loss, or of the left side of an accuracy line."""
-    scene = scene or subject.scene
-    value = Fraction(0)
-    for term in terms(scene, expr):
-        match term:
-            case Term():
-                means = row_means(subject, costs(subject, term.body, scene))
-                value += term.weight * (max(means) if term.operator == "worst" else averaged(subject, means))
-            case Price():
-                value += term.weight * _scalar(subject, term.name)
-            case _:
-                value += term
-    return value
-
-
-def _scalar(subject: FiniteSubject, name: str) -> Fraction:
-    if name not in subject.table.scalars:
-        raise Malformed(f"the plan does not say what {name} is")
-    return subject.table.scalars[name]
 
 
 # --- conditions ----------------------------------------------------------------------------------------

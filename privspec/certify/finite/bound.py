@@ -78,7 +78,7 @@ def lower_bound(subject: FiniteSubject, proof: At) -> Fraction:
         raise Malformed(f"{listed.place} has a row of a worst case beside weights of the loss")
     lagrangian = Lagrangian(subject.table.shape, loss.constant, scalars)
     if weights is not None:
-        if loss.averages or len(loss.worst) != 1:
+        if loss.averages or loss.apart or len(loss.worst) != 1:
             raise Malformed(f"{weights.place}: the loss is no single worst case")
         weight, cost = loss.worst[0]
         lagrangian.add_costs(cost, [p * weight for p in _convex(weights, subject.rows.size)])

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from privspec.certify.finite.averages import Sides, Term, number, terms, total
+from privspec.certify.finite.averages import Sides, Term, number, terms
 from privspec.certify.finite.fairness import findings
 from privspec.certify.finite.order import order_matters
 from privspec.certify.finite.subject import FiniteSubject, label_text
+from privspec.certify.finite.sums import total
 from privspec.certify.measures import Finding
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.promises import claim

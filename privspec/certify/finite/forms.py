@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from privspec.certify.finite.averages import certain, check_given, depends, drawn, pointlike
+from privspec.certify.finite.draws import averaged_over_draws
 from privspec.certify.finite.lagrangian import LinearRow
 from privspec.certify.finite.ratios import Entries
 from privspec.certify.finite.subject import FiniteSubject
@@ -157,8 +158,9 @@ class Conditions:
         check_given(self.subject, expr)
         if VariableKind.CHOOSE in depends(self.subject.model, expr.body):
             raise NotUnderstood("an average of something that is chosen")
-        grid = self.subject.open_scene.grid(pointlike(self.subject.model, expr.body))
-        return Polynomial({}, self.subject.spread(grid.data))
+        scene = self.subject.open_scene
+        found = averaged_over_draws(scene, pointlike(scene, expr.body), self.subject.rows.size)
+        return Polynomial({}, self.subject.spread(found))
 
     def _column(self, data: Entries) -> Entries:
         if data.ndim != 2:

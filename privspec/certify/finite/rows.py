@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from privspec.certify.finite.averages import Costs, Price, Term, costs, depends, number, terms
+from privspec.certify.finite.averages import Costs, Price, Term, depends, number, terms
 from privspec.certify.finite.fairness import allowed_square, root_up, strata, tolerance_of
 from privspec.certify.finite.forms import Conditions
 from privspec.certify.finite.lagrangian import LinearRow, Scalar
 from privspec.certify.finite.ratios import Entries
 from privspec.certify.finite.subject import FiniteSubject
+from privspec.certify.finite.sums import Body, Variation, read_body
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.reading import Malformed
 from privspec.language.syntax import VariableKind
@@ -25,12 +26,17 @@ from privspec.model.requirements import AccuracyTarget, IndependenceRequirement,
 
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """The loss as numbers: averages and worst cases with their weights, prices of choices, and a constant."""
+    """The loss as numbers: averages and worst cases with their weights, prices of choices, and a constant.
+
+    `apart`: total variations from drawn winners, in order of the text, each with the number of its worst case (None in
+    an average, whose weight is then in its own).
+    """
 
     averages: tuple[tuple[Fraction, Costs], ...]
     worst: tuple[tuple[Fraction, Costs], ...]
     prices: Mapping[str, Fraction]
     constant: Fraction
+    apart: tuple[tuple[int | None, Variation], ...] = ()
 
 
 def read_loss(subject: FiniteSubject) -> Loss:
@@ -42,26 +48,40 @@ def read_loss(subject: FiniteSubject) -> Loss:
         raise NotUnderstood("the spec has no loss")
     parts: dict[str, list[tuple[Fraction, Costs]]] = {"E": [], "worst": []}
     prices: dict[str, Fraction] = {}
+    apart: list[tuple[int | None, Variation]] = []
     constant = Fraction(0)
     for term in terms(subject.open_scene, subject.model.loss):
         match term:
             case Term():
-                parts[term.operator].append((term.weight, open_costs(subject, term)))
+                body, number_ = open_body(subject, term), len(parts["worst"])
+                parts[term.operator].append((term.weight, body.cost(subject)))
+                apart += linear_variations(body, term, None if term.operator == "E" else number_)
             case Price():
                 prices[term.name] = prices.get(term.name, Fraction(0)) + term.weight
             case _:
                 constant += term
-    return Loss(tuple(parts["E"]), tuple(parts["worst"]), prices, constant)
+    return Loss(tuple(parts["E"]), tuple(parts["worst"]), prices, constant, tuple(apart))
 
 
-def open_costs(subject: FiniteSubject, term: Term) -> Costs:
-    """The costs of a term that nothing which is chosen has a part in.
+def linear_variations(body: Body, term: Term, worst: int | None) -> Iterator[tuple[int | None, Variation]]:
+    """The total variations of a term, with its weight where it is an average.
+
+    Raises: NotUnderstood if a large one is rewarded, as slacks then stand for nothing.
+    """
+    for one in body.variations:
+        if one.weight * term.weight < 0:
+            raise NotUnderstood("a bound on a loss that rewards a total variation")
+        yield worst, replace(one, weight=one.weight * (term.weight if worst is None else 1))
+
+
+def open_body(subject: FiniteSubject, term: Term) -> Body:
+    """What stands in a term that nothing which is chosen has a part in.
 
     Raises: NotUnderstood.
     """
     if VariableKind.CHOOSE in depends(subject.model, term.body):
         raise NotUnderstood("a lower bound on a loss that depends on what is chosen")
-    return costs(subject, term.body, subject.open_scene)
+    return read_body(subject, term.body, subject.open_scene)
 
 
 def law_of_rows(subject: FiniteSubject) -> tuple[Fraction, ...]:
@@ -107,11 +127,21 @@ class Rows:
             raise NotUnderstood("a price for something that is no number")
         for k, (weight, cost) in enumerate(self.loss.worst if epigraphs else ()):
             low, high = (Fraction(end, cost.scale) for end in (cost.numerators.min(), cost.numerators.max()))
-            found[f"worst:{k}"] = Scalar(low, high, weight)
+            more = sum((one.weight for at, one in self.loss.apart if at == k), Fraction(0))
+            found[f"worst:{k}"] = Scalar(low, high + more, weight)
         for name in {used for row in rows.values() for used in row.scalars}:
             if name not in found:
-                found[name] = Scalar(Fraction(0), self._most(name))
+                found[name] = Scalar(Fraction(0), self._most(name), self._share(name))
         return found
+
+    def _share(self, name: str) -> Fraction:
+        """What a slack costs the loss: the probability of its row times the weight of its total variation."""
+        kind, _, rest = name.partition(":")
+        if kind != "slack" or not rest.startswith("loss:"):
+            return Fraction(0)
+        number_, row, _ = _integers(rest.removeprefix("loss:"), 3)
+        at, one = self.loss.apart[number_]
+        return law_of_rows(self.subject)[row] * one.weight if at is None else Fraction(0)
 
     def _most(self, name: str) -> Fraction | None:
         """Masses are at most the weight of their law, slacks of total variations at most one."""
@@ -139,38 +169,79 @@ class Rows:
         return self.conditions.law_row(rest)
 
     def accuracy(self, rest: str) -> LinearRow:
-        """`accuracy:<line>`."""
-        (line,) = _integers(rest, 1)
+        """`accuracy:<line>`, or `accuracy:<line>:<row>` where a worst case stands in it."""
+        parts = _integers(rest, 1 + rest.count(":"))
         for target in self.subject.model.accuracy:
-            if target.line == line:
-                return self._accuracy(target)
-        raise Malformed(f"the spec has no accuracy on line {line}")
+            if target.line == parts[0]:
+                return self._accuracy(target, *parts[1:2])
+        raise Malformed(f"the spec has no accuracy on line {parts[0]}")
 
-    def _accuracy(self, target: AccuracyTarget) -> LinearRow:
-        written, scene = target.target, self.subject.open_scene
-        if written.variable is not None or written.probability is not None:
+    @cached_property
+    def _bodies(self) -> dict[int, list[tuple[Term, Body]]]:
+        """The averages and worst cases of accuracy lines, by line."""
+        found: dict[int, list[tuple[Term, Body]]] = {}
+        for target in self.subject.model.accuracy:
+            if target.target.variable is not None or target.target.probability is not None:
+                continue
+            inside = [t for t in terms(self.subject.open_scene, target.target.left) if isinstance(t, Term)]
+            found[target.line] = [(term, open_body(self.subject, term)) for term in inside]
+        return found
+
+    def _accuracy(self, target: AccuracyTarget, row: int | None = None) -> LinearRow:
+        written, scene, size = target.target, self.subject.open_scene, self.subject.rows.size
+        if target.line not in self._bodies:
             raise NotUnderstood("a bound with accuracy of this form")
+        bodies = self._bodies[target.line]
+        worst = [term for term, _ in bodies if term.operator == "worst"]
+        if len(worst) > 1 or bool(worst) != (row is not None) or (row is not None and row >= size):
+            raise Malformed(f"line {target.line} has no such row")
         bound, scalars = number(scene, written.right), dict[str, Fraction]()
         cost: Entries = np.zeros(self.subject.table.shape, dtype=object)
-        for term in terms(scene, written.left):
-            match term:
-                case Term(operator="worst"):
-                    raise NotUnderstood("a bound with accuracy in the worst case")
-                case Term():
-                    one, law = open_costs(self.subject, term), law_of_rows(self.subject)
-                    cost = cost + np.stack([one.fractions(x) * (p * term.weight) for x, p in enumerate(law)])
-                case Price():
-                    scalars[term.name] = scalars.get(term.name, Fraction(0)) + term.weight
-                case _:
-                    bound -= term
+        first = 0
+        for term, body in bodies:
+            one = body.cost(self.subject)
+            law = law_of_rows(self.subject) if term.operator == "E" else [Fraction(x == row) for x in range(size)]
+            cost = cost + np.stack([one.fractions(x) * (p * term.weight) for x, p in enumerate(law)])
+            for k, (_, variation) in enumerate(linear_variations(body, term, None), first):
+                for x, p in enumerate(law):
+                    slacks = slack_names(f"{target.line}:{k}", variation, x)
+                    scalars |= dict.fromkeys(slacks.values(), p * variation.weight) if p else {}
+            first += len(body.variations)
+        for part in terms(scene, written.left):
+            if isinstance(part, Price):
+                scalars[part.name] = scalars.get(part.name, Fraction(0)) + part.weight
+            elif isinstance(part, Fraction):
+                bound -= part
         return LinearRow(dict(enumerate(cost)), scalars, bound, False)
+
+    def apart(self, rest: str) -> LinearRow:
+        """`apart:<loss or line>:<number>:<row>:<value>`: what is drawn too often of a value, at most a slack."""
+        head, _, last = rest.partition(":")
+        number_, row, value = _integers(last, 3)
+        if head == "loss":
+            found = [one for _, one in self.loss.apart]
+        else:
+            bodies = self._bodies.get(_integers(head, 1)[0], [])
+            found = [one for _, body in bodies for one in body.variations]
+        if not (number_ < len(found) and row < self.subject.rows.size):
+            raise Malformed(f"the certificate names a total variation {rest[:40]!r}, which is not there")
+        one = found[number_]
+        slacks = slack_names(f"{head}:{number_}", one, row)
+        if value not in slacks:
+            raise Malformed(f"the certificate names a value {rest[:40]!r}, which has no slack")
+        mask: Entries = np.array([Fraction(int(shown == value)) for shown in one.seen], dtype=object)
+        return LinearRow({row: mask}, {slacks[value]: Fraction(-1)}, one.law[row, value], False)
 
     def worst(self, rest: str) -> LinearRow:
         """`worst:<number>:<row>`: the costs of the row stay below the worst case."""
         k, row = _integers(rest, 2)
         if not (0 <= k < len(self.loss.worst) and 0 <= row < self.subject.rows.size):
             raise Malformed(f"the loss has no worst case {k} at {row}")
-        return LinearRow({row: self.loss.worst[k][1].fractions(row)}, {f"worst:{k}": Fraction(-1)}, Fraction(0), False)
+        scalars = {f"worst:{k}": Fraction(-1)}
+        for j, (at, one) in enumerate(self.loss.apart):
+            if at == k:
+                scalars |= dict.fromkeys(slack_names(f"loss:{j}", one, row).values(), one.weight)
+        return LinearRow({row: self.loss.worst[k][1].fractions(row)}, scalars, Fraction(0), False)
 
     def fairness(self, rest: str) -> LinearRow:
         """`fairness:<line>:<given>:<a>:<b>:<seen or total>`: what one law has beyond the other, and their sum."""
@@ -209,10 +280,17 @@ READERS: Mapping[str, Callable[[Rows, str], LinearRow]] = {
     "condition": Rows.condition,
     "law": Rows.law,
     "accuracy": Rows.accuracy,
+    "apart": Rows.apart,
     "worst": Rows.worst,
     "fairness": Rows.fairness,
 }
 """By the word a name begins with."""
+
+
+def slack_names(where: str, variation: Variation, row: int) -> dict[int, str]:
+    """By the values that can be drawn too often at a row, the slacks that stand for it."""
+    law = variation.law[row]
+    return {value: f"slack:{where}:{row}:{value}" for value, chance in enumerate(law) if chance < 1}
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,6 +33,7 @@ def context_of(system: FiniteSystem) -> TableContext | None:
     if (
         system.lines
         or system.scalars
+        or system.apart
         or len(system.requested) != 1
         or (system.expected is not None) == bool(system.worst)
     ):

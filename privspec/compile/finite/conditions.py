@@ -7,15 +7,16 @@ in the masses (1 - alpha) Pr(B = b), which together are 1 - alpha (Ramon & Basu 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
 
-from privspec.compile.finite.losses import averaged, costs, spread
+from privspec.compile.finite.apart import Apart
+from privspec.compile.finite.losses import Body, averaged, body, costs, spread, weighed
 from privspec.compile.finite.system import Costs, LinearLine, Scalar
-from privspec.compile.terms import Chosen, public_number, terms
+from privspec.compile.terms import Chosen, Term, public_number, terms
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
@@ -80,27 +81,48 @@ class Conditions:
         for r, row in self._rows(found):
             yield self._line(f"condition:{constraint.line}:{r}", relation.span, row, sign, equality)
 
-    def accuracy(self, target: AccuracyTarget) -> LinearLine:
-        """E[e] <= c."""
+    def accuracy(self, target: AccuracyTarget) -> Iterator[LinearLine | Scalar]:
+        """E[e] <= c, or worst[e] <= c: one row for each row of the table.
+
+        Raises: Failure PS0501 for other forms and for more than one worst case.
+        """
         written = target.target
         if written.variable is not None or written.probability is not None:
             raise Failure("PS0501", written.span, "solve cannot compute this form of accuracy line for tables yet")
-        table: dict[tuple[int, int], Fraction] = {}
-        scalars: dict[str, Fraction] = {}
         bound = public_number(written.right, self.worlds.model)
+        scalars: dict[str, Fraction] = {}
+        mean = np.full((len(self.worlds.rows), len(self.worlds.columns)), Fraction(0), dtype=object)
+        worst: tuple[Term, Body] | None = None
+        apart = list[Apart]()
         for term in terms(written.left, self.worlds.model):
             if isinstance(term, Fraction):
                 bound -= term
-                continue
-            if isinstance(term, Chosen):
+            elif isinstance(term, Chosen):
                 scalars[term.name] = scalars.get(term.name, Fraction(0)) + term.weight
-                continue
-            if term.operator == "worst":
-                raise Failure("PS0501", term.span, "solve cannot bound a worst case for tables yet")
-            weighted = averaged(costs(term.body, self.scene, self.worlds), self.worlds, term.span) * term.weight
-            for place, value in np.ndenumerate(weighted):
-                table[place] = table.get(place, Fraction(0)) + value
-        return LinearLine(f"accuracy:{target.line}", written.span, table, scalars, bound, False)
+            else:
+                if term.operator == "worst" and worst is not None:
+                    raise Failure("PS0501", term.span, "solve takes one worst case in an accuracy line of tables")
+                found = body(term, self.scene, self.worlds, f"{target.line}:{len(apart)}")
+                apart += (replace(weighed(gap, term.weight), span=written.span) for gap in found.apart)
+                if term.operator == "worst":
+                    worst = term, replace(found, apart=tuple(apart[len(apart) - len(found.apart) :]))
+                    continue
+                mean = mean + averaged(found.costs, self.worlds, term.span) * term.weight
+        for gap in apart:
+            yield from gap.scalars(None)
+            yield from gap.lines()
+        average = dict(np.ndenumerate(mean))
+        of_worst = () if worst is None else worst[1].apart
+        for gap in (gap for gap in apart if gap not in of_worst):
+            for r, share in enumerate(self.worlds.prior or ()):
+                scalars |= {name: weight * share for name, weight in gap.slacks(r).items()}
+        if worst is None:
+            yield LinearLine(f"accuracy:{target.line}", written.span, average, scalars, bound, False)
+            return
+        for r, costs_ in enumerate(worst[1].costs):
+            table = average | {(r, c): average[r, c] + worst[0].weight * cost for c, cost in enumerate(costs_)}
+            slacks = {name: weight for gap in of_worst for name, weight in gap.slacks(r).items()}
+            yield LinearLine(f"accuracy:{target.line}:{r}", written.span, table, scalars | slacks, bound, False)
 
     def _rows(self, found: Affine) -> Iterator[tuple[int, Row]]:
         for r in range(len(self.worlds.rows)):

@@ -47,13 +47,16 @@ def _lower(model: Model, priced: bool) -> FiniteSystem:
     scalars: list[Scalar] = []
     for constraint in model.constraints:
         lines += conditions.constraint(constraint)
-    lines += [conditions.accuracy(target) for target in model.accuracy]
     estimates = debiased(conditions) if priced and chosen_in_loss(model) else None
     if estimates is not None:
         found = no_losses(constant_beside(space))
     else:
         found = losses(space, scene) if priced else no_losses()
-    further = (*conditions.choices(found.prices), *(item for gap in gaps(space, scene) for item in gap.rows()))
+    further = (
+        *(item for target in model.accuracy for item in conditions.accuracy(target)),
+        *conditions.choices(found.prices),
+        *(item for gap in gaps(space, scene) for item in gap.rows()),
+    )
     for item in further:
         lines += [item] if isinstance(item, LinearLine) else []
         scalars += [item] if isinstance(item, Scalar) else []
@@ -68,6 +71,7 @@ def _lower(model: Model, priced: bool) -> FiniteSystem:
         tuple(scalars),
         estimates,
         laws,
+        found.apart,
     )
 
 

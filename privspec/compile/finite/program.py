@@ -45,13 +45,15 @@ def to_program(system: FiniteSystem) -> Lowered:
     """
     rows, columns = system.shape
     cost = _cost(system)
-    names = {s.name: rows * columns + k for k, s in enumerate(system.scalars)}
     lines = list(system.lines)
     extra = list(system.scalars)
-    for k, (weight, worst) in enumerate(system.worst if not system.only_worst else ()):
-        names[f"worst:{k}"] = rows * columns + len(extra)
-        extra.append(_epigraph(k, weight, worst))
-        lines += _epigraph_lines(k, worst, system)
+    for gap in system.apart:
+        lines += gap.lines()
+        extra += gap.scalars(np.array(system.worlds.prior, dtype=object) if gap.worst is None else None)
+    for k in range(len(system.worst) if not system.only_worst else 0):
+        extra.append(_epigraph(k, system))
+        lines += _epigraph_lines(k, system)
+    names = {s.name: rows * columns + k for k, s in enumerate(extra)}
     equalities = tuple(line for line in lines if line.equality)
     inequalities = tuple(line for line in lines if not line.equality)
     blocks = privacy_blocks(system)
@@ -83,23 +85,26 @@ def _cost(system: FiniteSystem) -> Costs:
     return none
 
 
-def _epigraph(k: int, weight: Fraction, worst: Costs) -> Scalar:
+def _epigraph(k: int, system: FiniteSystem) -> Scalar:
     # above the largest cost, so that rows which always cost it keep their room
-    return Scalar(f"worst:{k}", worst.min(), worst.max() + 1, weight)
+    weight, worst = system.worst[k]
+    apart = sum((gap.weight for gap in system.apart if gap.worst == k), Fraction(0))
+    return Scalar(f"worst:{k}", worst.min(), worst.max() + apart + 1, weight)
 
 
-def _epigraph_lines(k: int, worst: Costs, system: FiniteSystem) -> list[LinearLine]:
+def _epigraph_lines(k: int, system: FiniteSystem) -> list[LinearLine]:
     span = system.worlds.model.loss.span if system.worlds.model.loss is not None else system.worlds.model.spec.span
+    apart = [gap for gap in system.apart if gap.worst == k]
     return [
         LinearLine(
             f"worst:{k}:{r}",
             span,
             {(r, c): value for c, value in enumerate(row) if value},
-            {f"worst:{k}": Fraction(-1)},
+            {f"worst:{k}": Fraction(-1)} | {name: weight for gap in apart for name, weight in gap.slacks(r).items()},
             Fraction(0),
             False,
         )
-        for r, row in enumerate(worst)
+        for r, row in enumerate(system.worst[k][1])
     ]
 
 

@@ -13,6 +13,7 @@ from privspec.compile.document import (
     FORMAT,
     OPTIMAL_GAP,
     decimal_up,
+    float_up,
     guarantee_head,
     line_of,
     sealed,
@@ -21,7 +22,6 @@ from privspec.compile.document import (
     versions,
 )
 from privspec.compile.finite.beside import beside
-from privspec.compile.finite.decision import float_up
 from privspec.compile.finite.fairness import fairness_json
 from privspec.compile.finite.prices import binding_prices
 from privspec.compile.finite.system import Requested
@@ -55,7 +55,7 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
             "expression": print_expr(model.loss) if model.loss is not None else "",
             "units": "units of the loss expression",
             "among": _among(decision),
-            "kind": "worst" if system.only_worst else "expected",
+            "kind": "worst" if system.one_worst else "expected",
         },
         "alternatives": others,
         "mechanism": _mechanism(decision) | {"recognised": named},

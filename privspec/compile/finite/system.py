@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from privspec.core.spans import Span
 from privspec.model.requirements import Requirement
 from privspec.model.worlds import Neighbours, Worlds
+
+if TYPE_CHECKING:
+    from privspec.compile.finite.apart import Apart
 
 Costs: TypeAlias = NDArray[np.object_]
 """Exact costs (rows, columns)."""
@@ -102,6 +105,8 @@ class FiniteSystem:
     """The loss, where it is that of debiased estimates with a scale that is chosen; the other parts are then empty."""
     laws: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The values (as labels) over which each chosen law ranges; its masses are scalars `B:<label>`."""
+    apart: tuple[Apart, ...] = ()
+    """Total variations from drawn winners in the loss: added to the average, or to the worst case that they name."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -110,5 +115,10 @@ class FiniteSystem:
 
     @property
     def only_worst(self) -> bool:
-        """Whether the loss is one worst case and nothing else."""
+        """Whether the loss is one worst case of costs and nothing else."""
+        return self.one_worst and not self.apart
+
+    @property
+    def one_worst(self) -> bool:
+        """Whether the loss is one worst case, also of total variations, and nothing else."""
         return self.expected is None and len(self.worst) == 1
