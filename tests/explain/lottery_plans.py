@@ -76,10 +76,9 @@ options: trust nobody
 '''
 
 
-def _guarantee(text: str, line: int, measure: str, neighbours: str, epsilon: str, achieved: str, note: str) -> Plan:
+def _guarantee(text: str, measure: str, neighbours: str, epsilon: str, achieved: str, note: str) -> Plan:
     return {
         "text": text,
-        "line": line,
         "requirement": 0,
         "measure": measure,
         "outputs": ["O"],
@@ -155,6 +154,7 @@ def _plan(
         "kind": "worst",
         **more.pop("loss", {}),
     }
+    guarantee["line"] = next(i for i, line in enumerate(source.splitlines(), 1) if guarantee["text"] in line)
     plan = {
         "format": "privspec-plan/1.0",
         "spec": _spec(name, source, {}),
@@ -213,7 +213,7 @@ def council_seat(voters: int = 1000, dummies: str = "1") -> Plan:
         }
     ]
     text = "O is 0.7-DP wrt vote, replacing one voter"
-    guarantee = _guarantee(text, 10, "epsilon-DP", "replacing one voter", "0.7", epsilon, "dummy-votes")
+    guarantee = _guarantee(text, "epsilon-DP", "replacing one voter", "0.7", epsilon, "dummy-votes")
     others = [
         _alternative("randomised ballots", 0.44, "0.7", 0.44, (True, False, True), "farther from the votes"),
         _alternative("permute-and-flip", 0.61, "0.7", 0.61, (True, False, False), "follows the largest count"),
@@ -251,7 +251,7 @@ def landmark(rounds: int = 0) -> Plan:
         mechanism["rounds"] = {"count": rounds, "each": {"epsilon": each}, "fit": rounds, "participation": rounds}
         achieved = Fraction(each) * rounds
     guarantee = _guarantee(
-        text, 9, "epsilon-DP", "adding or removing one drone", "0.7", f"{float(achieved):.9f}", "dummy-votes"
+        text, "epsilon-DP", "adding or removing one drone", "0.7", f"{float(achieved):.9f}", "dummy-votes"
     )
     return _plan("landmark", OPTIONAL, mechanism, guarantee, 0.5, "worst[ total_variation(O, winner) ]")
 
@@ -269,7 +269,7 @@ def sushi() -> Plan:
         properties=kept("two voters who both like tuna better than squid: squid wins with probability 0.09"),
     )
     text = "O is 1-DP wrt vote, replacing one voter"
-    guarantee = _guarantee(text, 9, "epsilon-DP", "replacing one voter", "1", "1", "dummy-votes")
+    guarantee = _guarantee(text, "epsilon-DP", "replacing one voter", "1", "1", "dummy-votes")
     return _plan("sushi", BORDA, mechanism, guarantee, 0.0071, "worst[ total_variation(O, winner) ]")
 
 
@@ -280,7 +280,7 @@ def lunch(family: str = "permute_and_flip") -> Plan:
     mechanism = _mechanism(family, 20, THREE, base=str(base), properties=kept("one voter", proof=False))
     mechanism["figures"] = {"worst_distortion": 0.6, "mean_distortion": 0.45, "expected_welfare": 0.3974}
     text = "O is 0.5-DP wrt vote, replacing one voter"
-    guarantee = _guarantee(text, 8, "epsilon-DP", "replacing one voter", "0.5", "0.5", "weighted-votes")
+    guarantee = _guarantee(text, "epsilon-DP", "replacing one voter", "0.5", "0.5", "weighted-votes")
     others = [
         _alternative("exponential mechanism", 0.616, "0.5", 0.65, (True, False, False), ""),
         _alternative("dummy votes", 0.6396, "0.5", 0.12, (True, False, True), ""),
@@ -302,7 +302,7 @@ def quick_poll() -> Plan:
     """Randomised ballots, one of which is drawn."""
     ratio = Fraction(int(math.e * 10**6), 10**6)
     mechanism = _mechanism("local_dictator", 1000, THREE, ratio=str(ratio))
-    guarantee = _guarantee("O is 1-LDP wrt vote", 9, "epsilon-LDP", "replacing one voter", "1", "1", "local-votes")
+    guarantee = _guarantee("O is 1-LDP wrt vote", "epsilon-LDP", "replacing one voter", "1", "1", "local-votes")
     return _plan("quick_poll", LOCAL, mechanism, guarantee, 0.4239, "worst[ total_variation(O, winner) ]")
 
 

@@ -53,10 +53,14 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class LotteryFact(MechanismFact):
-    """A winner drawn by lot; `local` is whether nobody is trusted, so that each ballot is protected by itself."""
+    """A winner drawn by lot; `local` is whether nobody is trusted, so that each ballot is protected by itself.
+
+    `drum` is how many tickets it is drawn from, where the rule has tickets and the number of voters is public.
+    """
 
     vote: Vote
     rule: Rule
+    drum: Quantity | None
     note: Note
     local: bool
     properties: tuple[PropertyFact, ...]
@@ -72,7 +76,7 @@ class LotteryFact(MechanismFact):
     subject: ClassVar[str] = "The lottery"
     reached_label: ClassVar[str] = "Reached by the lottery"
     exact_curve: ClassVar[str] = "one draw (exact)"
-    entry: ClassVar[CertificateEntry] = CertificateEntry("lottery")
+    entry: ClassVar[CertificateEntry] = CertificateEntry("privacy")
     accuracy_heading: ClassVar[str] = "How is the winner drawn?"
     measure: ClassVar[str] = "the winner is drawn by lot from exact probabilities, as this report describes."
 
@@ -186,6 +190,7 @@ def lottery_fact(plan: Mapping[str, Any], context: Context) -> LotteryFact:
         family=family,
         vote=vote,
         rule=rule,
+        drum=rule.total(vote),
         note=Note(notes[0] if notes else _NOTES[family]),
         local=context.trust == "nobody",
         properties=properties(mechanism.get("properties")),

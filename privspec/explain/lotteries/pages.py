@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from privspec.explain.lotteries.examples import Example
     from privspec.explain.lotteries.facts import LotteryFact, Rounds
 
-_ENTRY, _LOSS = CertificateEntry("lottery"), CertificateEntry("loss")
+_ENTRY, _FIGURES = CertificateEntry("privacy"), CertificateEntry("figures")
 FEW = 3
 """Candidates of an example that a sentence names."""
 
@@ -145,7 +145,7 @@ def _distortion(fact: LotteryFact) -> list[Sentence]:
     if worst is None:
         return []
     text = f"The law of the winner is at most {worst} from that of the lottery without noise, in total variation."
-    return [proved(text, fact.note, _LOSS)]
+    return [proved(text, fact.note, _FIGURES)]
 
 
 def auditor_tables(fact: LotteryFact) -> tuple[Block, ...]:

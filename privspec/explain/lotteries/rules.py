@@ -53,6 +53,10 @@ class Rule(ABC):
     def executed(self, vote: Vote) -> tuple[str, ...]:
         """The draw for auditors, step by step."""
 
+    def total(self, _vote: Vote) -> Quantity | None:
+        """The tickets of a drum, if there is one and the number of voters is public."""
+        return None
+
     def distance(self, _vote: Vote, *, adds: bool, local: bool) -> Fraction | None:
         """How far one ballot can move the chances (total variation); None where only epsilon bounds it."""
         return None
@@ -101,11 +105,11 @@ class Dictator(Rule):
         """The dummies of one candidate: "1 dummy ticket"."""
         return f"{exact(self.dummies)} dummy ticket{'' if self.dummies == 1 else 's'}"
 
-    def total(self, vote: Vote) -> str:
+    def total(self, vote: Vote) -> Quantity | None:
         """All tickets in the drum, where the number of voters is public."""
         if vote.voters is None:
-            return ""
-        return exact(vote.voters * vote.points.per_ballot + vote.size * self.dummies).text
+            return None
+        return exact(vote.voters * vote.points.per_ballot + vote.size * self.dummies)
 
     def brief(self, vote: Vote) -> str:
         """As tickets of a drum."""
@@ -190,20 +194,19 @@ class ExponentialRule(Rule):
 
     def brief(self, vote: Vote) -> str:
         """By weights."""
-        return f"each of {vote.size} candidates in proportion to {rounded(self.base, 4)} to the power of its votes"
+        return f"each of {vote.size} candidates in proportion to {self.parameter()[1]} to the power of its votes"
 
     def told(self, vote: Vote) -> tuple[str, ...]:
         """A drum whose tickets multiply."""
         return (
             "The winner is drawn by lot, and the candidate with the most votes has the best chances.",
-            f"Every vote makes the tickets of its candidate {rounded(self.base, 4)} times as many; one ticket is "
-            "drawn.",
+            f"Every vote makes the tickets of its candidate {self.parameter()[1]} times as many; one ticket is drawn.",
         )
 
     def executed(self, vote: Vote) -> tuple[str, ...]:
         """Weights."""
         return (
-            f"A candidate with N votes is drawn in proportion to b^N, b = {rounded(self.base, 6)} (an exact fraction "
+            f"A candidate with N votes is drawn in proportion to b^N, b = {self.parameter()[1]} (an exact fraction "
             "in the "
             "plan, rounded towards privacy).",
         )
@@ -229,7 +232,7 @@ class PermuteAndFlipRule(ExponentialRule):
         return (
             f"{vote.size} candidates are visited in random order; one that is k votes behind the largest count wins "
             "with "
-            f"probability {rounded(self.base, 4)}^-k, else the next is visited"
+            f"probability {self.parameter()[1]}^-k, else the next is visited"
         )
 
     def told(self, vote: Vote) -> tuple[str, ...]:
@@ -246,7 +249,7 @@ class PermuteAndFlipRule(ExponentialRule):
         """Coins."""
         return (
             "Candidates are visited in a uniformly random order; one that is k votes behind the largest count is taken "
-            f"with probability b^-k, b = {rounded(self.base, 6)} (an exact fraction in the plan), else the next one.",
+            f"with probability b^-k, b = {self.parameter()[1]} (an exact fraction in the plan), else the next one.",
         )
 
 
@@ -294,7 +297,7 @@ class LocalDictator(Rule):
     def executed(self, vote: Vote) -> tuple[str, ...]:
         """Randomised response."""
         return (
-            f"Each ballot goes through {vote.size}-randomised response, the true choice r = {rounded(self.ratio, 6)} "
+            f"Each ballot goes through {vote.size}-randomised response, the true choice r = {self.parameter()[1]} "
             "times "
             "as likely as each other (an exact fraction in the plan); then one report is drawn uniformly.",
         )

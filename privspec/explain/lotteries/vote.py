@@ -90,6 +90,8 @@ class Vote:
             "ballots": self.ballots,
             "output": self.output,
             "points": self.points.name,
+            "points_of_a_ballot": str(self.points.per_ballot),
+            "most_points": str(self.points.highest),
             "alternatives": list(self.names),
         }
 
