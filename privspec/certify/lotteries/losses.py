@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from privspec.certify.finite.averages import Price, Term, terms
@@ -68,13 +69,21 @@ def _listed(rule: Rule, every: Mapping[Scores, Fraction | None], body: Body, ope
         one = arb(1)
         found: Any = None
         for scores, mass in every.items():
-            value = body.at(rule.law(scores, one), scores, one)
+            value = body.at(_law(rule, scores), scores, one)
             if operator == "worst":
                 found = value if found is None or value > found else found
             elif mass:
                 weighted = value * mass.numerator / mass.denominator
                 found = weighted if found is None else found + weighted
         return _middle(found)
+
+
+@lru_cache(maxsize=2**15)
+def _law(rule: Rule, scores: Scores) -> tuple[Any, ...]:
+    """A law in balls."""
+    from flint import arb
+
+    return rule.law(scores, arb(1))
 
 
 def _middle(ball: Any) -> Fraction:

@@ -78,6 +78,7 @@ def _sum(one: Scores, other: Scores) -> Scores:
     return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
+@lru_cache(maxsize=256)
 def largest(rule: Rule, ballots: Ballots, change: Change, voters: int) -> Fraction | None:
     """The largest ratio between the laws of two neighbours, either way round; None if one of them has a zero."""
     laws: dict[Scores, tuple[Fraction, ...]] = {}
@@ -105,11 +106,20 @@ def profiles(ballots: Ballots, voters: int, weights: Mapping[Scores, Fraction] |
 
     Raises: NotUnderstood beyond the limit.
     """
+    found = _every(ballots, voters, None if weights is None else tuple(weights.items()))
+    if found is None:
+        raise NotUnderstood("too many profiles to list")
+    return found
+
+
+@lru_cache(maxsize=16)
+def _every(ballots: Ballots, voters: int, law: tuple[tuple[Scores, Fraction], ...] | None) -> Weighted | None:
+    weights = None if law is None else dict(law)
     if ballots.points == FIRST:
         return _counts(ballots.size, voters, weights)
     kinds = ballots.kinds()
-    if comb(min(voters, PROFILE_LIMIT) + len(kinds) - 1, len(kinds) - 1) > PROFILE_LIMIT**2:
-        raise NotUnderstood("too many profiles to list")
+    if len(kinds) > 1 and voters >= PROFILE_LIMIT:
+        return None
     found: dict[Scores, Fraction | None] = {(Fraction(0),) * ballots.size: None if weights is None else Fraction(1)}
     for _ in range(voters):
         longer: dict[Scores, Fraction | None] = {}
@@ -121,15 +131,15 @@ def profiles(ballots: Ballots, voters: int, weights: Mapping[Scores, Fraction] |
                 else:
                     longer[after] = (longer.get(after) or Fraction(0)) + mass * weights[kind]
         if len(longer) > PROFILE_LIMIT:
-            raise NotUnderstood("too many profiles to list")
+            return None
         found = longer
     return found
 
 
-def _counts(size: int, voters: int, weights: Mapping[Scores, Fraction] | None) -> Weighted:
+def _counts(size: int, voters: int, weights: Mapping[Scores, Fraction] | None) -> Weighted | None:
     """Numbers of first choices: the multinomial law."""
     if comb(voters + size - 1, size - 1) > PROFILE_LIMIT:
-        raise NotUnderstood("too many profiles to list")
+        return None
     units = [tuple(Fraction(a == b) for a in range(size)) for b in range(size)]
     found: dict[Scores, Fraction | None] = {}
     ways = factorial(voters)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate, combinations_with_replacement, permutations
 from math import comb
 
@@ -40,25 +41,30 @@ def properties(subject: LotterySubject) -> Iterator[Claim]:
         yield _one(subject.rule, subject.ballots, item["name"].text(), item["holds"].flag())
 
 
-def flags(rule: Rule, ballots: Ballots, stated: At, name: str) -> Iterator[Claim]:
+def flags(rule: Rule, ballots: Ballots, stated: At) -> Iterator[Claim]:
     """The same of an alternative, from its flags."""
     for key in TESTS:
-        yield _one(rule, ballots, key, stated[key].flag(), name)
+        yield _one(rule, ballots, key, stated[key].flag())
 
 
-def _one(rule: Rule, ballots: Ballots, key: str, said: bool, name: str = "properties") -> Claim:
+def _one(rule: Rule, ballots: Ballots, key: str, said: bool) -> Claim:
     words = key.replace("_", " ")
     found = None
     for size, voters in LARGEST_CASES:
         merged = ballots.smaller(min(size, ballots.size))
         if comb(voters + merged.count - 1, voters) * merged.count > FEW:
             continue
-        found = found or TESTS[key](rule, merged, voters)
+        found = found or _case(key, rule, merged, voters)
     if said:
         text = f"{words}: tested on all profiles of up to 3 voters" if found is None else f"{words}: not so, {found}"
-        return claim(name, Finding(found is None, text))
+        return claim("properties", Finding(found is None, text))
     text = f"not {words}: {found}" if found else f"{words}: said not to hold, and no case was found"
-    return claim(name, Finding(found is not None, text))
+    return claim("properties", Finding(found is not None, text))
+
+
+@lru_cache(maxsize=256)
+def _case(key: str, rule: Rule, ballots: Ballots, voters: int) -> str | None:
+    return TESTS[key](rule, ballots, voters)
 
 
 def _sum(ballots: Ballots, profile: Sequence[Order]) -> Scores:
@@ -94,8 +100,9 @@ def dominated(rule: Rule, ballots: Ballots, most: int) -> str | None:
             for a in range(ballots.size):
                 for b in range(ballots.size):
                     if a != b and law[a] and all(_prefers(order, b, a) for order in profile):
+                        who = "one voter" if voters == 1 else f"{voters} voters, all"
                         wins = f"which wins with probability {float(law[a]):.4g}"
-                        return f"{voters} voters, all with alternative {b + 1} above {a + 1}, {wins}"
+                        return f"{who} with alternative {b + 1} above {a + 1}, {wins}"
     return None
 
 

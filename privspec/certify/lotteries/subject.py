@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from privspec.certify.finite.laws import RULES as LAWS
-from privspec.certify.lotteries.meaning import Ballots, Meaning, Scores, meaning_of
+from privspec.certify.lotteries.meaning import BALLOT_LIMIT, FIRST, Ballots, Meaning, Scores, meaning_of
 from privspec.certify.lotteries.rules import Change, Reports, Rule, read_rule
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.opened import Opened
@@ -16,11 +16,11 @@ from privspec.certify.reading import At, Malformed, read_guarantee
 from privspec.language import syntax
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model
-from privspec.model.measures import LDP, Chosen, Measure, PureDP
+from privspec.model.measures import LDP, Chosen, Measure, Personalised, PureDP
 from privspec.model.neighbours import ReplacingEverything, ReplacingRecord, ReplacingVoter
 from privspec.model.requirements import Requirement
 from privspec.model.targets import environment
-from privspec.model.trust import Curator
+from privspec.model.trust import Curator, Nobody
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +57,35 @@ class LotterySubject(Opened):
             case ReplacingEverything():
                 return Change(False, 1 if self.measure(requirement).local else meaning.voters, meaning.voters)
         raise NotUnderstood(f"{relation.describe()} where a winner is drawn")
+
+    @property
+    def reports_seen(self) -> bool:
+        """Whether others than a trusted keeper see what each voter sends."""
+        local = any(requirement.measure.local for requirement in self.model.requirements)
+        return local or not isinstance(self.model.trust, Curator)
+
+    @property
+    def local(self) -> bool:
+        """Whether a requirement is about what one voter sends."""
+        measures = [self.measure(requirement) for requirement in self.requirements]
+        return any(o.local for m in measures for o in (m.each if isinstance(m, Personalised) else (m,)))
+
+    def forbidden(self, rule: Rule) -> list[str]:
+        """Why the options and the measures of the spec rule a rule out."""
+        model, reports, found = self.model, isinstance(rule, Reports), []
+        if isinstance(model.trust, Nobody) and not reports:
+            found.append(
+                "with trust nobody, every report has to be protected by itself; here a winner is drawn from votes"
+            )
+        elif not isinstance(model.trust, Curator | Nobody):
+            found.append(f"trust {model.trust.name} is not covered by this checker")
+        if model.families and rule.family not in model.families:
+            found.append(f"noise of family {rule.family} is not what the spec allows")
+        if model.noise_at is not None:
+            found.append("the spec says where noise enters, and a winner is drawn from points")
+        if self.local and not reports:
+            found.append("a requirement on each voter's own report, and a winner is drawn from votes")
+        return found
 
     @cached_property
     def chosen(self) -> Mapping[str, Fraction]:
@@ -104,21 +133,27 @@ class LotterySubject(Opened):
         (data,) = found
         if data.joint or data.distribution not in LAWS:
             raise NotUnderstood(f"the law {data.distribution} of {data.subject}")
+        ballots = self.ballots
+        if data.distribution == "uniform" and not data.arguments and ballots.points == FIRST:
+            # every alternative stands first as often as every other one
+            return {ballots.scores((a,)): Fraction(1, ballots.size) for a in range(ballots.size)}
+        if ballots.count > BALLOT_LIMIT:
+            raise NotUnderstood(f"a law of {ballots.count:,} different ballots")
         special = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)
         if any(isinstance(a, special) for a in data.arguments):
             raise NotUnderstood(f"the law {data.distribution} of {data.subject}")
         public = environment(self.model)
         arguments = [evaluate(a, public) for a in data.arguments if not isinstance(a, special)]
-        orders = list(self.ballots.orders())
+        orders = list(ballots.orders())
         names = meaning.alternatives
-        values = [names[o[0]] if self.ballots.kind == "first choice" else tuple(names[a] for a in o) for o in orders]
+        values = [names[o[0]] if ballots.kind == FIRST else tuple(names[a] for a in o) for o in orders]
         weights = LAWS[data.distribution](values, arguments)
         if weights is None or sum(weights) <= 0 or min(weights) < 0:
             raise NotUnderstood(f"the law {data.distribution} of {data.subject}")
         whole = sum(weights, Fraction(0))
         law: dict[Scores, Fraction] = {}
         for order, weight in zip(orders, weights, strict=True):
-            scores = self.ballots.scores(order)
+            scores = ballots.scores(order)
             law[scores] = law.get(scores, Fraction(0)) + weight / whole
         return law
 
@@ -139,10 +174,9 @@ def read_lottery(plan: At, model: Model) -> LotterySubject:
     Raises: Malformed.
     """
     rule = read_rule(plan["mechanism"])
-    if isinstance(rule, Reports):
-        local = any(requirement.measure.local for requirement in model.requirements)
-        rule = replace(rule, seen=local or not isinstance(model.trust, Curator))
     subject = LotterySubject(plan, model, tuple(read_guarantee(item) for item in plan["guarantees"].items()), rule)
+    if isinstance(rule, Reports):
+        subject = replace(subject, rule=replace(rule, seen=subject.reports_seen))
     if any(not 0 <= g.requirement < len(model.requirements) for g in subject.guarantees):
         raise Malformed("a guarantee is for a requirement that the spec does not have")
     return subject
