@@ -16,7 +16,7 @@ from privspec.execute.exact import ExactVector
 from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret
 from privspec.execute.finite.atoms import symbol
 from privspec.execute.finite.labels import Labels
-from privspec.execute.lotteries.draws import draw
+from privspec.execute.lotteries.draws import draw, sampler
 from privspec.execute.lotteries.laws import law_in_doubles
 from privspec.execute.lotteries.scores import POINTS, total_points
 from privspec.execute.mechanism import Target, refuse_long_simulation
@@ -171,8 +171,8 @@ class LotteryMechanism(Mechanism):
             law = law_in_doubles(self.lottery, scores)
             return np.take(figures, np.random.default_rng(seed).choice(len(law), repetitions, p=law), axis=0)
         refuse_long_simulation(repetitions, f"{repetitions} exact draws", "take fewer, or draw in doubles")
-        randomness = SimulationRandomness(seed)
-        return np.take(figures, [draw(self.lottery, scores, randomness) for _ in range(repetitions)], axis=0)
+        drawn, randomness = sampler(self.lottery, scores), SimulationRandomness(seed)
+        return np.take(figures, [drawn(randomness) for _ in range(repetitions)], axis=0)
 
     def _scores(self, base: Mapping[str, Any]) -> tuple[Fraction, ...]:
         return total_points(self.points, self.ballots(base, Circumstances()))
