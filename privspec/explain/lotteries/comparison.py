@@ -79,15 +79,22 @@ class RuleRow:
     keeps: Mapping[str, bool]
     reason: str
 
-    def cells(self) -> tuple[str, ...]:
-        """The row of the table."""
+    @property
+    def title(self) -> str:
+        """Its name, with its part in the plan."""
+        if self.chosen:
+            return f"{self.name} (this plan)"
+        return self.name if self.admissible else f"{self.name} (ruled out)"
+
+    def figures(self) -> tuple[str, ...]:
+        """What it costs, and how far it is from the votes."""
         figures = (self.loss, self.epsilon, self.worst, self.mean, self.welfare)
+        return (self.title, *(_UNKNOWN if f is None else f.text for f in figures))
+
+    def kept(self) -> tuple[str, ...]:
+        """Whether it has each of the properties."""
         yes_no = {True: "yes", False: "no", None: _UNKNOWN}
-        return (
-            f"{self.name} (this plan)" if self.chosen else self.name if self.admissible else f"{self.name} (ruled out)",
-            *(_UNKNOWN if f is None else f.text for f in figures),
-            *(yes_no[self.keeps.get(name)] for name in LABELS),
-        )
+        return (self.title, *(yes_no[self.keeps.get(name)] for name in LABELS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,26 +105,20 @@ class Comparison:
     properties: tuple[PropertyFact, ...]
     failing: tuple[tuple[str, PropertyFact], ...]
 
-    def table(self) -> Table:
+    def tables(self) -> tuple[Table, Table]:
         """For engineers and auditors."""
-        return Table(
+        figures = Table(
             "All rules that were compared; distortion is the total variation distance of the winner's law from that of "
             "the lottery without noise, welfare the expected share of voters who voted for the winner",
-            (
-                "Rule",
-                "Loss",
-                "ε spent",
-                "Worst distortion",
-                "Mean distortion",
-                "Expected welfare",
-                *LABELS.values(),
-            ),
-            tuple(row.cells() for row in self.rows),
+            ("Rule", "Loss", "ε spent", "Worst distortion", "Mean distortion", "Expected welfare"),
+            tuple(row.figures() for row in self.rows),
             numeric=frozenset({1, 2, 3, 4, 5}),
         )
+        kept = Table("What each rule keeps", ("Rule", *LABELS.values()), tuple(row.kept() for row in self.rows))
+        return figures, kept
 
     def blocks(self) -> tuple[Block, ...]:
-        """The table, and below it the reasons and counterexamples."""
+        """The tables, and below them the reasons and counterexamples."""
         said = [item.sentence() for item in self.properties]
         said += [proved(f"{rule}: {_lower(item.text)}", Note(item.note)) for rule, item in self.failing]
         reasons = [
@@ -126,7 +127,7 @@ class Comparison:
             if row.reason and not row.chosen
         ]
         points = (Points((*said, *reasons)),) if said or reasons else ()
-        return (self.table(), *points)
+        return (*self.tables(), *points)
 
     @property
     def note(self) -> str:
