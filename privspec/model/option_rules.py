@@ -24,6 +24,8 @@ FAMILIES = (
     "table",
     "dictator",
     "exponential",
+    "permute_and_flip",
+    "local_dictator",
     "staircase",
     "functional",
     "mixed",

@@ -373,7 +373,10 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "PS0272",
         "there is no such family of noise",
-        "Families are gaussian, laplace, geometric, knorm, table, dictator, exponential, staircase, functional.",
+        """
+        Families are gaussian, laplace, geometric, knorm, table, dictator, exponential, permute_and_flip,
+        local_dictator, staircase, functional, mixed, sphere.
+        """,
     ),
     Entry(
         "PS0273",
