@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 from math import fsum, lcm
 from typing import TypeAlias
 
@@ -15,6 +16,8 @@ from privspec.model.lotteries import Ballot, FirstChoice, Law, LocalPick, Lotter
 
 MOST = 5000
 """Vectors of counts that are gone through; beyond them the compiler simulates."""
+WORK = 500_000
+"""Vectors times voters that are gone through: powers of points grow with the voters."""
 Counts: TypeAlias = tuple[int, ...]
 
 
@@ -42,12 +45,11 @@ def worst_distortion(lottery: Lottery, plain: Lottery, points: Points, voters: i
         return mixed * total_variation(share, [Fraction(1, len(share))] * len(share)) if voters != 0 else Fraction(0)
     if voters is None or not isinstance(points, FirstChoice) or plain != Proportional():
         return None
-    worst = Fraction(0)
-    for number, counts in enumerate(_partitions(voters, len(points.alternatives), voters)):
-        if number == MOST:
-            return None
-        worst = max(worst, distortion(lottery, plain, [Fraction(c) for c in counts]))
-    return worst
+    most = min(MOST, WORK // max(voters, 1))
+    sorted_counts = list(islice(_partitions(voters, len(points.alternatives), voters), most + 1))
+    if len(sorted_counts) > most:
+        return None
+    return max(distortion(lottery, plain, [Fraction(c) for c in counts]) for counts in sorted_counts)
 
 
 def _uniform_share(lottery: Lottery, points: Points, voters: int) -> Fraction | None:
@@ -92,6 +94,7 @@ def profiles(points: Points, voters: int, ballots: Mapping[Ballot, Fraction]) ->
     """
     if voters < 1 or sum(ballots.values()) != 1:
         raise ValueError("a law of profiles needs voters, and probabilities that sum to 1")
+    most = min(MOST, WORK // voters)
     if len(ballots) > MOST:
         return None
     given = [(points.of(ballot), _first(points, ballot), p) for ballot, p in ballots.items() if p]
@@ -106,7 +109,7 @@ def profiles(points: Points, voters: int, ballots: Mapping[Ballot, Fraction]) ->
             for step, times in steps:
                 reached = tuple(a + b for a, b in zip(state, step, strict=True))
                 grown[reached] = grown.get(reached, 0) + weight * times
-        if len(grown) > MOST:
+        if len(grown) > most:
             return None
         weights = grown
     return tuple(
