@@ -361,8 +361,18 @@ def chosen(voters: int = 100) -> Plan:
         "figures": {"worst_distortion": up(value), "mean_distortion": None, "expected_welfare": None},
     }
     stated = {"line": line, "text": f"{WORST} <= 1/50", "value": float(value), "bound": 0.02}
-    found = plan(
-        source, mechanism, {"value": up(epsilon)}, LINEAR, achieved=str(epsilon), voters=voters, accuracy=[stated]
+    # k = 9 votes of 100 at a distance of 1/50: log(9 / 2 - 1) / 9
+    lower = nextafter(log(3.5) / 9, 0.0)
+    loss = {"value": up(epsilon), "lower_bound": lower, "relative_gap": (up(epsilon) - lower) / up(epsilon)}
+    proof = {"kind": "lottery", "lower_bound": lower, "votes": 9, "scope": SCOPE}
+    return plan(
+        source,
+        mechanism,
+        loss,
+        LINEAR,
+        achieved=str(epsilon),
+        voters=voters,
+        accuracy=[stated],
+        certificate=proof,
+        guarantee={"epsilon": str(epsilon)},
     )
-    del found["guarantees"][0]["epsilon"]
-    return signed(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from math import log
 
@@ -45,7 +46,9 @@ def coverage(subject: LotterySubject) -> Iterator[Claim]:
     if sorted(listed) != list(range(len(subject.requirements))):
         wrong.append("the guarantees of the plan are not the requirements of the spec, one for one")
     else:
-        wrong.extend(w for g in subject.guarantees for w in mismatches(g, subject.requirements[g.requirement]))
+        for guarantee in subject.guarantees:
+            asked = subject.requirements[guarantee.requirement]
+            wrong.extend(mismatches(guarantee, replace(asked, measure=subject.measure(asked))))
     lines = (*subject.model.fairness, *subject.model.constraints)
     wrong.extend(f"line {line.line} asks for what such a plan does not answer: {line.text}" for line in lines)
     for text in wrong:

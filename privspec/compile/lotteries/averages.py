@@ -17,6 +17,8 @@ from privspec.compile.lotteries.estimates import Estimate
 from privspec.compile.lotteries.system import LotterySystem
 from privspec.model.lotteries import Lottery
 
+LONGEST = 1 << 10
+"""Binary digits beyond which a denominator is cut down to a quarter of them, upwards: powers share no factors."""
 DRAWN = 20_000
 """Profiles that averages are taken over."""
 
@@ -34,21 +36,33 @@ class Averages:
 
     @cached_property
     def profiles(self) -> Mapping[Scores, Fraction] | None:
-        """All of them with their probabilities, where they are few."""
-        return None if self.system.law is None else listed(self.system, self.system.law)
+        """All of them with their probabilities, where they are few; those that permute alternatives as one.
+
+        Every lottery treats alternatives alike, but for which of several equals is declared first: costs are the same.
+        """
+        every = None if self.system.law is None else listed(self.system, self.system.law)
+        if every is None:
+            return None
+        found: dict[Scores, Fraction] = {}
+        for scores, mass in every.items():
+            ordered = tuple(sorted(scores, reverse=True))
+            found[ordered] = found.get(ordered, Fraction(0)) + mass
+        return found
 
     def of(self, lotteries: Sequence[Lottery], bodies: Sequence[Body]) -> list[list[Estimate]]:
         """For each lottery, the average of each body."""
         if self.profiles is not None:
-            return [[self._exact(lottery, body) for body in bodies] for lottery in lotteries]
+            return [self._exact(lottery, bodies) for lottery in lotteries]
         return self._drawn(lotteries, bodies)
 
-    def _exact(self, lottery: Lottery, body: Body) -> Estimate:
+    def _exact(self, lottery: Lottery, bodies: Sequence[Body]) -> list[Estimate]:
         assert self.profiles is not None
-        total = Fraction(0)
+        totals = [Fraction(0)] * len(bodies)
         for scores, mass in self.profiles.items():
-            total += mass * body.at(lottery.law(scores), scores)
-        return Estimate(total, profiles=len(self.profiles))
+            law = lottery.law(scores)
+            for i, body in enumerate(bodies):
+                totals[i] += _short(mass * body.at(law, scores))
+        return [Estimate(total, profiles=len(self.profiles)) for total in totals]
 
     def _drawn(self, lotteries: Sequence[Lottery], bodies: Sequence[Body]) -> list[list[Estimate]]:
         assert self.system.law is not None
@@ -72,3 +86,11 @@ class Averages:
             [Estimate(Fraction(float(m)), False, float(e), count) for m, e in zip(ms, es, strict=True)]
             for ms, es in zip(mean, error, strict=True)
         ]
+
+
+def _short(value: Fraction) -> Fraction:
+    """As it is where it is short, else rounded up far below what a double can show."""
+    if value.denominator.bit_length() <= LONGEST:
+        return value
+    scale = 1 << (LONGEST // 4)
+    return Fraction(-(-value.numerator * scale // value.denominator), scale)

@@ -42,14 +42,13 @@ def _options(system: LotterySystem, every: list[Judged]) -> Infeasible:
 
 def _accuracy(system: LotterySystem, allowed: list[Judged]) -> Infeasible:
     spans = [limit.target.target.span for limit in system.limits]
-    if system.chosen is not None:
-        spans.append(system.chosen.span)
-    spans += [option.span for option in system.model.spec.options]
     exact = [limit for limit in system.limits if distance_limit(limit) is not None]
     none_enough = any((distance_limit(limit) or 0) <= 0 for limit in exact)
     if none_enough:
         reason = f"no epsilon is enough: {NOBODY_ELSE}, so the winner cannot be drawn from the votes alone"
     else:
+        spans += [] if system.chosen is None else [system.chosen.span]
+        spans += [option.span for option in system.model.spec.options] if system.model.families else []
         each = dict.fromkeys(f"{one.rule.name}: {one.reason}" for one in allowed if one.reason)
         reason = f"no rule of private voting that solve knows meets these lines: {'; '.join(each)}"
     relaxations = [found for limit in exact for found in _distance(system, limit)]
@@ -99,8 +98,9 @@ def _in_vain(system: LotterySystem) -> Iterator[Relaxation]:
     conditions: tuple[Condition, ...] = (EachSupported(system.adding), LeastShare(Fraction(10), system.adding))
     for condition in conditions:
         yield Relaxation(
-            f"{condition.name} of Torra 2019 instead of a guarantee: for {condition.scope}, {condition.text}. Whether "
-            "that is so depends on the votes: it is no differential privacy, and saying that it holds tells of them",
+            f"{condition.name} of Torra 2019, which is no guarantee: it is about {condition.scope}, and says that "
+            f"{condition.text}. Whether an electorate is such a one depends on the votes, and telling that it is tells "
+            "of them",
             None,
             None,
             works=False,

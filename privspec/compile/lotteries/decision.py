@@ -24,7 +24,7 @@ from privspec.compile.lotteries.bound import LotteryBound
 from privspec.compile.lotteries.candidates import Figures, Judged, spent
 from privspec.compile.lotteries.estimates import Estimate
 from privspec.compile.lotteries.paper import remarks
-from privspec.compile.lotteries.system import LotterySystem, Promise
+from privspec.compile.lotteries.system import Limit, LotterySystem, Promise
 from privspec.compile.problem import Settings
 from privspec.compile.stored import spec_json
 from privspec.core.diagnostics import InternalError
@@ -74,7 +74,7 @@ class LotteryDecision:
             "alternatives": [self._alternative(one) for one in self.ranking if one is not self.chosen],
             "mechanism": self._mechanism(),
             "guarantees": [self._guarantee(promise) for promise in self.system.promises],
-            "accuracy": [],
+            "accuracy": [self._accuracy(limit, found) for limit, found in zip(*self._limits, strict=True)],
             "binding": [],
             "assumptions": list(self._assumptions()),
             "certificate": {
@@ -158,6 +158,15 @@ class LotteryDecision:
             "figures": {"epsilon": epsilon, **figures, "properties": kept},
         }
 
+    @property
+    def _limits(self) -> tuple[tuple[Limit, ...], tuple[Estimate, ...]]:
+        return self.system.limits, self.chosen.limits
+
+    @staticmethod
+    def _accuracy(limit: Limit, found: Estimate) -> dict[str, Any]:
+        line, text = limit.target.line, limit.target.text
+        return {"line": line, "text": text, "value": float_up(found.value), "bound": float(limit.bound)}
+
     # -- guarantees and assumptions
 
     def _guarantee(self, promise: Promise) -> dict[str, Any]:
@@ -167,6 +176,8 @@ class LotteryDecision:
         if allowed is not None and Fraction(figure) > allowed:
             figure = show(allowed)  # what the exact ratio was held to
         head = guarantee_head(promise.requirement, promise.index)
+        if promise.epsilon is None and allowed is not None:
+            head |= {"epsilon": show(allowed)}
         group = ["group-privacy"] if promise.task.group > 1 else []
         return head | {"achieved": {"epsilon": figure}, "because": [*taken.notes, *group]}
 

@@ -8,7 +8,7 @@ from time import perf_counter
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.lotteries.averages import Averages
 from privspec.compile.lotteries.ballots import beyond_tables, voting
-from privspec.compile.lotteries.bound import least_epsilon, lower_bound
+from privspec.compile.lotteries.bound import lower_bound
 from privspec.compile.lotteries.budget import at_least_epsilon
 from privspec.compile.lotteries.candidates import Judged, calibrated, judge
 from privspec.compile.lotteries.conflicts import conflict
@@ -43,7 +43,7 @@ class Lotteries:
         chosen = best(every)
         if chosen is None:
             return conflict(system, every)
-        bound = lower_bound(system) if system.chosen is None else least_epsilon(system)
+        bound = lower_bound(system) if system.chosen is None else None
         epsilon = None if system.chosen is None or chosen.loss is None else chosen.loss.value
         seconds = perf_counter() - started
         return LotteryDecision(model, system, settings, chosen, ranked(every), bound, epsilon, seconds)
