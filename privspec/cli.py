@@ -530,6 +530,8 @@ def run(
     if not quiet and release.warnings:
         _print_diagnostics(release.warnings)
     _tell_release(release, output, quiet)
+    if joint_draw is not None:
+        _note(f"transcript in {joint_draw} · anybody can check it: privspec verify-draw {joint_draw}", quiet)
 
 
 def _tell_release(release: Release, output: Path | None, quiet: bool) -> None:
@@ -568,6 +570,7 @@ def verify_draw(transcript: Path, plan: Path | None, as_json: bool, quiet: bool)
         return FAILED
     if not quiet and not as_json:
         print(f"{transcript}: a sound draw of {report.ballots} ballots; the winner is {report.winner}")
+        print(f"  {report.protection()}")
     return 0
 
 

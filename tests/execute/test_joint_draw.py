@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -231,6 +232,46 @@ def test_what_is_no_transcript_is_refused(nonsense: Any) -> None:
     with pytest.raises(VerificationError) as caught:
         verify_transcript(nonsense)
     assert caught.value.diagnostics[0].code == "PS0855"
+
+
+JUNK: list[Any] = [
+    None,
+    True,
+    -1,
+    10**30,
+    1.5,
+    float("nan"),
+    "",
+    "\ud800",
+    "zz",
+    [],
+    [[]],
+    {},
+    {"a": 1},
+    [1, "x"],
+    "1e999999999",
+]
+
+
+def test_nonsense_anywhere_is_refused_or_reported() -> None:
+    """What stands at any place of a transcript replaced by junk: never another error, never a sound draw."""
+    sound = joint_draw(Terms(("a", "b"), 2, Fraction(1, 2)), ["a", "b"], plan="0" * 64).transcript
+    for path in places(sound):
+        for junk in JUNK:
+            bad = copy.deepcopy(sound)
+            spot = bad
+            for step in path[:-1]:
+                spot = spot[step]
+            if spot[path[-1]] != junk:
+                spot[path[-1]] = junk
+                assert not accepted(bad), (path, junk)
+
+
+def places(body: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    steps = body.items() if isinstance(body, dict) else enumerate(body) if isinstance(body, list) else ()
+    for step, value in steps:
+        yield (*path, step)
+        yield from places(value, (*path, step))
 
 
 def changes(entry: dict[str, Any]) -> list[dict[str, Any]]:

@@ -34,6 +34,7 @@ def test_a_run_pays_releases_a_winner_and_leaves_a_transcript(paths: tuple[Path,
     release = run(plan, {"vote": BALLOTS}, ledger, tmp_path / "winner.json", joint_draw=board)
     report = read_transcript(board, plan)
     assert report.ok and report.ballots == 5 and report.winner == str(release.outputs["O"])
+    assert "0.606136; the last mixer reads the drawn ballot" in release.data_rules[-1]
     assert release.private and release.guarantees and ledger.is_file()
     head = json.loads(board.read_text())["head"]
     assert head["plan_sha256"] == plan["digest"]
@@ -108,7 +109,9 @@ def test_anybody_verifies_a_draw_by_the_command_line(
     plan, board = make_lottery_plan(voters=5), paths[1]
     run(plan, {"vote": BALLOTS}, paths[0], joint_draw=board)
     assert run_command_line(["verify-draw", str(board)]) == 0
-    assert "a sound draw of 5 ballots" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    # log(1 + 2/3) and log(1 + 5/4 * 2/3), rounded up
+    assert "a sound draw of 5 ballots" in shown and "epsilon 0.510826 " in shown and "drawn, 0.606136;" in shown
     assert run_command_line(["verify-draw", str(board), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ok"] is True
     (tmp_path / "no.json").write_text("[")

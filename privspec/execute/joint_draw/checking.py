@@ -11,6 +11,7 @@ from privspec.execute.joint_draw.ballots import Opening, mixed_length
 from privspec.execute.joint_draw.disputes import COMPLAINT, PROTEST, complaint, protest, sealed
 from privspec.execute.joint_draw.primitives import KEY, SEAL, need_pynacl, signed_by
 from privspec.execute.joint_draw.report import Finding, Report, commitment, list_digest
+from privspec.execute.joint_draw.terms import coalition_ratio
 from privspec.execute.joint_draw.transcript import (
     Entry,
     Head,
@@ -135,14 +136,19 @@ class Checker:
     def report(self) -> Report:
         """What there is to say of a board that nothing more comes to."""
         self.close()
-        names = list(self._ballots)
+        names, terms = list(self._ballots), self.head.terms
+        ballots = len(self.lists[-1]) if len(self.lists) == len(self._mixers) else None
+        # ballots that were left out are votes that somebody knows
+        out = 0 if ballots is None else terms.voters - ballots
         return Report(
-            self.head.terms.alternatives[self.winner] if self.winner is not None and not self.findings else None,
+            terms.alternatives[self.winner] if self.winner is not None and not self.findings else None,
             tuple(self.findings),
             tuple(names[i] for i in self.rejected),
-            len(self.lists[-1]) if len(self.lists) == len(self._mixers) else None,
+            ballots,
             self.position,
             self.entry,
+            coalition_ratio(terms, out),
+            coalition_ratio(terms, out + 1) if out + 1 < terms.voters else None,
         )
 
     def _begin(self) -> None:

@@ -19,8 +19,8 @@ from privspec.execute.family import Circumstances, Drawn, Mechanism, Secret, mec
 from privspec.execute.joint_draw.checking import verify_transcript
 from privspec.execute.joint_draw.primitives import need_pynacl
 from privspec.execute.joint_draw.protocol import joint_draw
-from privspec.execute.joint_draw.report import Finding, Report
-from privspec.execute.joint_draw.terms import Terms
+from privspec.execute.joint_draw.report import Finding, Report, protection
+from privspec.execute.joint_draw.terms import Terms, coalition_ratio
 from privspec.execute.joint_draw.transcript import Head, unreadable
 from privspec.execute.lotteries.mechanism import LotteryMechanism
 from privspec.execute.mechanism import Target
@@ -76,7 +76,8 @@ class JointMechanism(Mechanism):
         with AtomicFile(self.transcript):
             pass
         votes = np.repeat(found.ranked[:, 0], found.counts).tolist()
-        return _Assembly(self, tuple(shuffled(votes)), found.form.rules(strict=circumstances.strict))
+        joint = f"drawn jointly: {protection(coalition_ratio(self.terms, 0), coalition_ratio(self.terms, 1))}"
+        return _Assembly(self, tuple(shuffled(votes)), (*found.form.rules(strict=circumstances.strict), joint))
 
     def simulate(
         self,

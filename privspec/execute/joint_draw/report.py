@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from privspec.execute.joint_draw.primitives import digest
+from privspec.mechanisms.lotteries.rounding import decimal_up, log_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,8 @@ class Report:
     """What a transcript shows.
 
     `winner` is an alternative where the draw is complete and sound, else None; `left_out` are voters whose ballots
-    were malformed and stand in no list, `ballots` is the number of those that do.
+    were malformed and stand in no list, `ballots` is the number of those that do. `everybody` is e^epsilon against
+    who sees the transcript, `one_voter` against a voter, who also knows whether its own ballot was drawn (None: none).
     """
 
     winner: str | None
@@ -34,6 +37,8 @@ class Report:
     ballots: int | None
     position: int | None
     entry: int | None
+    everybody: Fraction | None
+    one_voter: Fraction | None
 
     @property
     def ok(self) -> bool:
@@ -45,6 +50,10 @@ class Report:
         """Parties that the transcript convicts, by name."""
         return tuple(dict.fromkeys(f.parties[0] for f in self.findings if len(f.parties) == 1))
 
+    def protection(self) -> str:
+        """What a vote is protected by, in one sentence."""
+        return protection(self.everybody, self.one_voter)
+
     def to_json(self) -> dict[str, Any]:
         """For files."""
         return {
@@ -55,6 +64,8 @@ class Report:
             "ballots": self.ballots,
             "position": self.position,
             "entry": self.entry,
+            "epsilon": _epsilon(self.everybody),
+            "epsilon_against_a_voter": _epsilon(self.one_voter),
         }
 
 
@@ -67,3 +78,15 @@ def commitment(session: str, sender: str, position: int, entry: int, nonce: byte
 def list_digest(ballots: list[bytes]) -> bytes:
     """Of the mixed list."""
     return digest(b"privspec list", *ballots)
+
+
+def protection(everybody: Fraction | None, one_voter: Fraction | None) -> str:
+    """What a vote is protected by: e^epsilon against who sees a transcript, and against one voter (None: no bound)."""
+    return (
+        f"whoever sees the transcript learns of a vote what epsilon {_epsilon(everybody)} allows; a voter, who knows "
+        f"whether its own ballot was drawn, {_epsilon(one_voter)}; the last mixer reads the drawn ballot, not its name"
+    )
+
+
+def _epsilon(ratio: Fraction | None) -> str:
+    return "infinite" if ratio is None else decimal_up(log_up(ratio))

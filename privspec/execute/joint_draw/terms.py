@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,6 +15,7 @@ MOST_VOTERS = 3000
 MOST_ENTRIES = 1024
 """Entries in the table of a ballot: with fewer coins than that there is one for each coin."""
 SHARE_BYTES = 64
+_FRACTION = re.compile(r"\d{1,400}(/\d{1,400})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class Terms:
     def from_json(cls, body: dict[str, Any]) -> Self:
         """Raises: KeyError, TypeError, ValueError, UsageError PS0851."""
         names = tuple(body["alternatives"])
-        if not all(isinstance(name, str) for name in names) or not isinstance(body["dummy_votes"], str):
+        if not all(isinstance(name, str) for name in names) or not _FRACTION.fullmatch(body["dummy_votes"]):
             raise ValueError("not terms")
         for key in ("voters", "mixers"):
             if type(body[key]) is not int:

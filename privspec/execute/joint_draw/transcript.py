@@ -70,6 +70,8 @@ class Head:
             if len(found.voters) != found.terms.voters or len(found.mixers) != found.terms.mixers:
                 raise ValueError("other numbers of parties")
             everybody = [*found.voters.items(), *found.mixers.items()]
+            if not all(name.isprintable() for name, _ in everybody):
+                raise ValueError("names that cannot be shown")
             if len({name for name, _ in everybody}) + len({keys.sign for _, keys in everybody}) != 2 * len(everybody):
                 raise ValueError("two parties with one name or key")
         except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError, UsageError) as error:
@@ -97,7 +99,9 @@ class Entry:
             if set(body) != {"sender", "kind", "body", "signature"}:
                 raise ValueError("not an entry")
             texts = [body["sender"], body["kind"], body["signature"]]
-            if not all(isinstance(text, str) for text in texts) or not isinstance(body["body"], dict):
+            if not all(isinstance(text, str) and text.isprintable() for text in texts) or not isinstance(
+                body["body"], dict
+            ):
                 raise ValueError("not an entry")
             signature = bytes.fromhex(body["signature"])
             if signature.hex() != body["signature"]:
@@ -119,7 +123,7 @@ def after(state: bytes, entry: Entry) -> bytes:
 
 def signable(state: bytes, sender: str, kind: str, body: Body) -> bytes:
     """What a party signs for an entry on a board in that state."""
-    return digest(b"privspec signed", state, sender.encode(), kind.encode(), _canonical(body))
+    return digest(b"privspec signed", state, _canonical([sender, kind, body]))
 
 
 def to_text(content: bytes) -> str:
