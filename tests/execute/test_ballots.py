@@ -173,7 +173,7 @@ def test_alternatives_that_are_numbers_are_themselves() -> None:
     form = Form("vote", None, tens)
     assert held(form, [10, 20.0, "0.5", "1/2"]) == {(tens[0],): 1, (tens[1],): 1, (tens[2],): 2}
     # the first alternative is 10, not 1; numbers do not move to the nearest alternative
-    for other in (1, 11, "nan", "inf", ""):
+    for other in (1, 11, "nan", "inf", "", "1/0", "1e999999999", "9" * 5000, "²"):
         assert code_of(form, [other]).startswith("PS0815")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,6 +20,8 @@ MOST_ALTERNATIVES = 2**15 - 1
 """Alternatives that are numbered, at most."""
 NOT_ONE = -1
 """The number of what is no alternative."""
+_NUMBER = re.compile(r"[+-]?\d{1,40}(?:\.\d{0,40}|/0{0,9}[1-9]\d{0,30})?", re.ASCII)
+"""Other ways to write numbers: 3.0, 0.50, 1/2; none that takes long to compute."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +61,9 @@ class Form:
     def find(self, text: str) -> int:
         """The number of the alternative that a word of a ballot names, NOT_ONE if it names none."""
         found = self.numbers.get(text)
-        if found is not None:
-            return found
-        try:
-            # 3.0, 0.50 and 1/2 are numbers as well
-            return self.numbers.get(show(Fraction(text)), NOT_ONE)
-        except (ValueError, ZeroDivisionError):
-            return NOT_ONE
+        if found is not None or not _NUMBER.fullmatch(text):
+            return NOT_ONE if found is None else found
+        return self.numbers.get(show(Fraction(text)), NOT_ONE)
 
     @property
     def what(self) -> str:
