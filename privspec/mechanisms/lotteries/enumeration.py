@@ -62,6 +62,7 @@ def few(task: VotingTask) -> bool:
     return comb(task.voters + k - 1, k - 1) * (k if task.adding else k * k) <= FEW
 
 
+@lru_cache(maxsize=64)
 def enumerated_ratio(lottery: Lottery, task: VotingTask) -> Fraction | None:
     """The largest ratio of a probability between neighbours of the task, which must name the number of voters.
 

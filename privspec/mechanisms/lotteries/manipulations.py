@@ -56,7 +56,7 @@ def manipulation(lottery: Lottery, points: Points, most: int = 3) -> Manipulatio
     for voters in range(most):
         for others in combinations_with_replacement(ballots, voters):
             for truth in truths:
-                found = next(_gains(lottery, points, others, truth, ballots), None)
+                found = next(gains(lottery, points, others, truth, ballots), None)
                 if found is not None:
                     return found
     return None
@@ -68,7 +68,7 @@ def _tried(points: Points) -> tuple[Ballot, ...]:
     return tuple((*start, *points.alternatives[3:]) for start in permutations(points.alternatives[:3]))
 
 
-def _gains(
+def gains(
     lottery: Lottery, points: Points, others: Sequence[Ballot], truth: tuple[Symbol, ...], ballots: Sequence[Ballot]
 ) -> Iterator[Manipulation]:
     """Every lie of the voter that pays for some number of best alternatives."""
