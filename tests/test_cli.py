@@ -108,6 +108,8 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
         return people_for(plan, folder)
     if plan["mechanism"]["family"] == "statistic":
         return records_for(plan, folder)
+    if "alternatives" in plan["mechanism"]:
+        return ballots_for(plan, folder)
     for entry in plan["mechanism"]["executed"]["inputs"]:
         path = folder / f"{entry['name']}.csv"
         if "attributes" in entry:
@@ -148,6 +150,20 @@ def people_for(plan: dict[str, Any], folder: Path) -> list[str]:
         path.write_text("\n".join([",".join(columns), *rows]) + "\n", "utf-8")
         options += ["--input", f"{block.name}={path}"]
     return options
+
+
+def ballots_for(plan: dict[str, Any], folder: Path) -> list[str]:
+    """As many ballots as the spec has voters: words, or rankings with the best first."""
+    mechanism, dice = plan["mechanism"], np.random.default_rng(3)
+    size = Plan.of(plan).model().parties[mechanism["party"]].size
+    ranked = mechanism["ballots"] != "first choice"
+    orders = [list(dice.permutation(mechanism["alternatives"])) for _ in range(20)]
+    rows = [" ".join(order) if ranked else order[0] for order in orders]
+    counts = [size - 19, *[1] * 19]
+    path = folder / "ballots.csv"
+    head = f"{'ranking' if ranked else 'choice'},count"
+    path.write_text("\n".join([head, *(f"{row},{n}" for row, n in zip(rows, counts, strict=True))]) + "\n", "utf-8")
+    return ["--input", f"{mechanism['input']}={path}"]
 
 
 def one_of(dice: np.random.Generator, attribute: dict[str, Any]) -> Any:

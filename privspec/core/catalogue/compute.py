@@ -188,4 +188,82 @@ ENTRIES: tuple[Entry, ...] = (
         """,
         "privacy: O is 1-DP wrt V, replacing one voter",
     ),
+    Entry(
+        "PS0519",
+        "the winner of a vote has other alternatives than the ballots",
+        """
+        A vote draws one winner among the alternatives that ballots name. Leave out the domain of the output: it is
+        taken from what the loss compares it with. Or name the same alternatives, in any order.
+        """,
+        """
+        input vote[voter] in {north, east, south}
+        output O                                    # not in {north, east}
+        """,
+    ),
+    Entry(
+        "PS0520",
+        "the winner of a vote is compared with something else than votes",
+        """
+        Solve knows rules for votes: it compares the law of the winner with that of a lottery of the ballots, or the
+        winner with every ballot on average. Lotteries are random_dictator(vote), borda_lottery(vote),
+        plurality(vote), exponential(vote, epsilon) and permute_and_flip(vote, epsilon); those of one loss count the
+        same points, first choices or Borda's.
+        """,
+        """
+        loss: worst[ total_variation(O, random_dictator(vote)) ]
+        loss: E[ mismatch(O, plurality(vote)) ]
+        loss: E[ mean(mismatch(O, vote[voter]) for voter) ]
+        """,
+    ),
+    Entry(
+        "PS0521",
+        "a requirement that no rule of private voting is known for",
+        """
+        The rules of private voting (dummy votes, permute-and-flip, the exponential mechanism, randomised response of
+        every ballot) bound ratios of probabilities. They meet epsilon-DP, and (epsilon, delta)-DP and epsilon-LDP by
+        way of it, for whole voters: replacing one voter, or adding or removing one voter.
+        """,
+        """
+        O is epsilon-DP wrt vote, adding or removing one voter
+        """,
+    ),
+    Entry(
+        "PS0522",
+        "an average over votes that are not modelled, or over too many kinds of ballots",
+        """
+        E[ ... ] averages over the votes, too. It needs a data model of the ballots, each drawn by itself; a model is
+        read for up to 5,040 kinds of ballots. worst[ ... ], the largest over all votes, needs none.
+        """,
+        """
+        background: vote ~ uniform
+        background: vote ~ categorical([50, 30, 20])
+        """,
+    ),
+    Entry(
+        "PS0523",
+        "a worst case over votes that has no exact value",
+        """
+        The worst case over all votes is known by a formula for some rules and losses, and by looking at all totals of
+        points where they are few (up to 5,000). For others only a bound from below is known, so that no plan could
+        state the loss. Ask for an average under a data model, for fewer voters, or for another distance.
+        """,
+        """
+        loss: worst[ total_variation(O, random_dictator(vote)) ]     # known for dummy votes, any number of voters
+        loss: E[ total_variation(O, random_dictator(vote)) ]
+        """,
+    ),
+    Entry(
+        "PS0524",
+        "an epsilon of a vote that solve cannot choose",
+        """
+        Solve finds the least epsilon of a vote where it is the whole loss, stands alone in the requirement, and
+        accuracy lines say how near the winner must be to a lottery of the votes.
+        """,
+        """
+        variables: choose epsilon in [0.01, 5]
+        loss: epsilon
+        privacy: O is epsilon-DP wrt vote, replacing one voter
+        accuracy: worst[ total_variation(O, random_dictator(vote)) ] <= 0.01
+        """,
+    ),
 )
