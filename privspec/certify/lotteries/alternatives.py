@@ -87,7 +87,7 @@ def _one(subject: LotterySubject, item: At, rule: Rule) -> Iterator[Claim]:
     if not fits or (said is not None and not all(ratio.within(said.exact()) for ratio in spent)):
         yield Claim("alternatives", "failed", f"{name}: its epsilon is another")
     allowed = [subject.measure(r).amounts.get("epsilon") for r in subject.requirements]
-    if item["admissible"].flag():
+    if item["admissible"].flag() and not subject.model.choices:
         kept = all(limit is not None and ratio.within(limit) for ratio, limit in zip(spent, allowed, strict=False))
         if not kept or len(spent) < len(allowed) or subject.forbidden(rule):
             yield Claim("alternatives", "failed", f"{name} is said to be possible, and a line or option forbids it")

@@ -4,6 +4,7 @@ Let d be the worst total variation from random dictatorship of any rule for T vo
 two alternatives, or at one and all others merged; with k of T votes for the first, p_k is its probability. Nobody
 votes for it: p_0 <= d, as random dictatorship never draws it. With k votes p_k >= k / T - d. One vote replaced at a
 time, p_k <= e^(k epsilon) p_0. So k / T - d <= e^(k epsilon) d. Adding and removing: a vote is replaced in two steps.
+Read for d it bounds a loss; read for epsilon, where an accuracy line bounds d, it bounds an epsilon that is chosen.
 """
 
 from __future__ import annotations
@@ -11,20 +12,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from privspec.certify.finite.averages import Term, terms
+from privspec.certify.finite.averages import Price, Term, terms
 from privspec.certify.finite.ratios import BITS, LogRatio
 from privspec.certify.lotteries.claims import near
 from privspec.certify.lotteries.costs import SHARES, Apart, body_of
 from privspec.certify.lotteries.meaning import FIRST
-from privspec.certify.lotteries.subject import LotterySubject
+from privspec.certify.lotteries.subject import KINDS, LotterySubject
 from privspec.certify.measures import Finding
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.promises import claim
 from privspec.certify.reading import At, Malformed
 from privspec.certify.report import Claim
-from privspec.model.measures import LDP, PureDP
+from privspec.language import syntax
+from privspec.model.evaluate import evaluate
+from privspec.model.measures import LDP, Chosen, Measure, PureDP
 from privspec.model.pointwise import Pointwise
 from privspec.model.requirements import Requirement
+from privspec.model.targets import environment
 
 OPTIMAL = 1e-6
 """Relative gap up to which a plan may be called optimal."""
@@ -51,16 +55,14 @@ def step_of(subject: LotterySubject, requirement: Requirement) -> Fraction | Non
     return measure.amounts["epsilon"] * (2 if subject.change(requirement).adding else 1)
 
 
-def scaled(subject: LotterySubject) -> tuple[Fraction, Fraction]:
-    """Weight and constant where the loss is weight * worst[total_variation(O, random_dictator(votes))] + constant.
+def scaled(subject: LotterySubject, expr: syntax.Expr) -> tuple[Fraction, Fraction]:
+    """Weight and constant where it is weight * worst[total_variation(O, random_dictator(votes))] + constant.
 
     Raises: NotUnderstood for other losses.
     """
-    if subject.model.loss is None:
-        raise NotUnderstood("a bound without a loss")
     scene = Pointwise(subject.model)
     constant, weight = Fraction(0), Fraction(0)
-    for term in terms(scene, subject.model.loss):
+    for term in terms(scene, expr):
         if isinstance(term, Fraction):
             constant += term
             continue
@@ -74,6 +76,71 @@ def scaled(subject: LotterySubject) -> tuple[Fraction, Fraction]:
     if weight <= 0 or subject.ballots.size < 2:
         raise NotUnderstood("a bound for such a loss")
     return weight, constant
+
+
+def bounds(subject: LotterySubject, votes: int) -> Iterator[Fraction]:
+    """What so many votes prove of the loss, by each requirement or accuracy line; rounded down.
+
+    Raises: NotUnderstood for losses without such a bound.
+    """
+    loss = subject.model.loss
+    if loss is None:
+        raise NotUnderstood("a bound without a loss")
+    match list(terms(Pointwise(subject.model), loss)):
+        case [Price(weight=weight, name=name)] if weight > 0:
+            yield from (weight * found for found in _chosen(subject, name, votes))
+        case _:
+            weight, constant = scaled(subject, loss)
+            for requirement in subject.requirements:
+                step = step_of(subject, requirement)
+                if step is not None:
+                    yield weight * walk(subject.meaning.voters, votes, step) + constant
+
+
+def _chosen(subject: LotterySubject, name: str, votes: int) -> Iterator[Fraction]:
+    """The least epsilon that an accuracy line allows: log(k / (T d) - 1) / k, half of it where each vote is two steps.
+
+    An epsilon below 0 is none, so that the bound is at least 0; it holds for a pure epsilon that is the chosen number.
+    """
+    chosen = [r for r in subject.requirements if _is(r.measure, name) and subject.meaning.output in r.outputs]
+    if not chosen:
+        return
+    steps = min(2 if subject.change(requirement).adding else 1 for requirement in chosen)
+    public = environment(subject.model)
+    for line in subject.model.accuracy:
+        if line.target.probability is not None or line.target.variable is not None:
+            continue
+        try:
+            weight, constant = scaled(subject, line.target.left)
+        except NotUnderstood:
+            continue
+        limit = evaluate(line.target.right, public)
+        if isinstance(limit, Fraction) and limit > constant:
+            yield farthest(subject.meaning.voters, votes, (limit - constant) / weight) / (votes * steps)
+
+
+def _is(measure: Measure, name: str) -> bool:
+    match measure:
+        case Chosen(kind=kind, amounts_as_written=(syntax.Name(id=written),)):
+            return kind in KINDS and written == name
+    return False
+
+
+def farthest(voters: int, votes: int, distance: Fraction) -> Fraction:
+    """The logarithm of k / (T d) - 1, rounded down; 0 where that is below 1.
+
+    Raises: Malformed for numbers of votes that there are not.
+    """
+    from flint import arb, ctx, fmpq
+
+    if not 1 <= votes <= voters:
+        raise Malformed(f"{votes} of {voters} votes cannot change")
+    ratio = Fraction(votes, voters) / distance - 1
+    if ratio <= 1:
+        return Fraction(0)
+    with ctx.workprec(192):
+        whole = (arb(fmpq(ratio.numerator, ratio.denominator)).log() * arb(2) ** BITS).lower().floor().unique_fmpz()
+    return Fraction(0) if whole is None else Fraction(int(whole), 1 << BITS)
 
 
 def optimality(subject: LotterySubject) -> Iterator[Claim]:
@@ -95,18 +162,16 @@ def optimality(subject: LotterySubject) -> Iterator[Claim]:
 
 
 def _proved(subject: LotterySubject, proof: At, bound: float, listed: float, status: str) -> Iterator[Claim]:
-    try:
-        weight, constant = scaled(subject)
-    except NotUnderstood:
-        yield Claim("optimality", "failed", "a bound is claimed for a loss that it is not known for")
-        return
     if proof["scope"].text() != SCOPE:
         raise Malformed(f"{proof.place}.scope is not what the bound is about")
     votes = proof["votes"].integer()
-    steps = [step for r in subject.requirements if (step := step_of(subject, r)) is not None]
-    found = [weight * walk(subject.meaning.voters, votes, step) + constant for step in steps]
+    try:
+        found = list(bounds(subject, votes))
+    except NotUnderstood:
+        yield Claim("optimality", "failed", "a bound is claimed for a loss that it is not known for")
+        return
     if not found:
-        yield Claim("optimality", "failed", "a bound is claimed, and no requirement is for a pure epsilon")
+        yield Claim("optimality", "failed", "a bound is claimed, and no line that it could come from")
         return
     best = max(found)
     fits = bound == listed and Fraction(bound) <= best and near(bound, best)
