@@ -36,18 +36,21 @@ def infeasible_page(plan: Mapping[str, Any], facts: Facts, reader: str) -> Docum
         sections=(
             Section("What conflicts", blocks),
             Section("What would work", out),
-            *_without_noise(facts),
+            *_without_noise(plan, facts),
         ),
         footer=f"Plan fingerprint (SHA-256) {facts.digest}; spec fingerprint {facts.spec_sha256}.",
     )
 
 
-def _without_noise(facts: Facts) -> tuple[Section, ...]:
-    """What is known of drawing a winner by lot without noise, where that is what the spec asks for."""
-    because = facts.context.loss_because
-    if not drawn_by_lot(facts.context.formulas):
-        return ()
-    return (Section("What is true without noise", (Points(theorems(NO_DUMMIES, because)),)),)
+def _without_noise(plan: Mapping[str, Any], facts: Facts) -> tuple[Section, ...]:
+    """What is true although no change makes it a guarantee: of random dictatorship, the theorems of Torra 2019."""
+    if drawn_by_lot(facts.context.formulas):
+        return (Section("What is true without noise", (Points(theorems(NO_DUMMIES)),)),)
+    known = [r for r in plan["relaxations"] if not r.get("works", True) and not r.get("line")]
+    found = tuple(
+        proved(f"{str(r['change'])[0].upper()}{str(r['change'])[1:]}.", facts.context.trust_because) for r in known
+    )
+    return (Section("What is true nevertheless", (Points(found),)),) if found else ()
 
 
 def _changes(plan: Mapping[str, Any]) -> Table:
@@ -73,6 +76,6 @@ def _in_vain(plan: Mapping[str, Any], facts: Facts) -> tuple[Block, ...]:
     found = tuple(
         proved(f"{str(r['change'])[0].upper()}{str(r['change'])[1:]}.", facts.context.line(int(r["line"])))
         for r in plan["relaxations"]
-        if not r.get("works", True)
+        if not r.get("works", True) and r.get("line")
     )
     return (Points(found),) if found else ()

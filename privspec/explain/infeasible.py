@@ -18,7 +18,12 @@ def infeasible_text(document: Mapping[str, Any]) -> str:
         lines.append("Smallest single changes that work:")
     else:
         lines.append("No single change that is known would make it feasible.")
-    lines += [f"  {_relaxation(r)}" for r in (*works, *(r for r in document["relaxations"] if r not in works))]
+    in_vain = [r for r in document["relaxations"] if r not in works]
+    lines += [f"  {_relaxation(r)}" for r in (*works, *(r for r in in_vain if r["line"]))]
+    known = [r for r in in_vain if not r["line"]]
+    if known:
+        lines.append("What is true nevertheless:")
+        lines += [f"  {_relaxation(r)}" for r in known]
     return "\n".join(lines) + "\n"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from privspec.explain.facts import facts
+from privspec.explain.infeasible import infeasible_text
 from privspec.explain.jsonform import plain
 from privspec.explain.notebook import plan_html
 from privspec.explain.reports import READERS, explain
@@ -137,6 +138,8 @@ def test_more_dummy_votes_change_the_words() -> None:
     assert "more than 2 times as likely" in one
     assert "more than 1.334 times as likely" in three
     assert "one of 1,009 tickets" in summary(council_seat(1000, "3"), width=200)
+    assert "one of 200,000/197" not in summary(council_seat(1000, "1000/197"), width=200)
+    assert "k = 5.07614 (exactly 1000/197) dummy votes" in explain(council_seat(1000, "1000/197"), "auditor")
     assert "(a dummy ticket may count for a part of a ticket)" in explain(council_seat(1000, "3/2"), "public")
 
 
@@ -233,15 +236,32 @@ def test_what_the_paper_says_and_what_holds() -> None:
     assert "Lemma" not in page("quick_poll", "engineer")
 
 
+def test_other_numbers_of_dummy_votes_stand_beside_the_papers() -> None:
+    plan = landmark()
+    plan["mechanism"]["dummy_votes"] = "1/2"
+    text = explain(plan, "auditor")
+    assert "ε is log 2, at most 0.69315. The dummy votes of this plan give log 3, at most 1.0987." in text
+    text = explain(council_seat(1000, "3"), "engineer")
+    assert "its Lemma 2 is true" in text
+    assert "give log 1.3334, at most 0.28769." in text
+    assert "The dummy votes of this plan" not in page("council_seat", "engineer")
+
+
 def test_without_noise_no_plan_and_why() -> None:
     plan = council_seat()
     infeasible = {k: plan[k] for k in ("format", "spec", "digest")} | {
         "status": "infeasible",
         "conflicts": [{"line": 9, "text": "worst[ total_variation(O, winner) ] <= 0"}],
         "reason": "no epsilon is enough",
-        "relaxations": [],
+        "relaxations": [
+            {"change": "no epsilon is enough", "line": 10, "loss": None, "works": False},
+            {"change": "theorem 2 of Torra 2019, which is no guarantee", "line": None, "loss": None, "works": False},
+        ],
     }
     text = explain(infeasible, "auditor")
+    assert "No epsilon is enough." in text
+    printed = infeasible_text(infeasible)
+    assert "What is true nevertheless:\n  theorem 2 of Torra 2019, which is no guarantee" in printed
     assert "What is true without noise" in text
     assert "Theorem 1 (ii) is a conditional statement" in text
     assert "without noise no ε holds" in text

@@ -15,6 +15,7 @@ from privspec.explain.lotteries.vote import Vote
 from privspec.explain.quantities import Quantity, Rounding, count, exact, parse_exact, rounded
 from privspec.explain.sentences import Because, Note, Sentence, proved
 from privspec.language import syntax
+from privspec.mechanisms.lotteries.rounding import log_up
 
 SIZES = (0, 1, 2, 5, 10, 100, 1000)
 """Numbers of voters at which Lemma 1 is evaluated."""
@@ -44,30 +45,35 @@ class LemmaRow:
 
 @dataclass(frozen=True, slots=True)
 class PaperFact:
-    """The plan's own remarks; Lemma 1 by the number of voters and for every number (its `supremum`, e^epsilon)."""
+    """The plan's own remarks, and for dummy votes the lemmas: e^epsilon for every number of voters, and epsilon.
+
+    `lemma` are Lemma 1's figures by the number of voters, empty where everybody votes; `one` is what holds for one
+    dummy vote for each alternative as in the paper, `own` for this plan's; `false_at` Lemma 1 where it is too small.
+    """
 
     remarks: tuple[Remark, ...]
     lemma: tuple[LemmaRow, ...]
-    supremum: Quantity | None
-    epsilon: Quantity | None
+    one: tuple[Quantity, Quantity] | None
+    own: tuple[Quantity, Quantity] | None
     false_at: tuple[Quantity, Quantity] | None
 
 
 def paper_fact(mechanism: Mapping[str, Any], vote: Vote, rule: Rule) -> PaperFact:
-    """What there is to say of the paper for this plan: its figures are those of one dummy vote for each alternative."""
+    """What there is to say of the paper for this plan."""
     remarks = tuple(_remark(item) for item in mechanism.get("paper") or ())
-    if not isinstance(rule, Dictator) or rule.dummies != 1 or vote.ranked or vote.voters is not None:
+    if not isinstance(rule, Dictator) or vote.ranked or not rule.dummies:
         return PaperFact(remarks, (), None, None, None)
-    m = vote.size
-    lemma = tuple(_row(m, voters) for voters in SIZES)
-    says, holds = lemma_one(2, 0), ratio_at(2, 0, Fraction(1))
-    return PaperFact(
-        remarks,
-        lemma,
-        exact(1 + 1 / rule.dummies),
-        rounded(math.log(1 + 1 / rule.dummies) * (1 + 1e-12), 5, Rounding.UP),
-        (exact(says), exact(holds)),
-    )
+    one, own = (_every(k) for k in (Fraction(1), rule.dummies))
+    if vote.voters is not None:
+        return PaperFact(remarks, (), one, own, None)
+    lemma = tuple(_row(vote.size, voters) for voters in SIZES)
+    return PaperFact(remarks, lemma, one, own, (exact(lemma_one(2, 0)), exact(ratio_at(2, 0, Fraction(1)))))
+
+
+def _every(dummies: Fraction) -> tuple[Quantity, Quantity]:
+    """e^epsilon that holds for every number of voters, and epsilon."""
+    ratio = 1 + 1 / dummies
+    return rounded(ratio, 5, Rounding.UP), rounded(log_up(ratio), 5, Rounding.UP)
 
 
 def lemma_one(alternatives: int, voters: int) -> Fraction:
@@ -117,40 +123,58 @@ def paper_blocks(fact: PaperFact, note: Note) -> tuple[Block, ...]:
         blocks += [table, Points(tuple(proved(f"{r.text.removesuffix('.')}.", note) for r in fact.remarks if r.text))]
     if fact.lemma:
         rows = tuple((r.voters.text, r.says.text, r.holds.text, "yes" if r.enough else "no") for r in fact.lemma)
-        every = ("any number", "none", fact.supremum.text if fact.supremum else "", "")
+        every = ("any number", "none", fact.one[0].text if fact.one else "", "")
         header = ("Voters", "Lemma 1", "What holds", "Lemma 1 enough")
         caption = (
             "e^ε of one dummy vote for each candidate, by the number of voters (the larger electorate has one more)"
         )
         blocks += [Table(caption, header, (*rows, every), frozenset({0, 1, 2})), Points(_lemma(fact, note))]
+    elif fact.one is not None:
+        blocks.append(Points((_second_lemma(fact, note),)))
     if not blocks:
         return ()
     return (*blocks, Points(theorems(NO_DUMMIES)))
 
 
 def _lemma(fact: PaperFact, note: Note) -> tuple[Sentence, ...]:
-    found = [
+    if fact.one is None or fact.false_at is None:
+        return ()
+    ratio, epsilon = fact.one
+    says, holds = fact.false_at
+    return (
         proved(
-            "Method 2 of the paper is sound, and this plan executes it. Its Lemma 1 states an ε that depends on the "
-            "actual number of voters, which is secret here. A guarantee must hold for every number, so this plan "
-            "states "
-            f"the least ε that does: log {fact.supremum}, at most {fact.epsilon}.",
+            "Method 2 of the paper is sound. Its Lemma 1 states an ε that depends on the actual number of voters, "
+            "which is "
+            "secret here, and a guarantee must hold for every number. For one dummy vote for each candidate the "
+            "least such "
+            f"ε is log {ratio}, at most {epsilon}.{_own(fact)}",
             note,
-        )
-    ]
-    if fact.false_at is not None:
-        says, holds = fact.false_at
-        found.append(
-            proved(
-                "In one case Lemma 1 is a little too small: with two candidates and nobody who voted yet, the first "
-                "voter "
-                f"changes a probability by a factor of {holds}, and the lemma allows {says}. The proof refers to "
-                "Theorem 1, "
-                "which asks for three voters or more.",
-                note,
-            )
-        )
-    return tuple(found)
+        ),
+        proved(
+            "In one case Lemma 1 is a little too small: with two candidates and nobody who voted yet, the first voter "
+            f"changes a probability by a factor of {holds}, and the lemma allows {says}. The proof refers to Theorem "
+            "1, "
+            "which asks for three voters or more.",
+            note,
+        ),
+    )
+
+
+def _second_lemma(fact: PaperFact, note: Note) -> Sentence:
+    ratio, epsilon = fact.one or (None, None)
+    return proved(
+        "Method 3 of the paper is sound, and its Lemma 2 is true: where everybody votes, one dummy vote for each "
+        "candidate "
+        f"gives log {ratio}, at most {epsilon}.{_own(fact)}",
+        note,
+    )
+
+
+def _own(fact: PaperFact) -> str:
+    """What the dummies of this plan give, where they are not those of the paper."""
+    if fact.own is None or fact.own == fact.one:
+        return ""
+    return f" The dummy votes of this plan give log {fact.own[0]}, at most {fact.own[1]}."
 
 
 def theorems(*because: Because) -> tuple[Sentence, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 
 from privspec.explain.lotteries.vote import Vote
-from privspec.explain.quantities import Quantity, Rounding, exact, parse_exact, rounded
+from privspec.explain.quantities import Quantity, Rounding, exact, parse_exact, rounded, ungrouped
 from privspec.model.lotteries import LocalPick, Proportional
 
 
@@ -40,6 +40,10 @@ class Rule(ABC):
     @abstractmethod
     def parameter(self) -> tuple[str, Quantity]:
         """The name of its one parameter, and its value."""
+
+    @abstractmethod
+    def exactly(self) -> str:
+        """The parameter as the plan holds it."""
 
     @abstractmethod
     def brief(self, vote: Vote) -> str:
@@ -72,7 +76,18 @@ class Rule(ABC):
     def to_json(self) -> dict[str, object]:
         """Its name and parameter."""
         name, value = self.parameter()
-        return {"title": self.title, "parameter": name, "value": value.to_json()}
+        return {"title": self.title, "parameter": name, "value": value.to_json(), "exactly": self.exactly()}
+
+
+_SHORT = 24
+"""Characters of a fraction that is printed."""
+
+
+def _decimal(value: Fraction) -> Quantity:
+    """To six digits; exact where that is all."""
+    shown = rounded(value, 6)
+    same = Fraction(ungrouped(shown.text)) == value
+    return Quantity(shown.value, shown.text, Rounding.EXACT) if same else shown
 
 
 def _shares(scores: Sequence[Fraction]) -> tuple[float, ...]:
@@ -98,18 +113,29 @@ class Dictator(Rule):
 
     def parameter(self) -> tuple[str, Quantity]:
         """Dummies for each alternative."""
-        return "dummy votes for each alternative", exact(self.dummies)
+        return "dummy votes for each candidate", _decimal(self.dummies)
+
+    def exactly(self) -> str:
+        """As a fraction."""
+        return str(self.dummies)
 
     @property
     def tickets(self) -> str:
         """The dummies of one candidate: "1 dummy ticket"."""
-        return f"{exact(self.dummies)} dummy ticket{'' if self.dummies == 1 else 's'}"
+        return f"{_decimal(self.dummies)} dummy ticket{'' if self.dummies == 1 else 's'}"
 
     def total(self, vote: Vote) -> Quantity | None:
         """All tickets in the drum, where the number of voters is public."""
         if vote.voters is None:
             return None
-        return exact(vote.voters * vote.points.per_ballot + vote.size * self.dummies)
+        return _decimal(vote.voters * vote.points.per_ballot + vote.size * self.dummies)
+
+    @property
+    def _exactly(self) -> str:
+        """The dummies of one candidate, with their fraction where that is short."""
+        shown, fraction = _decimal(self.dummies).text, str(self.dummies)
+        whole = Fraction(ungrouped(shown)) == self.dummies
+        return shown if whole or len(fraction) > _SHORT else f"{shown} (exactly {fraction})"
 
     def brief(self, vote: Vote) -> str:
         """As tickets of a drum."""
@@ -138,8 +164,7 @@ class Dictator(Rule):
         """Exact shares."""
         of = "Borda points" if vote.ranked else "first choices"
         return (
-            f"A candidate with N {of} wins with probability (N + k) / (S + m k), exactly: k = {exact(self.dummies)} "
-            "dummy "
+            f"A candidate with N {of} wins with probability (N + k) / (S + m k), exactly: k = {self._exactly} dummy "
             f"votes for each of m = {vote.size} candidates, S the {of} of all together.",
         )
 
@@ -191,6 +216,10 @@ class ExponentialRule(Rule):
     def parameter(self) -> tuple[str, Quantity]:
         """The base."""
         return "base", rounded(self.base, 6)
+
+    def exactly(self) -> str:
+        """As a fraction."""
+        return str(self.base)
 
     def brief(self, vote: Vote) -> str:
         """By weights."""
@@ -273,6 +302,10 @@ class LocalDictator(Rule):
     def parameter(self) -> tuple[str, Quantity]:
         """How many times as likely the truth is."""
         return "how many times as likely the true choice is as each other", rounded(self.ratio, 6)
+
+    def exactly(self) -> str:
+        """As a fraction."""
+        return str(self.ratio)
 
     def truth(self, vote: Vote) -> Quantity:
         """How often a report is true."""
