@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from privspec.certify import optimality as common
-from privspec.certify.finite import bound, claims, privacy
+from privspec.certify.finite import bound, claims, keeping, privacy
 from privspec.certify.finite.subject import FiniteSubject, read_finite
 
 CHECKS = (
     ("coverage", privacy.coverage),
     ("table", claims.table),
+    ("properties", keeping.properties),
     ("privacy", privacy.privacy),
     ("loss", claims.loss),
     ("conditions", claims.conditions),

@@ -25,6 +25,7 @@ from privspec.compile.finite.beside import beside
 from privspec.compile.finite.fairness import fairness_json
 from privspec.compile.finite.prices import binding_prices
 from privspec.compile.finite.system import Requested
+from privspec.compile.finite.votes import kept_properties
 from privspec.compile.stored import spec_json
 from privspec.core.diagnostics import InternalError
 from privspec.language.printer import print_expr
@@ -103,7 +104,8 @@ def _mechanism(decision: TableDecision) -> dict[str, Any]:
         "prior": None if worlds.prior is None else [str(p) for p in worlds.prior],
         "probabilities": [[str(Fraction(n, exact.denominator)) for n in row] for row in exact.numerators],
     }
-    return out | _chosen(decision)
+    kept = kept_properties(decision)
+    return out | _chosen(decision) | ({"properties": kept} if kept else {})
 
 
 def _chosen(decision: TableDecision) -> dict[str, Any]:
