@@ -77,7 +77,7 @@ def spent(system: LotterySystem, promise: Promise, found: Calibrated) -> Fractio
 def forbidden(system: LotterySystem, rule: Rule) -> str:
     """Why the options of the spec rule a rule out; empty if they do not."""
     model = system.model
-    if system.local and system.adding:
+    if system.local and any(promise.task.adding for promise in system.promises):
         return "where nobody is trusted everybody sees who sends a report, so that taking part is no secret"
     if system.local and rule.family != "local_dictator":
         return "nobody is trusted with all ballots, and this rule needs them"

@@ -155,6 +155,7 @@ class LotteryDecision:
             **_told(one.loss),
             "admissible": one.admissible,
             "reason": one.reason or _meets(one.loss),
+            "rule": None if one.draw is None else one.draw.to_json(),
             "figures": {"epsilon": epsilon, **figures, "properties": kept},
         }
 

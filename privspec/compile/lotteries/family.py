@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from time import perf_counter
 
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.lotteries.averages import Averages
 from privspec.compile.lotteries.ballots import beyond_tables, voting
-from privspec.compile.lotteries.bound import lower_bound
+from privspec.compile.lotteries.bound import least_epsilon, lower_bound
 from privspec.compile.lotteries.budget import at_least_epsilon
 from privspec.compile.lotteries.candidates import Judged, calibrated, judge
 from privspec.compile.lotteries.conflicts import conflict
@@ -16,6 +17,7 @@ from privspec.compile.lotteries.decision import LotteryDecision
 from privspec.compile.lotteries.lower import lower
 from privspec.compile.lotteries.system import LotterySystem
 from privspec.compile.problem import Settings
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.mechanisms.lotteries.register import RULES
 from privspec.model.graph import Model
 
@@ -40,10 +42,11 @@ class Lotteries:
         started = perf_counter()
         averages = Averages(system, settings.deadline, settings.progress)
         every = at_least_epsilon(system, averages) if system.chosen is not None else self._fixed(system, averages)
+        every = certain(system, every)
         chosen = best(every)
         if chosen is None:
             return conflict(system, every)
-        bound = lower_bound(system) if system.chosen is None else None
+        bound = lower_bound(system) if system.chosen is None else least_epsilon(system)
         epsilon = None if system.chosen is None or chosen.loss is None else chosen.loss.value
         seconds = perf_counter() - started
         return LotteryDecision(model, system, settings, chosen, ranked(every), bound, epsilon, seconds)
@@ -56,6 +59,31 @@ class Lotteries:
     def size(self, system: LotterySystem) -> int:
         """Alternatives."""
         return len(system.alternatives)
+
+
+def certain(system: LotterySystem, every: list[Judged]) -> list[Judged]:
+    """Without rules whose loss has no exact value, but may be below that of the best rule that has one.
+
+    Raises: SpecError PS0523 where no rule that the spec allows has one.
+    """
+    possible = [one for one in every if one.admissible and one.loss is not None]
+    known = [one.loss.value for one in possible if one.loss is not None and not one.loss.at_least]
+    if possible and not known:
+        loss = system.model.loss
+        span = system.model.spec.span if loss is None else loss.span
+        rules = " and ".join(one.rule.name for one in possible)
+        raise SpecError(
+            Diagnostic(
+                "PS0523",
+                f"the worst case of {rules} over all votes has no exact value here",
+                (Label(span, "a bound from below is all that is known"),),
+                help="ask for an average under a data model, for fewer voters, or allow `noise family dictator`",
+                source=system.model.source,
+            )
+        )
+    unsure = [one for one in possible if one.loss is not None and one.loss.at_least and one.loss.value < min(known)]
+    why = "its worst case has no exact value: it may be less than that of the rule taken, or more"
+    return [replace(one, reason=why) if any(one is other for other in unsure) else one for one in every]
 
 
 def ranked(every: list[Judged]) -> tuple[Judged, ...]:

@@ -65,6 +65,9 @@ class _Reader:
         limits = tuple(self._limit(target) for target in model.accuracy)
         kind, longest = kind_of(source.domain)
         compared, name = self._reference()
+        law = ballot_law(model, source, self.points)
+        if law is None:
+            _refuse_averages((loss, *(limit.measured for limit in limits)), source.name)
         return LotterySystem(
             model,
             source.name,
@@ -80,7 +83,7 @@ class _Reader:
             compared,
             name,
             chosen,
-            ballot_law(model, source, self.points),
+            law,
             isinstance(model.trust, Nobody),
         )
 
@@ -267,6 +270,17 @@ class _Reader:
                 first = isinstance(self.source.domain, FiniteSet)
                 return first and name == self.source.name and index == self.source.index
         return False
+
+
+def _refuse_averages(lines: tuple[Measured, ...], votes: str) -> None:
+    """Raises: Failure PS0522 for an average over votes that have no model of their own."""
+    for term in (term for line in lines for term in line.terms if term.operator == "E"):
+        raise Failure(
+            "PS0522",
+            term.span,
+            f"this average is over {votes}, which has no data model",
+            help=f"add a model such as {votes} ~ uniform, or write worst[ ... ]",
+        )
 
 
 def _others(expr: syntax.Node, output: str) -> Iterator[syntax.Node]:

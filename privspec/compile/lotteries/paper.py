@@ -24,11 +24,12 @@ def remarks(system: LotterySystem, draw: Draw) -> list[dict[str, Any]]:
         return [_remark("epsilon of Lemma 2", log(2), log(2), "One dummy vote for each alternative: log 2, exactly.")]
     total = voters + m * dummies
     here = every * total / (total + 1)
-    note = "the lemma is for one dummy vote" if dummies == 1 else "the lemma's argument for one dummy vote, at these"
+    more = "" if dummies == 1 else ", by the argument of the lemma, which is for one"
     text = (
-        f"With {voters} voters and {show(dummies)} dummy votes for each alternative ({note}) a further voter changes a "
-        "probability by this much. The number of voters is secret, so the figure that holds is that of every number: "
-        "log(1 + 1/dummies), which the first one approaches from below."
+        f"This is what one voter more does to {voters} voters and {show(dummies)} dummy votes for each "
+        f"alternative{more}. "
+        "But the number of voters is the secret, so that the figure which holds is the one for every number: "
+        "log(1 + 1 / dummy votes), from below which the first one grows."
     )
     return [_remark(f"epsilon of Lemma 1 at T = {voters}", log(here) if here > 1 else 0.0, log(every), text)]
 

@@ -103,5 +103,5 @@ class LotterySystem:
 
     @property
     def adding(self) -> bool:
-        """Whether the number of voters is secret."""
-        return any(promise.task.adding for promise in self.promises)
+        """Whether the number of voters is secret: no requirement takes it as known."""
+        return bool(self.promises) and all(promise.task.adding for promise in self.promises)
