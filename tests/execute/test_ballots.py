@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 from collections import Counter
@@ -11,10 +12,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from privspec.core.diagnostics import DataError
+from privspec.core.diagnostics import DataError, PrivspecError
 from privspec.core.spans import Source
 from privspec.execute.ballots.form import Form, form_of_plan
 from privspec.execute.ballots.reading import read_ballots
@@ -279,6 +280,32 @@ def test_against_the_definition(votes: list[list[str]], form: Form) -> None:
         assert code_of(dropping, votes).startswith("PS0819")
     else:
         assert held(dropping, votes) == dict(expected)
+
+
+PIECES = [*ABC, *'1234 ,{}:#"|', "\n", "\r\n", "\t", "²", "\x00", "-1", "0.5", "1e400", "choice", "count", "ranking"]
+HEADS = [
+    "",
+    "choice\n",
+    "ranking,count\n",
+    "voter,vote\n",
+    "".join(f"# ALTERNATIVE NAME {i}: {i}\n" for i in (1, 2, 3)),
+]
+anything = st.tuples(st.sampled_from(HEADS), st.lists(st.sampled_from(PIECES), max_size=30).map("".join)).map("".join)
+
+
+@given(anything, st.sampled_from([".csv", ".tsv", ".soi", ".json", ".parquet"]), st.sampled_from([FIRST, RANKING, TWO]))
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_file_is_read_or_refused(tmp_path: Path, text: str, suffix: str, form: Form) -> None:
+    path = tmp_path / f"votes{suffix}"
+    path.write_text(text)
+    with contextlib.suppress(PrivspecError):
+        assert read_ballots(form, path).number >= 0
+
+
+def test_columns_of_odd_kinds() -> None:
+    assert code_of(FIRST, {"choice": ["north"], "count": [[1]]}).startswith("PS0816")
+    assert code_of(FIRST, {"choice": ["north"], "voter": [["ann"]]}).startswith("PS0803")
+    assert code_of(FIRST, {"choice": [{"a": 1}]}).startswith("PS08")
 
 
 def test_forms_of_domains() -> None:

@@ -13,6 +13,8 @@ from privspec.execute.ballots.form import NOT_ONE, Form
 if TYPE_CHECKING:
     import polars as pl
 
+    from privspec.execute.ballots.sources import Find
+
 Codes: TypeAlias = NDArray[np.int16]
 Marks: TypeAlias = NDArray[np.bool_]
 
@@ -29,15 +31,15 @@ class Parsed:
     exact: Marks
 
 
-def parse(form: Form, texts: pl.Series) -> Parsed:
+def parse(form: Form, texts: pl.Series, find: Find) -> Parsed:
     """Texts, best first with spaces between; what follows an opening brace is tied and does not count."""
     tied = texts.str.contains("{", literal=True).fill_null(value=False).to_numpy()
     if tied.any():
         texts = texts.str.split("{").list.first()
     if form.most == 1:
-        return _first(form, texts, tied)
+        return _first(texts, tied, find)
     # one place more than can be used shows which ballots are too long
-    ranked, named = _ranked(form, texts, form.most + 1)
+    ranked, named = _ranked(texts, form.most + 1, find)
     long = named > form.most
     # a longer ranking of all alternatives names one of them twice: it is none
     wrong = long if form.most == len(form.alternatives) else np.zeros(len(named), dtype=bool)
@@ -50,10 +52,10 @@ def parse(form: Form, texts: pl.Series) -> Parsed:
     return Parsed(ranked, ~wrong, ~(wrong | tied | long | completed))
 
 
-def _first(form: Form, texts: pl.Series, tied: Marks) -> Parsed:
+def _first(texts: pl.Series, tied: Marks, find: Find) -> Parsed:
     """The first word of each text."""
     first = texts.str.strip_chars().str.extract(r"^(\S+)")
-    codes = _codes(form, first)
+    codes = _codes(first, find)
     valid = codes != NOT_ONE
     return Parsed(codes[:, None], valid, valid & ~tied)
 
@@ -66,12 +68,12 @@ def _words(texts: pl.Series) -> pl.Series:
     return plain.str.split(" ")
 
 
-def _ranked(form: Form, texts: pl.Series, width: int) -> tuple[Codes, NDArray[np.intp]]:
+def _ranked(texts: pl.Series, width: int, find: Find) -> tuple[Codes, NDArray[np.intp]]:
     """The numbers of the first `width` words of each text (n, width), and how many words these are (n,)."""
     words = _words(texts).list.head(width)
     lengths = words.list.len().to_numpy().astype(np.intp)
     flat = words.explode()
-    codes = _codes(form, flat)
+    codes = _codes(flat, find)
     rows = np.repeat(np.arange(len(lengths)), lengths)
     places = np.arange(len(codes)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     ranked = np.full((len(lengths), width), NOT_ONE, dtype=np.int16)
@@ -83,12 +85,12 @@ def _ranked(form: Form, texts: pl.Series, width: int) -> tuple[Codes, NDArray[np
     return ranked, lengths
 
 
-def _codes(form: Form, words: pl.Series) -> Codes:
+def _codes(words: pl.Series, find: Find) -> Codes:
     """The number of each word; the different ones are looked up once."""
     import polars as pl
 
     different = words.drop_nulls().unique()
-    known = {word: form.find(word) for word in different.to_list()}
+    known = {word: find(word) for word in different.to_list()}
     found = (
         words.replace_strict(list(known), list(known.values()), default=NOT_ONE, return_dtype=pl.Int16)
         if known

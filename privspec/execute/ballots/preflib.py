@@ -23,9 +23,10 @@ SUFFIXES = tuple(kind + end for kind in (".soc", ".soi", ".toc", ".toi") for end
 _NAME = re.compile(r"#\s*ALTERNATIVE NAME\s+(\d+)\s*:\s*(.*?)\s*$", re.IGNORECASE)
 
 
-def read_preflib(form: Form, path: Path) -> pl.LazyFrame:
-    """The orders of a file, alternatives as the spec writes them: columns `ballot` and `count`.
+def read_preflib(form: Form, path: Path) -> tuple[pl.LazyFrame, dict[str, int]]:
+    """The orders of a file as it writes them (columns `ballot` and `count`), and what its alternatives' numbers mean.
 
+    Returns: the second is from the file's numbers to the places of the spec's alternatives.
     Raises: DataError PS0803, PS0818.
     """
     import polars as pl
@@ -44,26 +45,11 @@ def read_preflib(form: Form, path: Path) -> pl.LazyFrame:
     parts = pl.DataFrame(orders).select(
         pl.col("line").str.splitn(separator, 2).struct.rename_fields(["count", "order"])
     )
-    order = pl.col("order").str.replace_all("{", " { ", literal=True).str.replace_all("}", " ", literal=True)
-    return (
-        parts.unnest("line")
-        .lazy()
-        .select(
-            _renamed(order.str.replace_all(",", " ", literal=True).str.strip_chars(), numbers).alias("ballot"),
-            pl.col("count").str.strip_chars(),
-        )
-    )
-
-
-def _renamed(order: pl.Expr, numbers: dict[str, str]) -> pl.Expr:
-    """Numbers of the file as the spec's own words; what is none of them becomes no alternative's."""
-    if all(key == value for key, value in numbers.items()):
-        return order
-    import polars as pl
-
-    known = {**numbers, "": "", "{": "{"}
-    words = order.str.split(" ").list.eval(pl.element().replace_strict(known, default="?", return_dtype=pl.String))
-    return words.list.join(" ")
+    order = pl.col("order")
+    for sign, spaced in (("{", " { "), ("}", " "), (",", " ")):
+        order = order.str.replace_all(sign, spaced, literal=True)
+    frame = parts.unnest("line").lazy().select(order.alias("ballot"), pl.col("count").str.strip_chars())
+    return frame, numbers
 
 
 def _lines(form: Form, path: Path) -> list[str]:
@@ -90,18 +76,17 @@ def _old_head(form: Form, lines: list[str]) -> tuple[dict[str, str], list[str], 
     return names, lines[count + 2 :], ","
 
 
-def _numbers(form: Form, names: dict[str, str]) -> dict[str, str]:
-    """From the numbers of a file's alternatives to those of the spec, by name if all are known, else in order."""
+def _numbers(form: Form, names: dict[str, str]) -> dict[str, int]:
+    """From the numbers of a file's alternatives to places in the spec, by name if all are known, else in order."""
     known = {_plain(show(item)): i for i, item in enumerate(form.alternatives)}
     by_name = {number: known[plain] for number, name in names.items() if (plain := _plain(name)) in known}
     if len(set(by_name.values())) == len(by_name) == len(names):
-        return {number: show(form.alternatives[place]) for number, place in by_name.items()}
+        return by_name
     if len(names) != len(form.alternatives):
         _refuse(form, f"it has {len(names)} alternatives, the spec {len(form.alternatives)}")
     if by_name:
         _refuse(form, f"{len(by_name)} of its {len(names)} alternatives have names of the spec's, the others have not")
-    ordered = sorted(names, key=int)
-    return {number: show(item) for number, item in zip(ordered, form.alternatives, strict=True)}
+    return {number: place for place, number in enumerate(sorted(names, key=int))}
 
 
 def _plain(name: str) -> str:

@@ -56,7 +56,7 @@ def read_ballots(form: Form, source: Any, *, strict: bool = False, only: str | N
     """
     import polars as pl
 
-    frame = open_ballots(form, source)
+    frame, find = open_ballots(form, source)
     names = column_names(form.name, frame)
     frame = frame.with_row_index(_ROW)
     if PARTY in names:
@@ -70,7 +70,7 @@ def read_ballots(form: Form, source: Any, *, strict: bool = False, only: str | N
     many = pl.col(COUNT).cast(pl.Int64).sum() if COUNT in names else pl.len().cast(pl.Int64)
     grouped = collect(form.name, frame.group_by(BALLOT).agg(many.alias(COUNT), pl.col(_ROW).min()))
     counts = grouped[COUNT].to_numpy().astype(np.int64)
-    found = parse(form, grouped[BALLOT])
+    found = parse(form, grouped[BALLOT], find)
     taken = counts > 0
     fits = found.exact if strict else found.valid
     bad = taken & ~fits

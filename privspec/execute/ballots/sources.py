@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.execute.arrays import is_frame
-from privspec.execute.ballots.form import Form
+from privspec.execute.ballots.form import NOT_ONE, Form
 from privspec.execute.ballots.preflib import SUFFIXES as PREFLIB
 from privspec.execute.ballots.preflib import read_preflib
 from privspec.execute.data import SUFFIXES, located
@@ -27,18 +27,29 @@ GENERIC = ("choice", "ranking")
 """Columns of ballots in any table."""
 
 
-def open_ballots(form: Form, source: Any) -> pl.LazyFrame:
-    """A lazy frame of the ballots: texts in `ballot`, and where the source has them `count` and `party`, as they are.
+Find: TypeAlias = Callable[[str], int]
+"""From a word of a ballot to the place of the alternative that it names, or NOT_ONE."""
+
+
+def open_ballots(form: Form, source: Any) -> tuple[pl.LazyFrame, Find]:
+    """A lazy frame of the ballots, and what their words mean.
+
+    The frame has texts in `ballot`, and where the source has them `count` and `party`, as they are.
 
     Args: source, a path (.csv, .csv.gz, .tsv, .parquet, .json, .npy, .soc, .soi, .toc, .toi), a table of named columns,
         an array or a list with a ballot in each row.
     Raises: DataError (PS0802 to PS0805, PS0818).
     """
     found = located(form.name, source, (*SUFFIXES, *PREFLIB))
+    if isinstance(found, Path) and found.name.lower().endswith(PREFLIB):
+        frame, numbers = read_preflib(form, found)
+        return frame, lambda word: numbers.get(word, NOT_ONE)
+    return _opened(form, found), form.find
+
+
+def _opened(form: Form, found: Any) -> pl.LazyFrame:
     if isinstance(found, Path):
         lower = found.name.lower()
-        if lower.endswith(PREFLIB):
-            return read_preflib(form, found)
         if lower.endswith(".npy"):
             return _plain(form, _array(form, found))
         if not lower.endswith(".json"):
@@ -112,8 +123,12 @@ def _columns(form: Form, frame: pl.LazyFrame) -> pl.LazyFrame:
     column = stripped[title]
     chosen = [_text(pl.col(column), schema[column]).alias(BALLOT)]
     if COUNT in stripped:
-        chosen.append(pl.col(stripped[COUNT]).alias(COUNT))
+        plain = schema[stripped[COUNT]].is_numeric() or schema[stripped[COUNT]] == pl.String
+        count = pl.col(stripped[COUNT]) if plain else pl.lit(None, dtype=pl.String)
+        chosen.append(count.alias(COUNT))
     if form.party is not None and form.party in stripped:
+        if schema[stripped[form.party]].is_nested():
+            refuse_unreadable(form.name, f"a table with one {form.party} a row")
         chosen.append(pl.col(stripped[form.party]).cast(pl.String, strict=False).str.strip_chars().alias(PARTY))
     return frame.select(chosen)
 
