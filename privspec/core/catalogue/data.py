@@ -21,8 +21,8 @@ ENTRIES: tuple[Entry, ...] = (
         "PS0802",
         "a data file does not exist or has an unknown suffix",
         """
-        Data are read from .csv, .csv.gz, .tsv, .parquet, .npy and .json files; the suffix says which
-        reader to use.
+        Data are read from .csv, .csv.gz, .tsv, .parquet, .npy and .json files, ballots also from PrefLib's
+        .soc, .soi, .toc and .toi; the suffix says which reader to use.
         """,
         "privspec run shop.plan.json --input x=shops.parquet",
     ),
