@@ -19,7 +19,7 @@ from privspec.explain.sentences import Status
 from privspec.explain.summary import summary
 
 from . import lottery_plans
-from .finite_plans import commuting
+from .finite_plans import commuting, counting
 from .lottery_plans import council_seat, kept, landmark, lunch, nine_rounds, quick_poll, sushi
 from .plans import Plan
 from .test_html import outline
@@ -284,3 +284,15 @@ def test_plans_of_another_form_are_refused(change: dict[str, object]) -> None:
     plan["mechanism"] |= change
     with pytest.raises(ValueError, match=r"alternatives|points|not a number"):
         facts(plan)
+
+
+def test_tables_for_votes_ask_how_one_voted() -> None:
+    plan = counting()
+    assert "Could someone tell that you took part?" in explain(plan, "public")
+    plan["mechanism"]["properties"] = kept("one voter")
+    text = explain(plan, "public")
+    assert "Could someone tell how you voted?" in text
+    assert "If you voted another way, at least 26 of 100" in text
+    assert "more than 2.72 times as likely" in text
+    plan["guarantees"][0]["neighbours"] = "adding or removing one voter"
+    assert "Could someone tell whether you voted?" in explain(plan, "public")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -21,6 +22,7 @@ from privspec.explain.finite.table import Table, spoken
 from privspec.explain.finite.tradeoff import curve_of, dominating, largest_ratio
 from privspec.explain.losses import Shape
 from privspec.explain.lotteries.comparison import Comparison
+from privspec.explain.lotteries.questions import HowYouVoted, WhetherYouVoted
 from privspec.explain.mechanism import MechanismFact, Rows
 from privspec.explain.quantities import Quantity, Rounding, exact, rounded
 from privspec.explain.questions import Question, TookPart
@@ -127,7 +129,7 @@ class TableFact(MechanismFact):
         if claim.per_distance is not None:
             return self._near(claim, claim.per_distance)
         if not claim.local:
-            return claim, TookPart()
+            return claim, self._of_votes(claim)
         pairs = self.table.pairs(claim.wrt)
         example = tuple(int(r) for r in pairs[-1]) if len(pairs) else (0, -1)
         bound = _bound(claim)
@@ -141,6 +143,16 @@ class TableFact(MechanismFact):
         first, second = (self._named(r, claim) for r in example)
         same = tuple(name for name in self.table.of if name not in claim.wrt and self._compares_rows(claim))
         return claim, WhichAnswer("answer", self.local, first, second, times, same)
+
+    def _of_votes(self, claim: Claim) -> Question:
+        """Whether somebody took part, which of votes is whether or how somebody voted."""
+        bound = _bound(claim)
+        if self.comparison is None or bound is None or bound[1] > 0 or claim.relation.unit is None:
+            return TookPart()
+        times = rounded(math.exp(min(bound[0], 700.0)) * (1 + 1e-12), 3, Rounding.UP)
+        if claim.relation.adds:
+            return WhetherYouVoted(claim.relation.unit, times, local=False)
+        return HowYouVoted(claim.relation.unit, times, local=False, first="one way", second="another way")
 
     def _named(self, row: int, claim: Claim) -> str:
         """A row by the values that a claim is about: "red", or "outcome 1" where rows hold several."""

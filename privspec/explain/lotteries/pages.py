@@ -82,9 +82,10 @@ def public_accuracy(fact: LotteryFact) -> tuple[Sentence, ...]:
     found += [proved(_example_words(fact, example), fact.note) for example in fact.examples[:1]]
     keeps = {p.name: p for p in fact.properties}
     if (item := keeps.get("strategy_proof")) is not None:
-        yes = (
-            "To vote for the candidate whom you want most is the best that you can do: no other vote serves you better."
+        true = (
+            "rank the candidates as you like them" if fact.vote.ranked else "vote for the candidate whom you want most"
         )
+        yes = f"To {true} is the best that you can do: no other vote serves you better."
         no = "In some elections another vote than the true one can serve a voter better."
         found.append(proved(yes if item.holds else no, fact.note))
     if (item := keeps.get("ex_post_efficient")) is not None and not item.holds and fact.examples:
@@ -108,8 +109,7 @@ def _unwanted(example: Example) -> str:
     last = example.chances[-1]
     return (
         f"The price of privacy: a candidate whom nobody wants can win. Where {example.title}, {last.name} still wins "
-        "with "
-        f"probability {last.chance}."
+        f"with probability {last.chance}."
     )
 
 

@@ -49,6 +49,7 @@ class PaperFact:
 
     `lemma` are Lemma 1's figures by the number of voters, empty where everybody votes; `one` is what holds for one
     dummy vote for each alternative as in the paper, `own` for this plan's; `false_at` Lemma 1 where it is too small.
+    `future_work`: whether the paper leaves this kind of lottery for later.
     """
 
     remarks: tuple[Remark, ...]
@@ -56,13 +57,16 @@ class PaperFact:
     one: tuple[Quantity, Quantity] | None
     own: tuple[Quantity, Quantity] | None
     false_at: tuple[Quantity, Quantity] | None
+    future_work: bool = False
 
 
 def paper_fact(mechanism: Mapping[str, Any], vote: Vote, rule: Rule) -> PaperFact:
     """What there is to say of the paper for this plan."""
     remarks = tuple(_remark(item) for item in mechanism.get("paper") or ())
-    if not isinstance(rule, Dictator) or vote.ranked or not rule.dummies:
+    if not isinstance(rule, Dictator) or not rule.dummies:
         return PaperFact(remarks, (), None, None, None)
+    if vote.ranked:
+        return PaperFact(remarks, (), None, None, None, future_work=True)
     one, own = (_every(k) for k in (Fraction(1), rule.dummies))
     if vote.voters is not None:
         return PaperFact(remarks, (), one, own, None)
@@ -131,6 +135,13 @@ def paper_blocks(fact: PaperFact, note: Note) -> tuple[Block, ...]:
         blocks += [Table(caption, header, (*rows, every), frozenset({0, 1, 2})), Points(_lemma(fact, note))]
     elif fact.one is not None:
         blocks.append(Points((_second_lemma(fact, note),)))
+    if fact.future_work:
+        words = (
+            "The paper leaves lotteries in proportion to Borda scores to future work. This plan is one, with dummy "
+            "votes "
+            "so that a guarantee holds whatever the rankings."
+        )
+        return (*blocks, Points((proved(words, note),)))
     if not blocks:
         return ()
     return (*blocks, Points(theorems(NO_DUMMIES)))
@@ -144,17 +155,14 @@ def _lemma(fact: PaperFact, note: Note) -> tuple[Sentence, ...]:
     return (
         proved(
             "Method 2 of the paper is sound. Its Lemma 1 states an ε that depends on the actual number of voters, "
-            "which is "
-            "secret here, and a guarantee must hold for every number. For one dummy vote for each candidate the "
-            "least such "
-            f"ε is log {ratio}, at most {epsilon}.{_own(fact)}",
+            "which is secret here, and a guarantee must hold for every number. For one dummy vote for each candidate "
+            f"the least such ε is log {ratio}, at most {epsilon}.{_own(fact)}",
             note,
         ),
         proved(
             "In one case Lemma 1 is a little too small: with two candidates and nobody who voted yet, the first voter "
             f"changes a probability by a factor of {holds}, and the lemma allows {says}. The proof refers to Theorem "
-            "1, "
-            "which asks for three voters or more.",
+            "1, which asks for three voters or more.",
             note,
         ),
     )
@@ -164,8 +172,7 @@ def _second_lemma(fact: PaperFact, note: Note) -> Sentence:
     ratio, epsilon = fact.one or (None, None)
     return proved(
         "Method 3 of the paper is sound, and its Lemma 2 is true: where everybody votes, one dummy vote for each "
-        "candidate "
-        f"gives log {ratio}, at most {epsilon}.{_own(fact)}",
+        f"candidate gives log {ratio}, at most {epsilon}.{_own(fact)}",
         note,
     )
 
@@ -182,34 +189,29 @@ def theorems(*because: Because) -> tuple[Sentence, ...]:
     return (
         proved(
             "Theorem 1 (i), Theorem 2 (i): without noise no ε holds. A vote for a candidate whom nobody else chose "
-            "makes "
-            "possible what was impossible, and may reveal its voter.",
+            "makes possible what was impossible, and may reveal its voter.",
             *because,
         ),
         proved(
             "Theorem 1 (ii) is a conditional statement: between T ≥ 3 voters and one more, if every candidate has a "
-            "vote in "
-            "both elections, no probability changes by more than the factor 2 T / (T + 1).",
+            "vote in both elections, no probability changes by more than the factor 2 T / (T + 1).",
             *because,
         ),
         proved(
             "Theorem 1 (iii) is a conditional statement: between T voters, of whom a share of at least α is for each "
             "candidate, and one more voter, no probability changes by more than the factor (α T + 1) / (α (T + 1)), "
-            "for α "
-            "up to T / (2 T + 1).",
+            "for α up to T / (2 T + 1).",
             *because,
         ),
         proved(
             "Theorem 2 is a conditional statement: between two elections of T voters who differ in one vote, if every "
-            "candidate has a vote in both, no probability changes by more than the factor 2; if every candidate has "
-            "a share "
-            "of at least α in both, by no more than (α T + 1) / (α T).",
+            "candidate has a vote in both, no probability changes by more than the factor 2; if every candidate has a "
+            "share of at least α in both, by no more than (α T + 1) / (α T).",
             *because,
         ),
         proved(
-            "None of these conditional statements is a privacy guarantee: whether the conditions hold, and with "
-            "which α, "
-            "depends on the votes, so that to act on them or to publish them reveals something about the votes.",
+            "None of these conditional statements is a privacy guarantee: whether the conditions hold, and with which "
+            "α, depends on the votes, so that to act on them or to publish them reveals something about the votes.",
             *because,
         ),
     )

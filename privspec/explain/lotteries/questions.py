@@ -114,8 +114,7 @@ class AboutVote(Question):
         because: tuple[Because, ...] = (ODDS_NOTE, *fact.claim.notes, CertificateEntry("privacy"))
         text = (
             f"Whatever the {self.result}, it had a chance in both cases too: your vote makes no {self.result} more "
-            "than "
-            f"{self.times} times as likely as it was."
+            f"than {self.times} times as likely as it was."
         )
         return (Paragraph((proved(text, *because),)),)
 
@@ -167,7 +166,8 @@ class HowYouVoted(AboutVote):
 
     @property
     def _pair(self) -> str:
-        return f"any two votes, say one {self.first} and one {self.second}"
+        named = self.first.startswith("for ")
+        return f"any two votes, say one {self.first} and one {self.second}" if named else "any two votes"
 
     def aim(self) -> str:
         """A vote from the winner."""
@@ -183,9 +183,9 @@ class HowYouVoted(AboutVote):
         """Both odds in one sentence."""
         return (
             f"Of an observer of {self._observed} whose two kinds of mistakes are equally frequent, for {self._pair}: "
-            "if the "
-            f"{self.who} voted {self.second}, {odds.without_words} possible {self.result}s would still make them say "
-            f"{self.first}; if {self.first}, {odds.taking_part_words}. No observer does better on both counts."
+            f"if the {self.who} voted {self.second}, {odds.without_words} possible {self.result}s would still make "
+            f"them say “{self.first}”; if {self.first}, {odds.taking_part_words}. No observer does better on both "
+            "counts."
         )
 
     @property
@@ -195,9 +195,8 @@ class HowYouVoted(AboutVote):
     def residual(self, advantage: str) -> str:
         """The advantage in telling two votes apart."""
         return (
-            f"Residual risk: of {self._pair}, an observer of {self._observed} tells which it was with an advantage "
-            "of at "
-            f"most {advantage}."
+            f"Residual risk: of {self._pair}, an observer of {self._observed} tells which it was with an advantage of "
+            f"at most {advantage}."
         )
 
     def first_limit(self) -> str:
@@ -234,10 +233,9 @@ class WhetherYouVoted(AboutVote):
         """Both odds in one sentence."""
         return (
             f"Of an observer of {self._seen} whose two kinds of mistakes are equally frequent: if the {self.who} did "
-            "not "
-            f"vote, {odds.without_words} possible {self.result}s would still make them say that the {self.who} did; "
-            f"if the {self.who} did, "
-            f"{odds.taking_part_words}. No observer does better on both counts, whatever the number of voters."
+            f"not vote, {odds.without_words} possible {self.result}s would still make them say that the {self.who} "
+            f"did; if the {self.who} did, {odds.taking_part_words}. No observer does better on both counts, whatever "
+            "the number of voters."
         )
 
     def residual(self, advantage: str) -> str:

@@ -235,9 +235,8 @@ class ExponentialRule(Rule):
     def executed(self, vote: Vote) -> tuple[str, ...]:
         """Weights."""
         return (
-            f"A candidate with N votes is drawn in proportion to b^N, b = {self.parameter()[1]} (an exact fraction "
-            "in the "
-            "plan, rounded towards privacy).",
+            f"A candidate with N votes is drawn in proportion to b^N, b = {self.parameter()[1]} (an exact fraction in "
+            "the plan, rounded towards privacy).",
         )
 
 
@@ -260,17 +259,15 @@ class PermuteAndFlipRule(ExponentialRule):
         """By coins."""
         return (
             f"{vote.size} candidates are visited in random order; one that is k votes behind the largest count wins "
-            "with "
-            f"probability {self.parameter()[1]}^-k, else the next is visited"
+            f"with probability {self.parameter()[1]}^-k, else the next is visited"
         )
 
     def told(self, vote: Vote) -> tuple[str, ...]:
         """Cards and coins."""
         return (
             "The winner is drawn by lot, and the candidate with the most votes has the best chances.",
-            "The candidates are visited in random order. At each a coin is flipped: the farther a candidate is "
-            "behind the "
-            "one with the most votes, the rarer it shows heads. The first with heads wins; the one with the most "
+            "The candidates are visited in random order. At each a coin is flipped: the farther a candidate is behind "
+            "the one with the most votes, the rarer it shows heads. The first with heads wins; the one with the most "
             "votes always has heads.",
         )
 
@@ -321,8 +318,7 @@ class LocalDictator(Rule):
     def told(self, vote: Vote) -> tuple[str, ...]:
         """Each draws alone."""
         return (
-            f"Your vote is changed at random before it counts: with probability {self.truth(vote)} it stays what "
-            "it "
+            f"Your vote is changed at random before it counts: with probability {self.truth(vote)} it stays what it "
             "is, else it becomes one of the other candidates, each as likely as any other.",
             "Then one of these changed votes is drawn like a ticket from a drum, and the candidate on it wins.",
         )
@@ -331,8 +327,7 @@ class LocalDictator(Rule):
         """Randomised response."""
         return (
             f"Each ballot goes through {vote.size}-randomised response, the true choice r = {self.parameter()[1]} "
-            "times "
-            "as likely as each other (an exact fraction in the plan); then one report is drawn uniformly.",
+            "times as likely as each other (an exact fraction in the plan); then one report is drawn uniformly.",
         )
 
     def distance(self, vote: Vote, *, adds: bool, local: bool) -> Fraction | None:
