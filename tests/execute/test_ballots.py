@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from privspec.cli import run_command_line
 from privspec.core.diagnostics import DataError, PrivspecError
 from privspec.core.spans import Source
 from privspec.execute.ballots.form import Form, form_of_plan
@@ -434,6 +435,7 @@ def test_sushi() -> None:
 
 # --- tables of voters -----------------------------------------------------------------------------
 
+DISTORTION = "total_variation(O, random_dictator(vote))"
 TABLE = """spec few
 parameters: A = {north, east}
 parties: voter in 1..3
@@ -490,6 +492,19 @@ def test_partial_rankings_of_different_lengths_in_a_table() -> None:
     model = load_model(Source("few.priv", TABLE.replace("DOMAIN", "partial_ranking(A)")))
     votes = pl.DataFrame({"ranking": ["east north", "north", "east"]})
     assert execute_plan(table(4), {"vote": votes}, model).outputs["O"].tolist() == "east"
+
+
+def test_ballots_of_a_few_voters_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = TABLE.replace("DOMAIN", "partial_ranking(A)").replace("mismatch(O, plurality(vote))", DISTORTION)
+    (tmp_path / "few.priv").write_text(text)
+    assert run_command_line(["solve", str(tmp_path / "few.priv"), "--quiet"]) == 0
+    (tmp_path / "few.toc").write_text("2\n1,North\n2,East\n3,3,2\n2,2,1\n1,1,{2}\n")
+    (tmp_path / "tied.toc").write_text("2\n1,North\n2,East\n3,3,2\n2,2,1\n1,{1,2}\n")
+    head = ["run", str(tmp_path / "few.plan.json"), "--quiet", "--input"]
+    assert run_command_line([*head, f"vote={tmp_path / 'tied.toc'}"]) == DataError.exit_code
+    assert "row 2 of vote is not a ranking of 1 to 2 alternatives" in capsys.readouterr().err
+    assert run_command_line([*head, f"vote={tmp_path / 'few.toc'}"]) == 0
+    assert json.loads(capsys.readouterr().out)["outputs"]["O"] in ("north", "east")
 
 
 # --- points ---------------------------------------------------------------------------------------
