@@ -487,7 +487,11 @@ def verify(plan: Path, as_json: bool, quiet: bool) -> int:
 @app.command(epilog="Example: privspec run shops.plan.json --input x=shops.csv -o release.json")
 @plan_path
 @click.option(
-    "--input", "inputs", multiple=True, metavar="NAME=FILE", help="Data: CSV, Parquet, NPY or JSON; may be repeated."
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Data: CSV, Parquet, NPY, JSON, or an election of PrefLib; may be repeated.",
 )
 @click.option("--ledger", type=PATH, metavar="DB", help="The data set's ledger (default: beside the plan).")
 @output_option
