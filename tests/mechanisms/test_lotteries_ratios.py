@@ -79,16 +79,27 @@ def test_permute_and_flip_at_small_sizes(m: int, adding: bool) -> None:
             assert (found == x**2) == (m == 2)
 
 
-@pytest.mark.parametrize("voters", range(1, 7))
-@pytest.mark.parametrize("m", [3, 4])
+@pytest.mark.parametrize("voters", range(1, 9))
+@pytest.mark.parametrize("m", [2, 3, 4, 5])
 def test_permute_and_flip_is_worst_beside_a_unanimous_electorate(m: int, voters: int) -> None:
-    # not proved: the bound x^2 is what plans rest on
     for x in BASES:
-        lottery = PermutedVotes(x).lottery
-        one = lottery.law([Fraction(voters), *[Fraction(0)] * (m - 1)])
-        other = lottery.law([Fraction(voters - 1), Fraction(1), *[Fraction(0)] * (m - 2)])
+        found, task = PermutedVotes(x), VotingTask(FirstChoice((*ABCD, "e")[:m]), voters)
+        one = found.lottery.law([Fraction(voters), *[Fraction(0)] * (m - 1)])
+        other = found.lottery.law([Fraction(voters - 1), Fraction(1), *[Fraction(0)] * (m - 2)])
         steepest = max(max(a / b, b / a) for a, b in zip(one, other, strict=True))
-        assert enumerated_ratio(lottery, first(m, voters, False)) == steepest
+        assert found.ratio(task) == steepest and found.exact(task)
+        if m * voters <= 24:
+            assert enumerated_ratio(found.lottery, task) == steepest
+
+
+def test_long_powers_are_rounded_up() -> None:
+    x = 1 + Fraction(1, 10**4)
+    for rule in (PermutedVotes(x), ExponentialVotes(x)):
+        before, at, after = (rule.ratio(first(3, voters, False)) for voters in (280, 292, 300))
+        assert rule.exact(first(3, 292, False)) and not rule.exact(first(3, 293, False))
+        assert before < at < after < x**2
+        huge = VotingTask(FirstChoice(ABCD), 10**6)
+        assert rule.ratio(huge) <= x**2 and not rule.exact(huge)
 
 
 @pytest.mark.parametrize("law", [oracle.exponential, oracle.flips, oracle.reports])

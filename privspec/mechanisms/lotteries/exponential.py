@@ -22,7 +22,7 @@ class ExponentialVotes(Weighted):
         """base^S_a / sum."""
         return Exponential(self.base)
 
-    def single(self, task: VotingTask) -> tuple[Fraction, bool] | None:
+    def single(self, task: VotingTask) -> tuple[Fraction, bool]:
         """From a unanimous electorate: x (x^T + m - 1) / (x^(T-1) + x + m - 2); when adding the larger of two.
 
         Both grow with x^T and tend to x^2 and x, so that rounding the power up is towards privacy.

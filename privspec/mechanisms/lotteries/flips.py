@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import comb
 from typing import ClassVar
 
 from privspec.mechanisms.lotteries.rule import Calibrated, VotingTask
-from privspec.mechanisms.lotteries.weights import Weighted, base_of
+from privspec.mechanisms.lotteries.weights import Weighted, base_of, power_up
 from privspec.model.lotteries import PermuteAndFlip
 
 
@@ -22,17 +23,28 @@ class PermutedVotes(Weighted):
         """The same as the largest of points with exponential noise."""
         return PermuteAndFlip(self.base)
 
-    def single(self, task: VotingTask) -> tuple[Fraction, bool] | None:
-        """When adding: x for T > 0, as for an alternative that stays behind. When replacing: known for m = 2 only."""
+    def single(self, task: VotingTask) -> tuple[Fraction, bool]:
+        """When adding: x for T > 0, as for one that stays behind. When replacing: from a unanimous electorate.
+
+        Replacing, T > 1: x^2 A(x / x^T) / A(1 / x^T), which grows with x^T, so that rounding it up is towards privacy.
+        """
+        assert task.voters is not None
         x, m, voters = self.base, len(task.alternatives), task.voters
         if task.adding and voters:
             return x, True
-        if task.adding:
+        if voters < 2:
             chosen, *others = self.lottery.law([Fraction(1), *[Fraction(0)] * (m - 1)])
-            return max(m * chosen, 1 / (m * others[0])), True
-        if not task.adding and m == 2:
-            return (2 * x - 1 if voters == 1 else x**2), True
-        return None
+            return (max(m * chosen, 1 / (m * others[0])) if task.adding else chosen / others[0]), True
+        found = power_up(x, voters)
+        if m == 2 or found is None:
+            return x**2, m == 2
+        power, exact = found
+        return x**2 * _behind(x / power, m - 2) / _behind(1 / power, m - 2), exact
+
+
+def _behind(chance: Fraction, others: int) -> Fraction:
+    """A(y), the integral over t in [0, 1] of (1 - t) (1 - t y)^others: nobody who is before, at t, is taken."""
+    return sum((comb(others, k) * (-chance) ** k / ((k + 1) * (k + 2)) for k in range(others + 1)), Fraction(0))
 
 
 class PermuteAndFlipRule:

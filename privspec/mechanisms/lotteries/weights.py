@@ -33,7 +33,7 @@ class Weighted(ABC):
         """The law that the weights lead to."""
 
     @abstractmethod
-    def single(self, task: VotingTask) -> tuple[Fraction, bool] | None:
+    def single(self, task: VotingTask) -> tuple[Fraction, bool]:
         """The ratio for one first choice at the size that the task names, and whether it is exact."""
 
     def ratio(self, task: VotingTask) -> Fraction:
@@ -51,9 +51,7 @@ class Weighted(ABC):
         if task.voters is None:
             return bound, True
         if task.group == 1 and task.points.highest == task.points.per_ballot:
-            found = self.single(task)
-            if found is not None:
-                return found
+            return self.single(task)
         if task.whole and few(task):
             ratio = enumerated_ratio(self.lottery, task)
             assert ratio is not None
