@@ -193,8 +193,8 @@ POWERS = (True, False, False)
 
 
 def bounded(value: Fraction, votes: int, voters: int, step: Fraction) -> Plan:
-    """Loss and certificate with the bound of so many votes."""
-    bound = Fraction(votes, voters) / (1 + e_to(votes * step))
+    """Loss and certificate with the bound of so many votes, for three alternatives."""
+    bound = Fraction(votes, voters) / (1 + e_to(votes * step) / 2)
     lower = nextafter(float(bound), 0.0)
     gap = (up(value) - lower) / up(value)
     return {
@@ -361,8 +361,8 @@ def chosen(voters: int = 100) -> Plan:
         "figures": {"worst_distortion": up(value), "mean_distortion": None, "expected_welfare": None},
     }
     stated = {"line": line, "text": f"{WORST} <= 1/50", "value": float(value), "bound": 0.02}
-    # k = 9 votes of 100 at a distance of 1/50: log(9 / 2 - 1) / 9
-    lower = nextafter(log(3.5) / 9, 0.0)
+    # k = 9 votes of 100 at a distance of 1/50: log(2 (9 / 2 - 1)) / 9
+    lower = nextafter(log(7) / 9, 0.0)
     loss = {"value": up(epsilon), "lower_bound": lower, "relative_gap": (up(epsilon) - lower) / up(epsilon)}
     proof = {"kind": "lottery", "lower_bound": lower, "votes": 9, "scope": SCOPE}
     return plan(

@@ -1,9 +1,9 @@
 """The lower bound of a plan: no rule that meets a requirement is nearer to random dictatorship.
 
-Let d be the worst total variation from random dictatorship of any rule for T voters that meets epsilon-DP. Look at
-two alternatives, or at one and all others merged; with k of T votes for the first, p_k is its probability. Nobody
-votes for it: p_0 <= d, as random dictatorship never draws it. With k votes p_k >= k / T - d. One vote replaced at a
-time, p_k <= e^(k epsilon) p_0. So k / T - d <= e^(k epsilon) d. Adding and removing: a vote is replaced in two steps.
+Let d be the worst total variation from random dictatorship of any rule for T voters that meets epsilon-DP. Where all
+T vote for one alternative the m - 1 others are drawn with probability d at most, one of them with p_0 <= d / (m - 1):
+random dictatorship never draws them. Once k votes have moved to that one, p_k >= k / T - d. One vote replaced at a
+time, p_k <= e^(k epsilon) p_0. So k / T - d <= e^(k epsilon) d / (m - 1). Adding and removing: two steps for each.
 Read for d it bounds a loss; read for epsilon, where an accuracy line bounds d, it bounds an epsilon that is chosen.
 """
 
@@ -35,15 +35,15 @@ OPTIMAL = 1e-6
 SCOPE = "every rule that meets the requirement"
 
 
-def walk(voters: int, votes: int, step: Fraction) -> Fraction:
-    """The bound k / (T (1 + e^(k step))), rounded down.
+def walk(voters: int, others: int, votes: int, step: Fraction) -> Fraction:
+    """The bound k / (T (1 + e^(k step) / (m - 1))) for m - 1 others, rounded down.
 
     Raises: Malformed for numbers of votes that there are not.
     """
     if not 1 <= votes <= voters:
         raise Malformed(f"{votes} of {voters} votes cannot change")
     power = Fraction(LogRatio.of(votes * step).up, 1 << BITS)
-    return Fraction(votes, voters) / (1 + power)
+    return Fraction(votes, voters) / (1 + power / others)
 
 
 def step_of(subject: LotterySubject, requirement: Requirement) -> Fraction | None:
@@ -94,11 +94,11 @@ def bounds(subject: LotterySubject, votes: int) -> Iterator[Fraction]:
             for requirement in subject.requirements:
                 step = step_of(subject, requirement)
                 if step is not None:
-                    yield weight * walk(subject.meaning.voters, votes, step) + constant
+                    yield weight * walk(subject.meaning.voters, subject.ballots.size - 1, votes, step) + constant
 
 
 def _chosen(subject: LotterySubject, name: str, votes: int) -> Iterator[Fraction]:
-    """The least epsilon that an accuracy line allows: log(k / (T d) - 1) / k, half of it where each vote is two steps.
+    """The least epsilon that an accuracy line allows: log((m - 1) (k / (T d) - 1)) / k, or half of it for two steps.
 
     An epsilon below 0 is none, so that the bound is at least 0; it holds for a pure epsilon that is the chosen number.
     """
@@ -116,7 +116,8 @@ def _chosen(subject: LotterySubject, name: str, votes: int) -> Iterator[Fraction
             continue
         limit = evaluate(line.target.right, public)
         if isinstance(limit, Fraction) and limit > constant:
-            yield farthest(subject.meaning.voters, votes, (limit - constant) / weight) / (votes * steps)
+            apart, others = (limit - constant) / weight, subject.ballots.size - 1
+            yield farthest(subject.meaning.voters, others, votes, apart) / (votes * steps)
 
 
 def _is(measure: Measure, name: str) -> bool:
@@ -126,8 +127,8 @@ def _is(measure: Measure, name: str) -> bool:
     return False
 
 
-def farthest(voters: int, votes: int, distance: Fraction) -> Fraction:
-    """The logarithm of k / (T d) - 1, rounded down; 0 where that is below 1.
+def farthest(voters: int, others: int, votes: int, distance: Fraction) -> Fraction:
+    """The logarithm of (m - 1) (k / (T d) - 1), rounded down; 0 where that is below 1.
 
     Raises: Malformed for numbers of votes that there are not.
     """
@@ -135,7 +136,7 @@ def farthest(voters: int, votes: int, distance: Fraction) -> Fraction:
 
     if not 1 <= votes <= voters:
         raise Malformed(f"{votes} of {voters} votes cannot change")
-    ratio = Fraction(votes, voters) / distance - 1
+    ratio = others * (Fraction(votes, voters) / distance - 1)
     if ratio <= 1:
         return Fraction(0)
     with ctx.workprec(192):

@@ -1,16 +1,16 @@
 """No rule whatever is nearer to random dictatorship: a bound from the requirement alone (notes/lottery-bound.md).
 
-Merge the alternatives into two, the one that gains and all others, and walk k voters from the others to it, one by
-one. Its probability starts at p_0 and ends at p_k <= e^(k epsilon) p_0. At distance d from random dictatorship
-p_0 <= d and p_k >= k / T - d, so d >= (k / T) / (1 + e^(k epsilon)). Where voters are added or removed, each step is
-two: 2 epsilon.
+Let all T voters vote for one alternative: at distance d the m - 1 others are drawn with probability d at most, one of
+them with p_0 <= d / (m - 1). Now k voters, one by one, move their votes to that one: p_k <= e^(k epsilon) p_0, and p_k
+>= k / T - d. So d >= (k / T) / (1 + e^(k epsilon) / (m - 1)). Where voters are added or removed, each step is two.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, exp, floor, log
 
 from privspec.compile.lotteries.budget import distance_limit
 from privspec.compile.lotteries.costs import Distance
@@ -19,42 +19,8 @@ from privspec.core.powers import exp_up
 from privspec.model.lotteries import FirstChoice, Proportional
 from privspec.model.measures import Chosen, PureDP
 
-
-def least_epsilon(system: LotterySystem) -> LotteryBound | None:
-    """For `choose epsilon` with an accuracy line d on the same distance: epsilon >= log(k / (T d) - 1) / k, any k.
-
-    Half of it where voters are added or removed.
-    """
-    distances = [distance_limit(limit) for limit in system.limits]
-    d = min((found for found in distances if found is not None), default=Fraction(0))
-    if d <= 0 or not isinstance(system.points, FirstChoice) or len(system.alternatives) < 2:
-        return None
-    promises = [p for p in system.promises if p.epsilon is None and isinstance(p.requirement.measure, Chosen)]
-    each = 2 if all(promise.task.adding for promise in promises) else 1
-    guess = float(system.voters * d) * _LEAST
-    near = {max(1, min(system.voters, k)) for k in (floor(guess), ceil(guess))}
-    found = [
-        (log_down(Fraction(k) / (system.voters * d) - 1) / (k * each), k) for k in near if k > 2 * system.voters * d
-    ]
-    return LotteryBound(*max(found)) if found else None
-
-
-def log_down(value: Fraction) -> Fraction:
-    """A lower bound on the logarithm of a number above 1, within 2^-60."""
-    from flint import arb, ctx, fmpq
-
-    with ctx.workprec(192):
-        scaled = arb(fmpq(value.numerator, value.denominator)).log() * arb(2) ** 64
-        found = scaled.lower().floor().unique_fmpz()
-    return Fraction(0) if found is None else Fraction(int(found), 1 << 64)
-
-
 LARGEST_STEP = 200
 """Votes times epsilon beyond which the bound is nothing."""
-_TURN = 1.2784645427610738
-"""Where x / (1 + e^x) is largest."""
-_LEAST = 4.591121476668622
-"""Where log(x - 1) / x is largest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +31,17 @@ class LotteryBound:
     votes: int
 
 
+# --- a distance, from epsilon ---------------------------------------------------------------------
+
+
 def lower_bound(system: LotterySystem) -> LotteryBound | None:
     """For worst[total_variation(O, random_dictator(...))]; None for other losses and requirements."""
     if not _applies(system):
         return None
     ((term,), offset) = (system.loss.terms, system.loss.offset)
     ((weight, _),) = term.body.parts
-    found = [best_walk(system.voters, step(promise)) for promise in system.promises if _pure(promise)]
+    others = len(system.alternatives) - 1
+    found = [best_walk(system.voters, others, step(promise)) for promise in system.promises if _pure(promise)]
     best = max(found, key=lambda bound: bound.value, default=None)
     if best is None:
         return None
@@ -97,15 +67,60 @@ def step(promise: Promise) -> Fraction:
     return promise.epsilon * (2 if promise.task.adding else 1)
 
 
-def best_walk(voters: int, step: Fraction) -> LotteryBound:
-    """The number of votes with the largest bound."""
-    guess = _TURN / float(step)
-    near = {max(1, min(voters, k)) for k in (floor(guess) - 1, floor(guess), ceil(guess), ceil(guess) + 1)}
-    return max((walk(voters, k, step) for k in sorted(near)), key=lambda bound: bound.value)
+def best_walk(voters: int, others: int, step: Fraction) -> LotteryBound:
+    """The number of votes with the largest bound: x = k step solves e^x (x - 1) = m - 1."""
+    near = _about(_root(lambda x: exp(x) * (x - 1) - others, 1.0, 60.0) / float(step), voters)
+    return max((walk(voters, others, k, step) for k in near), key=lambda bound: bound.value)
 
 
-def walk(voters: int, votes: int, step: Fraction) -> LotteryBound:
+def walk(voters: int, others: int, votes: int, step: Fraction) -> LotteryBound:
     """The bound that a walk of so many votes gives, rounded down."""
     if votes * step > LARGEST_STEP:
         return LotteryBound(Fraction(0), votes)
-    return LotteryBound(Fraction(votes, voters) / (1 + exp_up(votes * step)), votes)
+    return LotteryBound(Fraction(votes, voters) / (1 + exp_up(votes * step) / others), votes)
+
+
+# --- an epsilon, from a distance ------------------------------------------------------------------
+
+
+def least_epsilon(system: LotterySystem) -> LotteryBound | None:
+    """For `choose epsilon` with an accuracy line d on that distance: log((m - 1) (k / (T d) - 1)) / k, any k.
+
+    Half of it where voters are added or removed.
+    """
+    distances = [distance_limit(limit) for limit in system.limits]
+    d = min((found for found in distances if found is not None), default=Fraction(0))
+    if d <= 0 or not isinstance(system.points, FirstChoice) or len(system.alternatives) < 2:
+        return None
+    promises = [p for p in system.promises if p.epsilon is None and isinstance(p.requirement.measure, Chosen)]
+    each, others = 2 if all(promise.task.adding for promise in promises) else 1, len(system.alternatives) - 1
+    best = _root(lambda u: log(others * (u - 1)) - u / (u - 1), 1 + 1e-9, 60.0)
+    found = []
+    for votes in _about(best * float(system.voters * d), system.voters):
+        ratio = others * (Fraction(votes) / (system.voters * d) - 1)
+        if ratio > 1:
+            found.append((log_down(ratio) / (votes * each), votes))
+    return LotteryBound(*max(found)) if found else None
+
+
+def log_down(value: Fraction) -> Fraction:
+    """A lower bound on the logarithm of a number above 1, within 2^-60."""
+    from flint import arb, ctx, fmpq
+
+    with ctx.workprec(192):
+        scaled = arb(fmpq(value.numerator, value.denominator)).log() * arb(2) ** 64
+        found = scaled.lower().floor().unique_fmpz()
+    return Fraction(0) if found is None else Fraction(int(found), 1 << 64)
+
+
+def _about(guess: float, voters: int) -> list[int]:
+    """Whole numbers next to a guess, among 1, ..., T."""
+    return sorted({max(1, min(voters, k)) for k in (floor(guess), ceil(guess))})
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where an increasing function is 0."""
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if function(middle) < 0 else (low, middle)
+    return low
