@@ -53,13 +53,13 @@ def neighbours(task: VotingTask) -> Iterator[Change]:
             yield from ((a, b) for k, a in enumerate(moved) for b in moved[:k])
 
 
-def few(task: VotingTask) -> bool:
-    """Whether there are at most FEW pairs, counted generously."""
+def few(task: VotingTask, most: int = FEW) -> bool:
+    """Whether there are at most `most` pairs, counted generously; no more than one voter at once."""
     m = len(task.alternatives)
-    if task.voters is None or task.group > 1 or m > 6:
+    if task.voters is None or task.group > 1:
         return False
-    k = m if isinstance(task.points, FirstChoice) else factorial(m)
-    return comb(task.voters + k - 1, k - 1) * (k if task.adding else k * k) <= FEW
+    k = m if isinstance(task.points, FirstChoice) else factorial(min(m, 8))
+    return comb(task.voters + k - 1, k - 1) * (k if task.adding else k * k) <= most
 
 
 @lru_cache(maxsize=64)

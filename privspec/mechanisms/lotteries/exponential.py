@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from privspec.mechanisms.lotteries.rule import Calibrated, VotingTask
-from privspec.mechanisms.lotteries.weights import Weighted, base_of, power_up
+from privspec.mechanisms.lotteries.weights import Weighted, base_of, power
 from privspec.model.lotteries import Exponential
 
 
@@ -23,19 +23,15 @@ class ExponentialVotes(Weighted):
         return Exponential(self.base)
 
     def single(self, task: VotingTask) -> tuple[Fraction, bool]:
-        """From a unanimous electorate: x (x^T + m - 1) / (x^(T-1) + x + m - 2); when adding the larger of two.
-
-        Both grow with x^T and tend to x^2 and x, so that rounding the power up is towards privacy.
-        """
+        """From a unanimous electorate: x (x^T + m - 1) / (x^(T-1) + x + m - 2); when adding the larger of two."""
         assert task.voters is not None
         x, m = self.base, len(task.alternatives)
-        found = power_up(x, task.voters)
-        if found is None:
+        y = power(x, task.voters)
+        if y is None:
             return x ** (1 if task.adding else 2), False
-        y, exact = found
         if task.adding:
-            return max(x * (y + m - 1) / (y + x + m - 2), (x * y + m - 1) / (y + m - 1)), exact
-        return x * (y + m - 1) / (y / x + x + m - 2), exact
+            return max(x * (y + m - 1) / (y + x + m - 2), (x * y + m - 1) / (y + m - 1)), True
+        return x * (y + m - 1) / (y / x + x + m - 2), True
 
 
 class ExponentialRule:

@@ -13,10 +13,8 @@ from privspec.mechanisms.lotteries.rounding import growth_simple, log_up
 from privspec.mechanisms.lotteries.rule import Property, VotingTask
 from privspec.model.lotteries import Lottery
 
-_DIGITS = 4096
-"""Bits up to which powers are kept exactly."""
-_FAR = 512
-"""Powers above 2^512 are treated as infinite."""
+_BITS = 1 << 16
+"""Bits up to which powers are worked out, here as in the checker of plans; beyond them bounds serve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +89,6 @@ def base_of(task: VotingTask, epsilon: Fraction) -> Fraction | str:
     return 1 + growth_simple(epsilon / max(reach(task), 1))
 
 
-def power_up(base: Fraction, exponent: int) -> tuple[Fraction, bool] | None:
-    """base^exponent, rounded up by 2^-100 relatively where it is long, and whether it is exact; None beyond 2^512."""
-    from flint import arb, ctx, fmpq
-
-    if exponent * base.denominator.bit_length() <= _DIGITS:
-        power = base**exponent
-        return None if power > 1 << _FAR else (power, True)
-    with ctx.workprec(192):
-        ball = arb(fmpq(base.numerator, base.denominator)) ** exponent
-        if not ball < arb(2) ** _FAR:
-            return None
-        mantissa, exponent = (int(part) for part in ball.upper().man_exp())
-    return Fraction(mantissa) * Fraction(2) ** exponent, False
+def power(base: Fraction, exponent: int) -> Fraction | None:
+    """base^exponent; None where it would be long."""
+    return base**exponent if exponent * base.numerator.bit_length() <= _BITS else None
