@@ -80,12 +80,15 @@ def _one(subject: LotterySubject, item: At, rule: Rule) -> Iterator[Claim]:
         yield Claim("alternatives", claim.status, f"{name}: {claim.text}")
     said = figures.get("epsilon")
     try:
-        spent = [nearest(other, subject.change(r)) for r in subject.requirements]
+        changes = [subject.change(requirement) for requirement in subject.requirements]
+        spent = [nearest(other, change) for change in changes]
+        known = [*spent, *(rule.ratio(subject.ballots, change) for change in changes)]
     except Unbounded:
-        spent = []
-    fits = said is None or any(abs(ratio.log - float(said.exact())) <= SLACK * max(ratio.log, 1e-9) for ratio in spent)
-    if not fits or (said is not None and not all(ratio.within(said.exact()) for ratio in spent)):
-        yield Claim("alternatives", "failed", f"{name}: its epsilon is another")
+        spent = known = []
+    if said is not None:
+        close = any(abs(ratio.log - float(said.exact())) <= SLACK * max(ratio.log, SLACK) for ratio in known)
+        if not close or not all(ratio.within(said.exact()) for ratio in spent):
+            yield Claim("alternatives", "failed", f"{name}: its epsilon is another")
     allowed = [subject.measure(r).amounts.get("epsilon") for r in subject.requirements]
     if item["admissible"].flag() and not subject.model.choices:
         kept = all(limit is not None and ratio.within(limit) for ratio, limit in zip(spent, allowed, strict=False))

@@ -68,7 +68,7 @@ def _listed(rule: Rule, every: Mapping[Scores, Fraction | None], body: Body, ope
     with ctx.workprec(PRECISION):
         one = arb(1)
         found: Any = None
-        for scores, mass in every.items():
+        for scores, mass in _once(every).items():
             value = body.at(_law(rule, scores), scores, one)
             if operator == "worst":
                 found = value if found is None or value > found else found
@@ -76,6 +76,20 @@ def _listed(rule: Rule, every: Mapping[Scores, Fraction | None], body: Body, ope
                 weighted = value * mass.numerator / mass.denominator
                 found = weighted if found is None else found + weighted
         return _middle(found)
+
+
+def _once(every: Mapping[Scores, Fraction | None]) -> Mapping[Scores, Fraction | None]:
+    """Of profiles that differ in the names of alternatives only, one, with the probability of all.
+
+    Rules and costs treat alternatives alike; where several have most points, whoever of them counts as the largest has
+    the same probability to win.
+    """
+    found: dict[Scores, Fraction | None] = {}
+    for scores, mass in every.items():
+        key = tuple(sorted(scores, reverse=True))
+        before = found.get(key)
+        found[key] = mass if mass is None or before is None else before + mass
+    return found
 
 
 @lru_cache(maxsize=2**15)

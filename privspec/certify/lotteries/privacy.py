@@ -84,7 +84,7 @@ def enumerated(subject: LotterySubject, change: Change) -> Claim:
         if broken:
             return Claim("privacy", "failed", f"profiles of {voters} voters: {broken}")
         last = voters
-    if last is None:
+    if not last and subject.meaning.voters:
         return Claim("enumeration", "not checked", "all profiles of a few voters: there are too many ballots")
     relation = "adding or removing" if change.adding else "replacing"
     text = f"{relation} up to {change.group}: the ratio at all profiles of up to {last} voters, one by one"

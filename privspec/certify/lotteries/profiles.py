@@ -30,13 +30,14 @@ def totals(ballots: Ballots, voters: int) -> tuple[Scores, ...]:
 
     Raises: NotUnderstood if there are too many.
     """
+    if not voters:
+        return ((Fraction(0),) * ballots.size,)
     kinds = ballots.kinds()
     if comb(voters + len(kinds) - 1, voters) > PAIR_LIMIT:
         raise NotUnderstood("too many profiles to list")
-    nothing = (Fraction(0),) * ballots.size
     found: dict[Scores, None] = {}
     for profile in combinations_with_replacement(kinds, voters):
-        found[tuple(map(sum, zip(*profile, strict=True))) if profile else nothing] = None  # type: ignore[arg-type]
+        found[tuple(sum(points, Fraction(0)) for points in zip(*profile, strict=True))] = None
     return tuple(found)
 
 
@@ -80,17 +81,14 @@ def _sum(one: Scores, other: Scores) -> Scores:
 
 @lru_cache(maxsize=256)
 def largest(rule: Rule, ballots: Ballots, change: Change, voters: int) -> Fraction | None:
-    """The largest ratio between the laws of two neighbours, either way round; None if one of them has a zero."""
-    laws: dict[Scores, tuple[Fraction, ...]] = {}
+    """The largest ratio between the laws of two neighbours, either way round; None if one of them has a zero.
 
-    def law(scores: Scores) -> tuple[Fraction, ...]:
-        if scores not in laws:
-            laws[scores] = rule.law(scores)
-        return laws[scores]
-
-    worst = Fraction(1)
-    for one, other in neighbours(ballots, change, voters):
-        for p, q in zip(law(one), law(other), strict=True):
+    Rules treat alternatives alike: of pairs that differ in their names only, one is looked at.
+    """
+    law, worst = lru_cache(maxsize=None)(rule.law), Fraction(1)
+    pairs_once = {tuple(sorted(zip(one, other, strict=True))) for one, other in neighbours(ballots, change, voters)}
+    for pair in pairs_once:
+        for p, q in zip(*(law(tuple(scores)) for scores in zip(*pair, strict=True)), strict=True):
             if (p == 0) != (q == 0):
                 return None
             if p:
