@@ -48,6 +48,12 @@ def test_formatting_keeps_it():
     assert format_source(Source("e.priv", loose)) == format_source(Source("e.priv", ELECTION))
 
 
+@pytest.mark.parametrize("lottery", ["random_dictator(vote)", "borda_lottery(vote)", "plurality(vote)"])
+def test_rules_of_voting_take_it(lottery):
+    text = ELECTION.replace("mismatch(O, plurality(vote))", f"total_variation(O, {lottery})")
+    assert errors(text) == {}
+
+
 @pytest.mark.parametrize("name", ["kendall", "footrule", "hamming", "discrete"])
 def test_named_distances_need_rankings_of_one_length(name):
     text = ELECTION.replace("1-DP wrt vote, replacing one voter", f"1-metric-DP wrt vote, distance {name}")
