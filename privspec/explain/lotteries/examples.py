@@ -11,18 +11,29 @@ from privspec.explain.quantities import Quantity, count, rounded
 
 INVENTED = 100
 """Voters of an invented election where the true number is secret."""
+RARE = 1e-3
+"""Below this, a probability is told as once in so many draws."""
 MOST = 12
 """Candidates that are listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """One candidate of an example: votes, and the chances with and without noise."""
+    """One candidate of an example: votes, and the chances with and without noise.
+
+    `once_in` is the number of draws of which one is won, where a probability would be hard to read.
+    """
 
     name: str
     votes: Quantity
     chance: Quantity
     without: Quantity
+    once_in: Quantity | None
+
+    @property
+    def words(self) -> str:
+        """How often it wins: "with probability 0.25", or "about once in 43,000 draws"."""
+        return f"with probability {self.chance}" if self.once_in is None else f"about once in {self.once_in} draws"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +72,7 @@ def _example(title: str, firsts: Sequence[int], vote: Vote, rule: Rule) -> Examp
     law, bare = rule.law(scores), rule.noiseless(scores)
     apart = sum(abs(p - q) for p, q in zip(law, bare, strict=True)) / 2
     chances = tuple(
-        Chance(name, count(n), rounded(p, 4), rounded(q, 4))
+        Chance(name, count(n), rounded(p, 4), rounded(q, 4), rounded(1 / p, 2) if 0 < p < RARE else None)
         for name, n, p, q in zip(vote.names, firsts, law, bare, strict=True)
     )
     return Example(title, count(sum(firsts)), chances, rounded(apart, 4))

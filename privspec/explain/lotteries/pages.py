@@ -109,7 +109,7 @@ def _unwanted(example: Example) -> str:
     last = example.chances[-1]
     return (
         f"The price of privacy: a candidate whom nobody wants can win. Where {example.title}, {last.name} still wins "
-        f"with probability {last.chance}."
+        f"{last.words}."
     )
 
 

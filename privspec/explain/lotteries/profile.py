@@ -16,9 +16,17 @@ from privspec.explain.lotteries.rules import RULES, Rule
 from privspec.explain.lotteries.vote import Vote, read_vote
 from privspec.explain.quantities import Rounding, count, percent, rounded
 from privspec.explain.sentences import Note, Sentence, assumed, proved
-from privspec.mechanisms.lotteries.conditions import Reading, least_share, of_one_profile, readings
+from privspec.mechanisms.lotteries.conditions import (
+    Condition,
+    LeastShare,
+    Reading,
+    least_share,
+    of_one_profile,
+    readings,
+)
 from privspec.mechanisms.lotteries.rounding import log_up
 from privspec.model.lotteries import Ballot, Proportional
+from privspec.model.values import show
 
 LABEL = "depends on private data"
 """Stands beside every figure."""
@@ -114,9 +122,16 @@ def _conditions(firsts: tuple[int, ...]) -> tuple[Block, ...]:
         rows,
         numeric=frozenset({3}),
     )
-    scopes = [_labelled(f"{_upper(r.condition.name)} speaks of {r.condition.scope}.") for _, r in found]
+    scopes = [_labelled(f"{_upper(r.condition.name)} speaks of {_scope(r.condition)}.") for _, r in found]
     exactly = [_labelled(_exact(firsts, adding=adding)) for adding in (True, False)]
     return (table, Points((*scopes, *exactly)), Points(theorems(_NOTE)[-1:]))
+
+
+def _scope(condition: Condition) -> str:
+    """In words, the share to a few digits."""
+    if not isinstance(condition, LeastShare):
+        return condition.scope
+    return condition.scope.replace(f"{show(condition.percent)} %", f"{rounded(condition.percent, 4)} %")
 
 
 def _epsilon(reading: Reading) -> str:

@@ -252,8 +252,9 @@ class PermuteAndFlipRule(ExponentialRule):
         nodes, parts = leggauss(len(weights) // 2 + 1)
         t, parts = (nodes + 1) / 2, parts / 2
         passed = 1 - t[:, None] * weights
-        others = np.array([np.delete(passed, a, axis=1).prod(axis=1) for a in range(len(weights))])
-        return tuple(float(p) for p in weights * (others @ parts))
+        before = np.hstack([np.ones((len(t), 1)), np.cumprod(passed[:, :-1], axis=1)])
+        after = np.hstack([np.cumprod(passed[:, :0:-1], axis=1)[:, ::-1], np.ones((len(t), 1))])
+        return tuple(float(p) for p in weights * (parts @ (before * after)))
 
     def brief(self, vote: Vote) -> str:
         """By coins."""
