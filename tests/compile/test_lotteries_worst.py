@@ -85,7 +85,7 @@ def test_probabilities_of_profiles() -> None:
     "text",
     [
         vote(voters=200),
-        vote("worst[ total_variation(O, borda_lottery(vote)) ]", voters=60, ballots="ranking of {a, b, c}"),
+        vote("worst[ total_variation(O, borda_lottery(vote)) ]", voters=200, ballots="ranking of {a, b, c}"),
     ],
 )
 def test_what_is_surely_too_much_is_not_counted(text: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ def vote(
     extra: str = "",
     background: str = "",
     choose: str = "",
-    output: str = "output O",
+    output: str = "",
 ) -> str:
     """The text of a spec; `extra` are whole sections."""
     lines = [
@@ -35,7 +35,7 @@ def vote(
         f"  voter in 1..{voters}",
         "variables:",
         f"  input vote[voter] in {ballots}",
-        f"  {output}",
+        f"  {output or ('output O' if VOTES_MISSED not in loss else f'output O in {ballots}')}",
         *([f"  {choose}"] if choose else []),
         *(["background:", f"  {background}"] if background else []),
         "loss:",
