@@ -192,6 +192,11 @@ def test_another_spec_inside_fails(name, old, new):
     failed(_with_source(plan(name), source.replace(old, new)))
 
 
+def test_rounds_that_the_spec_does_not_have_fail():
+    rounds = {"count": 10, "each": {"epsilon": "1/20"}, "fit": 10, "participation": 10}
+    assert "several rounds" in failed(put(plan("reports"), ("mechanism", "rounds"), rounds))
+
+
 # --- bounds --------------------------------------------------------------------------------------------
 
 

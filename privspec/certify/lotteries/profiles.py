@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import comb, factorial, prod
+from operator import add
 from typing import TypeAlias
 
 from privspec.certify.lotteries.meaning import FIRST, Ballots, Scores
@@ -118,20 +119,21 @@ def _every(ballots: Ballots, voters: int, law: tuple[tuple[Scores, Fraction], ..
     kinds = ballots.kinds()
     if len(kinds) > 1 and voters >= PROFILE_LIMIT:
         return None
-    found: dict[Scores, Fraction | None] = {(Fraction(0),) * ballots.size: None if weights is None else Fraction(1)}
+    # points are whole multiples of a half
+    steps = [(tuple(int(2 * p) for p in kind), None if weights is None else weights[kind]) for kind in kinds]
+    found: dict[tuple[int, ...], Fraction | None] = {(0,) * ballots.size: None if weights is None else Fraction(1)}
     for _ in range(voters):
-        longer: dict[Scores, Fraction | None] = {}
+        longer: dict[tuple[int, ...], Fraction | None] = {}
         for scores, mass in found.items():
-            for kind in kinds:
-                after = _sum(scores, kind)
-                if mass is None or weights is None:
-                    longer[after] = None
-                else:
-                    longer[after] = (longer.get(after) or Fraction(0)) + mass * weights[kind]
+            for kind, weight in steps:
+                after = tuple(map(add, scores, kind))
+                more = None if mass is None or weight is None else mass * weight
+                before = longer.get(after)
+                longer[after] = more if before is None or more is None else before + more
         if len(longer) > PROFILE_LIMIT:
             return None
         found = longer
-    return found
+    return {tuple(Fraction(twice, 2) for twice in scores): mass for scores, mass in found.items()}
 
 
 def _counts(size: int, voters: int, weights: Mapping[Scores, Fraction] | None) -> Weighted | None:
