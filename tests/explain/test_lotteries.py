@@ -173,6 +173,21 @@ def test_rounds_are_told_together() -> None:
     assert "9 of them fit the budget; each voter takes part in at most 9" in engineer
 
 
+def test_guarantees_of_one_round() -> None:
+    plan = nine_rounds()
+    each = plan["mechanism"]["rounds"]["each"]["epsilon"]
+    plan["mechanism"]["rounds"] = {"count": 9, "budget": "0.7", "each": each, "fit": 9}
+    plan["guarantees"][0]["achieved"]["epsilon"] = each
+    public = explain(plan, "public")
+    assert "the odds above are for one of them" in public
+    one, many = facts(plan).claims[0].shown, facts(nine_rounds()).claims[0].shown
+    assert one is not None
+    assert many is not None
+    assert many.odds.pair in public
+    assert one.odds.error.value > many.odds.error.value
+    assert "together ε 0.7; 9 of them fit" in " ".join(summary(plan, width=200).split())
+
+
 # --- the rules compared ---------------------------------------------------------------------------
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from privspec.explain.claims import Claim, claim
+from privspec.explain.consequences import odds_fact
 from privspec.explain.curves import Curve, EpsilonDeltaCurve
 from privspec.explain.lotteries import pages
 from privspec.explain.lotteries.comparison import Comparison, PropertyFact, comparison, properties
@@ -23,23 +25,29 @@ from privspec.explain.questions import Question
 from privspec.explain.sentences import CertificateEntry, Note, Sentence, SpecLine
 
 if TYPE_CHECKING:
-    from privspec.explain.claims import Claim
     from privspec.explain.context import Context
     from privspec.explain.document import Block, Section
-    from privspec.explain.fact_types import AlternativeFact, Facts
+    from privspec.explain.fact_types import AlternativeFact, Facts, OddsFact
     from privspec.model.graph import Model
 
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """A budget for several votes: how many, what each spends, how many fit, and in how many one person takes part."""
+    """A budget for several votes: how many, what each spends, how many fit, and in how many one person takes part.
+
+    `whole` is whether the guarantee of the plan is about all of them, else about one; `together` are the odds of one
+    who sees all winners.
+    """
 
     number: int
     count: Quantity
     each: Quantity
     epsilon: Fraction
+    budget: Quantity | None
     fit: Quantity | None
     participation: Quantity | None
+    whole: bool
+    together: OddsFact
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,8 @@ class LotteryFact(MechanismFact):
         reached = claim.achieved
         if isinstance(reached, EpsilonDeltaCurve) and reached.delta == 0 and self.released() <= set(claim.outputs):
             claim = replace(claim, achieved=self._curve(reached.epsilon, claim))
-        times = None if self.rounds is not None else self.rule.times(self.vote, local=self.local)
+        several = self.rounds is not None and self.rounds.whole
+        times = None if several else self.rule.times(self.vote, local=self.local)
         if times is None:
             epsilon = reached.epsilon if isinstance(reached, EpsilonDeltaCurve) else float(claim.epsilon or 0)
             times = rounded(math.exp(min(epsilon, 700.0)) * (1 + 1e-12), 3, Rounding.UP)
@@ -104,16 +113,12 @@ class LotteryFact(MechanismFact):
         return claim, HowYouVoted(self.vote.party, times, self.local, *pair)
 
     def _curve(self, epsilon: float, claim: Claim) -> Curve:
-        """The curve of one draw, or of all rounds together; where only epsilon is known, its bound."""
-        adds, group = claim.relation.adds, claim.relation.group
-        apart = self.rule.distance(self.vote, adds=adds, local=self.local)
-        if apart is None:
-            return EpsilonDeltaCurve(epsilon)
-        if self.rounds is not None and self.rounds.number > 1:
-            each = lottery_curve(float(self.rounds.epsilon), float(apart) * group)
-            return each.product(self.rounds.number)
-        attained = group == 1 and self.rule.attains(self.vote, adds=adds, local=self.local)
-        return lottery_curve(epsilon, float(apart) * group, exact=attained)
+        """The curve of one draw, or of all rounds together where the claim is about these."""
+        if self.rounds is not None and self.rounds.whole:
+            return _draw(self.vote, self.rule, claim, float(self.rounds.epsilon), self.local).repeated(
+                self.rounds.number
+            )
+        return _draw(self.vote, self.rule, claim, epsilon, self.local)
 
     def released(self) -> frozenset[str]:
         """The winner."""
@@ -197,7 +202,7 @@ def lottery_fact(plan: Mapping[str, Any], context: Context) -> LotteryFact:
         figures=Figures(
             *(_figure(figures.get(k)) for k in ("worst_distortion", "mean_distortion", "expected_welfare"))
         ),
-        rounds=_rounds(mechanism.get("rounds")),
+        rounds=_rounds(plan, vote, rule, context.trust == "nobody"),
         comparison=comparison(plan, rule.title),
         paper=paper_fact(mechanism, vote, rule),
         examples=examples(vote, rule),
@@ -217,10 +222,37 @@ def _figure(value: object) -> Quantity | None:
     return None if value is None else rounded(float(parse_exact(value)), 4)
 
 
-def _rounds(item: Mapping[str, Any] | None) -> Rounds | None:
-    if item is None:
+def _draw(vote: Vote, rule: Rule, claim: Claim, epsilon: float, local: bool) -> Curve:
+    """The curve of one draw at an epsilon; where only epsilon is known of the rule, its bound."""
+    adds, group = claim.relation.adds, claim.relation.group
+    apart = rule.distance(vote, adds=adds, local=local)
+    if apart is None:
+        return EpsilonDeltaCurve(epsilon)
+    attained = group == 1 and rule.attains(vote, adds=adds, local=local)
+    return lottery_curve(epsilon, float(apart) * group, exact=attained)
+
+
+def _rounds(plan: Mapping[str, Any], vote: Vote, rule: Rule, local: bool) -> Rounds | None:
+    item, guarantees = plan["mechanism"].get("rounds"), plan.get("guarantees") or ()
+    if item is None or not guarantees:
         return None
-    epsilon = parse_exact(item["each"]["epsilon"])
+    each = item["each"]
+    epsilon = parse_exact(each["epsilon"] if isinstance(each, Mapping) else each)
+    number, stated = int(item["count"]), claim(guarantees[0])
+    reached = parse_exact((guarantees[0].get("achieved") or {}).get("epsilon", epsilon))
     fit, participation = (None if item.get(k) is None else count(int(item[k])) for k in ("fit", "participation"))
-    number = int(item["count"])
-    return Rounds(number, count(number), exact(epsilon), epsilon, fit, participation)
+    return Rounds(
+        number,
+        count(number),
+        rounded(epsilon, 6),
+        epsilon,
+        None if item.get("budget") is None else exact(parse_exact(item["budget"])),
+        fit,
+        participation,
+        whole=number > 1 and reached > epsilon * (1 + _TRACE),
+        together=odds_fact(_draw(vote, rule, stated, float(epsilon), local).repeated(number)),
+    )
+
+
+_TRACE = Fraction(1, 10**6)
+"""Roundings of an epsilon."""

@@ -57,9 +57,10 @@ def _percent(share: float) -> str:
 
 def rounds_words(rounds: Rounds) -> str:
     """The budget of several votes."""
+    budget = f"; together ε {rounds.budget}" if rounds.budget is not None else ""
     fit = f"; {rounds.fit} of them fit the budget" if rounds.fit is not None else ""
     part = f"; each voter takes part in at most {rounds.participation}" if rounds.participation is not None else ""
-    return f"{rounds.count}, each at ε {rounds.each}{fit}{part}"
+    return f"{rounds.count}, each at ε {rounds.each}{budget}{fit}{part}"
 
 
 def error(facts: Facts) -> tuple[str, str]:
@@ -92,6 +93,12 @@ def public_accuracy(fact: LotteryFact) -> tuple[Sentence, ...]:
         found.append(proved(_unwanted(fact.examples[-1]), fact.note))
     if fact.rounds is not None:
         words = f"There are {fact.rounds.count} votes like this one; the odds above are for all of them together."
+        if not fact.rounds.whole:
+            words = (
+                f"There are {fact.rounds.count} votes like this one, and the odds above are for one of them. Of all "
+                "winners "
+                f"together they are {fact.rounds.together.pair} for somebody who takes part in every vote."
+            )
         found.append(proved(words, fact.note))
     return tuple(found)
 
@@ -136,7 +143,13 @@ def auditor_points(fact: LotteryFact) -> tuple[Sentence, ...]:
     )
     found += _distortion(fact)
     if fact.rounds is not None:
-        found.append(proved(f"Several rounds: {rounds_words(fact.rounds)}. Their epsilons add up.", fact.note))
+        found.append(
+            proved(
+                f"Several rounds: {rounds_words(fact.rounds)}. Their epsilons add up; the odds of one who sees all "
+                f"winners are {fact.rounds.together.pair}.",
+                fact.note,
+            )
+        )
     return (*found, *randomness(fact.note))
 
 
