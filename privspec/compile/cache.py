@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.solvers.gaussian import rescale
 from privspec.solvers.programs import (
     Array,
     Balls,
@@ -42,6 +41,8 @@ class SolutionCache:
                 continue
             factor = _common_factor(known, program)
             if factor is not None:
+                from privspec.solvers.gaussian import rescale  # every spec has a cache, few need this solver
+
                 self.hits += 1
                 # differences times f are budgets divided by f
                 return rescale(solution, 1.0 / factor)
