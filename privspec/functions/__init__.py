@@ -28,6 +28,7 @@ HOMES: dict[str, str] = {
     **dict.fromkeys(("mismatch", "total_variation", "angle", "disagreement", "cost"), "comparison"),
     **dict.fromkeys(("sqrt", "exp", "log", "abs", "floor", "ceil", "sign"), "elementary"),
     **dict.fromkeys(("probit_mle",), "preference"),
+    **dict.fromkeys(("manipulation",), "truth"),
     **dict.fromkeys(
         ("random_dictator", "borda_lottery", "exponential", "permute_and_flip", "plurality", "borda_scores"), "voting"
     ),

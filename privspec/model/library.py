@@ -97,7 +97,9 @@ class Function:
     same_type: bool = False
     """Whether it compares its first two arguments, which then have one type (and an output gets the other's)."""
     symmetric: bool = False
-    """Whether the order of the entries of its one argument does not matter."""
+    """Whether the order of the entries of any argument does not matter."""
+    of_laws: bool = False
+    """Whether its value is a number about laws, one for all data and draws, so that it stands outside averages."""
     routes: Callable[[Records, Domain | None], tuple[Route, ...]] | None = None
     """Ways to release its value with noise, given what one party holds and the domain of the value."""
 

@@ -104,8 +104,9 @@ class _Looks:
             ):
                 return any(self.inside(other, members) for other in others)
             case syntax.Call(function=function, arguments=(first, *others)) if _symmetric(function):
-                if isinstance(first, syntax.Name) and first.id == self.name:
-                    return any(self.inside(other, members) for other in others)
+                whole = [a for a in (first, *others) if isinstance(a, syntax.Name) and a.id == self.name]
+                if whole:
+                    return any(self.inside(a, members) for a in (first, *others) if a not in whole)
                 if isinstance(first, syntax.Comprehension) and self._whole(first) and not others:
                     return self.inside(first.body, members | {first.variable})
         return any(self.inside(child, members) for child in children(node))

@@ -10,6 +10,7 @@ from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.model.definitions import Definitions, whole_of
 from privspec.model.domains import Domain
+from privspec.model.library import library
 from privspec.model.neighbours import NeighbourRelation
 from privspec.model.reports import Report, nearest
 from privspec.model.requirement_rules import RequirementReader
@@ -406,6 +407,8 @@ def _outside(expr: syntax.Node) -> Iterator[syntax.Name]:
             return
         case syntax.Name():
             yield expr
+        case syntax.Call(function=function) if function in library() and library()[function].of_laws:
+            return
         case _:
             for child in children(expr):
                 yield from _outside(child)

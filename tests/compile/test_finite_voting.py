@@ -383,3 +383,109 @@ def test_rankings_have_no_properties_of_first_choices() -> None:
     found = compiled(election(2, 3, "1", loss, ballot="ranking of {north, east, south}", output=""))
     assert "properties" not in found.mechanism
     assert {one["name"] for one in found.document["alternatives"]} >= {"dummy votes"}
+
+
+# --- lies that may not pay ------------------------------------------------------------------------
+
+TRUTHFUL = "manipulation(O, vote) <= 0"
+DICTATOR = "worst[ total_variation(O, random_dictator(vote)) ]"
+
+
+def rises(found: Any, orders: dict[int, tuple[int, ...]], m: int) -> Fraction:
+    """The most that a lie adds to the probability of k best alternatives, by all rankings that fit a ballot."""
+    longest = max(map(len, orders.values()))
+    laws = {tuple(int(n) for n in row): law for row, law in zip(found.rows, found.table, strict=True)}
+    most = Fraction(0)
+    for counts, law in laws.items():
+        for cast, lie in product(orders, repeat=2):
+            if not counts[cast]:
+                continue
+            after = laws[tuple(n - (k == cast) + (k == lie) for k, n in enumerate(counts))]
+            named = orders[cast]
+            for truth in permutations(range(m)):
+                if truth[: len(named)] == named:
+                    for k in range(1, m if len(named) == longest else len(named) + 1):
+                        most = max(most, sum((after[a] - law[a] for a in truth[:k]), Fraction(0)))
+    return most
+
+
+@pytest.mark.parametrize(("voters", "alternatives", "epsilon"), [(10, 3, "0.5"), (5, 4, "1"), (3, 3, "2")])
+def test_dummy_votes_are_the_best_that_is_strategy_proof(voters: int, alternatives: int, epsilon: str) -> None:
+    """From three alternatives on; the compiler finds them by itself."""
+    found = compiled(election(voters, alternatives, epsilon, DICTATOR, accuracy=TRUTHFUL, output=""))
+    growth = exp(float(epsilon)) - 1
+    dummies = 1 / growth
+    assert found.loss == pytest.approx((alternatives - 1) * dummies / (voters + alternatives * dummies), abs=1e-9)
+    for row, law in zip(found.rows, found.floats, strict=True):
+        for count, chance in zip(row, law, strict=True):  # type: ignore[call-overload]
+            expected = (int(count) + dummies) / (voters + alternatives * dummies)
+            assert chance == pytest.approx(expected, abs=1e-7)
+    kept = {p["name"]: p["holds"] for p in found.mechanism["properties"]}
+    assert kept["strategy_proof"]
+    assert rises(found, {a: (a,) for a in range(alternatives)}, alternatives) == 0
+    others = {one["name"]: one for one in found.document["alternatives"]}
+    assert others["dummy votes"]["admissible"]
+    assert not others["permute-and-flip"]["admissible"]
+    assert "misses line" in others["permute-and-flip"]["reason"]
+
+
+@pytest.mark.parametrize("bound", ["0.01", "0.05", "0.1"])
+def test_a_little_manipulation_buys_accuracy(bound: str) -> None:
+    """Between the best rule of all and the best that is strategy-proof; the bound is met exactly."""
+    found = compiled(election(4, 3, "1", DICTATOR, accuracy=f"manipulation(O, vote) <= {bound}", output=""))
+    free = compiled(election(4, 3, "1", DICTATOR, output=""))
+    strict = compiled(election(4, 3, "1", DICTATOR, accuracy=TRUTHFUL, output=""))
+    assert free.loss - 1e-12 <= found.loss <= strict.loss + 1e-12
+    gained = rises(found, {a: (a,) for a in range(3)}, 3)
+    assert gained <= Fraction(bound)
+    assert gained > Fraction(bound) - Fraction(1, 10**6) or found.loss == pytest.approx(free.loss, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("ballot", "places", "bound", "winner"),
+    [
+        ("ranking of {north, east, south}", (3,), "0", "borda_lottery"),
+        ("ranking of {north, east, south}", (3,), "0.02", "borda_lottery"),
+        ("partial_ranking({north, east, south}, 2)", (1, 2), "0", "borda_lottery"),
+        ("partial_ranking({north, east, south}, 2)", (1, 2), "0.01", "random_dictator"),
+    ],
+)
+def test_lies_about_rankings(ballot: str, places: tuple[int, ...], bound: str, winner: str) -> None:
+    loss = f"worst[ total_variation(O, {winner}(vote)) ]"
+    found = compiled(election(2, 3, "1", loss, accuracy=f"manipulation(O, vote) <= {bound}", ballot=ballot, output=""))
+    orders = dict(enumerate(order for k in places for order in permutations(range(3), k)))
+    assert rises(found, orders, 3) <= Fraction(bound)
+    others = {one["name"]: one for one in found.document["alternatives"]}
+    assert others["dummy votes"]["admissible"]
+    assert found.loss <= others["dummy votes"]["loss"] + 1e-9
+
+
+def test_bounds_on_lies_that_are_broken_are_found() -> None:
+    document = compiled(election(4, 3, "1", DICTATOR, output="")).document
+    strict = compiled(election(4, 3, "1", DICTATOR, accuracy=TRUTHFUL, output="")).document
+    changed = json.loads(json.dumps(strict))
+    del changed["digest"]
+    changed["mechanism"]["probabilities"] = document["mechanism"]["probabilities"]
+    failed = {claim.name for claim in Plan(sealed(changed)).verify().claims if claim.status == "failed"}
+    assert {"accuracy", "properties"} <= failed
+    for name in ("lie:6:0:0:0:1", "lie:6:0:1:0:1", "lie:6:0:0:1:7", "lie:6:0:0:1:4", "lie:5:0:0:1:1"):
+        changed = json.loads(json.dumps(strict))
+        del changed["digest"]
+        changed["certificate"]["dual"]["rows"] = {name: 1.0}
+        failed = {claim.name for claim in Plan(sealed(changed)).verify().claims if claim.status == "failed"}
+        assert "optimality" in failed, name
+
+
+def test_what_else_may_be_asked_about_lies() -> None:
+    """A worst case or an average of it is refused, and so are tables of anything but votes."""
+    with pytest.raises(SpecError):
+        Finite().lower(load_model(Source("test.priv", election(3, 2, "1", "manipulation(O, vote)"))))
+    text = "\n".join(
+        [
+            *("spec one", "variables:", "  input x in {a, b, c}", "  output O in {a, b, c}"),
+            *("accuracy: manipulation(O, x) <= 0", "loss: worst[ mismatch(O, x) ]", "privacy: O is 1-LDP wrt x"),
+        ]
+    )
+    with pytest.raises(SpecError) as caught:
+        load_model(Source("test.priv", text))
+    assert [d.code for d in caught.value.diagnostics] == ["PS0208"]

@@ -10,6 +10,7 @@ import numpy as np
 
 from privspec.certify.finite.averages import Sides, Term, number, terms
 from privspec.certify.finite.fairness import findings
+from privspec.certify.finite.lies import Lies, about_lies
 from privspec.certify.finite.order import order_matters
 from privspec.certify.finite.subject import FiniteSubject, label_text
 from privspec.certify.finite.sums import total
@@ -160,6 +161,9 @@ def _instances(subject: FiniteSubject, target: Any) -> Iterator[tuple[int, str, 
     written = target.target
     if written.probability is not None:
         raise NotUnderstood("accuracy with a probability")
+    if about_lies(written.left):
+        yield target.line, target.text, Lies(subject, written.left).gained(), number(subject.scene, written.right)
+        return
     for scene in _scenes(subject, written):
         yield target.line, target.text, total(subject, written.left, scene), number(scene, written.right)
 

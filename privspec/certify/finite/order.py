@@ -24,10 +24,10 @@ def order_matters(name: str, party: str | None, trees: Sequence[syntax.Node]) ->
         match node:
             case syntax.Name(id=used) if used == name:
                 return True
-            case syntax.Call(function=function, arguments=(syntax.Name(id=used), *others)) if used == name:
+            case syntax.Call(function=function, arguments=arguments) if syntax.Name(name) in arguments:
                 if not _ignores_order(function):
                     return True
-                waiting.extend(others)
+                waiting.extend(argument for argument in arguments if argument != syntax.Name(name))
             case syntax.Call(function=function, arguments=(syntax.Comprehension() as each,)) if (
                 _ignores_order(function) and each.variable != name and _everybody(each, party)
             ):

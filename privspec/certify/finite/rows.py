@@ -14,6 +14,7 @@ from privspec.certify.finite.averages import Costs, Price, Term, depends, number
 from privspec.certify.finite.fairness import allowed_square, root_up, strata, tolerance_of
 from privspec.certify.finite.forms import Conditions
 from privspec.certify.finite.lagrangian import LinearRow, Scalar
+from privspec.certify.finite.lies import Lies, about_lies
 from privspec.certify.finite.ratios import Entries
 from privspec.certify.finite.subject import FiniteSubject
 from privspec.certify.finite.sums import Body, Variation, read_body
@@ -181,7 +182,8 @@ class Rows:
         """The averages and worst cases of accuracy lines, by line."""
         found: dict[int, list[tuple[Term, Body]]] = {}
         for target in self.subject.model.accuracy:
-            if target.target.variable is not None or target.target.probability is not None:
+            special = target.target.variable is not None or target.target.probability is not None
+            if special or about_lies(target.target.left):
                 continue
             inside = [t for t in terms(self.subject.open_scene, target.target.left) if isinstance(t, Term)]
             found[target.line] = [(term, open_body(self.subject, term)) for term in inside]
@@ -213,6 +215,22 @@ class Rows:
             elif isinstance(part, Fraction):
                 bound -= part
         return LinearRow(dict(enumerate(cost)), scalars, bound, False)
+
+    def lie(self, rest: str) -> LinearRow:
+        """`lie:<line>:<row>:<ballot>:<lie>:<set>`: what a lie adds to the probability of a set of best alternatives."""
+        line, row, ballot, other, chosen = _integers(rest, 5)
+        for target in self.subject.model.accuracy:
+            if target.line == line and about_lies(target.target.left):
+                bound = number(self.subject.open_scene, target.target.right)
+                return self._lies.setdefault(line, Lies(self.subject, target.target.left)).row(
+                    row, ballot, other, chosen, bound
+                )
+        raise Malformed(f"the spec bounds no manipulation on line {line}")
+
+    @cached_property
+    def _lies(self) -> dict[int, Lies]:
+        """What lies can bring, by line."""
+        return {}
 
     def apart(self, rest: str) -> LinearRow:
         """`apart:<loss or line>:<number>:<row>:<value>`: what is drawn too often of a value, at most a slack."""
@@ -281,6 +299,7 @@ READERS: Mapping[str, Callable[[Rows, str], LinearRow]] = {
     "law": Rows.law,
     "accuracy": Rows.accuracy,
     "apart": Rows.apart,
+    "lie": Rows.lie,
     "worst": Rows.worst,
     "fairness": Rows.fairness,
 }

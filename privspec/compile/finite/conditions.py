@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from privspec.compile.finite.apart import Apart
+from privspec.compile.finite.lies import is_manipulation, lies
 from privspec.compile.finite.losses import Body, averaged, body, costs, spread, weighed
 from privspec.compile.finite.system import Costs, LinearLine, Scalar
 from privspec.compile.terms import Chosen, Term, public_number, terms
@@ -90,6 +91,9 @@ class Conditions:
         if written.variable is not None or written.probability is not None:
             raise Failure("PS0501", written.span, "solve cannot compute this form of accuracy line for tables yet")
         bound = public_number(written.right, self.worlds.model)
+        if is_manipulation(written.left):
+            yield from lies(target, bound, self.worlds)
+            return
         scalars: dict[str, Fraction] = {}
         mean = np.full((len(self.worlds.rows), len(self.worlds.columns)), Fraction(0), dtype=object)
         worst: tuple[Term, Body] | None = None

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from privspec.compile.document import decimal_up, float_up
+from privspec.compile.finite.lies import bounded, gained, is_manipulation
 from privspec.compile.lotteries.averages import Averages
 from privspec.compile.lotteries.ballots import voting
 from privspec.compile.lotteries.candidates import calibrated, judge, spent
 from privspec.compile.lotteries.decision import figures_json
 from privspec.compile.lotteries.family import ranked
 from privspec.compile.lotteries.lower import lower
+from privspec.compile.terms import public_number
 from privspec.core.diagnostics import SpecError
 from privspec.mechanisms.lotteries.keeping import NOTE
 from privspec.mechanisms.lotteries.manipulations import gains, spoken
 from privspec.mechanisms.lotteries.register import RULES
 from privspec.mechanisms.lotteries.rule import Property
 from privspec.model.domains import FiniteSet
-from privspec.model.lotteries import FirstChoice, Law, Lottery
-from privspec.model.spaces import Counted
+from privspec.model.lotteries import Ballot, FirstChoice, Law, Lottery, Points, scores
+from privspec.model.requirements import AccuracyTarget
+from privspec.model.spaces import Counted, key
 from privspec.model.values import Symbol, show
 
 if TYPE_CHECKING:
@@ -33,8 +36,10 @@ def rules_beside(decision: TableDecision) -> list[dict[str, Any]]:
     model, least = decision.model, decision.exact_bound
     if voting(model) is None or model.constraints or model.fairness:
         return []
+    limits = [target for target in model.accuracy if is_manipulation(target.target.left)]
+    rest = tuple(target for target in model.accuracy if target not in limits)
     try:
-        system = lower(model)
+        system = lower(replace(model, accuracy=rest))
         averages = Averages(system, decision.settings.deadline, None)
     except SpecError:
         return []
@@ -50,18 +55,38 @@ def rules_beside(decision: TableDecision) -> list[dict[str, Any]]:
         if one.calibrated is not None:
             epsilon = decimal_up(max(spent(system, p, one.calibrated) for p in system.promises))
         kept = {p.name: p.holds for p in one.draw.properties(system.promises[0].task)}
-        loss = max(one.loss.value, least) if one.admissible else one.loss.value
+        reason = one.reason
+        for target in limits if one.admissible else ():
+            reason = reason or _misses(decision, target, one.draw.lottery, system.points)
+        admissible = one.admissible and not reason
+        loss = max(one.loss.value, least) if admissible else one.loss.value
         figures = {} if one.figures is None else figures_json(one.figures)
         found.append(
             {
                 "name": one.rule.name,
                 "loss": float_up(loss),
-                "admissible": one.admissible,
-                "reason": one.reason or "meets every line of the spec",
+                "admissible": admissible,
+                "reason": reason or "meets every line of the spec",
                 "figures": {"epsilon": epsilon, **figures, "properties": kept},
             }
         )
     return found
+
+
+def _misses(decision: TableDecision, target: AccuracyTarget, lottery: Lottery, points: Points) -> str:
+    """Why a rule does not meet a bound on lies; empty if it does."""
+    votes = bounded(target, decision.system.worlds)
+    if votes is None:
+        return f"it is not known to meet line {target.line}: there are too many lies to try"
+    bound = public_number(target.target.right, decision.model)
+    order = [points.alternatives.index(item) for item in votes.alternatives]
+    every = [lottery.law(scores(points, _ballots(value))) for value in votes.space.values]
+    most = gained(votes, [[law[a] for a in order] for law in every])
+    return f"it misses line {target.line}: {float(most):.4g} > {show(bound)}" if most > bound else ""
+
+
+def _ballots(votes: Any) -> list[Ballot]:
+    return [key(vote) for vote in votes]
 
 
 # --- what a table keeps ---------------------------------------------------------------------------

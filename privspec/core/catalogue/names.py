@@ -52,8 +52,9 @@ ENTRIES: tuple[Entry, ...] = (
         Statistics: sum, mean, variance, max, min, count, histogram, marginals. Comparison: mismatch,
         total_variation, angle, disagreement, cost. Entry by entry: sqrt, exp, log, abs, floor, ceil, sign.
 
-        Preferences and votes: probit_mle, random_dictator, borda_lottery, borda_scores, plurality. Files:
-        csv("f"), npy("f"). The entry of a vector is written v[i], with square brackets.
+        Preferences and votes: probit_mle, random_dictator, borda_lottery, exponential, permute_and_flip, plurality,
+        borda_scores, manipulation. Files: csv("f"), npy("f"). The entry of a vector is written v[i], with square
+        brackets.
         """,
     ),
     Entry(
