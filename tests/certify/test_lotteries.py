@@ -284,6 +284,21 @@ def test_losses_by_brute_force(cost, operator):
         assert abs(found - exact) < Fraction(1, 2**90)
 
 
+@pytest.mark.parametrize("m", [2, 3, 4])
+@pytest.mark.parametrize("voters", range(1, 9))
+def test_the_least_leads_are_the_worst_of_all_profiles(m, voters):
+    for rule in (
+        Dummies(Fraction(1, 3)),
+        Reports(Fraction(3)),
+        Exponential(Fraction(3, 2)),
+        PermuteAndFlip(Fraction(3, 2)),
+    ):
+        for cost in (Apart(LARGEST), Missed(LARGEST)):
+            found = over(Voting(rule, first(m), voters), Body(((Fraction(1), cost),), Fraction(0)), "worst")
+            listed = max(cost.at(rule.law(s), s, Fraction(1)) for s in totals(first(m), voters))
+            assert abs(found - listed) < Fraction(1, 2**90)
+
+
 def test_profiles_have_a_law():
     third = dict.fromkeys(ranking(3).kinds(), Fraction(1, 6))
     every = profiles(ranking(3), 4, third)
@@ -373,6 +388,9 @@ VOTES = {
     ),
     "exponential": made.spec(
         6, loss="worst[ total_variation(O, plurality(vote)) ]", options="noise family exponential"
+    ),
+    "exponential, many": made.spec(
+        10**5, loss="worst[ total_variation(O, plurality(vote)) ]", options="noise family exponential"
     ),
     "borda": made.spec(60, ballots="ranking of A", loss=made.BORDA, privacy=made.ADDING),
     "partial": made.spec(40, ballots="partial_ranking(A)", loss=made.BORDA, privacy=made.ADDING),

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 from privspec.certify.finite.averages import Price, Term, terms
-from privspec.certify.lotteries.costs import Body, Cost, body_of
-from privspec.certify.lotteries.meaning import Scores
+from privspec.certify.lotteries.costs import LARGEST, Apart, Body, Cost, Missed, body_of
+from privspec.certify.lotteries.meaning import FIRST, Ballots, Scores
 from privspec.certify.lotteries.profiles import profiles
 from privspec.certify.lotteries.rules import Rule
 from privspec.certify.lotteries.subject import LotterySubject
@@ -59,7 +59,34 @@ def over(subject: LotterySubject, body: Body, operator: str) -> Fraction:
         ]
         if len(known) == len(body.parts) and all(value is not None for _, value in known):
             return body.constant + sum((w * v for w, v in known if v is not None), Fraction(0))
-    return _listed(rule, profiles(ballots, voters, law), body, operator)
+    few = least_leads(voters, ballots.size) if operator == "worst" and _of_largest(ballots, body) else None
+    return _listed(rule, profiles(ballots, voters, law) if few is None else dict.fromkeys(few), body, operator)
+
+
+def _of_largest(ballots: Ballots, body: Body) -> bool:
+    """Whether it grows with the probability that the alternative with most first choices does not win."""
+    if ballots.points != FIRST or len(body.parts) != 1 or body.parts[0][0] < 0:
+        return False
+    return body.parts[0][1] in (Apart(LARGEST), Missed(LARGEST))
+
+
+def least_leads(voters: int, size: int) -> list[Scores]:
+    """Profiles of which one makes the largest least likely to win, for every rule that is checked here.
+
+    Let M be the most votes and g_c = M - S_c. Given M the sum of the gaps is m M - T, each in [0, M]. The largest wins
+    with 1 / sum b^-g_c (the sum is convex in every gap: Schur-convex), with the integral of prod (1 - t b^-g_c)
+    (log-concave in every gap: Schur-concave), or with what M alone decides. So its chance is least at the gaps that
+    majorise all others: j = T // M alternatives with M votes, the rest in one hand. With j the same every gap grows
+    with M, and so does the chance: the least M with j is T // (j + 1) + 1, or T / m where all are even.
+    """
+    found = []
+    for j in range(1, size + 1):
+        most = voters // (j + 1) + 1 if j < size else voters // size
+        rest = voters - j * most
+        if most >= 1 and rest >= 0 and (j < size or not rest):
+            counts = [most] * j + ([rest] if j < size else [])
+            found.append(tuple(Fraction(n) for n in (*counts, *(0,) * (size - len(counts)))))
+    return found
 
 
 def _listed(rule: Rule, every: Mapping[Scores, Fraction | None], body: Body, operator: str) -> Fraction:
