@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from privspec.compile.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
-from privspec.compile.lotteries.budget import LARGEST, distance_limit
-from privspec.compile.lotteries.candidates import Judged, calibrated, forbidden
-from privspec.compile.lotteries.system import Limit, LotterySystem
+from privspec.compile.lotteries.budget import LARGEST, distance_limit, dummies_at
+from privspec.compile.lotteries.candidates import Judged, calibrated, forbidden, spent
+from privspec.compile.lotteries.system import Limit, LotterySystem, Rounds
 from privspec.compile.lotteries.worst import unanimous_distance, uniform_share
 from privspec.core.spans import Span
 from privspec.mechanisms.lotteries.conditions import Condition, EachSupported, LeastShare
-from privspec.mechanisms.lotteries.dictator import Dictator
+from privspec.mechanisms.lotteries.dictator import Dictator, DummyVotes
 from privspec.model.lotteries import FirstChoice
 from privspec.model.values import show
 
@@ -47,13 +47,16 @@ def _accuracy(system: LotterySystem, allowed: list[Judged]) -> Infeasible:
     if none_enough:
         reason = f"no epsilon is enough: {NOBODY_ELSE}, so the winner cannot be drawn from the votes alone"
     else:
-        spans += [] if system.chosen is None else [system.chosen.span]
+        spans += [] if system.chosen_span is None else [system.chosen_span]
         spans += [option.span for option in system.model.spec.options] if system.model.families else []
         each = dict.fromkeys(f"{one.rule.name}: {one.reason}" for one in allowed if one.reason)
-        reason = f"no rule of private voting that solve knows meets these lines: {'; '.join(each)}"
+        head = f"{_least_rounds(system)}no rule of private voting that solve knows meets these lines"
+        reason = f"{head}: {'; '.join(each)}"
     relaxations = [found for limit in exact for found in _distance(system, limit)]
     if none_enough:
         relaxations += list(_in_vain(system))
+    elif system.rounds is not None and system.counting:
+        relaxations += list(_budget(system, system.rounds))
     elif system.chosen is not None and (needed := _needed(allowed)) is not None:
         change = f"allow an epsilon of {float(needed) * 1.00005:.4g}"
         relaxations.append(Relaxation(change, _line(system, system.chosen.span), float(needed)))
@@ -71,9 +74,36 @@ def _line(system: LotterySystem, span: Span) -> int:
     return system.model.source.position(span.start)[0]
 
 
+def _least_rounds(system: LotterySystem) -> str:
+    """How a reason begins where rounds are chosen."""
+    if system.rounds is None or not system.counting:
+        return ""
+    least = system.rounds.low
+    return "not even one round fits: " if least == 1 else f"{least} rounds do not fit: "
+
+
+def _budget(system: LotterySystem, rounds: Rounds) -> Iterator[Relaxation]:
+    """The budget with which the least number of rounds fits, by dummy votes."""
+    dummies = dummies_at(system)
+    if dummies is None or not dummies or forbidden(system, Dictator()):
+        return
+    needed = max(spent(system, promise, DummyVotes(dummies)) for promise in system.promises) * rounds.low
+    line = system.model.source.position(system.promises[0].requirement.span.start)[0]
+    # a little more than the exact figure, as the draw is rounded towards privacy
+    change = f"allow a budget of {show(_up(needed * Fraction(100001, 100000), 5))} for {_rounds(rounds.low)}"
+    yield Relaxation(change, line, float(rounds.loss(rounds.low)))
+
+
+def _rounds(count: int) -> str:
+    return "1 round" if count == 1 else f"{count} rounds"
+
+
 def _distance(system: LotterySystem, limit: Limit) -> Iterator[Relaxation]:
     """The distance that dummy votes reach at the largest epsilon that the spec allows."""
     most = LARGEST if system.chosen is None or system.chosen.high is None else system.chosen.high
+    rounds = system.rounds if system.counting else None
+    if rounds is not None:
+        most = rounds.budget / rounds.low
     epsilons = tuple(most if p.epsilon is None else p.epsilon for p in system.promises)
     found = calibrated(system, Dictator(), epsilons)
     if not found.admissible or found.draw is None:
@@ -84,12 +114,16 @@ def _distance(system: LotterySystem, limit: Limit) -> Iterator[Relaxation]:
     reached = share * unanimous_distance(system)
     rounded = _up(reached, 4)
     loss = float(most) if system.chosen is not None else None
-    change = f"allow a distance of {show(rounded)}, which dummy votes reach at epsilon = {show(max(epsilons))}"
+    reached_at = f"epsilon = {show(max(epsilons))}"
+    if rounds is not None:
+        loss = float(rounds.loss(rounds.low))
+        reached_at = f"the budget of {show(rounds.budget)} for {_rounds(rounds.low)}"
+    change = f"allow a distance of {show(rounded)}, which dummy votes reach at {reached_at}"
     yield Relaxation(change, limit.target.line, loss)
 
 
 def _in_vain(system: LotterySystem) -> Iterator[Relaxation]:
-    span = system.promises[0].requirement.span if system.chosen is None else system.chosen.span
+    span = system.chosen_span or system.promises[0].requirement.span
     yield Relaxation(
         f"a larger epsilon: no epsilon is enough, since {NOBODY_ELSE}", _line(system, span), None, works=False
     )

@@ -24,6 +24,7 @@ from privspec.compile.lotteries.bound import LotteryBound
 from privspec.compile.lotteries.candidates import Figures, Judged, spent
 from privspec.compile.lotteries.estimates import Estimate
 from privspec.compile.lotteries.paper import remarks
+from privspec.compile.lotteries.rounds import rounds_json
 from privspec.compile.lotteries.system import Limit, LotterySystem, Promise
 from privspec.compile.problem import Settings
 from privspec.compile.stored import spec_json
@@ -44,8 +45,15 @@ class LotteryDecision:
     chosen: Judged
     ranking: tuple[Judged, ...]
     bound: LotteryBound | None
-    epsilon: Fraction | None
     seconds: float
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """The one that the solver picks; of one round where it picks their number."""
+        system, loss = self.system, self._found.value
+        if system.counting and system.rounds is not None:
+            return system.rounds.budget / system.rounds.count_of(loss)
+        return None if system.chosen is None else loss
 
     @property
     def name(self) -> str:
@@ -96,7 +104,7 @@ class LotteryDecision:
 
     def _loss(self) -> dict[str, Any]:
         found, bound = self._found, self.lower_bound
-        gap = None if bound is None else max(0.0, (self.loss - bound) / self.loss) if self.loss else 0.0
+        gap = None if bound is None else max(0.0, (self.loss - bound) / abs(self.loss)) if self.loss else 0.0
         out: dict[str, Any] = {
             "value": self.loss,
             "lower_bound": bound,
@@ -136,12 +144,20 @@ class LotteryDecision:
             "output": system.output,
             "points": system.points.name,
             "compared": system.compared_name,
-            "rounds": None,
-            "scalars": {} if self.epsilon is None or system.chosen is None else {system.chosen.name: str(self.epsilon)},
+            "rounds": rounds_json(system.rounds, self._found.value),
+            "scalars": self._scalars,
             "properties": [p.to_json() for p in taken.properties(system.promises[0].task)],
             "figures": {} if figures is None else figures_json(figures),
             "paper": remarks(system, taken),
         }
+
+    @property
+    def _scalars(self) -> dict[str, str]:
+        """The numbers that the spec leaves open."""
+        system, loss = self.system, self._found.value
+        if system.counting and system.rounds is not None:
+            return {system.rounds.name: str(system.rounds.count_of(loss))}
+        return {} if system.chosen is None else {system.chosen.name: str(loss)}
 
     def _alternative(self, one: Judged) -> dict[str, Any]:
         task = self.system.promises[0].task
@@ -179,8 +195,9 @@ class LotteryDecision:
         head = guarantee_head(promise.requirement, promise.index)
         if promise.epsilon is None and allowed is not None:
             head |= {"epsilon": show(allowed)}
-        group = ["group-privacy"] if promise.task.group > 1 else []
-        return head | {"achieved": {"epsilon": figure}, "because": [*taken.notes, *group]}
+        further = ["group-privacy"] if promise.task.group > 1 else []
+        further += ["repeated-votes"] if self.system.rounds is not None else []
+        return head | {"achieved": {"epsilon": figure}, "because": [*taken.notes, *further]}
 
     def _assumptions(self) -> Iterator[dict[str, Any]]:
         model, system = self.model, self.system

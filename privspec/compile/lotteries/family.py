@@ -9,12 +9,13 @@ from time import perf_counter
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.lotteries.averages import Averages
 from privspec.compile.lotteries.ballots import beyond_tables, voting
-from privspec.compile.lotteries.bound import least_epsilon, lower_bound
+from privspec.compile.lotteries.bound import LotteryBound, least_epsilon, lower_bound
 from privspec.compile.lotteries.budget import at_least_epsilon
 from privspec.compile.lotteries.candidates import Judged, calibrated, judge
 from privspec.compile.lotteries.conflicts import conflict
 from privspec.compile.lotteries.decision import LotteryDecision
 from privspec.compile.lotteries.lower import lower
+from privspec.compile.lotteries.rounds import most_rounds, rounds_bound
 from privspec.compile.lotteries.system import LotterySystem
 from privspec.compile.problem import Settings
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
@@ -41,15 +42,24 @@ class Lotteries:
         """
         started = perf_counter()
         averages = Averages(system, settings.deadline, settings.progress)
-        every = at_least_epsilon(system, averages) if system.chosen is not None else self._fixed(system, averages)
-        every = certain(system, every)
+        every = certain(system, self._every(system, averages))
         chosen = best(every)
         if chosen is None:
             return conflict(system, every)
-        bound = lower_bound(system) if system.chosen is None else least_epsilon(system)
-        epsilon = None if system.chosen is None or chosen.loss is None else chosen.loss.value
         seconds = perf_counter() - started
-        return LotteryDecision(model, system, settings, chosen, ranked(every), bound, epsilon, seconds)
+        return LotteryDecision(model, system, settings, chosen, ranked(every), self._bound(system), seconds)
+
+    def _every(self, system: LotterySystem, averages: Averages) -> list[Judged]:
+        """All rules: with the most rounds, at the least epsilon, or at the epsilons of the spec."""
+        if system.counting:
+            return most_rounds(system, averages)
+        return at_least_epsilon(system, averages) if system.chosen is not None else self._fixed(system, averages)
+
+    @staticmethod
+    def _bound(system: LotterySystem) -> LotteryBound | None:
+        if system.counting:
+            return rounds_bound(system)
+        return lower_bound(system) if system.chosen is None else least_epsilon(system)
 
     @staticmethod
     def _fixed(system: LotterySystem, averages: Averages) -> list[Judged]:

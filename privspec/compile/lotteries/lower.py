@@ -8,6 +8,7 @@ from fractions import Fraction
 from privspec.compile.lotteries.ballots import drawn_of, kind_of, voting
 from privspec.compile.lotteries.costs import Body, Cost, Distance, Miss, VotesMissed
 from privspec.compile.lotteries.electorate import ballot_law
+from privspec.compile.lotteries.rounds import rounds_of
 from privspec.compile.lotteries.system import ChosenEpsilon, Limit, LotterySystem, Measured, Promise, Term
 from privspec.compile.terms import Chosen as ChosenTerm
 from privspec.compile.terms import public, public_number, terms
@@ -49,6 +50,7 @@ class _Reader:
         assert source is not None and source.index is not None
         self.model, self.source, self.output = model, source, model.outputs[0]
         self.voters = model.parties[source.index].size
+        self.rounds = rounds_of(model)
         self.drawn = tuple(self._lotteries())
         self.points = self.drawn[0].points if self.drawn else FirstChoice(self._choices())
 
@@ -60,8 +62,9 @@ class _Reader:
         self._check_options()
         if model.loss is None:
             raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
-        chosen = self._chosen(model.loss)
-        loss = Measured(()) if chosen is not None else self._measured(model.loss)
+        counting = self.rounds is not None and self.rounds.count is None
+        chosen = None if counting else self._chosen(model.loss)
+        loss = Measured(()) if counting or chosen is not None else self._measured(model.loss)
         limits = tuple(self._limit(target) for target in model.accuracy)
         kind, longest = kind_of(source.domain)
         compared, name = self._reference()
@@ -85,6 +88,7 @@ class _Reader:
             chosen,
             law,
             isinstance(model.trust, Nobody),
+            self.rounds,
         )
 
     # -- ballots and winner
@@ -166,6 +170,8 @@ class _Reader:
             case Chosen(kind="epsilon-DP" | "epsilon-LDP", amounts_as_written=(syntax.Name(id=name),)) if (
                 chosen is not None and name == chosen.name
             ):
+                return Promise(index, requirement, task, None)
+            case Chosen(kind="epsilon-DP" | "epsilon-LDP") if self.rounds is not None and self.rounds.count is None:
                 return Promise(index, requirement, task, None)
             case Chosen():
                 raise Failure(

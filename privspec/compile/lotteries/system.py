@@ -62,6 +62,32 @@ class ChosenEpsilon:
 
 
 @dataclass(frozen=True, slots=True)
+class Rounds:
+    """`budget / name` in every requirement: one of `name` rounds spends that much.
+
+    `count` is None where the solver picks it from low..high; the loss is then weight * name, or with `inverse` weight /
+    name.
+    """
+
+    name: str
+    budget: Fraction
+    count: int | None
+    low: int
+    high: int
+    span: Span
+    weight: Fraction = Fraction(-1)
+    inverse: bool = False
+
+    def loss(self, count: int) -> Fraction:
+        """Of so many rounds."""
+        return self.weight / count if self.inverse else self.weight * count
+
+    def count_of(self, loss: Fraction) -> int:
+        """The rounds of a loss."""
+        return int(self.weight / loss if self.inverse else loss / self.weight)
+
+
+@dataclass(frozen=True, slots=True)
 class BallotLaw:
     """The law of the points of one ballot under the data model, the ballots being independent."""
 
@@ -95,6 +121,19 @@ class LotterySystem:
     chosen: ChosenEpsilon | None
     law: BallotLaw | None
     local: bool
+    rounds: Rounds | None = None
+
+    @property
+    def counting(self) -> bool:
+        """Whether the solver picks the number of rounds."""
+        return self.rounds is not None and self.rounds.count is None
+
+    @property
+    def chosen_span(self) -> Span | None:
+        """Where the number stands that the solver picks."""
+        if self.rounds is not None and self.counting:
+            return self.rounds.span
+        return None if self.chosen is None else self.chosen.span
 
     @property
     def alternatives(self) -> tuple[Symbol, ...]:

@@ -266,4 +266,19 @@ ENTRIES: tuple[Entry, ...] = (
         accuracy: worst[ total_variation(O, random_dictator(vote)) ] <= 0.01
         """,
     ),
+    Entry(
+        "PS0525",
+        "a number of rounds that solve cannot choose",
+        """
+        A budget that is shared by many votes stands in every requirement as budget / rounds, the same budget and the
+        same number. Solve finds the most rounds that accuracy lines leave room for: rounds is chosen from a range of
+        whole numbers from 1, and the loss is -rounds or 1 / rounds.
+        """,
+        """
+        variables: choose rounds in 1..10000
+        loss: -rounds
+        privacy: O is (budget / rounds)-DP wrt vote, adding or removing one voter
+        accuracy: worst[ total_variation(O, random_dictator(vote)) ] <= 0.01
+        """,
+    ),
 )
