@@ -96,7 +96,7 @@ def loss(subject: LotterySubject) -> Iterator[Claim]:
         return
     found = total(subject, model.loss)
     text = f"re-derived {float(found):.10g}, the plan says {said:.10g}"
-    yield claim("loss", Finding(near(said, found) and Fraction(said) >= found * (1 - Fraction(1, 10**12)), text))
+    yield claim("loss", Finding(near(said, found) and Fraction(said) >= found - abs(found) / 10**12, text))
 
 
 def _simulated(subject: LotterySubject, said: float, error: At, count: int) -> Iterator[Claim]:
