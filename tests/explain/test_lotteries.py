@@ -188,6 +188,14 @@ def test_guarantees_of_one_round() -> None:
     assert "together ε 0.7; 9 of them fit" in " ".join(summary(plan, width=200).split())
 
 
+def test_as_many_rounds_as_possible() -> None:
+    plan = nine_rounds()
+    plan["loss"] |= {"expression": "-rounds", "value": -9.0}
+    assert "Votes that fit 9, the most for the accuracy asked" in " ".join(summary(plan, width=200).split())
+    for reader in READERS:
+        assert explain(plan, reader)
+
+
 # --- the rules compared ---------------------------------------------------------------------------
 
 

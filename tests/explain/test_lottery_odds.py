@@ -18,8 +18,10 @@ from privspec.explain.lotteries.drawings import FACTORS, dummies_plot, laws_plot
 from privspec.explain.lotteries.facts import LotteryFact
 from privspec.explain.lotteries.paper import lemma_one, ratio_at
 from privspec.explain.lotteries.questions import HowYouVoted, WhetherYouVoted
-from privspec.explain.lotteries.rules import Dictator, ExponentialRule, LocalDictator, PermuteAndFlipRule, Rule
+from privspec.explain.lotteries.rule import Rule
+from privspec.explain.lotteries.rules import Dictator, LocalDictator
 from privspec.explain.lotteries.vote import Vote
+from privspec.explain.lotteries.weighted import ExponentialRule, PermuteAndFlipRule
 from privspec.model.lotteries import Borda, Exponential, FirstChoice, LocalPick, Lottery, PermuteAndFlip, Points, scores
 
 from .lottery_plans import council_seat, landmark, lunch, nine_rounds, quick_poll, sushi

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from privspec.explain.lotteries.rules import Rule
+from privspec.explain.lotteries.rule import Rule
 from privspec.explain.lotteries.vote import Vote
 from privspec.explain.quantities import Quantity, count, rounded
 

@@ -17,7 +17,8 @@ from privspec.explain.lotteries.curve import lottery_curve
 from privspec.explain.lotteries.examples import Example, examples
 from privspec.explain.lotteries.paper import PaperFact, paper_fact
 from privspec.explain.lotteries.questions import HowYouVoted, WhetherYouVoted
-from privspec.explain.lotteries.rules import RULES, Rule
+from privspec.explain.lotteries.rule import Rule
+from privspec.explain.lotteries.rules import RULES
 from privspec.explain.lotteries.vote import Vote, read_vote
 from privspec.explain.mechanism import MechanismFact, Rows
 from privspec.explain.quantities import Quantity, Rounding, count, exact, parse_exact, rounded
@@ -142,7 +143,7 @@ class LotteryFact(MechanismFact):
 
     def error(self, facts: Facts) -> tuple[str, str]:
         """The loss in words."""
-        return pages.error(facts)
+        return pages.error(self, facts)
 
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
         """Its loss."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from privspec.explain.additive import randomness
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from privspec.explain.lotteries.facts import LotteryFact, Rounds
 
 _ENTRY, _FIGURES = CertificateEntry("privacy"), CertificateEntry("figures")
+_COUNTED = re.compile(r"(-\s*|1\s*/\s*)\w+")
+"""A loss that asks for as many rounds as possible."""
 FEW = 3
 """Candidates of an example that a sentence names."""
 
@@ -63,13 +66,15 @@ def rounds_words(rounds: Rounds) -> str:
     return f"{rounds.count}, each at ε {rounds.each}{budget}{fit}{part}"
 
 
-def error(facts: Facts) -> tuple[str, str]:
+def error(fact: LotteryFact, facts: Facts) -> tuple[str, str]:
     """The loss; where the loss is epsilon itself, that."""
     loss = facts.loss
     if loss is None:
         return "Loss", ""
     if loss.expression.strip() == "epsilon":
         return "Privacy spent", f"ε = {loss.value}, the least for the accuracy asked"
+    if fact.rounds is not None and _COUNTED.fullmatch(loss.expression.strip()):
+        return "Votes that fit", f"{fact.rounds.count}, the most for the accuracy asked"
     spread = f" ± {loss.standard_error}" if loss.standard_error is not None else ""
     return ("Loss at worst" if loss.worst else "Expected loss"), f"{loss.value}{spread}  ({loss.expression})"
 

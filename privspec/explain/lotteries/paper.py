@@ -10,7 +10,8 @@ from typing import Any
 
 from privspec.explain.document import Block, Points, Section, Table
 from privspec.explain.losses import Formulas
-from privspec.explain.lotteries.rules import Dictator, Rule
+from privspec.explain.lotteries.rule import Rule
+from privspec.explain.lotteries.rules import Dictator
 from privspec.explain.lotteries.vote import Vote
 from privspec.explain.quantities import Quantity, Rounding, count, exact, parse_exact, rounded
 from privspec.explain.sentences import Because, Note, Sentence, proved

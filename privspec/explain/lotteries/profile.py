@@ -12,7 +12,8 @@ from typing import Any
 
 from privspec.explain.document import Block, Document, Paragraph, Points, Section, Table
 from privspec.explain.lotteries.paper import theorems
-from privspec.explain.lotteries.rules import RULES, Rule
+from privspec.explain.lotteries.rule import Rule
+from privspec.explain.lotteries.rules import RULES
 from privspec.explain.lotteries.vote import Vote, read_vote
 from privspec.explain.quantities import Rounding, count, percent, rounded
 from privspec.explain.sentences import Note, Sentence, assumed, proved

@@ -1,83 +1,17 @@
-"""The rules that draw a winner: one object for each, with its law and its words.
-
-Laws are doubles for display; the plan holds the parameters exactly and `privspec verify` works with those.
-"""
+"""Rules that draw in proportion to votes, with dummy votes or from randomised ballots; all rules by their family."""
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.polynomial.legendre import leggauss
-
+from privspec.explain.lotteries.rule import Rule
 from privspec.explain.lotteries.vote import Vote
+from privspec.explain.lotteries.weighted import ExponentialRule, PermuteAndFlipRule
 from privspec.explain.quantities import Quantity, Rounding, exact, parse_exact, rounded, ungrouped
 from privspec.model.lotteries import LocalPick, Proportional
-
-
-@dataclass(frozen=True, slots=True)
-class Rule(ABC):
-    """How the winner is drawn from the points of the ballots."""
-
-    title: ClassVar[str]
-    """The rule by name."""
-    without: ClassVar[str] = "the lottery without noise"
-    """What it is compared with."""
-
-    @abstractmethod
-    def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        """The chances of the alternatives, given their points."""
-
-    @abstractmethod
-    def noiseless(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        """Their chances in the lottery without noise."""
-
-    @abstractmethod
-    def parameter(self) -> tuple[str, Quantity]:
-        """The name of its one parameter, and its value."""
-
-    @abstractmethod
-    def exactly(self) -> str:
-        """The parameter as the plan holds it."""
-
-    @abstractmethod
-    def brief(self, vote: Vote) -> str:
-        """The draw in a clause, for a table."""
-
-    @abstractmethod
-    def told(self, vote: Vote) -> tuple[str, ...]:
-        """The draw in plain sentences for the people who vote."""
-
-    @abstractmethod
-    def executed(self, vote: Vote) -> tuple[str, ...]:
-        """The draw for auditors, step by step."""
-
-    def total(self, _vote: Vote) -> Quantity | None:
-        """The tickets of a drum, if there is one and the number of voters is public."""
-        return None
-
-    def distance(self, _vote: Vote, *, adds: bool, local: bool) -> Fraction | None:
-        """How far one ballot can move the chances (total variation); None where only epsilon bounds it."""
-        return None
-
-    def times(self, _vote: Vote, *, local: bool) -> Quantity | None:
-        """The largest factor by which one ballot can change the chance of a winner; None: as epsilon says."""
-        return None
-
-    def attains(self, _vote: Vote, *, adds: bool, local: bool) -> bool:
-        """Whether two neighbouring elections attain epsilon and the distance both, in both directions."""
-        return False
-
-    def to_json(self) -> dict[str, object]:
-        """Its name and parameter."""
-        name, value = self.parameter()
-        return {"title": self.title, "parameter": name, "value": value.to_json(), "exactly": self.exactly()}
-
 
 _SHORT = 24
 """Characters of a fraction that is printed."""
@@ -195,92 +129,6 @@ class Dictator(Rule):
 
 
 @dataclass(frozen=True, slots=True)
-class ExponentialRule(Rule):
-    """Each candidate in proportion to base^votes."""
-
-    base: Fraction
-
-    title: ClassVar[str] = "exponential mechanism"
-    without: ClassVar[str] = "the candidate with the most votes"
-
-    def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        """Weights relative to the largest."""
-        weights = _weights(self.base, scores)
-        return tuple(float(w) for w in weights / weights.sum())
-
-    def noiseless(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        """All on the largest."""
-        first = list(scores).index(max(scores))
-        return tuple(float(i == first) for i in range(len(scores)))
-
-    def parameter(self) -> tuple[str, Quantity]:
-        """The base."""
-        return "base", rounded(self.base, 6)
-
-    def exactly(self) -> str:
-        """As a fraction."""
-        return str(self.base)
-
-    def brief(self, vote: Vote) -> str:
-        """By weights."""
-        return f"each of {vote.size} candidates in proportion to {self.parameter()[1]} to the power of its votes"
-
-    def told(self, vote: Vote) -> tuple[str, ...]:
-        """A drum whose tickets multiply."""
-        return (
-            "The winner is drawn by lot, and the candidate with the most votes has the best chances.",
-            f"Every vote makes the tickets of its candidate {self.parameter()[1]} times as many; one ticket is drawn.",
-        )
-
-    def executed(self, vote: Vote) -> tuple[str, ...]:
-        """Weights."""
-        return (
-            f"A candidate with N votes is drawn in proportion to b^N, b = {self.parameter()[1]} (an exact fraction in "
-            "the plan, rounded towards privacy).",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class PermuteAndFlipRule(ExponentialRule):
-    """Candidates in random order, each taken by a coin that favours those with many votes."""
-
-    title: ClassVar[str] = "permute-and-flip"
-
-    def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        """w_a times the integral over t in [0, 1] of the product of 1 - t w_b over b != a; Gauss nodes are exact."""
-        weights = _weights(self.base, scores)
-        nodes, parts = leggauss(len(weights) // 2 + 1)
-        t, parts = (nodes + 1) / 2, parts / 2
-        passed = 1 - t[:, None] * weights
-        before = np.hstack([np.ones((len(t), 1)), np.cumprod(passed[:, :-1], axis=1)])
-        after = np.hstack([np.cumprod(passed[:, :0:-1], axis=1)[:, ::-1], np.ones((len(t), 1))])
-        return tuple(float(p) for p in weights * (parts @ (before * after)))
-
-    def brief(self, vote: Vote) -> str:
-        """By coins."""
-        return (
-            f"{vote.size} candidates are visited in random order; one that is k votes behind the largest count wins "
-            f"with probability {self.parameter()[1]}^-k, else the next is visited"
-        )
-
-    def told(self, vote: Vote) -> tuple[str, ...]:
-        """Cards and coins."""
-        return (
-            "The winner is drawn by lot, and the candidate with the most votes has the best chances.",
-            "The candidates are visited in random order. At each a coin is flipped: the farther a candidate is behind "
-            "the one with the most votes, the rarer it shows heads. The first with heads wins; the one with the most "
-            "votes always has heads.",
-        )
-
-    def executed(self, vote: Vote) -> tuple[str, ...]:
-        """Coins."""
-        return (
-            "Candidates are visited in a uniformly random order; one that is k votes behind the largest count is taken "
-            f"with probability b^-k, b = {self.parameter()[1]} (an exact fraction in the plan), else the next one.",
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class LocalDictator(Rule):
     """Every ballot goes through randomised response, then one of the reports is drawn."""
 
@@ -345,12 +193,6 @@ class LocalDictator(Rule):
     def attains(self, _vote: Vote, *, adds: bool, local: bool) -> bool:
         """Any two reports."""
         return local
-
-
-def _weights(base: Fraction, scores: Sequence[Fraction]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """base^(points - most points)."""
-    step, most = math.log(base), max(scores)
-    return np.array([math.exp(step * float(score - most)) for score in scores])
 
 
 RULES: Mapping[str, Callable[[Mapping[str, Any]], Rule]] = {
