@@ -209,6 +209,15 @@ def test_rules_are_compared() -> None:
     assert "Rules compared" not in page("council_seat", "public")
 
 
+def test_distortions_say_from_what() -> None:
+    plan = lunch()
+    assert "at most 0.6 from that of the lottery without noise" in explain(plan, "auditor")
+    plan["mechanism"]["compared"] = "random_dictator"
+    text = explain(plan, "auditor")
+    assert "at most 0.6 from that of random dictatorship without noise" in text
+    assert "law from that of random dictatorship without noise, welfare" in text
+
+
 def test_rules_without_figures_say_so() -> None:
     plan = council_seat()
     plan["alternatives"].append(

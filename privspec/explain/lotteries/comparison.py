@@ -25,6 +25,16 @@ MEANINGS: Mapping[str, str] = {
     "strategy_proof": "no voter gains by casting another ballot than the true one",
 }
 _UNKNOWN = "not stated"
+_COMPARED: Mapping[str, str] = {
+    "random_dictator": "random dictatorship without noise",
+    "borda_lottery": "Borda's lottery without noise",
+    "plurality": "plurality without noise",
+}
+
+
+def compared_with(mechanism: Mapping[str, Any]) -> str:
+    """The lottery that distortions are distances from."""
+    return _COMPARED.get(str(mechanism.get("compared", "")), "the lottery without noise")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +114,13 @@ class Comparison:
     rows: tuple[RuleRow, ...]
     properties: tuple[PropertyFact, ...]
     failing: tuple[tuple[str, PropertyFact], ...]
+    compared: str
 
     def tables(self) -> tuple[Table, Table]:
         """For engineers and auditors."""
         figures = Table(
             "All rules that were compared; distortion is the total variation distance of the winner's law from that of "
-            "the lottery without noise, welfare the expected share of voters who voted for the winner",
+            f"{self.compared}, welfare the expected share of voters who voted for the winner",
             ("Rule", "Loss", "ε spent", "Worst distortion", "Mean distortion", "Expected welfare"),
             tuple(row.figures() for row in self.rows),
             numeric=frozenset({1, 2, 3, 4, 5}),
@@ -185,7 +196,7 @@ def comparison(plan: Mapping[str, Any], title: str = "") -> Comparison | None:
     rows = [_other(item) for item in others]
     rows.sort(key=lambda row: (not row.admissible, row.loss.value if row.loss else 0.0))
     failing = tuple((str(a["name"]), p) for a in others for p in _told(a["figures"].get("properties")))
-    return Comparison((first, *rows), own, failing)
+    return Comparison((first, *rows), own, failing, compared_with(mechanism))
 
 
 def _told(items: object) -> tuple[PropertyFact, ...]:

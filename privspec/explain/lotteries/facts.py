@@ -12,7 +12,7 @@ from privspec.explain.claims import Claim, claim
 from privspec.explain.consequences import odds_fact
 from privspec.explain.curves import Curve, EpsilonDeltaCurve
 from privspec.explain.lotteries import pages
-from privspec.explain.lotteries.comparison import Comparison, PropertyFact, comparison, properties
+from privspec.explain.lotteries.comparison import Comparison, PropertyFact, compared_with, comparison, properties
 from privspec.explain.lotteries.curve import lottery_curve
 from privspec.explain.lotteries.examples import Example, examples
 from privspec.explain.lotteries.paper import PaperFact, paper_fact
@@ -53,11 +53,12 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How far the winner's law is from the votes; None where the plan states none."""
+    """How far the winner's law is from that of `compared`; None where the plan states none."""
 
     worst: Quantity | None
     mean: Quantity | None
     welfare: Quantity | None
+    compared: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +202,10 @@ def lottery_fact(plan: Mapping[str, Any], context: Context) -> LotteryFact:
         local=context.trust == "nobody",
         properties=properties(mechanism.get("properties")),
         figures=Figures(
-            *(_figure(figures.get(k)) for k in ("worst_distortion", "mean_distortion", "expected_welfare"))
+            _figure(figures.get("worst_distortion")),
+            _figure(figures.get("mean_distortion")),
+            _figure(figures.get("expected_welfare")),
+            compared_with(mechanism),
         ),
         rounds=_rounds(plan, vote, rule, context.trust == "nobody"),
         comparison=comparison(plan, rule.title),

@@ -11,7 +11,7 @@ from privspec.explain.lotteries import drawings
 from privspec.explain.lotteries.examples import MOST
 from privspec.explain.lotteries.paper import HEADING, paper_blocks, paper_section
 from privspec.explain.quantities import rounded
-from privspec.explain.sentences import CertificateEntry, Sentence, asserted, proved
+from privspec.explain.sentences import CertificateEntry, Note, Sentence, asserted, proved
 from privspec.explain.words import joined
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def public_accuracy(fact: LotteryFact) -> tuple[Sentence, ...]:
         )
         yes = f"To {true} is the best that you can do: no other vote serves you better."
         no = "In some elections another vote than the true one can serve a voter better."
-        found.append(proved(yes if item.holds else no, fact.note))
+        found.append(proved(yes if item.holds else no, Note(item.note)))
     if (item := keeps.get("ex_post_efficient")) is not None and not item.holds and fact.examples:
         found.append(proved(_unwanted(fact.examples[-1]), fact.note))
     if fact.rounds is not None:
@@ -162,7 +162,7 @@ def _distortion(fact: LotteryFact) -> list[Sentence]:
     worst = fact.figures.worst
     if worst is None:
         return []
-    text = f"The law of the winner is at most {worst} from that of the lottery without noise, in total variation."
+    text = f"The law of the winner is at most {worst} from that of {fact.figures.compared}, in total variation."
     return [proved(text, fact.note, _FIGURES)]
 
 

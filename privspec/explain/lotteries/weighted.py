@@ -23,7 +23,7 @@ class ExponentialRule(Rule):
     base: Fraction
 
     title: ClassVar[str] = "exponential mechanism"
-    without: ClassVar[str] = "the candidate with the most votes"
+    without: ClassVar[str] = "plurality without noise"
 
     def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
         """Weights relative to the largest."""
