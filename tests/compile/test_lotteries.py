@@ -310,6 +310,21 @@ def test_refusals_say_where(text: str, code: str, line: int) -> None:
     assert model_of(text).source.position(found.labels[0].span.start)[0] == line
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        vote(extra=accuracy("0.9", "E[ mismatch(O, plurality(vote)) ]"), background="vote ~ uniform"),
+        vote(PLURALITY, privacy=REPLACING, extra=f"{accuracy('0.9')}\noptions:\n  noise family exponential"),
+    ],
+)
+def test_what_nobody_can_tell_is_no_contradiction(text: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        decided(text)
+    (found,) = caught.value.diagnostics
+    assert found.code == "PS0523"
+    assert "<=" in model_of(text).source.slice(found.labels[0].span)
+
+
 def test_too_many_kinds_of_ballots_to_read_a_model() -> None:
     text = vote("E[ total_variation(O, borda_lottery(vote)) ]", ballots="ranking of 1..8", background="vote ~ uniform")
     with pytest.raises(SpecError) as caught:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from privspec.compile.lotteries.averages import Averages
 from privspec.compile.lotteries.costs import Body, Distance, VotesMissed
 from privspec.compile.lotteries.estimates import Estimate
-from privspec.compile.lotteries.system import LotterySystem, Measured, Promise
+from privspec.compile.lotteries.system import Limit, LotterySystem, Measured, Promise
 from privspec.compile.lotteries.worst import worst_case
 from privspec.mechanisms.lotteries.local import LocalReports
 from privspec.mechanisms.lotteries.rule import Calibrated, Draw, Rule
@@ -33,6 +33,7 @@ class Figures:
 class Judged:
     """A rule at a spec: `draw` is None where there is no such lottery; `reason` says why it is out, or is empty.
 
+    `unsure` is the accuracy line of which it is not known whether it holds, where that is the reason.
     `calibrated` is None where no epsilon is met, `loss` where there is none: no such lottery, no epsilon to choose.
     """
 
@@ -40,6 +41,7 @@ class Judged:
     draw: Draw | None
     calibrated: Calibrated | None
     reason: str
+    unsure: Limit | None = None
     loss: Estimate | None = None
     limits: tuple[Estimate, ...] = ()
     figures: Figures | None = None
@@ -146,5 +148,6 @@ def limited(system: LotterySystem, one: Judged) -> Judged:
             least = "at least " if found.at_least else ""
             return replace(one, reason=f"it misses line {line}: {least}{float(found.value):.4g} > {show(limit.bound)}")
         if not found.exact:
-            return replace(one, reason=f"it is not known to meet line {line}: profiles are too many to list")
+            why = f"it is not known to meet line {line}: profiles are too many to list"
+            return replace(one, reason=why, unsure=limit)
     return one

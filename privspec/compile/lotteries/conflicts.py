@@ -10,10 +10,12 @@ from privspec.compile.lotteries.budget import LARGEST, distance_limit, dummies_a
 from privspec.compile.lotteries.candidates import Judged, calibrated, forbidden, spent
 from privspec.compile.lotteries.system import Limit, LotterySystem, Rounds
 from privspec.compile.lotteries.worst import unanimous_distance, uniform_share
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.mechanisms.lotteries.conditions import Condition, EachSupported, LeastShare
 from privspec.mechanisms.lotteries.dictator import Dictator, DummyVotes
 from privspec.model.lotteries import FirstChoice
+from privspec.model.reports import listing
 from privspec.model.values import show
 
 NOBODY_ELSE = "a vote for an alternative that nobody else chose reveals its voter"
@@ -21,10 +23,30 @@ NOBODY_ELSE = "a vote for an alternative that nobody else chose reveals its vote
 
 def conflict(system: LotterySystem, every: list[Judged]) -> Infeasible:
     """The lines that stand against each other: options if they rule all rules out, else accuracy and requirements."""
+    _refuse_unknown(system, every)
     allowed = [one for one in every if not forbidden(system, one.rule) and one.rule.family != "none"]
     if not allowed or not system.limits:
         return _options(system, every)
     return _accuracy(system, allowed)
+
+
+def _refuse_unknown(system: LotterySystem, every: list[Judged]) -> None:
+    """Lines that some rule may meet are no contradiction.
+
+    Raises: SpecError PS0523 where nobody knows.
+    """
+    unsure = {one.rule.name: one.unsure for one in every if one.unsure is not None}
+    for limit in unsure.values():
+        rules = listing(list(unsure), "or")
+        raise SpecError(
+            Diagnostic(
+                "PS0523",
+                f"whether {rules} would meet this line cannot be computed",
+                (Label(limit.target.target.span, "there are too many profiles of votes to list"),),
+                help="use fewer voters, or bound a worst case from random_dictator(...), which has a formula",
+                source=system.model.source,
+            )
+        )
 
 
 def _options(system: LotterySystem, every: list[Judged]) -> Infeasible:
