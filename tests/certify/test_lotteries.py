@@ -401,18 +401,53 @@ VOTES = {
     "weighted": made.spec(100, loss=f"2 * {made.WORST} + 1"),
     "million": made.spec(10**6, privacy=made.ADDING),
 }
+COUNTED = """spec drones
+parameters:
+    budget = 2
+    T = 40
+parties: drone in 1..T
+variables:
+    input vote[drone] in {gate, bridge, tower}
+    choose rounds in 1..10000
+    output O
+loss: -rounds
+privacy: O is (budget / rounds)-DP wrt vote, adding or removing one drone
+accuracy: worst[ total_variation(O, random_dictator(vote)) ] <= 0.05
+"""
+FIXED = COUNTED.replace("    choose rounds in 1..10000\n", "").replace("T = 40\n", "T = 40\n    rounds = 2\n")
+FIXED = FIXED.replace("loss: -rounds", "loss: worst[ total_variation(O, random_dictator(vote)) ]")
+VOTES |= {"rounds": COUNTED, "rounds, inverse": COUNTED.replace("-rounds", "1 / rounds"), "rounds, given": FIXED}
 
 
-@pytest.mark.parametrize("name", VOTES)
-def test_plans_of_the_compiler_are_verified(name):
+def compiled(text):
     from privspec.compile.lotteries.family import Lotteries
     from privspec.compile.problem import Settings
     from privspec.core.spans import Source
     from privspec.model.build import load_model
 
-    voting = load_model(Source("vote.priv", VOTES[name]))
-    family = Lotteries()
-    report = verify(family.decide(voting, family.lower(voting), Settings()).document())
+    voting, family = load_model(Source("vote.priv", text)), Lotteries()
+    return family.decide(voting, family.lower(voting), Settings()).document()
+
+
+@pytest.mark.parametrize("name", ["rounds", "rounds, inverse", "rounds, given"])
+def test_rounds_are_those_that_share_the_budget(name):
+    honest = compiled(VOTES[name])
+    rounds = honest["mechanism"]["rounds"]
+    for key, value in (("count", 1), ("count", 5), ("budget", "3"), ("each", "1/7"), ("fit", 9), ("count", None)):
+        assert value != rounds[key]
+        assert not verify(made.put(honest, ("mechanism", "rounds", key), value)).ok
+    if honest["mechanism"]["scalars"]:
+        assert not verify(made.put(honest, ("mechanism", "rounds"), None)).ok
+        assert not verify(made.put(honest, ("mechanism", "scalars", "rounds"), "4")).ok
+    # other numbers of votes may prove the same whole number of rounds
+    for path in (("loss", "lower_bound"), ("certificate", "lower_bound"), ("loss", "value")):
+        value = honest[path[0]][path[1]]
+        assert not verify(made.put(honest, path, value + 1)).ok
+
+
+@pytest.mark.parametrize("name", VOTES)
+def test_plans_of_the_compiler_are_verified(name):
+    report = verify(compiled(VOTES[name]))
     assert report.ok, str(report)
     assert {"coverage", "privacy", "achieved", "enumeration", "properties"} <= {
         claim.name for claim in report.claims if claim.status == "ok"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from privspec.certify import optimality as common
-from privspec.certify.lotteries import alternatives, bound, claims, privacy, properties
+from privspec.certify.lotteries import alternatives, bound, claims, privacy, properties, rounds
 from privspec.certify.lotteries.subject import LotterySubject, read_lottery
 from privspec.certify.statistics import claims as shared
 
 CHECKS = (
     ("coverage", claims.coverage),
     ("privacy", privacy.privacy),
+    ("rounds", rounds.rounds),
     ("loss", claims.loss),
     ("accuracy", claims.accuracy),
     ("figures", claims.figures),

@@ -66,7 +66,7 @@ def _order(subject: LotterySubject, item: At) -> Iterator[Claim]:
         return
     if admissible and value.double() < own - slack:
         yield Claim("alternatives", "failed", f"{name} is said to be possible and better than the plan")
-    if admissible and bound is not None and value.double() < bound.double() * (1 - SLACK):
+    if admissible and bound is not None and value.double() < bound.double() - SLACK * abs(bound.double()):
         yield Claim("alternatives", "failed", f"{name} is said to be better than possible")
 
 

@@ -17,6 +17,7 @@ from privspec.certify.finite.ratios import BITS, LogRatio
 from privspec.certify.lotteries.claims import near
 from privspec.certify.lotteries.costs import SHARES, Apart, body_of
 from privspec.certify.lotteries.meaning import FIRST
+from privspec.certify.lotteries.rounds import fewest_loss, shared
 from privspec.certify.lotteries.subject import KINDS, LotterySubject
 from privspec.certify.measures import Finding
 from privspec.certify.motion import NotUnderstood
@@ -86,6 +87,10 @@ def bounds(subject: LotterySubject, votes: int) -> Iterator[Fraction]:
     loss = subject.model.loss
     if loss is None:
         raise NotUnderstood("a bound without a loss")
+    asked = shared(subject.model)
+    if asked is not None and asked.name in subject.chosen:
+        yield from (fewest_loss(subject, loss, found) for found in _chosen(subject, asked.name, votes))
+        return
     match list(terms(Pointwise(subject.model), loss)):
         case [Price(weight=weight, name=name)] if weight > 0:
             yield from (weight * found for found in _chosen(subject, name, votes))
@@ -123,6 +128,8 @@ def _chosen(subject: LotterySubject, name: str, votes: int) -> Iterator[Fraction
 def _is(measure: Measure, name: str) -> bool:
     match measure:
         case Chosen(kind=kind, amounts_as_written=(syntax.Name(id=written),)):
+            return kind in KINDS and written == name
+        case Chosen(kind=kind, amounts_as_written=(syntax.Binary(op="/", right=syntax.Name(id=written)),)):
             return kind in KINDS and written == name
     return False
 

@@ -67,8 +67,6 @@ def _reading(subject: LotterySubject) -> Iterator[str]:
         yield "the plan reads other votes, counts other points or releases another winner than the spec says"
     if mechanism["alternatives"].names() != meaning.words:
         yield "the plan has other alternatives than the spec"
-    if mechanism.get("rounds") is not None:
-        yield "the plan speaks of several rounds, and the spec of one vote"
     voters = mechanism.get("voters")
     if voters is None:
         if not subject.secret_size:

@@ -18,7 +18,10 @@ from privspec.certify.lotteries.rules import Rule
 from privspec.certify.lotteries.subject import LotterySubject
 from privspec.certify.motion import NotUnderstood
 from privspec.language import syntax
+from privspec.model.evaluate import evaluate
 from privspec.model.pointwise import Pointwise
+from privspec.model.targets import environment
+from privspec.model.walk import walk
 
 PRECISION = 256
 
@@ -28,6 +31,11 @@ def total(subject: LotterySubject, expr: syntax.Expr) -> Fraction:
 
     Raises: NotUnderstood where it cannot be worked out.
     """
+    if not any(isinstance(node, syntax.Over) for node in walk(expr)):
+        chosen = evaluate(expr, environment(subject.model, subject.chosen))
+        if not isinstance(chosen, Fraction):
+            raise NotUnderstood("a loss that is no number")
+        return chosen
     scene = Pointwise(subject.model)
     value = Fraction(0)
     for term in terms(scene, expr):

@@ -66,7 +66,8 @@ def pairs(ballots: Ballots, change: Change, voters: int) -> int:
     kinds = ballots.count if ballots.points != FIRST else ballots.size
 
     def count(n: int) -> int:
-        return comb(n + kinds - 1, n)
+        # beyond 64 a number too large to list anything, in place of one with a million digits
+        return comb(n + kinds - 1, min(n, kinds - 1, 64))
 
     if not change.adding:
         group = min(change.group, voters)

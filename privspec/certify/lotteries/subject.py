@@ -108,9 +108,11 @@ class LotterySubject(Opened):
         Raises: NotUnderstood.
         """
         match requirement.measure:
-            case Chosen(kind=kind, amounts_as_written=(syntax.Name(id=name),)) if name in self.chosen:
-                if kind in KINDS:
-                    return KINDS[kind](self.chosen[name])
+            case Chosen(kind=kind, amounts_as_written=(amount,)) if kind in KINDS:
+                epsilon = evaluate(amount, environment(self.model, self.chosen))
+                if not isinstance(epsilon, Fraction) or epsilon < 0:
+                    raise Malformed(f"line {requirement.line}: epsilon is no amount")
+                return KINDS[kind](epsilon)
             case Chosen() as measure:
                 raise NotUnderstood(measure.describe())
         return requirement.measure
