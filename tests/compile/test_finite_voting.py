@@ -235,6 +235,17 @@ def test_distortion_as_accuracy(bound: str, least: float) -> None:
     assert plan.document["status"] == "optimal"
 
 
+@pytest.mark.parametrize("winner", ["permute_and_flip(vote, 0.5)", "exponential(vote, 0.5)"])
+@pytest.mark.parametrize("loss", ["worst[ {} ]", "E[ 2 * {} ]", "E[ {0} ] + worst[ {0} ]"])
+def test_a_rule_that_is_private_enough_is_taken_as_it_is(winner: str, loss: str) -> None:
+    """Nothing is lost, exactly."""
+    body = f"total_variation(O, {winner})"
+    found = compiled(election(4, 3, "0.5", loss.format(body), "vote ~ uniform", output=""))
+    assert found.loss == found.lower_bound == 0
+    assert found.document["status"] == "optimal"
+    assert float(found.achieved()["epsilon"]) <= 0.5
+
+
 @pytest.mark.parametrize(
     ("loss", "code"),
     [

@@ -9,6 +9,7 @@ from privspec.compile.finite.decision import DebiasedTable, LinearTable, TableDe
 from privspec.compile.finite.lower import lower
 from privspec.compile.finite.program import Lowered, linear_rows, privacy_blocks, to_program
 from privspec.compile.finite.system import Debiased, FiniteSystem
+from privspec.compile.finite.targets import target_itself
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.problem import Settings
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
@@ -56,7 +57,7 @@ class Finite:
 
 def _linear(model: Model, system: FiniteSystem, settings: Settings) -> TableDecision | Infeasible:
     lowered = to_program(system)
-    found = _solved(lowered, settings)
+    found = target_itself(system, lowered) or _solved(lowered, settings)
     if isinstance(found, InfeasibleTable):
         return explain_infeasible(model, lowered, found, settings)
     return LinearTable(model, system, settings, lowered, found)
