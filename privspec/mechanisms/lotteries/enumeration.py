@@ -59,7 +59,8 @@ def few(task: VotingTask, most: int = FEW) -> bool:
     if task.voters is None or task.group > 1:
         return False
     k = m if isinstance(task.points, FirstChoice) else factorial(min(m, 8))
-    return comb(task.voters + k - 1, k - 1) * (k if task.adding else k * k) <= most
+    # beyond 64 a number too large to list anything, in place of one with a million digits
+    return comb(task.voters + k - 1, min(task.voters, k - 1, 64)) * (k if task.adding else k * k) <= most
 
 
 @lru_cache(maxsize=64)
