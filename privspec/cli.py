@@ -499,6 +499,12 @@ def verify(plan: Path, as_json: bool, quiet: bool) -> int:
 @click.option("--seed", type=int, help="Simulate with this seed: NOT private, nothing is debited.")
 @click.option("--party", metavar="ID", help="Make one party's message from its own data, for `aggregate`.")
 @click.option("--joint-draw", type=PATH, metavar="FILE.json", help="Random dictatorship: let all voters draw jointly.")
+@click.option(
+    "--participation",
+    type=PATH,
+    metavar="FILE.db",
+    help="Rounds that share a budget: count in how many each voter took part. As secret as the votes.",
+)
 @quiet_option
 def run(
     plan: Path,
@@ -509,6 +515,7 @@ def run(
     seed: int | None,
     party: str | None,
     joint_draw: Path | None,
+    participation: Path | None,
     quiet: bool,
 ) -> None:
     """Execute exactly that plan on data; the budget ledger is debited first."""
@@ -530,10 +537,15 @@ def run(
             progress=progress,
             party=party,
             joint_draw=joint_draw,
+            participation=participation,
         )
     if not quiet and release.warnings:
         _print_diagnostics(release.warnings)
     _tell_release(release, output, quiet)
+    if release.round is not None:
+        _note(f"round {release.round}", quiet)
+    if participation is not None:
+        _note(f"{participation} says who took part: it is as secret as the votes", quiet)
     if joint_draw is not None:
         _note(f"transcript in {joint_draw} · anybody can check it: privspec verify-draw {joint_draw}", quiet)
 

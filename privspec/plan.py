@@ -220,12 +220,14 @@ class Plan:
         progress: Progress | None = None,
         party: str | None = None,
         joint_draw: Path | str | None = None,
+        participation: Path | str | None = None,
     ) -> Release:
         """Execute the plan on data (paths or objects in memory), paid for in the ledger first.
 
         Args: progress, told what is done, how many records of it, and how many there are; party, the one whose message
             is made from its own data, for `combine`; joint_draw, where to write the transcript of a joint draw by all
-            voters and two mixers (random dictatorship with a public number of voters; needs PyNaCl).
+            voters and two mixers (random dictatorship with a public number of voters; needs PyNaCl); participation,
+            the file that counts in how many rounds each voter took part, where rounds share a budget.
         Raises: BudgetError, DataError, UsageError, VerificationError.
         """
         from privspec.execute.family import silent
@@ -236,9 +238,19 @@ class Plan:
         out = Path(output) if output is not None else None
         told = progress or silent
         board = Path(joint_draw) if joint_draw is not None else None
-        model = self.model()
+        counted = Path(participation) if participation is not None else None
         return run(
-            self.document, inputs, book, out, strict, model, randomness, progress=told, party=party, joint_draw=board
+            self.document,
+            inputs,
+            book,
+            out,
+            strict,
+            self.model(),
+            randomness,
+            progress=told,
+            party=party,
+            joint_draw=board,
+            participation=counted,
         )
 
     @property

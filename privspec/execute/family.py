@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import Diagnostic, UsageError
 
 if TYPE_CHECKING:
+    from privspec.execute.ballots.reading import Roll
     from privspec.execute.budget import Spend
     from privspec.execute.exact import ExactVector
     from privspec.execute.finite.reports import LocalReports
     from privspec.execute.mechanism import Target
     from privspec.execute.randomness import Randomness
+    from privspec.execute.rounds import Rounds
     from privspec.model.graph import Model
 
 Plan: TypeAlias = Mapping[str, Any]
@@ -34,12 +36,16 @@ def silent(what: str, done: int, total: int | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What a run knows besides plan and data: the spec, how outputs come from inputs, whether misfits are refused."""
+    """What a run knows besides plan and data: the spec, how outputs come from inputs, whether misfits are refused.
+
+    `roll` says whose data count, where that is limited.
+    """
 
     model: Model | None = None
     target: Target | None = None
     strict: bool = False
     progress: Progress = silent
+    roll: Roll | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,11 @@ class Exposure(ABC):
     @abstractmethod
     def joint_spend(self, model: Model, requirement: int) -> Spend | None:
         """What everything released costs under the relation of a requirement; None if there is no bound."""
+
+    @property
+    def rounds(self) -> Rounds | None:
+        """The rounds that share a budget, None where a plan is for one release."""
+        return None
 
 
 class Mechanism(ABC):

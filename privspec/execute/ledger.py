@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import BudgetError, Diagnostic, UsageError, VerificationError
 from privspec.execute.budget import (
+    EpsilonLimit,
     Limit,
     MixedError,
     Spend,
@@ -29,8 +30,10 @@ from privspec.execute.budget import (
     parse_limit,
     spends_of_plan,
 )
+from privspec.execute.rounds import check_round, counted_rounds, paid_for, refusal_notes
 
 if TYPE_CHECKING:
+    from privspec.execute.participation import Participation
     from privspec.model.graph import Model
 
 FORMAT = "privspec-ledger/1.0"
@@ -100,6 +103,7 @@ class LedgerState:
         lines = [a.describe() for a in self.accounts]
         if self.waiting is not None:
             lines.append(f"{self.waiting.describe()} for the unit of the first release")
+        lines += counted_rounds(self.events)
         return "\n".join([*lines, f"{len(self.events)} events, last {self.head[:16]}"])
 
 
@@ -164,6 +168,8 @@ def verify(path: Path) -> LedgerState:
                         notes=error.diagnostics[0].notes[:2],
                     )
                 ) from None
+        elif event.body["kind"] == "round":
+            check_round(state.events[:end])
     return state
 
 
@@ -179,33 +185,49 @@ def export(path: Path) -> dict[str, Any]:
     return {"format": FORMAT, "events": events}
 
 
-def debit(path: Path, plan: Mapping[str, Any], model: Model | None = None) -> LedgerState:
+def debit(
+    path: Path, plan: Mapping[str, Any], model: Model | None = None, counted: Participation | None = None
+) -> LedgerState:
     """Pay for one run of a plan, in one transaction, or refuse.
 
-    A ledger that is not there yet is made, with the plan's own guarantee as its limit. With a `model`, a unit
-    for which no guarantee names all outputs pays for the noisy strategy answers.
-    Raises: BudgetError (PS1001 over the limit, PS1003 no limit covers a unit), UsageError (PS1006, PS1008),
-        VerificationError (PS1005).
+    A ledger that is not there yet is made, with the plan's own guarantee as its limit; where rounds share a budget,
+    with that budget. With a `model`, a unit for which no guarantee names all outputs pays for the noisy strategy
+    answers. With `counted`, the first round pays the budget of all, once: from then on the counts of that file keep it.
+    They are on disk before the debit is.
+    Raises: BudgetError (PS1001 over the limit, PS1003 no limit covers a unit), UsageError (PS1006, PS1008; PS0849 a
+        participation file that is behind the ledger), VerificationError (PS1005).
     """
-    spends = spends_of_plan(plan, model)
+    from privspec.execute.family import exposure_of
+
+    spends, rounds = spends_of_plan(plan, model), exposure_of(plan).rounds
+    budgets = {unit: own_limit(spend) for unit, spend in spends.items()}
+    if rounds is not None:
+        budgets = dict.fromkeys(spends, EpsilonLimit(rounds.budget))
+        share = rounds.each if counted is None else rounds.budget
+        # a rule may spend a little less than its share: what is promised is the share
+        spends = {unit: Spend(pure=max(share, spend.pure or share)) for unit, spend in spends.items()}
     with _transaction(path) as database:
         events = _read(database)
         if not events:
             _append(database, {"kind": "create", "format": FORMAT})
-            for unit, spend in spends.items():
-                _append(database, _limit_event(own_limit(spend), unit, "the first release's own guarantee"))
-        _append(
-            database,
-            {
-                "kind": "debit",
-                "plan_sha256": str(plan.get("digest", "")),
-                "spec": str(plan.get("spec", {}).get("name", "")),
-                "units": [{"unit": u.to_json(), "spend": s.to_json()} for u, s in spends.items()],
-            },
-        )
+            why = "the first release's own guarantee" if rounds is None else "the budget that all rounds share"
+            for unit, limit in budgets.items():
+                _append(database, _limit_event(limit, unit, why))
+        paid = counted is not None and paid_for(events, counted, path)
+        body: dict[str, Any] = {
+            "plan_sha256": str(plan.get("digest", "")),
+            "spec": str(plan.get("spec", {}).get("name", "")),
+        }
+        if counted is not None:
+            body["participation"] = {"file": counted.number, "round": counted.held + 1, "fit": counted.fit}
+        units = [{"unit": u.to_json(), "spend": s.to_json()} for u, s in spends.items()]
+        _append(database, {"kind": "round", **body} if paid else {"kind": "debit", **body, "units": units})
         state = _state(_read(database))
-        # a refusal leaves this block by an exception, which takes the debit back
-        _check(state, spends, path, plan)
+        if not paid:
+            # a refusal leaves this block by an exception, which takes the debit back
+            _check(state, spends, path, plan)
+        if counted is not None:
+            counted.commit()
         return state
 
 
@@ -229,7 +251,7 @@ def _check(state: LedgerState, spends: Mapping[Unit, Spend], path: Path, plan: M
             ) from None
         if not allowed:
             before = Account(unit, account.limit, account.spends[:-1])
-            raise BudgetError(_exhausted(before, spends[unit], path, again=_ran_before(state, plan)))
+            raise BudgetError(_exhausted(before, spends[unit], path, refusal_notes(state.events, plan)))
 
 
 def _uncovered(state: LedgerState, unit: Unit, path: Path) -> Diagnostic:
@@ -245,14 +267,7 @@ def _uncovered(state: LedgerState, unit: Unit, path: Path) -> Diagnostic:
     )
 
 
-def _ran_before(state: LedgerState, plan: Mapping[str, Any] | None) -> bool:
-    """Whether an earlier debit was for the same plan."""
-    return plan is not None and any(
-        e.body["kind"] == "debit" and e.body["plan_sha256"] == plan.get("digest") for e in state.events[:-1]
-    )
-
-
-def _exhausted(account: Account, spend: Spend, path: Path, *, again: bool) -> Diagnostic:
+def _exhausted(account: Account, spend: Spend, path: Path, why: tuple[str, ...]) -> Diagnostic:
     assert account.limit is not None
     return Diagnostic(
         "PS1001",
@@ -261,7 +276,7 @@ def _exhausted(account: Account, spend: Spend, path: Path, *, again: bool) -> Di
             account.describe(),
             f"this release would cost {own_limit(spend).describe()}",
             "nothing was drawn and nothing was spent",
-            *(("running one plan again would average its noise away",) if again else ()),
+            *why,
         ),
         help=f"to allow more, knowingly: privspec ledger init {path} --raise --limit "
         f"'<more than {account.limit.describe()}> {account.unit.describe()}'",

@@ -28,7 +28,7 @@ class Release:
     `outputs` are numbers, or words of a finite domain (object arrays). `columns` names the columns of an
     output that has several, where they have names of their own. `kind` is the library the data came from
     ("numpy", "polars", "pandas", "pyarrow"): `release["O"]` is of it. `warnings` are diagnostics of the run;
-    they say nothing about the data.
+    they say nothing about the data. `round`, where several share a budget: "3 of 20".
     """
 
     plan_sha256: str
@@ -40,6 +40,7 @@ class Release:
     warnings: tuple[Diagnostic, ...] = ()
     kind: str = "numpy"
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    round: str | None = None
 
     def __getitem__(self, name: str) -> Any:
         return _NATIVE[self.kind](self.outputs[name])
@@ -60,6 +61,7 @@ class Release:
             "guarantees": [dict(g) for g in self.guarantees],
             **({} if self.grid is None else {"grid": self.grid}),
             "data_rules": list(self.data_rules),
+            **({} if self.round is None else {"round": self.round}),
         }
         return head if self.private else {**head, "notice": SIMULATION}
 

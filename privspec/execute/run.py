@@ -5,17 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privspec.core.diagnostics import Diagnostic, VerificationError
-from privspec.execute.family import Circumstances, Progress, Secret, mechanism_of, silent
-from privspec.execute.ledger import debit, default_ledger
+from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
+from privspec.execute.family import Circumstances, Progress, Secret, exposure_of, mechanism_of, silent
+from privspec.execute.ledger import LedgerState, debit, default_ledger
 from privspec.execute.mechanism import Target
+from privspec.execute.participation import Participation
+from privspec.execute.participation import participation as participation_file
 from privspec.execute.problems import STRICT_WARNING, refuse
 from privspec.execute.randomness import Randomness, SystemRandomness
 from privspec.execute.release import Release, ReleaseFile, kind_of, write_release
+from privspec.execute.rounds import held
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -76,6 +80,7 @@ def run(
     progress: Progress = silent,
     party: str | None = None,
     joint_draw: Path | None = None,
+    participation: Path | None = None,
 ) -> Release:
     """One release of a plan on data, paid for in the data set's ledger before any noise is drawn.
 
@@ -83,7 +88,8 @@ def run(
         output, written atomically by its suffix; model, the spec as loaded (by default from the plan's own
         source); randomness, by default the operating system's: a `SimulationRandomness` gives a result marked
         as not private, and debits nothing; progress, told how many records are done; party, the one whose message
-        is made from its own data (the ledger is its own, too).
+        is made from its own data (the ledger is its own, too); participation, the file that counts in how many rounds
+        each voter took part, where rounds share a budget.
     Raises: BudgetError (exit 6), DataError, UsageError, VerificationError.
     """
     source = randomness or SystemRandomness()
@@ -93,18 +99,52 @@ def run(
         from privspec.execute.joint_draw.plans import JointMechanism
 
         mechanism = JointMechanism.of(mechanism, digest, joint_draw, private=source.private)
-    secret = mechanism.read(inputs, Circumstances(model, target, strict, progress))
     path = ledger or default_ledger(None, str(plan.get("spec", {}).get("name", "privspec")))
     with ExitStack() as stack:
+        counted = None
+        if participation is not None:
+            whole = party is None and joint_draw is None
+            counted = stack.enter_context(_counted(plan, digest, participation, whole=whole))
+        roll = None if counted is None else counted.admit
+        secret = mechanism.read(inputs, Circumstances(model, target, strict, progress, roll))
         file = None
         if output is not None:
             file = stack.enter_context(ReleaseFile(output, len(mechanism.outputs), mechanism.words))
+        now = None
         if source.private:
-            debit(path, plan, model)
-        release = _release(plan, digest, secret, inputs, source, strict)
+            now = round_words(plan, debit(path, plan, model, counted), counted)
+        release = replace(_release(plan, digest, secret, inputs, source, strict), round=now)
         if file is not None:
             file.commit(release)
     return release
+
+
+def _counted(plan: Mapping[str, Any], digest: str, path: Path, *, whole: bool) -> AbstractContextManager[Participation]:
+    """A round in a participation file.
+
+    Raises: UsageError PS0848 if the plan has none whose participants could be counted; PS0849.
+    """
+    rounds = exposure_of(plan).rounds
+    if rounds is None or not whole or plan["mechanism"].get("voters") is not None:
+        why = "no rounds share a budget" if rounds is None else "all voters take part in every round"
+        raise UsageError(
+            Diagnostic(
+                "PS0848",
+                f"participation cannot be counted under this plan: {why if whole else 'the votes are not in one hand'}",
+                help="it takes `O is (budget / rounds)-DP wrt vote, adding or removing one voter`, and one keeper",
+            )
+        )
+    return participation_file(path, digest, rounds)
+
+
+def round_words(plan: Mapping[str, Any], state: LedgerState, counted: Participation | None) -> str | None:
+    """Which round was paid for last: "3 of 20"; None where a plan is for one release."""
+    rounds = exposure_of(plan).rounds
+    if rounds is None:
+        return None
+    if counted is not None:
+        return f"{counted.held + 1}, of which one voter takes part in at most {rounds.fit}"
+    return f"{held(state.events, plan)} of {rounds.count}"
 
 
 def _release(

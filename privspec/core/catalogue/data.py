@@ -263,6 +263,29 @@ ENTRIES: tuple[Entry, ...] = (
         "privspec run society.plan.json --party 7 --input V=mine.csv -o seven.json",
     ),
     Entry(
+        "PS0848",
+        "participation cannot be counted under this plan",
+        """
+        With `--participation FILE.db` voters are counted, and left out of a round once they took part in as many as
+        the budget allows one voter. That takes a plan whose rounds share a budget, a number of voters that is secret
+        (else somebody missing would show), and one keeper who has all the votes.
+        """,
+        """
+        O is (budget / rounds)-DP wrt vote, adding or removing one voter
+        privspec run drones.plan.json --input vote=round_7.csv --participation drones.db
+        """,
+    ),
+    Entry(
+        "PS0849",
+        "a participation file that does not fit",
+        """
+        The file counts in how many rounds of one plan each voter took part. It was made for another plan, is an older
+        copy (the ledger knows of more rounds), or is another kind of file. With an older copy voters would take part
+        more often than their privacy allows: nothing was drawn and nothing was spent.
+        """,
+        "privspec run drones.plan.json --input vote=round_7.csv --participation drones.db",
+    ),
+    Entry(
         "PS0850",
         "a joint draw needs PyNaCl",
         """

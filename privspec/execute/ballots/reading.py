@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 MOST_BALLOTS = 2**53
 """Ballots that are counted, at most."""
 _ROW = "row"
+_WHOLE = r"^(\d+)\.0+$"
+Roll: TypeAlias = "Callable[[pl.Series], pl.Series]"
+"""Whether each of these parties, named once each, may take part."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -47,11 +50,13 @@ class Ballots:
             yield tuple(items[place] for place in line if place != NOT_ONE), count
 
 
-def read_ballots(form: Form, source: Any, *, strict: bool = False, only: str | None = None) -> Ballots:
+def read_ballots(
+    form: Form, source: Any, *, strict: bool = False, only: str | None = None, roll: Roll | None = None
+) -> Ballots:
     """The ballots of an input.
 
     Args: source, see `sources.open_ballots`; strict, refuse what a rule would have to be applied to; only, the one
-        party whose ballot is read.
+        party whose ballot is read; roll, says whose ballots count.
     Raises: DataError (PS0802 to PS0805, PS0809, PS0815 to PS0819); a row is named by its number, never by its ballot.
     """
     import polars as pl
@@ -59,6 +64,11 @@ def read_ballots(form: Form, source: Any, *, strict: bool = False, only: str | N
     frame, find = open_ballots(form, source)
     names = column_names(form.name, frame)
     frame = frame.with_row_index(_ROW)
+    if roll is not None:
+        if PARTY not in names:
+            _refuse_unnamed(form)
+        # one voter has one name, however a table of numbers writes it
+        frame = frame.with_columns(pl.col(PARTY).str.replace(_WHOLE, "${1}"))
     if PARTY in names:
         # rows without a party belong to nobody
         frame = frame.filter(pl.col(PARTY) == only if only is not None else pl.col(PARTY) != "")
@@ -67,23 +77,45 @@ def read_ballots(form: Form, source: Any, *, strict: bool = False, only: str | N
         # text, whole numbers and doubles alike; what is no number stays null
         frame = frame.with_columns(pl.col(COUNT).cast(pl.Float64, strict=False).alias(COUNT))
         _check_counts(form, frame)
+    if roll is not None:
+        frame, names = _counted(form, frame, roll, counts=COUNT in names), [*names, COUNT]
     many = pl.col(COUNT).cast(pl.Int64).sum() if COUNT in names else pl.len().cast(pl.Int64)
     grouped = collect(form.name, frame.group_by(BALLOT).agg(many.alias(COUNT), pl.col(_ROW).min()))
     counts = grouped[COUNT].to_numpy().astype(np.int64)
     found = parse(form, grouped[BALLOT], find)
-    taken = counts > 0
+    # what is refused does not depend on whose ballots count
+    seen = (counts > 0) | (roll is not None)
     fits = found.exact if strict else found.valid
-    bad = taken & ~fits
+    bad = seen & ~fits
     if bad.any() and (strict or not form.drops):
         _refuse_ballot(form, _first_row(grouped, bad), strict=strict)
-    if bad.any() and not (taken & fits).any():
+    if bad.any() and not (seen & fits).any():
         _refuse_all(form)
-    kept = taken & fits
+    kept = (counts > 0) & fits
     return Ballots(form, found.ranked[kept], counts[kept])
 
 
 def _first_row(grouped: pl.DataFrame, bad: NDArray[np.bool_]) -> int:
     return int(grouped[_ROW].to_numpy()[bad].min()) + 1
+
+
+def _counted(form: Form, frame: pl.LazyFrame, roll: Roll, *, counts: bool) -> pl.LazyFrame:
+    """With a count of 0 for the ballots of those who may not take part."""
+    import polars as pl
+
+    rows = collect(form.name, frame)
+    count = pl.col(COUNT) if counts else pl.lit(1.0)
+    return rows.with_columns(pl.when(roll(rows[PARTY])).then(count).otherwise(0.0).alias(COUNT)).lazy()
+
+
+def _refuse_unnamed(form: Form) -> NoReturn:
+    party = form.party or "voter"
+    refuse(
+        "PS0804",
+        f"the data for {form.name} have no column {party}: who takes part in a round is counted",
+        "nothing was drawn and nothing was spent",
+        help=f"the first line of the file names its columns: {party},choice",
+    )
 
 
 def _check_counts(form: Form, frame: pl.LazyFrame) -> None:

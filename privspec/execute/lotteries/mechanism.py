@@ -22,6 +22,7 @@ from privspec.execute.lotteries.scores import POINTS, total_points
 from privspec.execute.mechanism import Target, refuse_long_simulation
 from privspec.execute.problems import refuse
 from privspec.execute.randomness import Randomness, SimulationRandomness
+from privspec.execute.rounds import Rounds
 from privspec.model.lotteries import Borda, Exponential, LocalPick, Lottery, PermuteAndFlip, Points, Proportional
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class LotteryMechanism(Mechanism):
     def of_plan(cls, plan: Plan) -> LotteryMechanism:
         """Raises: KeyError, TypeError, ValueError if this version cannot execute the plan."""
         mechanism = plan["mechanism"]
+        Rounds.of_plan(plan)
         output, labels = str(mechanism["output"]), [str(label) for label in mechanism["alternatives"]]
         alternatives = tuple(symbol(label) for label in labels)
         voters = None if mechanism["voters"] is None else int(mechanism["voters"])
@@ -118,8 +120,10 @@ class LotteryMechanism(Mechanism):
                 refuse("PS0801", f"the plan has no input {name}", help=f"its input is {form.name}")
         if form.name not in data:
             refuse("PS0801", f"no data for the input {form.name}", help=f"give --input {form.name}=FILE")
-        found = read_ballots(form, data[form.name], strict=circumstances.strict, only=only)
-        circumstances.progress("ballots read", found.number, self.voters)
+        roll = circumstances.roll
+        found = read_ballots(form, data[form.name], strict=circumstances.strict, only=only, roll=roll)
+        if roll is None:  # else their number would tell how many were left out
+            circumstances.progress("ballots read", found.number, self.voters)
         return found
 
     def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
@@ -214,3 +218,8 @@ class LotteryExposure(Exposure):
     def joint_spend(self, model: Model, requirement: int) -> Spend | None:
         """Every requirement is on the one output, so none is missing."""
         return None
+
+    @property
+    def rounds(self) -> Rounds | None:
+        """As the plan states them."""
+        return Rounds.of_plan(self.plan)
