@@ -193,4 +193,4 @@ def _proved(subject: LotterySubject, proof: At, bound: float, listed: float, sta
     elif (status == "optimal") != (gap <= OPTIMAL):
         yield Claim("gap", "failed", f"with a gap of {gap:.3g} the plan is called {status}")
     else:
-        yield Claim("gap", "ok", f"{100 * gap:.3g} % above the bound")
+        yield Claim("gap", "ok", f"{100 * gap:.3g} % of the loss lies above the bound")

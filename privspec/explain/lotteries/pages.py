@@ -72,7 +72,7 @@ def error(fact: LotteryFact, facts: Facts) -> tuple[str, str]:
     if loss is None:
         return "Loss", ""
     if loss.expression.strip() == "epsilon":
-        return "Privacy spent", f"ε = {loss.value}, the least for the accuracy asked"
+        return "Privacy spent", f"ε = {loss.value}, the least that a rule compared here needs for the accuracy"
     if fact.rounds is not None and _COUNTED.fullmatch(loss.expression.strip()):
         return "Votes that fit", f"{fact.rounds.count}, the most for the accuracy asked"
     spread = f" ± {loss.standard_error}" if loss.standard_error is not None else ""
