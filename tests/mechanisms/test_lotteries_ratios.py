@@ -94,7 +94,7 @@ def test_permute_and_flip_is_worst_beside_a_unanimous_electorate(m: int, voters:
 
 def test_bounds_where_closed_forms_would_be_long() -> None:
     x = 1 + Fraction(1, 10**4)
-    for rule, last in ((PermutedVotes(x), 65), (ExponentialVotes(x), 4681)):
+    for rule, last in ((PermutedVotes(x), 4681), (ExponentialVotes(x), 4681)):
         assert rule.exact(first(3, last, False)) and not rule.exact(first(3, last + 1, False))
         assert rule.ratio(first(3, last - 1, False)) < rule.ratio(first(3, last, False)) < x**2
         assert rule.ratio(first(3, last + 1, False)) == x**2

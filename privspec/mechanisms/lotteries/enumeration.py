@@ -53,14 +53,14 @@ def neighbours(task: VotingTask) -> Iterator[Change]:
             yield from ((a, b) for k, a in enumerate(moved) for b in moved[:k])
 
 
-def few(task: VotingTask, most: int = FEW) -> bool:
-    """Whether there are at most `most` pairs, counted generously; no more than one voter at once."""
+def few(task: VotingTask) -> bool:
+    """Whether there are at most FEW pairs, counted generously; no more than one voter at once."""
     m = len(task.alternatives)
     if task.voters is None or task.group > 1:
         return False
     k = m if isinstance(task.points, FirstChoice) else factorial(min(m, 8))
     # beyond 64 a number too large to list anything, in place of one with a million digits
-    return comb(task.voters + k - 1, min(task.voters, k - 1, 64)) * (k if task.adding else k * k) <= most
+    return comb(task.voters + k - 1, min(task.voters, k - 1, 64)) * (k if task.adding else k * k) <= FEW
 
 
 @lru_cache(maxsize=64)

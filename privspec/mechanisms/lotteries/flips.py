@@ -7,13 +7,9 @@ from fractions import Fraction
 from math import comb
 from typing import ClassVar
 
-from privspec.mechanisms.lotteries.enumeration import few
 from privspec.mechanisms.lotteries.rule import Calibrated, VotingTask
-from privspec.mechanisms.lotteries.weights import Weighted, base_of
+from privspec.mechanisms.lotteries.weights import Weighted, base_of, power
 from privspec.model.lotteries import PermuteAndFlip
-
-_CONFIRMED = 20_000
-"""Pairs of neighbours that the checker of plans goes through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +26,7 @@ class PermutedVotes(Weighted):
     def single(self, task: VotingTask) -> tuple[Fraction, bool]:
         """When adding: x for T > 0, as for one that stays behind. When replacing: from a unanimous electorate.
 
-        Replacing, T > 1: x^2 A(x / x^T) / A(1 / x^T). The checker of plans confirms it by enumeration, so that for more
-        than a few voters x^2 is said instead, which is larger by a factor that tends to 1.
+        Replacing, T > 1: x^2 A(x / x^T) / A(1 / x^T), which tends to x^2 with T.
         """
         assert task.voters is not None
         x, m, voters = self.base, len(task.alternatives), task.voters
@@ -40,9 +35,9 @@ class PermutedVotes(Weighted):
         if voters < 2:
             chosen, *others = self.lottery.law([Fraction(1), *[Fraction(0)] * (m - 1)])
             return (max(m * chosen, 1 / (m * others[0])) if task.adding else chosen / others[0]), True
-        if m == 2 or not few(task, _CONFIRMED):
+        ahead = power(x, voters)
+        if m == 2 or ahead is None:
             return x**2, m == 2
-        ahead = x**voters
         return x**2 * _behind(x / ahead, m - 2) / _behind(1 / ahead, m - 2), True
 
 
