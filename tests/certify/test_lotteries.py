@@ -445,6 +445,14 @@ def test_rounds_are_those_that_share_the_budget(name):
         assert not verify(made.put(honest, path, value + 1)).ok
 
 
+def test_parameter_that_says_something_else_is_no_number_of_rounds():
+    text = FIXED.replace("budget / rounds", "budget / T").replace("    rounds = 2\n", "").split("accuracy")[0]
+    honest = compiled(text)
+    assert honest["mechanism"]["rounds"] is None
+    shared = {"count": 40, "budget": "2", "each": "1/20", "fit": 40}
+    assert not verify(made.put(honest, ("mechanism", "rounds"), shared)).ok
+
+
 @pytest.mark.parametrize("name", VOTES)
 def test_plans_of_the_compiler_are_verified(name):
     report = verify(compiled(VOTES[name]))

@@ -22,6 +22,7 @@ from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model
 from privspec.model.pointwise import Pointwise
 from privspec.model.targets import environment
+from privspec.model.walk import walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,9 @@ def rounds(subject: LotterySubject) -> Iterator[Claim]:
     if asked is None:
         yield Claim("rounds", "failed", "the plan speaks of several rounds, and the spec of one vote")
         return
+    if asked.name not in subject.chosen and not only_divides(model, asked.name):
+        yield Claim("rounds", "failed", f"{asked.name} says something else in the spec than how many rounds there are")
+        return
     count = subject.chosen.get(asked.name, model.values.get(asked.name))
     if not isinstance(count, Fraction) or count.denominator != 1 or count < 1:
         raise Malformed(f"{asked.name} is no number of rounds")
@@ -63,6 +67,12 @@ def rounds(subject: LotterySubject) -> Iterator[Claim]:
     fits = said == [count, asked.budget, asked.budget / count, count]
     text = f"{count} rounds share ε = {float(asked.budget):.10g}, each with {float(asked.budget / count):.10g}"
     yield claim("rounds", Finding(fits, text))
+
+
+def only_divides(model: Model, name: str) -> bool:
+    """Whether nothing but the requirements uses a parameter: the size of a party, say, is no number of rounds."""
+    uses = sum(isinstance(node, syntax.Name) and node.id == name for node in walk(model.spec))
+    return uses == len(model.spec.privacy)
 
 
 def fewest_loss(subject: LotterySubject, loss: syntax.Expr, least: Fraction) -> Fraction:

@@ -227,6 +227,13 @@ class LotteryDecision:
                 "status": "proved",
                 "because": {"note": note},
             }
+        if system.rounds is not None:
+            yield {
+                "text": "From round to round, what the others do depends on a voter through the winners only, and "
+                "nothing but the winners is published: not who took part, nor how many.",
+                "status": "assumed",
+                "because": {"note": "repeated-votes"},
+            }
         if system.law is not None:
             yield {
                 "text": "The data model serves averages only: the guarantees hold for all votes.",
