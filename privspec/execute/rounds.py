@@ -55,7 +55,8 @@ def refusal_notes(events: Sequence[Event], plan: Mapping[str, Any] | None) -> tu
     rounds = Rounds.of_plan(plan)
     if rounds is None:
         return ("running one plan again would average its noise away",) if before else ()
-    notes = [f"this would be round {before + 1} of {rounds.count}"]
+    all_held = f"all {rounds.count} rounds of this plan were held: " if before >= rounds.count else ""
+    notes = [f"{all_held}this would be round {before + 1} of {rounds.count}"]
     last = events[-1].body
     if "participation" in last:
         notes = [
@@ -65,8 +66,9 @@ def refusal_notes(events: Sequence[Event], plan: Mapping[str, Any] | None) -> tu
     elif any("participation" in e.body for e in events):
         notes = ["rounds of this ledger are counted for each voter: give --participation with the file of the others"]
     elif plan["mechanism"].get("voters") is None:
+        one = plan["mechanism"].get("party") or "voter"
         notes.append(
-            f"with --participation FILE.db from the first round on, a budget lasts longer: each voter may take part in "
+            f"with --participation FILE.db from the first round on, a budget lasts longer: each {one} may take part in "
             f"{rounds.fit} rounds, whichever these are"
         )
     return tuple(notes)

@@ -68,7 +68,7 @@ def test_exactly_so_many_rounds(book: Path, count: int, budget: str, each: str) 
         run(plan, {"vote": ["north", "south"]}, book)
     (found,) = caught.value.diagnostics
     assert found.code == "PS1001"
-    assert f"this would be round {count + 1} of {count}" in found.notes
+    assert f"all {count} rounds of this plan were held: this would be round {count + 1} of {count}" in found.notes
     assert any("--participation" in note for note in found.notes)
     state = ledger.verify(book)
     assert state.debits == count
