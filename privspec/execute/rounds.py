@@ -79,8 +79,8 @@ def counted_rounds(events: Sequence[Event]) -> list[str]:
     found = [e.body["participation"] for e in events if "participation" in e.body]
     last = {str(item["file"]): item for item in found}
     return [
-        f"participation file {name[:8]}: {item['round']} rounds for one budget, each voter takes part in at most "
-        f"{item['fit']}"
+        f"participation file {name[:8]}: {item['round']} round{'' if item['round'] == 1 else 's'} for one budget, one "
+        f"voter takes part in at most {item['fit']}"
         for name, item in last.items()
     ]
 

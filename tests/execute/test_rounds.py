@@ -141,7 +141,7 @@ def test_voters_who_took_part_often_enough_are_left_out(book: Path, roll: Path) 
     assert counts(roll) == {"a": 2, "b": 2, "c": 2}
     state = ledger.verify(book)
     assert state.debits == 1
-    assert "5 rounds for one budget, each voter takes part in at most 2" in state.describe()
+    assert "5 rounds for one budget, one voter takes part in at most 2" in state.describe()
 
 
 def test_more_rounds_than_the_plan_counts(book: Path, roll: Path) -> None:
