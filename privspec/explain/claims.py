@@ -164,11 +164,17 @@ def _amount(guarantee: Mapping[str, Any], key: str) -> Fraction:
     return max(parse_exact(v) for v in value) if isinstance(value, list) else parse_exact(value)
 
 
+def _stated(value: Fraction) -> Quantity:
+    """An amount of privacy as it is promised: where it has too many digits, the next larger number of six."""
+    found = exact(value)
+    return found if found.rounding is Rounding.EXACT else rounded(value, 6, Rounding.UP)
+
+
 def _shown(guarantee: Mapping[str, Any], key: str) -> Quantity:
     value = guarantee[key]
     if not isinstance(value, list):
-        return exact(parse_exact(value))
-    low, high = (exact(bound(parse_exact(v) for v in value)) for bound in (min, max))
+        return _stated(parse_exact(value))
+    low, high = (_stated(bound(parse_exact(v) for v in value)) for bound in (min, max))
     text = low.text if low.text == high.text else f"{low.text} to {high.text}"
     return Quantity(high.value, text, Rounding.EXACT)
 
@@ -180,8 +186,9 @@ def _plain(suffix: str, pure: str, approximate: str) -> Callable[[Mapping[str, A
         curve = EpsilonDeltaCurve(float(epsilon), float(delta))
         if delta == 0:
             return _Read(pure, f"{shown}-{suffix}", (("epsilon", shown),), curve, epsilon, delta)
-        parameters = (("epsilon", shown), ("delta", exact(delta)))
-        return _Read(approximate, f"({shown}, {exact(delta)})-{suffix}", parameters, curve, epsilon, delta)
+        spent = _stated(delta)
+        parameters = (("epsilon", shown), ("delta", spent))
+        return _Read(approximate, f"({shown}, {spent})-{suffix}", parameters, curve, epsilon, delta)
 
     return read
 
