@@ -97,6 +97,10 @@ class MechanismFact(ABC):
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         """How far the figures are off."""
 
+    def public_sections(self, _facts: Facts) -> tuple[Section, ...]:
+        """Further sections, below the odds."""
+        return ()
+
     @abstractmethod
     def exactly(self, facts: Facts) -> str:
         """What is released exactly, without noise."""

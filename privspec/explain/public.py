@@ -21,6 +21,7 @@ def public_page(facts: Facts) -> Document:
     several = _several(facts)
     if several is not None:
         sections.append(several)
+    sections += facts.mechanism.public_sections(facts)
     accuracy = facts.mechanism.public_accuracy(facts)
     if accuracy:
         sections.append(Section(facts.mechanism.accuracy_heading, (Paragraph(accuracy),)))

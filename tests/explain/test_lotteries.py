@@ -170,6 +170,7 @@ def test_epsilon_as_the_loss_is_a_price() -> None:
 def test_rounds_are_told_together() -> None:
     public, engineer = page("nine_rounds", "public"), page("nine_rounds", "engineer")
     assert "There are 9 votes like this one; the odds above are for all of them together." in public
+    assert "| 9 | 9 of 9 |" in public
     assert "9 of them fit the budget; each voter takes part in at most 9" in engineer
 
 
@@ -183,7 +184,8 @@ def test_guarantees_of_one_round() -> None:
     one, many = facts(plan).claims[0].shown, facts(nine_rounds()).claims[0].shown
     assert one is not None
     assert many is not None
-    assert many.odds.pair in public
+    assert f"| 1 | 1 of 9 | {one.odds.without_words} | {one.odds.taking_part_words} |" in public
+    assert f"| 9 | 9 of 9 | {many.odds.without_words} | {many.odds.taking_part_words} |" in public
     assert one.odds.error.value > many.odds.error.value
     assert "together ε 0.7; 9 of them fit" in " ".join(summary(plan, width=200).split())
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from privspec.explain.claims import Claim, claim
-from privspec.explain.consequences import odds_fact
 from privspec.explain.curves import Curve, EpsilonDeltaCurve
 from privspec.explain.lotteries import pages
 from privspec.explain.lotteries.comparison import Comparison, PropertyFact, compared_with, comparison, properties
@@ -17,38 +15,20 @@ from privspec.explain.lotteries.curve import lottery_curve
 from privspec.explain.lotteries.examples import Example, examples
 from privspec.explain.lotteries.paper import PaperFact, paper_fact
 from privspec.explain.lotteries.questions import HowYouVoted, WhetherYouVoted
+from privspec.explain.lotteries.rounds import Rounds, public_rounds, rounds_fact
 from privspec.explain.lotteries.rule import Rule
 from privspec.explain.lotteries.rules import RULES
 from privspec.explain.lotteries.vote import Vote, read_vote
 from privspec.explain.mechanism import MechanismFact, Rows
-from privspec.explain.quantities import Quantity, Rounding, count, exact, parse_exact, rounded
+from privspec.explain.quantities import Quantity, Rounding, parse_exact, rounded
 from privspec.explain.questions import Question
 from privspec.explain.sentences import CertificateEntry, Note, Sentence, SpecLine
 
 if TYPE_CHECKING:
     from privspec.explain.context import Context
     from privspec.explain.document import Block, Section
-    from privspec.explain.fact_types import AlternativeFact, Facts, OddsFact
+    from privspec.explain.fact_types import AlternativeFact, Facts
     from privspec.model.graph import Model
-
-
-@dataclass(frozen=True, slots=True)
-class Rounds:
-    """A budget for several votes: how many, what each spends, how many fit, and in how many one person takes part.
-
-    `whole` is whether the guarantee of the plan is about all of them, else about one; `together` are the odds of one
-    who sees all winners.
-    """
-
-    number: int
-    count: Quantity
-    each: Quantity
-    epsilon: Fraction
-    budget: Quantity | None
-    fit: Quantity | None
-    participation: Quantity | None
-    whole: bool
-    together: OddsFact
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +134,10 @@ class LotteryFact(MechanismFact):
         """What a lottery is, and an example."""
         return pages.public_accuracy(self)
 
+    def public_sections(self, facts: Facts) -> tuple[Section, ...]:
+        """What several votes on one budget mean."""
+        return public_rounds(self, facts)
+
     def exactly(self, facts: Facts) -> str:
         """The rule."""
         return pages.exactly(self)
@@ -179,8 +163,11 @@ class LotteryFact(MechanismFact):
         return pages.execution(self, facts)
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        """One command."""
-        return (f"privspec run {plan} --input {self.vote.input}=ballots.csv",)
+        """One command; where rounds share a budget, that of a round, and that which counts who takes part."""
+        one = f"privspec run {plan} --input {self.vote.input}=ballots.csv"
+        if self.rounds is None or self.vote.voters is not None:
+            return (one,)
+        return one, f"{one} --participation {self.vote.people}.db"
 
 
 def lottery_fact(plan: Mapping[str, Any], context: Context) -> LotteryFact:
@@ -241,23 +228,8 @@ def _rounds(plan: Mapping[str, Any], vote: Vote, rule: Rule, local: bool) -> Rou
     item, guarantees = plan["mechanism"].get("rounds"), plan.get("guarantees") or ()
     if item is None or not guarantees:
         return None
+    achieved = (guarantees[0].get("achieved") or {}).get("epsilon")
     each = item["each"]
-    epsilon = parse_exact(each["epsilon"] if isinstance(each, Mapping) else each)
-    number, stated = int(item["count"]), claim(guarantees[0])
-    reached = parse_exact((guarantees[0].get("achieved") or {}).get("epsilon", epsilon))
-    fit, participation = (None if item.get(k) is None else count(int(item[k])) for k in ("fit", "participation"))
-    return Rounds(
-        number,
-        count(number),
-        rounded(epsilon, 6),
-        epsilon,
-        None if item.get("budget") is None else exact(parse_exact(item["budget"])),
-        fit,
-        participation,
-        whole=number > 1 and reached > epsilon * (1 + _TRACE),
-        together=odds_fact(_draw(vote, rule, stated, float(epsilon), local).repeated(number)),
-    )
-
-
-_TRACE = Fraction(1, 10**6)
-"""Roundings of an epsilon."""
+    epsilon = float(parse_exact(each["epsilon"] if isinstance(each, Mapping) else each))
+    one = _draw(vote, rule, claim(guarantees[0]), epsilon, local)
+    return rounds_fact(item, None if achieved is None else parse_exact(achieved), one)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from privspec.explain.additive import randomness
 from privspec.explain.document import Block, Points, Section, Table
-from privspec.explain.lotteries import drawings
+from privspec.explain.lotteries import drawings, rounds
 from privspec.explain.lotteries.examples import MOST
 from privspec.explain.lotteries.paper import HEADING, paper_blocks, paper_section
 from privspec.explain.quantities import rounded
@@ -17,7 +17,7 @@ from privspec.explain.words import joined
 if TYPE_CHECKING:
     from privspec.explain.fact_types import Facts
     from privspec.explain.lotteries.examples import Example
-    from privspec.explain.lotteries.facts import LotteryFact, Rounds
+    from privspec.explain.lotteries.facts import LotteryFact
 
 _ENTRY, _FIGURES = CertificateEntry("privacy"), CertificateEntry("figures")
 _COUNTED = re.compile(r"(-\s*|1\s*/\s*)\w+")
@@ -50,20 +50,12 @@ def summary_rows(fact: LotteryFact) -> list[tuple[str, str]]:
     if fact.figures.welfare is not None:
         found.append(("Voted for the winner", f"{_percent(fact.figures.welfare.value)} of voters, on average"))
     if fact.rounds is not None:
-        found.append(("Rounds", rounds_words(fact.rounds)))
+        found += rounds.summary_rows(fact.rounds)
     return found
 
 
 def _percent(share: float) -> str:
     return f"{rounded(100 * share, 3)} %"
-
-
-def rounds_words(rounds: Rounds) -> str:
-    """The budget of several votes."""
-    budget = f"; together ε {rounds.budget}" if rounds.budget is not None else ""
-    fit = f"; {rounds.fit} of them fit the budget" if rounds.fit is not None else ""
-    part = f"; each voter takes part in at most {rounds.participation}" if rounds.participation is not None else ""
-    return f"{rounds.count}, each at ε {rounds.each}{budget}{fit}{part}"
 
 
 def error(fact: LotteryFact, facts: Facts) -> tuple[str, str]:
@@ -96,15 +88,6 @@ def public_accuracy(fact: LotteryFact) -> tuple[Sentence, ...]:
         found.append(proved(yes if item.holds else no, Note(item.note)))
     if (item := keeps.get("ex_post_efficient")) is not None and not item.holds and fact.examples:
         found.append(proved(_unwanted(fact.examples[-1]), fact.note))
-    if fact.rounds is not None:
-        words = f"There are {fact.rounds.count} votes like this one; the odds above are for all of them together."
-        if not fact.rounds.whole:
-            words = (
-                f"There are {fact.rounds.count} votes like this one, and the odds above are for one of them. Of all "
-                "winners "
-                f"together they are {fact.rounds.together.pair} for somebody who takes part in every vote."
-            )
-        found.append(proved(words, fact.note))
     return tuple(found)
 
 
@@ -148,13 +131,7 @@ def auditor_points(fact: LotteryFact) -> tuple[Sentence, ...]:
     )
     found += _distortion(fact)
     if fact.rounds is not None:
-        found.append(
-            proved(
-                f"Several rounds: {rounds_words(fact.rounds)}. Their epsilons add up; the odds of one who sees all "
-                f"winners are {fact.rounds.together.pair}.",
-                fact.note,
-            )
-        )
+        found += rounds.points(fact.rounds)
     return (*found, *randomness(fact.note))
 
 
@@ -172,7 +149,8 @@ def auditor_tables(fact: LotteryFact) -> tuple[Block, ...]:
     laws = drawings.laws_plot(fact)
     said = paper_blocks(fact.paper, fact.note)
     head = (Points((proved(f"{HEADING}: the figures of Torra 2019 beside those of this plan.", fact.note),)),)
-    return (*((laws,) if laws else ()), *compared, *((*head, *said) if said else ()))
+    several = (rounds.rounds_table(fact.rounds),) if fact.rounds is not None else ()
+    return (*several, *((laws,) if laws else ()), *compared, *((*head, *said) if said else ()))
 
 
 def data(fact: LotteryFact) -> tuple[Sentence, ...]:
@@ -200,10 +178,11 @@ def engineer_sections(fact: LotteryFact, facts: Facts) -> tuple[Section, ...]:
     name, value = fact.rule.parameter()
     words = [proved(f"How the winner is drawn: {drawn(fact, facts)} ({name}: {value}).", fact.note, _ENTRY)]
     words += _distortion(fact)
+    several = (rounds.rounds_table(fact.rounds),) if fact.rounds is not None else ()
     if fact.rounds is not None:
-        words.append(proved(f"Rounds: {rounds_words(fact.rounds)}.", fact.note))
+        words += rounds.points(fact.rounds)
     plots = [plot for plot in (drawings.laws_plot(fact), drawings.dummies_plot(fact)) if plot is not None]
-    sections = [Section("Lottery", (Points(tuple(words)), *plots))]
+    sections = [Section("Lottery", (Points(tuple(words)), *several, *plots))]
     if fact.comparison is not None:
         sections.append(Section("Rules compared", fact.comparison.blocks()))
     return (*sections, *paper_section(fact.paper, fact.note))
