@@ -125,12 +125,22 @@ def _counted(plan: Mapping[str, Any], digest: str, path: Path, *, whole: bool) -
     Raises: UsageError PS0848 if the plan has none whose participants could be counted; PS0849.
     """
     rounds = exposure_of(plan).rounds
-    if rounds is None or not whole or plan["mechanism"].get("voters") is not None:
-        why = "no rounds share a budget" if rounds is None else "all voters take part in every round"
+    one = f"adding or removing one {plan['mechanism'].get('party')}"
+    why = None
+    if rounds is None:
+        why = "no rounds share a budget"
+    elif not whole:
+        why = "the votes are not in one hand"
+    elif plan["mechanism"].get("voters") is not None:
+        why = "all voters take part in every round"
+    elif any(guarantee["neighbours"] != one for guarantee in plan["guarantees"]):
+        # several voters can take part in more rounds than one of them
+        why = "a guarantee is about several voters together"
+    if rounds is None or why is not None:
         raise UsageError(
             Diagnostic(
                 "PS0848",
-                f"participation cannot be counted under this plan: {why if whole else 'the votes are not in one hand'}",
+                f"participation cannot be counted under this plan: {why}",
                 help="it takes `O is (budget / rounds)-DP wrt vote, adding or removing one voter`, and one keeper",
             )
         )

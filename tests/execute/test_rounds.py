@@ -316,6 +316,17 @@ def test_plans_without_participants(book: Path, roll: Path, plan: Plan, says: st
     assert says in found.message
 
 
+def test_groups_are_not_counted(book: Path, roll: Path) -> None:
+    """Three voters who take turns are in three times as many rounds as one of them."""
+    plan = rounds_plan()
+    plan["guarantees"][0]["neighbours"] = "adding or removing up to 3 voters"
+    plan["digest"] = plan_digest(plan)
+    with pytest.raises(UsageError) as caught:
+        run(plan, ballots("ab"), book, participation=roll)
+    assert "several voters together" in caught.value.diagnostics[0].message
+    assert run(plan, ballots("ab"), book).round == "1 of 3"
+
+
 def test_other_files(book: Path, roll: Path, tmp_path: Path) -> None:
     text = tmp_path / "text.db"
     text.write_text("this is no database " * 100)
