@@ -19,16 +19,18 @@ from privspec.core.powers import exp_up
 from privspec.model.lotteries import FirstChoice, Proportional
 from privspec.model.measures import Chosen, PureDP
 
+EVERY_RULE = "every rule that meets the requirement"
 LARGEST_STEP = 200
 """Votes times epsilon beyond which the bound is nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class LotteryBound:
-    """A lower bound on the loss of every rule that meets the requirement, and the number of votes that proves it."""
+    """A lower bound on the loss of every rule of its scope, and the number of votes that proves it, if votes do."""
 
     value: Fraction
-    votes: int
+    votes: int | None
+    scope: str = EVERY_RULE
 
 
 # --- a distance, from epsilon ---------------------------------------------------------------------

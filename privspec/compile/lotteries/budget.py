@@ -80,7 +80,7 @@ def dummies_at(system: LotterySystem) -> Fraction | None:
     m k / (P + m k) V <= d, with P points of all voters and V the distance of a unanimous profile from the uniform law:
     k <= P d / (m (V - d)). For first choices T d / (m - 1 - m d).
     """
-    distances = [distance_limit(limit) for limit in system.limits]
+    distances = [distance_limit(limit) for limit in system.limits if not limit.lies]  # with dummies no lie pays
     known = [d for d in distances if d is not None]
     farthest, m = unanimous_distance(system), len(system.alternatives)
     if not known or len(known) < len(distances) or min(known) >= farthest:

@@ -8,12 +8,13 @@ from fractions import Fraction
 from privspec.compile.lotteries.averages import Averages
 from privspec.compile.lotteries.costs import Body, Distance, VotesMissed
 from privspec.compile.lotteries.estimates import Estimate
+from privspec.compile.lotteries.lies import gain, missed
 from privspec.compile.lotteries.system import Limit, LotterySystem, Measured, Promise
 from privspec.compile.lotteries.worst import worst_case
 from privspec.mechanisms.lotteries.local import LocalReports
 from privspec.mechanisms.lotteries.rule import Calibrated, Draw, Rule
 from privspec.mechanisms.lotteries.undisguised import Undisguised
-from privspec.model.lotteries import FirstChoice
+from privspec.model.lotteries import FirstChoice, Lottery
 from privspec.model.values import show
 
 SHARES = Body(((Fraction(1), VotesMissed()),))
@@ -100,9 +101,11 @@ def judge(system: LotterySystem, judged: list[Judged], averages: Averages) -> li
     out = []
     for one, row in zip(drawn, found, strict=True):
         means = dict(zip(bodies, row, strict=False))
-        limits = tuple(_value(system, one, limit.measured, means) for limit in system.limits)
+        assert one.draw is not None
+        limits = tuple(_limit(system, one.draw, limit, means) for limit in system.limits)
         figures = _figures(system, one, means)
-        out.append(replace(one, loss=_value(system, one, system.loss, means), limits=limits, figures=figures))
+        loss = _value(system, one.draw.lottery, system.loss, means)
+        out.append(replace(one, loss=loss, limits=limits, figures=figures))
     return [limited(system, one) for one in out] + [one for one in judged if one.draw is None]
 
 
@@ -122,11 +125,22 @@ def distortion(system: LotterySystem) -> Body:
     return Body(((Fraction(1), Distance(system.compared)),))
 
 
-def _value(system: LotterySystem, one: Judged, measured: Measured, means: dict[Body, Estimate]) -> Estimate:
-    assert one.draw is not None
+def lottery_value(system: LotterySystem, lottery: Lottery, averages: Averages) -> Estimate:
+    """The loss of any lottery of points."""
+    bodies = [term.body for term in system.loss.terms if term.operator == "E"]
+    means = dict(zip(bodies, averages.of([lottery], bodies)[0], strict=True)) if bodies else {}
+    return _value(system, lottery, system.loss, means)
+
+
+def _limit(system: LotterySystem, draw: Draw, limit: Limit, means: dict[Body, Estimate]) -> Estimate:
+    """The left side of an accuracy line."""
+    return gain(system, draw) if limit.lies else _value(system, draw.lottery, limit.measured, means)
+
+
+def _value(system: LotterySystem, lottery: Lottery, measured: Measured, means: dict[Body, Estimate]) -> Estimate:
     total = Estimate(measured.offset)
     for term in measured.terms:
-        found = means[term.body] if term.operator == "E" else worst_case(system, one.draw.lottery, term.body)
+        found = means[term.body] if term.operator == "E" else worst_case(system, lottery, term.body)
         total = total + found.scaled(term.weight)
     return total
 
@@ -144,6 +158,9 @@ def limited(system: LotterySystem, one: Judged) -> Judged:
         return one
     for limit, found in zip(system.limits, one.limits, strict=True):
         line = limit.target.line
+        if limit.lies and one.draw is not None and not found.exact:
+            why = missed(system, one.draw, limit, found)
+            return replace(one, reason=why, unsure=None if found.value > limit.bound else limit)
         if found.value > limit.bound and not found.standard_error:
             least = "at least " if found.at_least else ""
             return replace(one, reason=f"it misses line {line}: {least}{float(found.value):.4g} > {show(limit.bound)}")

@@ -38,12 +38,16 @@ def _refuse_unknown(system: LotterySystem, every: list[Judged]) -> None:
     unsure = {one.rule.name: one.unsure for one in every if one.unsure is not None}
     for limit in unsure.values():
         rules = listing(list(unsure), "or")
+        why = "there are too many profiles of votes to list"
+        way_out = "use fewer voters, or bound a worst case from random_dictator(...), which has a formula"
+        if limit.lies:
+            why, way_out = "what a lie brings at most", "allow `noise family dictator`: with dummy votes no lie pays"
         raise SpecError(
             Diagnostic(
                 "PS0523",
                 f"whether {rules} would meet this line cannot be computed",
-                (Label(limit.target.target.span, "there are too many profiles of votes to list"),),
-                help="use fewer voters, or bound a worst case from random_dictator(...), which has a formula",
+                (Label(limit.target.target.span, why),),
+                help=way_out,
                 source=system.model.source,
             )
         )

@@ -20,7 +20,7 @@ from privspec.compile.document import (
     unit_assumptions,
     versions,
 )
-from privspec.compile.lotteries.bound import LotteryBound
+from privspec.compile.lotteries.bound import EVERY_RULE, LotteryBound
 from privspec.compile.lotteries.candidates import Figures, Judged, spent
 from privspec.compile.lotteries.estimates import Estimate
 from privspec.compile.lotteries.paper import remarks
@@ -89,7 +89,7 @@ class LotteryDecision:
                 "kind": "lottery",
                 "lower_bound": self.lower_bound,
                 "votes": None if self.bound is None else self.bound.votes,
-                "scope": "every rule that meets the requirement",
+                "scope": EVERY_RULE if self.bound is None else self.bound.scope,
             },
             "solver": {
                 "name": "comparison of the rules of private voting",

@@ -17,6 +17,7 @@ from privspec.compile.lotteries.decision import LotteryDecision
 from privspec.compile.lotteries.lower import lower
 from privspec.compile.lotteries.rounds import most_rounds, rounds_bound
 from privspec.compile.lotteries.system import LotterySystem
+from privspec.compile.lotteries.truthful import truthful_bound
 from privspec.compile.problem import Settings
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.mechanisms.lotteries.register import RULES
@@ -47,7 +48,8 @@ class Lotteries:
         if chosen is None:
             return conflict(system, every)
         seconds = perf_counter() - started
-        return LotteryDecision(model, system, settings, chosen, ranked(every), self._bound(system), seconds)
+        bound = self._bound(system, averages)
+        return LotteryDecision(model, system, settings, chosen, ranked(every), bound, seconds)
 
     def _every(self, system: LotterySystem, averages: Averages) -> list[Judged]:
         """All rules: with the most rounds, at the least epsilon, or at the epsilons of the spec."""
@@ -56,10 +58,13 @@ class Lotteries:
         return at_least_epsilon(system, averages) if system.chosen is not None else self._fixed(system, averages)
 
     @staticmethod
-    def _bound(system: LotterySystem) -> LotteryBound | None:
+    def _bound(system: LotterySystem, averages: Averages) -> LotteryBound | None:
+        """Of all rules, or of all that are strategy-proof where the spec asks for it and that is known."""
         if system.counting:
             return rounds_bound(system)
-        return lower_bound(system) if system.chosen is None else least_epsilon(system)
+        if system.chosen is not None:
+            return least_epsilon(system)
+        return truthful_bound(system, averages) or lower_bound(system)
 
     @staticmethod
     def _fixed(system: LotterySystem, averages: Averages) -> list[Judged]:

@@ -44,11 +44,12 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """`measured` <= `bound`."""
+    """`measured` <= `bound`; with `lies`, the most that a lie brings a voter is what is bounded."""
 
     target: AccuracyTarget
     measured: Measured
     bound: Fraction
+    lies: bool = False
 
 
 @dataclass(frozen=True, slots=True)
