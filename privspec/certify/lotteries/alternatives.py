@@ -12,6 +12,7 @@ from privspec.certify.lotteries.privacy import nearest
 from privspec.certify.lotteries.properties import flags
 from privspec.certify.lotteries.rules import Dummies, Reports, Rule, read_rule
 from privspec.certify.lotteries.subject import LotterySubject
+from privspec.certify.lotteries.truthful import gained, limits_lies
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.reading import At, Malformed
 from privspec.certify.relations import Unbounded
@@ -94,6 +95,9 @@ def _one(subject: LotterySubject, item: At, rule: Rule) -> Iterator[Claim]:
         kept = all(limit is not None and ratio.within(limit) for ratio, limit in zip(spent, allowed, strict=False))
         if not kept or len(spent) < len(allowed) or subject.forbidden(rule):
             yield Claim("alternatives", "failed", f"{name} is said to be possible, and a line or option forbids it")
+    lies = any(limits_lies(subject, line) for line in subject.model.accuracy)
+    if item["admissible"].flag() and lies and gained(other) is None:
+        yield Claim("alternatives", "failed", f"{name} is said to be possible, and lies may pay")
 
 
 def _loss(other: LotterySubject, item: At, name: str) -> Iterator[Claim]:

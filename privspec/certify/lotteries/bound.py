@@ -14,6 +14,7 @@ from fractions import Fraction
 
 from privspec.certify.finite.averages import Price, Term, terms
 from privspec.certify.finite.ratios import BITS, LogRatio
+from privspec.certify.lotteries import truthful
 from privspec.certify.lotteries.claims import near
 from privspec.certify.lotteries.costs import SHARES, Apart, body_of
 from privspec.certify.lotteries.meaning import FIRST
@@ -170,11 +171,15 @@ def optimality(subject: LotterySubject) -> Iterator[Claim]:
 
 
 def _proved(subject: LotterySubject, proof: At, bound: float, listed: float, status: str) -> Iterator[Claim]:
-    if proof["scope"].text() != SCOPE:
+    scope = proof["scope"].text()
+    if scope not in (SCOPE, truthful.SCOPE):
         raise Malformed(f"{proof.place}.scope is not what the bound is about")
-    votes = proof["votes"].integer()
     try:
-        found = list(bounds(subject, votes))
+        if scope == truthful.SCOPE:
+            found, what, how = list(truthful.bounds(subject, proof)), "strategy-proof rule", "affine in the votes"
+        else:
+            votes = proof["votes"].integer()
+            found, what, how = list(bounds(subject, votes)), "rule", f"{votes} votes that change"
     except NotUnderstood:
         yield Claim("optimality", "failed", "a bound is claimed for a loss that it is not known for")
         return
@@ -183,7 +188,7 @@ def _proved(subject: LotterySubject, proof: At, bound: float, listed: float, sta
         return
     best = max(found)
     fits = bound == listed and Fraction(bound) <= best and near(bound, best)
-    text = f"no rule is below {float(best):.10g} ({votes} votes that change)"
+    text = f"no {what} is below {float(best):.10g} ({how})"
     yield claim("optimality", Finding(fits, text if fits else f"{text}; the plan says {bound:.10g}"))
     value = subject.plan["loss"]["value"].double()
     gap = max(0.0, (value - bound) / abs(value)) if value else 0.0

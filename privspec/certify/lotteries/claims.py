@@ -12,6 +12,7 @@ from privspec.certify.lotteries.losses import listable, single, total
 from privspec.certify.lotteries.meaning import BORDA, FIRST, expanded
 from privspec.certify.lotteries.rules import Dummies
 from privspec.certify.lotteries.subject import LotterySubject
+from privspec.certify.lotteries.truthful import gained, limits_lies
 from privspec.certify.measures import Finding
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.promises import claim, mismatches
@@ -131,9 +132,15 @@ def accuracy(subject: LotterySubject) -> Iterator[Claim]:
         target = line.target
         if target.probability is not None or target.variable is not None:
             raise NotUnderstood("accuracy with a probability, or for each of several")
-        found, bound = total(subject, target.left), evaluate(target.right, environment(model))
+        found = gained(subject) if limits_lies(subject, line) else total(subject, target.left)
+        bound = evaluate(target.right, environment(model))
         if not isinstance(bound, Fraction):
             raise Malformed(f"line {line.line}: the bound is no number")
+        if found is None:
+            yield Claim(
+                "accuracy", "failed", f"line {line.line}: nobody knows what a lie brings at most under this rule"
+            )
+            continue
         text = f"line {line.line}: {float(found):.10g}, asked for at most {float(bound):.10g}"
         yield claim("accuracy", Finding(found <= bound, text))
         if stated and not _same(stated[i], line.line, line.text, found, bound):
