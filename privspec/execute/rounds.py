@@ -48,6 +48,11 @@ def held(events: Sequence[Event], plan: Mapping[str, Any]) -> int:
     return sum(e.body["kind"] in ("debit", "round") and e.body["plan_sha256"] == plan.get("digest") for e in events)
 
 
+def adds(plan: Mapping[str, Any]) -> bool:
+    """Whether every guarantee hides who takes part."""
+    return all(str(guarantee["neighbours"]).startswith("adding or removing") for guarantee in plan["guarantees"])
+
+
 def refusal_notes(events: Sequence[Event], plan: Mapping[str, Any] | None) -> tuple[str, ...]:
     """What a refusal adds: which round it would be, or that a plan was run before."""
     if plan is None or (before := held(events, plan) - 1) < 0:
@@ -65,7 +70,7 @@ def refusal_notes(events: Sequence[Event], plan: Mapping[str, Any] | None) -> tu
         ]
     elif any("participation" in e.body for e in events):
         notes = ["rounds of this ledger are counted for each voter: give --participation with the file of the others"]
-    elif plan["mechanism"].get("voters") is None:
+    elif adds(plan):
         one = plan["mechanism"].get("party") or "voter"
         notes.append(
             f"with --participation FILE.db from the first round on, a budget lasts longer: each {one} may take part in "

@@ -19,7 +19,7 @@ from privspec.execute.participation import participation as participation_file
 from privspec.execute.problems import STRICT_WARNING, refuse
 from privspec.execute.randomness import Randomness, SystemRandomness
 from privspec.execute.release import Release, ReleaseFile, kind_of, write_release
-from privspec.execute.rounds import held
+from privspec.execute.rounds import adds, held
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -131,7 +131,7 @@ def _counted(plan: Mapping[str, Any], digest: str, path: Path, *, whole: bool) -
         why = "no rounds share a budget"
     elif not whole:
         why = "the votes are not in one hand"
-    elif plan["mechanism"].get("voters") is not None:
+    elif not adds(plan):
         why = "all voters take part in every round"
     elif any(guarantee["neighbours"] != one for guarantee in plan["guarantees"]):
         # several voters can take part in more rounds than one of them

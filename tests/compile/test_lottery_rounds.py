@@ -172,3 +172,18 @@ def test_refusals(text: str, says: str) -> None:
     (found,) = caught.value.diagnostics
     assert found.code == "PS0525"
     assert says in found.message
+
+
+def test_table_of_few_voters_says_it_too() -> None:
+    from privspec.certify.checker import verify
+    from privspec.core.spans import Source
+    from privspec.pipeline import Request, solve
+    from tests.certify.lottery_plans import put
+
+    text = given(privacy="O is (budget / rounds)-DP wrt vote, replacing one voter", voters=3)
+    found = dict(solve(Request(Source("v.priv", text))).document)
+    assert found["mechanism"]["family"] == "table"
+    assert found["mechanism"]["rounds"] == {"count": 20, "budget": "2", "each": "1/10", "fit": 20}
+    assert verify(found).ok
+    for key, value in (("count", 21), ("budget", "3"), ("each", "1/11"), ("fit", 21)):
+        assert not verify(put(found, ("mechanism", "rounds", key), value)).ok

@@ -11,6 +11,7 @@ CHECKS = (
     ("table", claims.table),
     ("properties", keeping.properties),
     ("privacy", privacy.privacy),
+    ("rounds", privacy.rounds),
     ("loss", claims.loss),
     ("conditions", claims.conditions),
     ("accuracy", claims.accuracy),

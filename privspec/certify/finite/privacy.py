@@ -20,6 +20,7 @@ from privspec.certify.motion import NotUnderstood
 from privspec.certify.promises import claim, mismatches, with_figures
 from privspec.certify.reading import Guarantee, Malformed
 from privspec.certify.report import Claim
+from privspec.certify.rounds import told
 from privspec.model.measures import LDP, RDP, ZCDP, EpsilonDelta, Measure, MetricDP, PerAtomLDP, Personalised, PureDP
 from privspec.model.requirements import Requirement
 from privspec.model.trust import Curator, Nobody
@@ -355,3 +356,8 @@ def _claim(subject: FiniteSubject, name: str, requirement: Requirement, asked: L
     rows = subject.table.inputs
     text = f"{head}not true that {asked.text()}: {label_text(rows[a])} beside {label_text(rows[b])}"
     return Claim(name, "failed", text)
+
+
+def rounds(subject: FiniteSubject) -> Iterator[Claim]:
+    """What a plan says of rounds that share a budget."""
+    return told(subject.plan, subject.model, subject.table.scalars)

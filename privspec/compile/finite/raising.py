@@ -26,6 +26,7 @@ from privspec.compile.finite.fairness import fairness_json
 from privspec.compile.finite.prices import binding_prices
 from privspec.compile.finite.system import Requested
 from privspec.compile.finite.votes import kept_properties
+from privspec.compile.lotteries.rounds import rounds_json, shared_rounds
 from privspec.compile.stored import spec_json
 from privspec.core.diagnostics import InternalError
 from privspec.language.printer import print_expr
@@ -104,7 +105,8 @@ def _mechanism(decision: TableDecision) -> dict[str, Any]:
         "prior": None if worlds.prior is None else [str(p) for p in worlds.prior],
         "probabilities": [[str(Fraction(n, exact.denominator)) for n in row] for row in exact.numerators],
     }
-    kept = kept_properties(decision)
+    kept, shared = kept_properties(decision), shared_rounds(decision.model)
+    out |= {} if shared is None else {"rounds": rounds_json(shared, shared.budget)}
     return out | _chosen(decision) | ({"properties": kept} if kept else {})
 
 
@@ -129,6 +131,8 @@ def _guarantee(decision: TableDecision, requested: Requested) -> dict[str, Any]:
     notes = ["tables"]
     if requested.requirement.neighbours.group > 1:
         notes.append("group-privacy")
+    if shared_rounds(decision.model) is not None:
+        notes.append("repeated-votes")
     return guarantee_head(requested.requirement, requested.index) | {
         "achieved": achieved(decision.exact, requested),
         "because": notes,

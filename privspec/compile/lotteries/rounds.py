@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from privspec.compile.lotteries.averages import Averages
+from privspec.compile.lotteries.ballots import voting
 from privspec.compile.lotteries.bound import LotteryBound, least_epsilon
 from privspec.compile.lotteries.candidates import Judged, calibrated, judge
 from privspec.compile.lotteries.estimates import Estimate
@@ -66,6 +67,11 @@ def rounds_of(model: Model) -> Rounds | None:
     if not same or uses > len(shares) or not isinstance(count, Fraction) or count.denominator != 1 or count < 1:
         return None
     return Rounds(name, next(iter(wholes)), int(count), int(count), int(count), shares[0].divisor.span)
+
+
+def shared_rounds(model: Model) -> Rounds | None:
+    """Those of a vote, whatever draws its winner."""
+    return rounds_of(model) if voting(model) is not None else None
 
 
 def _chosen(model: Model, name: str, budget: Fraction | None) -> Rounds:
@@ -175,7 +181,7 @@ def rounds_bound(system: LotterySystem) -> LotteryBound | None:
     if least is None or least.value <= 0:
         return None
     most = min(system.rounds.high, int(system.rounds.budget / least.value))
-    return LotteryBound(system.rounds.loss(most), least.votes) if most >= 1 else None
+    return replace(least, value=system.rounds.loss(most)) if most >= 1 else None
 
 
 def rounds_json(rounds: Rounds | None, loss: Fraction) -> dict[str, Any] | None:

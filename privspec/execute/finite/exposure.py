@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from privspec.execute.budget import Spend
 from privspec.execute.family import Exposure, Plan
 from privspec.execute.finite.table import TableLaw
+from privspec.execute.rounds import Rounds
 from privspec.model.measures import MetricDP
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ class TableExposure(Exposure):
     def outputs(self) -> frozenset[str]:
         """All that is released."""
         return frozenset(str(name) for name in self.plan["mechanism"]["releases"])
+
+    @property
+    def rounds(self) -> Rounds | None:
+        """As the plan states them."""
+        return Rounds.of_plan(self.plan)
 
     def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
         """It names all outputs."""

@@ -23,6 +23,7 @@ from privspec.explain.finite.tradeoff import curve_of, dominating, largest_ratio
 from privspec.explain.losses import Shape
 from privspec.explain.lotteries.comparison import Comparison
 from privspec.explain.lotteries.questions import HowYouVoted, WhetherYouVoted
+from privspec.explain.lotteries.rounds import Rounds, public_rounds
 from privspec.explain.mechanism import MechanismFact, Rows
 from privspec.explain.quantities import Quantity, Rounding, exact, rounded
 from privspec.explain.questions import Question, TookPart
@@ -111,6 +112,7 @@ class TableFact(MechanismFact):
     metrics: Mapping[int, str]
     inputs: frozenset[str]
     comparison: Comparison | None = None
+    rounds: Rounds | None = None
 
     drawn_label: ClassVar[str] = "What is drawn"
     brief_label: ClassVar[str] = "Drawn"
@@ -218,6 +220,10 @@ class TableFact(MechanismFact):
     def next_commands(self, _facts: Facts) -> tuple[str, ...]:
         """With `aggregate` where reports are collected."""
         return ("run", "aggregate", "explain", "verify") if self.local else ("run", "explain", "verify")
+
+    def public_sections(self, facts: Facts) -> tuple[Section, ...]:
+        """What several votes on one budget mean."""
+        return public_rounds(self.rounds, facts)
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         """How often a report is true, or how far it is off."""

@@ -12,6 +12,7 @@ from privspec.explain.document import Table as Grid
 from privspec.explain.finite import heatmap
 from privspec.explain.finite.table import spoken
 from privspec.explain.jsonform import plain
+from privspec.explain.lotteries import rounds
 from privspec.explain.quantities import rounded
 from privspec.explain.sentences import CertificateEntry, Note, Sentence, SpecLine, asserted, assumed, proved
 from privspec.explain.words import joined
@@ -59,7 +60,7 @@ def summary_rows(fact: TableFact, _facts: Facts) -> list[tuple[str, str]]:
     chosen = [f"{n.name} = {n.value}" for n in fact.numbers] + [_law_words(law) for law in fact.laws]
     if chosen:
         found.append(("Chosen by the solver", " · ".join(chosen)))
-    return found
+    return found + ([] if fact.rounds is None else rounds.summary_rows(fact.rounds))
 
 
 def _law_words(law: ChosenLaw) -> str:
@@ -219,6 +220,8 @@ def _because(lines: tuple[SpecLine, ...]) -> tuple[SpecLine | CertificateEntry, 
 def auditor_tables(fact: TableFact, _facts: Facts) -> tuple[Block, ...]:
     """The errors of the outputs, each in its own measure; for votes all rules that were compared."""
     compared = fact.comparison.blocks() if fact.comparison is not None else ()
+    if fact.rounds is not None:
+        compared = (Points(tuple(rounds.points(fact.rounds))), rounds.rounds_table(fact.rounds), *compared)
     if not fact.errors and not fact.truths:
         return compared
     rows = [(e.output, e.against, _kind(e), e.figure.text) for e in fact.errors]
@@ -250,6 +253,8 @@ def engineer_sections(fact: TableFact, facts: Facts) -> tuple[Section, ...]:
     blocks: list[Block] = [Points(tuple(words))]
     blocks += [_law_table(law) for law in fact.laws]
     blocks += heatmap.plots(fact)
+    if fact.rounds is not None:
+        blocks += [Points(tuple(rounds.points(fact.rounds))), rounds.rounds_table(fact.rounds)]
     sections = [Section("Table", tuple(blocks))]
     if fact.comparison is not None:
         sections.append(Section("Rules compared", fact.comparison.blocks()))

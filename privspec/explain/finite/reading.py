@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privspec.explain.curves import EpsilonDeltaCurve
 from privspec.explain.finite.facts import ChosenLaw, ChosenNumber, ErrorTerm, Recognised, TableFact, Truth
 from privspec.explain.finite.rows import row_facts
 from privspec.explain.finite.table import Table, common_bits, read_table
 from privspec.explain.finite.values import Scene, numeric_law
 from privspec.explain.losses import LossTerm
 from privspec.explain.lotteries.comparison import comparison
+from privspec.explain.lotteries.rounds import Rounds, rounds_fact
 from privspec.explain.quantities import Rounding, count, parse_exact, rounded
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ def table_fact(plan: Mapping[str, Any], context: Context) -> TableFact:
         metrics=context.distances,
         inputs=frozenset(context.input_domains),
         comparison=comparison(plan),
+        rounds=_rounds(plan["mechanism"].get("rounds")),
     )
 
 
@@ -126,3 +129,9 @@ def _scene(mechanism: Mapping[str, Any], table: Table, context: Context) -> Scen
     }
     public = {name: float(value) for name, value in context.formulas.parameters.items()}
     return Scene(table, {**public, **scalars}, laws, context.formulas)
+
+
+def _rounds(item: Mapping[str, Any] | None) -> Rounds | None:
+    if item is None:
+        return None
+    return rounds_fact(item, None, EpsilonDeltaCurve(float(parse_exact(item["each"]))), chosen=False)

@@ -136,7 +136,7 @@ class LotteryFact(MechanismFact):
 
     def public_sections(self, facts: Facts) -> tuple[Section, ...]:
         """What several votes on one budget mean."""
-        return public_rounds(self, facts)
+        return public_rounds(self.rounds, facts)
 
     def exactly(self, facts: Facts) -> str:
         """The rule."""
@@ -207,6 +207,7 @@ _NOTES = {
     "exponential": "weighted-votes",
     "permute_and_flip": "weighted-votes",
     "local_dictator": "local-votes",
+    "randomised_winner": "randomised-winner",
 }
 
 
@@ -231,5 +232,6 @@ def _rounds(plan: Mapping[str, Any], vote: Vote, rule: Rule, local: bool) -> Rou
     achieved = (guarantees[0].get("achieved") or {}).get("epsilon")
     each = item["each"]
     epsilon = float(parse_exact(each["epsilon"] if isinstance(each, Mapping) else each))
-    one = _draw(vote, rule, claim(guarantees[0]), epsilon, local)
-    return rounds_fact(item, None if achieved is None else parse_exact(achieved), one)
+    stated = claim(guarantees[0])
+    one = _draw(vote, rule, stated, epsilon, local)
+    return rounds_fact(item, None if achieved is None else parse_exact(achieved), one, chosen=stated.relation.adds)

@@ -15,7 +15,6 @@ from privspec.explain.sentences import Note, Sentence, assumed, proved
 
 if TYPE_CHECKING:
     from privspec.explain.fact_types import Facts, OddsFact
-    from privspec.explain.lotteries.facts import LotteryFact
 
 NOTE = Note("repeated-votes")
 SHOWN = (1, 2, 5)
@@ -38,7 +37,8 @@ class Taken:
 class Rounds:
     """A budget for several votes: how many, what each spends, how many fit, and in how many one person takes part.
 
-    `whole` is whether the guarantee of the plan is about all of them, else about one; `taken` ends with all of them.
+    `whole` is whether the guarantee of the plan is about all of them, else about one; `chosen` whether it hides who
+    takes part, so that voters may stay away; `taken` ends with all rounds.
     """
 
     number: int
@@ -49,6 +49,7 @@ class Rounds:
     fit: Quantity | None
     participation: Quantity | None
     whole: bool
+    chosen: bool
     taken: tuple[Taken, ...]
 
     @property
@@ -57,7 +58,7 @@ class Rounds:
         return self.taken[-1].odds
 
 
-def rounds_fact(item: Mapping[str, Any], reached: Fraction | None, one: Curve) -> Rounds:
+def rounds_fact(item: Mapping[str, Any], reached: Fraction | None, one: Curve, *, chosen: bool) -> Rounds:
     """`mechanism.rounds` of a plan, with the epsilon of its guarantee and the curve of one round."""
     each = item["each"]
     epsilon = parse_exact(each["epsilon"] if isinstance(each, Mapping) else each)
@@ -72,6 +73,7 @@ def rounds_fact(item: Mapping[str, Any], reached: Fraction | None, one: Curve) -
         fit,
         participation,
         whole=number > 1 and reached is not None and reached > epsilon * (1 + _TRACE),
+        chosen=chosen,
         taken=tuple(
             Taken(k, count(k), rounded(k * epsilon, 6), odds_fact(one.repeated(k)))
             for k in (*(k for k in SHOWN if k < number), number)
@@ -93,17 +95,18 @@ def summary_rows(rounds: Rounds) -> list[tuple[str, str]]:
     return [("Rounds", rounds_words(rounds)), ("Spent by a voter", f"ε {spent} rounds")]
 
 
-def public_rounds(fact: LotteryFact, facts: Facts) -> tuple[Section, ...]:
+def public_rounds(rounds: Rounds | None, facts: Facts) -> tuple[Section, ...]:
     """What it means to take part again and again."""
-    rounds, weakest = fact.rounds, facts.weakest
+    weakest = facts.weakest
     if rounds is None or weakest is None or rounds.number < 2:
         return ()
-    n, chosen = rounds.count, weakest.claim.relation.adds
+    n, chosen = rounds.count, rounds.chosen
+    one = "Each vote in which you take part" if chosen else "Each"
     words = [
         proved(
             f"There are {n} votes like this one; the odds above are for "
-            f"{'all of them together' if rounds.whole else 'one of them'}. Each vote in which you take part spends one "
-            f"of the {n} parts of your budget of privacy.",
+            f"{'all of them together' if rounds.whole else 'one of them'}. {one} spends "
+            f"one of the {n} parts of your budget of privacy.",
             NOTE,
         ),
         *(_by_choice(rounds) if chosen else _by_all(rounds)),
@@ -148,15 +151,14 @@ def rounds_table(rounds: Rounds) -> Table:
 
 def points(rounds: Rounds) -> list[Sentence]:
     """How rounds add up, and who counts them."""
+    counted = " With `--participation` rounds are counted for each voter, and the first pays in full."
+    limit = f"The ledger's limit is the budget: round {rounds.number + 1} is refused."
     return [
         proved(
-            f"Several rounds: {rounds_words(rounds)}. Epsilons add up, also where earlier winners decide who takes "
-            f"part in later rounds; the odds of one who sees all winners are {rounds.together.pair}.",
+            f"Several rounds: {rounds_words(rounds)}. Epsilons add up, also where earlier winners decide "
+            f"{'who takes part in' if rounds.chosen else 'how people vote in'} later rounds; the odds of one who sees "
+            f"all winners are {rounds.together.pair}.",
             NOTE,
         ),
-        proved(
-            f"The ledger's limit is the budget: round {rounds.number + 1} is refused. With `--participation` it counts "
-            "rounds for each voter, and is paid in full by the first.",
-            NOTE,
-        ),
+        proved(f"{limit}{counted if rounds.chosen else ''}", NOTE),
     ]
