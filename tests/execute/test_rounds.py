@@ -83,6 +83,22 @@ def test_known_number_of_voters(book: Path) -> None:
     assert not any("--participation" in note for note in caught.value.diagnostics[0].notes)
 
 
+def test_table_of_few_voters(book: Path) -> None:
+    from privspec.core.spans import Source
+    from privspec.pipeline import Request, solve
+    from tests.compile.test_lottery_rounds import given
+
+    text = given(
+        privacy="O is (budget / rounds)-DP wrt vote, replacing one voter", voters=2, parameters="  rounds = 2\n"
+    )
+    plan = solve(Request(Source("v.priv", text))).document
+    assert plan["mechanism"]["family"] == "table"
+    assert [run(plan, votes, book).round for _ in range(2)] == ["1 of 2", "2 of 2"]
+    with pytest.raises(BudgetError) as caught:
+        run(plan, votes, book)
+    assert "round 3 of 2" in "".join(caught.value.diagnostics[0].notes)
+
+
 def test_budget_of_the_keeper_is_kept(book: Path) -> None:
     ledger.create(book, ["epsilon=2 wrt vote, adding or removing one voter"])
     plan = rounds_plan()
