@@ -88,9 +88,9 @@ def test_table_of_few_voters(book: Path) -> None:
     from privspec.pipeline import Request, solve
     from tests.compile.test_lottery_rounds import given
 
-    text = given(
-        privacy="O is (budget / rounds)-DP wrt vote, replacing one voter", voters=2, parameters="  rounds = 2\n"
-    )
+    privacy = "O is (budget / rounds)-DP wrt vote, replacing one voter"
+    text = given(privacy=privacy, voters=2, parameters="  rounds = 2\n")
+    votes = {"vote": {"choice": ["north", "south"]}}
     plan = solve(Request(Source("v.priv", text))).document
     assert plan["mechanism"]["family"] == "table"
     assert [run(plan, votes, book).round for _ in range(2)] == ["1 of 2", "2 of 2"]
