@@ -91,11 +91,11 @@ def test_table_of_few_voters(book: Path) -> None:
     privacy = "O is (budget / rounds)-DP wrt vote, replacing one voter"
     text = given(privacy=privacy, voters=2, parameters="  rounds = 2\n")
     votes = {"vote": {"choice": ["north", "south"]}}
-    plan = solve(Request(Source("v.priv", text))).document
-    assert plan["mechanism"]["family"] == "table"
-    assert [run(plan, votes, book).round for _ in range(2)] == ["1 of 2", "2 of 2"]
+    plan = solve(Request(Source("v.priv", text)))
+    assert plan.document["mechanism"]["family"] == "table"
+    assert [plan.run(votes, book).round for _ in range(2)] == ["1 of 2", "2 of 2"]
     with pytest.raises(BudgetError) as caught:
-        run(plan, votes, book)
+        plan.run(votes, book)
     assert "round 3 of 2" in "".join(caught.value.diagnostics[0].notes)
 
 
