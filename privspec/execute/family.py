@@ -218,6 +218,7 @@ FAMILIES: Mapping[str, Family] = {
     "exponential": LOTTERY,
     "permute_and_flip": LOTTERY,
     "local_dictator": LOTTERY,
+    "randomised_winner": LOTTERY,
     "none": LOTTERY,
 }
 """Families that are not a linear map with additive noise."""

@@ -148,6 +148,18 @@ class Largest(Lottery):
 
 
 @dataclass(frozen=True, slots=True)
+class RandomisedLargest(Lottery):
+    """Randomised response of the winner: that of `Largest` is `ratio` times as likely as each other alternative."""
+
+    ratio: Fraction
+
+    def law(self, scores: Sequence[Fraction]) -> Law:
+        """In proportion to `ratio` for the first of the largest, also where nobody voted, and to 1 for the others."""
+        whole = self.ratio + len(scores) - 1
+        return tuple((self.ratio if won else Fraction(1)) / whole for won in Largest().law(scores))
+
+
+@dataclass(frozen=True, slots=True)
 class Exponential(Lottery):
     """In proportion to base^points (McSherry and Talwar 2007); `base` at least 1. Whole numbers of points."""
 

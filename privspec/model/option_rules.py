@@ -26,6 +26,7 @@ FAMILIES = (
     "exponential",
     "permute_and_flip",
     "local_dictator",
+    "randomised_winner",
     "staircase",
     "functional",
     "mixed",

@@ -22,7 +22,7 @@ CHECKS = (
     ("assumptions", common.assumptions),
 )
 """The claims of such a plan, in the order in which they are checked."""
-FAMILIES = ("dictator", "exponential", "permute_and_flip", "local_dictator")
+FAMILIES = ("dictator", "exponential", "permute_and_flip", "local_dictator", "randomised_winner")
 """Families of plans that are read here."""
 
 __all__ = ["CHECKS", "FAMILIES", "LotterySubject", "read_lottery"]

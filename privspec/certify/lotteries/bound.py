@@ -5,26 +5,29 @@ T vote for one alternative the m - 1 others are drawn with probability d at most
 random dictatorship never draws them. Once k votes have moved to that one, p_k >= k / T - d. One vote replaced at a
 time, p_k <= e^(k epsilon) p_0. So k / T - d <= e^(k epsilon) d / (m - 1). Adding and removing: two steps for each.
 Read for d it bounds a loss; read for epsilon, where an accuracy line bounds d, it bounds an epsilon that is chosen.
+For distances from plurality see `ties`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 
 from privspec.certify.finite.averages import Price, Term, terms
 from privspec.certify.finite.ratios import BITS, LogRatio
-from privspec.certify.lotteries import truthful
+from privspec.certify.lotteries import ties, truthful
 from privspec.certify.lotteries.claims import near
-from privspec.certify.lotteries.costs import SHARES, Apart, body_of
+from privspec.certify.lotteries.costs import LARGEST, SHARES, Apart, Cost, Missed, body_of
 from privspec.certify.lotteries.meaning import FIRST
-from privspec.certify.lotteries.rounds import fewest_loss, shared
+from privspec.certify.lotteries.rounds import fewest_loss
 from privspec.certify.lotteries.subject import KINDS, LotterySubject
 from privspec.certify.measures import Finding
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.promises import claim
 from privspec.certify.reading import At, Malformed
 from privspec.certify.report import Claim
+from privspec.certify.rounds import shared
 from privspec.language import syntax
 from privspec.model.evaluate import evaluate
 from privspec.model.measures import LDP, Chosen, Measure, PureDP
@@ -57,8 +60,14 @@ def step_of(subject: LotterySubject, requirement: Requirement) -> Fraction | Non
     return measure.amounts["epsilon"] * (2 if subject.change(requirement).adding else 1)
 
 
-def scaled(subject: LotterySubject, expr: syntax.Expr) -> tuple[Fraction, Fraction]:
-    """Weight and constant where it is weight * worst[total_variation(O, random_dictator(votes))] + constant.
+FAR = (Apart(SHARES),)
+"""The distance from random dictatorship, which a walk from unanimity bounds."""
+MISSED = (Apart(LARGEST), Missed(LARGEST))
+"""How often the winner of plurality does not win, which is the total variation as well: a near tie bounds it."""
+
+
+def scaled(subject: LotterySubject, expr: syntax.Expr, costs: tuple[Cost, ...]) -> tuple[Fraction, Fraction]:
+    """Weight and constant where it is weight * worst[cost] + constant, the cost being one of those named.
 
     Raises: NotUnderstood for other losses.
     """
@@ -71,7 +80,7 @@ def scaled(subject: LotterySubject, expr: syntax.Expr) -> tuple[Fraction, Fracti
         if not isinstance(term, Term) or term.operator != "worst" or weight:
             raise NotUnderstood("a bound for such a loss")
         body = body_of(subject, scene, term.body)
-        if len(body.parts) != 1 or body.parts[0][1] != Apart(SHARES) or subject.ballots.points != FIRST:
+        if len(body.parts) != 1 or body.parts[0][1] not in costs or subject.ballots.points != FIRST:
             raise NotUnderstood("a bound for such a loss")
         weight = term.weight * body.parts[0][0]
         constant += term.weight * body.constant
@@ -80,8 +89,47 @@ def scaled(subject: LotterySubject, expr: syntax.Expr) -> tuple[Fraction, Fracti
     return weight, constant
 
 
-def bounds(subject: LotterySubject, votes: int) -> Iterator[Fraction]:
-    """What so many votes prove of the loss, by each requirement or accuracy line; rounded down.
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The votes that a certificate moves: so many from unanimity, or one from a near tie, whose `profile` it lists."""
+
+    votes: int
+    near_tie: bool
+
+    @property
+    def costs(self) -> tuple[Cost, ...]:
+        """What it bounds."""
+        return MISSED if self.near_tie else FAR
+
+    def least(self, subject: LotterySubject, step: Fraction) -> Fraction:
+        """The smallest cost, where each vote that moves costs `step`."""
+        if self.near_tie:
+            return ties.miss(subject.ballots.size, step)
+        return walk(subject.meaning.voters, subject.ballots.size - 1, self.votes, step)
+
+    def step(self, subject: LotterySubject, cost: Fraction) -> Fraction:
+        """The least that a vote costs, where the cost is at most so much."""
+        if self.near_tie:
+            return log_down(ties.odds(subject.ballots.size, cost))
+        return farthest(subject.meaning.voters, subject.ballots.size - 1, self.votes, cost) / self.votes
+
+
+def read_walk(subject: LotterySubject, proof: At) -> Walk:
+    """The votes of a certificate.
+
+    Raises: Malformed.
+    """
+    votes, profile = proof["votes"].integer(), proof.get("profile")
+    if profile is None:
+        return Walk(votes, False)
+    ties.check_profile(profile, subject.meaning.voters, subject.ballots.size)
+    if votes != 1:
+        raise Malformed(f"{proof.place}.votes is not the one vote that is tried")
+    return Walk(votes, True)
+
+
+def bounds(subject: LotterySubject, moved: Walk) -> Iterator[Fraction]:
+    """What the votes that move prove of the loss, by each requirement or accuracy line; rounded down.
 
     Raises: NotUnderstood for losses without such a bound.
     """
@@ -90,22 +138,23 @@ def bounds(subject: LotterySubject, votes: int) -> Iterator[Fraction]:
         raise NotUnderstood("a bound without a loss")
     asked = shared(subject.model)
     if asked is not None and asked.name in subject.chosen:
-        yield from (fewest_loss(subject, loss, found) for found in _chosen(subject, asked.name, votes))
+        yield from (fewest_loss(subject, loss, found) for found in _chosen(subject, asked.name, moved))
         return
     match list(terms(Pointwise(subject.model), loss)):
         case [Price(weight=weight, name=name)] if weight > 0:
-            yield from (weight * found for found in _chosen(subject, name, votes))
+            yield from (weight * found for found in _chosen(subject, name, moved))
         case _:
-            weight, constant = scaled(subject, loss)
+            weight, constant = scaled(subject, loss, moved.costs)
             for requirement in subject.requirements:
                 step = step_of(subject, requirement)
                 if step is not None:
-                    yield weight * walk(subject.meaning.voters, subject.ballots.size - 1, votes, step) + constant
+                    yield weight * moved.least(subject, step) + constant
 
 
-def _chosen(subject: LotterySubject, name: str, votes: int) -> Iterator[Fraction]:
-    """The least epsilon that an accuracy line allows: log((m - 1) (k / (T d) - 1)) / k, or half of it for two steps.
+def _chosen(subject: LotterySubject, name: str, moved: Walk) -> Iterator[Fraction]:
+    """The least epsilon that an accuracy line allows, or half of it for two steps.
 
+    From unanimity log((m - 1) (k / (T d) - 1)) / k, from a near tie log((m - 1) (1 - d) / d).
     An epsilon below 0 is none, so that the bound is at least 0; it holds for a pure epsilon that is the chosen number.
     """
     chosen = [r for r in subject.requirements if _is(r.measure, name) and subject.meaning.output in r.outputs]
@@ -117,13 +166,12 @@ def _chosen(subject: LotterySubject, name: str, votes: int) -> Iterator[Fraction
         if line.target.probability is not None or line.target.variable is not None:
             continue
         try:
-            weight, constant = scaled(subject, line.target.left)
+            weight, constant = scaled(subject, line.target.left, moved.costs)
         except NotUnderstood:
             continue
         limit = evaluate(line.target.right, public)
         if isinstance(limit, Fraction) and limit > constant:
-            apart, others = (limit - constant) / weight, subject.ballots.size - 1
-            yield farthest(subject.meaning.voters, others, votes, apart) / (votes * steps)
+            yield moved.step(subject, (limit - constant) / weight) / steps
 
 
 def _is(measure: Measure, name: str) -> bool:
@@ -140,11 +188,15 @@ def farthest(voters: int, others: int, votes: int, distance: Fraction) -> Fracti
 
     Raises: Malformed for numbers of votes that there are not.
     """
-    from flint import arb, ctx, fmpq
-
     if not 1 <= votes <= voters:
         raise Malformed(f"{votes} of {voters} votes cannot change")
-    ratio = others * (Fraction(votes, voters) / distance - 1)
+    return log_down(others * (Fraction(votes, voters) / distance - 1))
+
+
+def log_down(ratio: Fraction) -> Fraction:
+    """A logarithm, rounded down; 0 where it would be below that."""
+    from flint import arb, ctx, fmpq
+
     if ratio <= 1:
         return Fraction(0)
     with ctx.workprec(192):
@@ -161,7 +213,8 @@ def optimality(subject: LotterySubject) -> Iterator[Claim]:
         raise Malformed("the certificate is of another kind")
     listed = None if proof is None else proof.get("lower_bound")
     if bound is None or proof is None or listed is None:
-        claimed = [bound, listed, stated.get("relative_gap"), None if proof is None else proof.get("votes")]
+        claimed = [bound, listed, stated.get("relative_gap")]
+        claimed += [] if proof is None else [proof.get("votes"), proof.get("profile")]
         if status != "feasible" or any(item is not None for item in claimed):
             yield Claim("optimality", "failed", "a bound is claimed without its proof")
         else:
@@ -178,8 +231,8 @@ def _proved(subject: LotterySubject, proof: At, bound: float, listed: float, sta
         if scope == truthful.SCOPE:
             found, what, how = list(truthful.bounds(subject, proof)), "strategy-proof rule", "affine in the votes"
         else:
-            votes = proof["votes"].integer()
-            found, what, how = list(bounds(subject, votes)), "rule", f"{votes} votes that change"
+            moved = read_walk(subject, proof)
+            found, what, how = list(bounds(subject, moved)), "rule", f"{moved.votes} votes that change"
     except NotUnderstood:
         yield Claim("optimality", "failed", "a bound is claimed for a loss that it is not known for")
         return

@@ -11,11 +11,12 @@ from functools import lru_cache
 from typing import Any
 
 from privspec.certify.finite.averages import Price, Term, terms
-from privspec.certify.lotteries.costs import LARGEST, Apart, Body, Cost, Missed, body_of
+from privspec.certify.lotteries.costs import LARGEST, SHARES, Apart, Body, Cost, Missed, VotesMissed, body_of
 from privspec.certify.lotteries.meaning import FIRST, Ballots, Scores
 from privspec.certify.lotteries.profiles import profiles
-from privspec.certify.lotteries.rules import Rule
+from privspec.certify.lotteries.rules import Rule, Winner
 from privspec.certify.lotteries.subject import LotterySubject
+from privspec.certify.lotteries.winner import extremes
 from privspec.certify.motion import NotUnderstood
 from privspec.language import syntax
 from privspec.model.evaluate import evaluate
@@ -67,8 +68,18 @@ def over(subject: LotterySubject, body: Body, operator: str) -> Fraction:
         ]
         if len(known) == len(body.parts) and all(value is not None for _, value in known):
             return body.constant + sum((w * v for w, v in known if v is not None), Fraction(0))
-    few = least_leads(voters, ballots.size) if operator == "worst" and _of_largest(ballots, body) else None
+    few = _worst_of(rule, ballots, voters, body) if operator == "worst" else None
     return _listed(rule, profiles(ballots, voters, law) if few is None else dict.fromkeys(few), body, operator)
+
+
+def _worst_of(rule: Rule, ballots: Ballots, voters: int, body: Body) -> list[Scores] | None:
+    """Profiles of which one is the worst for a cost that stands by itself; None where that is not known."""
+    if _of_largest(ballots, body):
+        return least_leads(voters, ballots.size)
+    alone = len(body.parts) == 1 and body.parts[0][0] >= 0 and ballots.points == FIRST
+    if alone and isinstance(rule, Winner) and body.parts[0][1] in (Apart(SHARES), Missed(SHARES), VotesMissed()):
+        return extremes(voters, ballots.size)
+    return None
 
 
 def _of_largest(ballots: Ballots, body: Body) -> bool:
@@ -83,9 +94,10 @@ def least_leads(voters: int, size: int) -> list[Scores]:
 
     Let M be the most votes and g_c = M - S_c. Given M the sum of the gaps is m M - T, each in [0, M]. The largest wins
     with 1 / sum b^-g_c (the sum is convex in every gap: Schur-convex), with the integral of prod (1 - t b^-g_c)
-    (log-concave in every gap: Schur-concave), or with what M alone decides. So its chance is least at the gaps that
-    majorise all others: j = T // M alternatives with M votes, the rest in one hand. With j the same every gap grows
-    with M, and so does the chance: the least M with j is T // (j + 1) + 1, or T / m where all are even.
+    (log-concave in every gap: Schur-concave), with what M alone decides, or with one probability everywhere. So its
+    chance is least at the gaps that majorise all others: j = T // M alternatives with M votes, the rest in one hand.
+    With j the same every gap grows with M, and so does the chance: the least M with j is T // (j + 1) + 1, or T / m
+    where all are even.
     """
     found = []
     for j in range(1, size + 1):
@@ -117,7 +129,7 @@ def _once(every: Mapping[Scores, Fraction | None]) -> Mapping[Scores, Fraction |
     """Of profiles that differ in the names of alternatives only, one, with the probability of all.
 
     Rules and costs treat alternatives alike; where several have most points, whoever of them counts as the largest has
-    the same probability to win.
+    the same probability to win, or is the same one for the rule and for the cost.
     """
     found: dict[Scores, Fraction | None] = {}
     for scores, mass in every.items():

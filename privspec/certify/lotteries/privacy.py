@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from privspec.certify.lotteries.profiles import PAIR_LIMIT, largest, pairs
-from privspec.certify.lotteries.rules import Change, Dummies, Exponential, PermuteAndFlip, Ratio, Reports
+from privspec.certify.lotteries.rules import Change, Dummies, Exponential, PermuteAndFlip, Ratio, Reports, Winner
 from privspec.certify.lotteries.subject import LotterySubject
 from privspec.certify.measures import Finding, pure_proves
 from privspec.certify.motion import NotUnderstood
@@ -94,6 +94,8 @@ def enumerated(subject: LotterySubject, change: Change) -> Claim:
 def _attained(subject: LotterySubject, change: Change, voters: int) -> bool:
     """Whether the closed form is the largest ratio of exactly so many voters."""
     ballots, rule = subject.ballots, subject.rule
+    if isinstance(rule, Winner):
+        return True
     if change.adding or not ballots.reaches_zero:
         return False
     return isinstance(rule, Dummies) or (rule.at(ballots, change) != rule.ratio(ballots, change) and voters <= 64)

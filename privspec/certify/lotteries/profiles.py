@@ -85,10 +85,11 @@ def _sum(one: Scores, other: Scores) -> Scores:
 def largest(rule: Rule, ballots: Ballots, change: Change, voters: int) -> Fraction | None:
     """The largest ratio between the laws of two neighbours, either way round; None if one of them has a zero.
 
-    Rules treat alternatives alike: of pairs that differ in their names only, one is looked at.
+    Where a rule treats alternatives alike, of pairs that differ in their names only one is looked at.
     """
     law, worst = lru_cache(maxsize=None)(rule.law), Fraction(1)
-    pairs_once = {tuple(sorted(zip(one, other, strict=True))) for one, other in neighbours(ballots, change, voters)}
+    every = (tuple(zip(one, other, strict=True)) for one, other in neighbours(ballots, change, voters))
+    pairs_once = {tuple(sorted(pair)) if rule.alike else pair for pair in every}
     for pair in pairs_once:
         for p, q in zip(*(law(tuple(scores)) for scores in zip(*pair, strict=True)), strict=True):
             if (p == 0) != (q == 0):

@@ -72,6 +72,8 @@ class Rule(ABC):
     family: ClassVar[str]
     key: ClassVar[str]
     """Where a plan holds its one number."""
+    alike: ClassVar[bool] = True
+    """Whether alternatives with equal points have equal chances."""
 
     @property
     @abstractmethod

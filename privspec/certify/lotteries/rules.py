@@ -5,13 +5,15 @@ from __future__ import annotations
 from privspec.certify.lotteries.powers import Exponential, PermuteAndFlip
 from privspec.certify.lotteries.rule import Change, Ratio, Rule
 from privspec.certify.lotteries.shares import Dummies, Reports
+from privspec.certify.lotteries.winner import Winner
 from privspec.certify.reading import At, Malformed
 
-RULES: tuple[type[Dummies | Exponential | PermuteAndFlip | Reports], ...] = (
+RULES: tuple[type[Dummies | Exponential | PermuteAndFlip | Reports | Winner], ...] = (
     Dummies,
     Exponential,
     PermuteAndFlip,
     Reports,
+    Winner,
 )
 
 
@@ -27,4 +29,15 @@ def read_rule(mechanism: At) -> Rule:
     raise Malformed(f"{mechanism.place}.family is unknown")
 
 
-__all__ = ["RULES", "Change", "Dummies", "Exponential", "PermuteAndFlip", "Ratio", "Reports", "Rule", "read_rule"]
+__all__ = [
+    "RULES",
+    "Change",
+    "Dummies",
+    "Exponential",
+    "PermuteAndFlip",
+    "Ratio",
+    "Reports",
+    "Rule",
+    "Winner",
+    "read_rule",
+]

@@ -1,4 +1,6 @@
-"""No rule whatever is nearer to random dictatorship: a bound from the requirement alone (notes/lottery-bound.md).
+"""No rule whatever is nearer to random dictatorship, or to plurality: bounds from the requirement alone.
+
+Notes: lottery-bound.md, and randomised-winner.md for plurality (`ties`). For random dictatorship:
 
 Let all T voters vote for one alternative: at distance d the m - 1 others are drawn with probability d at most, one of
 them with p_0 <= d / (m - 1). Now k voters, one by one, move their votes to that one: p_k <= e^(k epsilon) p_0, and p_k
@@ -15,6 +17,7 @@ from math import ceil, exp, floor, log
 from privspec.compile.lotteries.budget import distance_limit
 from privspec.compile.lotteries.costs import Distance
 from privspec.compile.lotteries.system import LotterySystem, Promise
+from privspec.compile.lotteries.ties import VOTES, least_miss, least_odds, miss_of, near_tie
 from privspec.core.powers import exp_up
 from privspec.model.lotteries import FirstChoice, Proportional
 from privspec.model.measures import Chosen, PureDP
@@ -26,20 +29,24 @@ LARGEST_STEP = 200
 
 @dataclass(frozen=True, slots=True)
 class LotteryBound:
-    """A lower bound on the loss of every rule of its scope, and the number of votes that proves it, if votes do."""
+    """A lower bound on the loss of every rule of its scope, and the number of votes that proves it, if votes do.
+
+    `profile` are the votes for each alternative from which they move; None where all vote for one.
+    """
 
     value: Fraction
     votes: int | None
     scope: str = EVERY_RULE
+    profile: tuple[int, ...] | None = None
 
 
 # --- a distance, from epsilon ---------------------------------------------------------------------
 
 
 def lower_bound(system: LotterySystem) -> LotteryBound | None:
-    """For worst[total_variation(O, random_dictator(...))]; None for other losses and requirements."""
+    """For the worst distance from random dictatorship or plurality; None for other losses and requirements."""
     if not _applies(system):
-        return None
+        return _beside_plurality(system)
     ((term,), offset) = (system.loss.terms, system.loss.offset)
     ((weight, _),) = term.body.parts
     others = len(system.alternatives) - 1
@@ -48,6 +55,16 @@ def lower_bound(system: LotterySystem) -> LotteryBound | None:
     if best is None:
         return None
     return LotteryBound(term.weight * (weight * best.value + term.body.offset) + offset, best.votes)
+
+
+def _beside_plurality(system: LotterySystem) -> LotteryBound | None:
+    """For worst[mismatch(O, plurality(...))], and the total variation."""
+    scaled, m = miss_of(system, system.loss), len(system.alternatives)
+    steps = [step(promise) for promise in system.promises if _pure(promise)]
+    if scaled is None or not steps:
+        return None
+    weight, constant = scaled
+    return LotteryBound(weight * least_miss(m, min(steps)) + constant, VOTES, profile=near_tie(system.voters, m))
 
 
 def _applies(system: LotterySystem) -> bool:
@@ -86,16 +103,30 @@ def walk(voters: int, others: int, votes: int, step: Fraction) -> LotteryBound:
 
 
 def least_epsilon(system: LotterySystem) -> LotteryBound | None:
-    """For `choose epsilon` with an accuracy line d on that distance: log((m - 1) (k / (T d) - 1)) / k, any k.
+    """For `choose epsilon` with an accuracy line d on such a distance; half of it where voters are added or removed.
 
-    Half of it where voters are added or removed.
+    Random dictatorship: log((m - 1) (k / (T d) - 1)) / k, any k. Plurality: log((m - 1) (1 / d - 1)).
     """
+    promises = [p for p in system.promises if p.epsilon is None and isinstance(p.requirement.measure, Chosen)]
+    each = 2 if all(promise.task.adding for promise in promises) else 1
+    found = [one for one in (_from_shares(system, each), _from_plurality(system, each)) if one is not None]
+    return max(found, key=lambda one: one.value, default=None)
+
+
+def _from_plurality(system: LotterySystem, each: int) -> LotteryBound | None:
+    odds = least_odds(system)
+    if odds is None or odds <= 1:
+        return None
+    profile = near_tie(system.voters, len(system.alternatives))
+    return LotteryBound(log_down(odds) / each, VOTES, profile=profile)
+
+
+def _from_shares(system: LotterySystem, each: int) -> LotteryBound | None:
     distances = [distance_limit(limit) for limit in system.limits]
     d = min((found for found in distances if found is not None), default=Fraction(0))
     if d <= 0 or not isinstance(system.points, FirstChoice) or len(system.alternatives) < 2:
         return None
-    promises = [p for p in system.promises if p.epsilon is None and isinstance(p.requirement.measure, Chosen)]
-    each, others = 2 if all(promise.task.adding for promise in promises) else 1, len(system.alternatives) - 1
+    others = len(system.alternatives) - 1
     best = _root(lambda u: log(others * (u - 1)) - u / (u - 1), 1 + 1e-9, 60.0)
     found = []
     for votes in _about(best * float(system.voters * d), system.voters):

@@ -56,7 +56,8 @@ def _refuse_unknown(system: LotterySystem, every: list[Judged]) -> None:
 def _options(system: LotterySystem, every: list[Judged]) -> Infeasible:
     model = system.model
     reasons = "; ".join(f"{one.rule.name}: {one.reason}" for one in every if one.reason)
-    way_out = "drop the options, or name another rule: dictator, permute_and_flip, exponential, local_dictator"
+    rules = "dictator, permute_and_flip, exponential, randomised_winner, local_dictator"
+    way_out = f"drop the options, or name another rule: {rules}"
     if system.local and any(promise.task.adding for promise in system.promises):
         way_out = f"write `replacing one {system.party}`: that one took part is then no secret"
     return Infeasible(

@@ -79,7 +79,8 @@ class LotteryDecision:
             "spec": spec_json(self.model),
             "status": "optimal" if gap is not None and gap <= OPTIMAL_GAP else "feasible",
             "loss": loss,
-            "alternatives": [self._alternative(one) for one in self.ranking if one is not self.chosen],
+            "alternatives": [self._alternative(one) for one in self._others if one.loss is not None],
+            "considered": [self._considered(one) for one in self._others if one.loss is None],
             "mechanism": self._mechanism(),
             "guarantees": [self._guarantee(promise) for promise in self.system.promises],
             "accuracy": [self._accuracy(limit, found) for limit, found in zip(*self._limits, strict=True)],
@@ -89,6 +90,7 @@ class LotteryDecision:
                 "kind": "lottery",
                 "lower_bound": self.lower_bound,
                 "votes": None if self.bound is None else self.bound.votes,
+                **({} if self.bound is None or self.bound.profile is None else {"profile": list(self.bound.profile)}),
                 "scope": EVERY_RULE if self.bound is None else self.bound.scope,
             },
             "solver": {
@@ -111,7 +113,7 @@ class LotteryDecision:
             "relative_gap": gap,
             "expression": "" if self.model.loss is None else print_expr(self.model.loss),
             "units": "units of the loss expression",
-            "among": "the rules of private voting that this plan lists",
+            "among": "the rules of private voting that this plan lists" if self.bound is None else self.bound.scope,
             "kind": "expected" if any(t.operator == "E" for t in self.system.loss.terms) else "worst",
         }
         if found.standard_error:
@@ -158,6 +160,20 @@ class LotteryDecision:
         if system.counting and system.rounds is not None:
             return {system.rounds.name: str(system.rounds.count_of(loss))}
         return {} if system.chosen is None else {system.chosen.name: str(loss)}
+
+    @property
+    def _others(self) -> list[Judged]:
+        return [one for one in self.ranking if one is not self.chosen]
+
+    def _considered(self, one: Judged) -> dict[str, Any]:
+        """A rule without a loss: it has no such lottery, or none that meets the lines; `rule` is what was tried last."""
+        task = self.system.promises[0].task
+        return {
+            "name": one.rule.name,
+            "reason": one.reason,
+            "rule": None if one.draw is None else one.draw.to_json(),
+            "properties": {} if one.draw is None else {p.name: p.holds for p in one.draw.properties(task)},
+        }
 
     def _alternative(self, one: Judged) -> dict[str, Any]:
         task = self.system.promises[0].task
@@ -260,7 +276,7 @@ def _mean(found: Estimate | None) -> float | None:
 def _told(loss: Estimate | None) -> dict[str, Any]:
     """The loss of a rule and how it is known: bounds rounded down, values up."""
     if loss is None:
-        return {"loss": None}
+        raise InternalError("a rule without a loss is no alternative")
     if loss.at_least:
         return {"loss": float_down(loss.value), "at_least": True}
     found: dict[str, Any] = {"loss": float_up(loss.value)}

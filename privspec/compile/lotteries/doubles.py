@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError
-from privspec.model.lotteries import Exponential, Largest, LocalPick, Lottery, PermuteAndFlip, Proportional
+from privspec.model.lotteries import (
+    Exponential,
+    Largest,
+    LocalPick,
+    Lottery,
+    PermuteAndFlip,
+    Proportional,
+    RandomisedLargest,
+)
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -44,6 +52,13 @@ def _(lottery: LocalPick, scores: Floats) -> Floats:
 def _(lottery: Largest, scores: Floats) -> Floats:  # noqa: ARG001 - dispatched on
     found = np.zeros_like(scores)
     found[np.arange(len(scores)), scores.argmax(axis=1)] = 1
+    return found
+
+
+@laws.register
+def _(lottery: RandomisedLargest, scores: Floats) -> Floats:
+    whole = lottery.ratio + scores.shape[1] - 1
+    found: Floats = float(1 / whole) + float((lottery.ratio - 1) / whole) * laws(Largest(), scores)
     return found
 
 

@@ -1,6 +1,7 @@
 """The worst case over all profiles of votes: closed forms for any number of voters, else all profiles or some.
 
-Proofs: notes/worst-cases.md (mixtures with the uniform law, the least lead of a plurality winner).
+Proofs: notes/worst-cases.md (mixtures with the uniform law, the least lead of a plurality winner), and
+notes/randomised-winner.md (the winner's own randomised response against shares).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from privspec.compile.lotteries.doubles import laws
 from privspec.compile.lotteries.electorate import Scores, listed
 from privspec.compile.lotteries.estimates import Estimate
 from privspec.compile.lotteries.system import LotterySystem
-from privspec.model.lotteries import FirstChoice, Largest, LocalPick, Lottery, Proportional
+from privspec.model.lotteries import FirstChoice, Largest, LocalPick, Lottery, Proportional, RandomisedLargest
 
 ROUNDING = 1e-9
 """What doubles may be wrong by, relatively, when they serve as a lower bound."""
@@ -90,8 +91,11 @@ def _extreme(system: LotterySystem, lottery: Lottery, cost: Cost) -> Iterator[Sc
         return _least_leads(system.voters, len(system.alternatives))
     even = system.voters % len(system.alternatives) == 0
     votes = isinstance(cost, VotesMissed) or (isinstance(cost, Miss) and cost.other == Proportional())
-    if votes and (even or uniform_share(system, lottery) is not None):
+    winner = isinstance(lottery, RandomisedLargest)
+    if votes and (even or winner or uniform_share(system, lottery) is not None):
         return iter((_balanced(system.voters, len(system.alternatives)),))
+    if winner and isinstance(cost, Distance) and cost.other == Proportional():
+        return _leads(system.voters, len(system.alternatives))
     return None
 
 
@@ -103,6 +107,16 @@ def _least_leads(voters: int, m: int) -> Iterator[Scores]:
         if score < 1 or rest < 0 or (leaders == m and rest):
             continue
         yield _profile((score,) * leaders + ((rest,) if leaders < m else ()), m)
+
+
+def _leads(voters: int, m: int) -> Iterator[Scores]:
+    """For each number j of leaders: the least and the largest score that j of them, and no j + 1, can have."""
+    yield from _least_leads(voters, m)
+    for leaders in range(1, m):
+        score = voters // leaders
+        rest = voters - leaders * score
+        if score > rest:
+            yield _profile((score,) * leaders + (rest,), m)
 
 
 def _balanced(voters: int, m: int) -> Scores:

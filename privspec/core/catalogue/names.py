@@ -376,7 +376,7 @@ ENTRIES: tuple[Entry, ...] = (
         "there is no such family of noise",
         """
         Families are gaussian, laplace, geometric, knorm, table, dictator, exponential, permute_and_flip,
-        local_dictator, staircase, functional, mixed, sphere.
+        local_dictator, randomised_winner, staircase, functional, mixed, sphere.
         """,
     ),
     Entry(

@@ -16,7 +16,15 @@ from math import lcm
 from typing import Self, TypeAlias
 
 from privspec.execute.randomness import Randomness
-from privspec.model.lotteries import Exponential, Largest, LocalPick, Lottery, PermuteAndFlip, Proportional
+from privspec.model.lotteries import (
+    Exponential,
+    Largest,
+    LocalPick,
+    Lottery,
+    PermuteAndFlip,
+    Proportional,
+    RandomisedLargest,
+)
 
 BITS = 1024
 """Length of the numbers that are compared at once, about."""
@@ -51,6 +59,13 @@ def _(lottery: Largest, scores: Sequence[Fraction]) -> Sampler:  # noqa: ARG001
     """Without chance."""
     winner = list(scores).index(max(scores))
     return lambda _: winner
+
+
+@sampler.register
+def _(lottery: RandomisedLargest, scores: Sequence[Fraction]) -> Sampler:
+    """The answer that the winner would give."""
+    winner, size = list(scores).index(max(scores)), len(scores)
+    return lambda randomness: report(lottery.ratio, winner, size, randomness)
 
 
 @sampler.register

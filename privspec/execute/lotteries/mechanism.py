@@ -23,7 +23,16 @@ from privspec.execute.mechanism import Target, refuse_long_simulation
 from privspec.execute.problems import refuse
 from privspec.execute.randomness import Randomness, SimulationRandomness
 from privspec.execute.rounds import Rounds
-from privspec.model.lotteries import Borda, Exponential, LocalPick, Lottery, PermuteAndFlip, Points, Proportional
+from privspec.model.lotteries import (
+    Borda,
+    Exponential,
+    LocalPick,
+    Lottery,
+    PermuteAndFlip,
+    Points,
+    Proportional,
+    RandomisedLargest,
+)
 
 if TYPE_CHECKING:
     from privspec.execute.budget import Spend
@@ -35,6 +44,7 @@ LOTTERIES: Mapping[str, Callable[[Plan], Lottery]] = {
     "exponential": lambda mechanism: Exponential(_at_least_one(mechanism["base"])),
     "permute_and_flip": lambda mechanism: PermuteAndFlip(_at_least_one(mechanism["base"])),
     "local_dictator": lambda mechanism: LocalPick(_at_least_one(mechanism["ratio"])),
+    "randomised_winner": lambda mechanism: RandomisedLargest(_at_least_one(mechanism["ratio"])),
 }
 """The lottery of each family that a plan can name."""
 

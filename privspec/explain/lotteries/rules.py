@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from privspec.explain.lotteries.rule import Rule
 from privspec.explain.lotteries.vote import Vote
 from privspec.explain.lotteries.weighted import ExponentialRule, PermuteAndFlipRule
+from privspec.explain.lotteries.winner import RandomisedWinner
 from privspec.explain.quantities import Quantity, Rounding, exact, parse_exact, rounded, ungrouped
 from privspec.model.lotteries import LocalPick, Proportional
 
@@ -200,5 +201,6 @@ RULES: Mapping[str, Callable[[Mapping[str, Any]], Rule]] = {
     "exponential": lambda m: ExponentialRule(parse_exact(m["base"])),
     "permute_and_flip": lambda m: PermuteAndFlipRule(parse_exact(m["base"])),
     "local_dictator": lambda m: LocalDictator(parse_exact(m["ratio"])),
+    "randomised_winner": lambda m: RandomisedWinner(parse_exact(m["ratio"])),
 }
 """How the rule of a plan is read, by its family."""

@@ -47,7 +47,7 @@ def undominated(task: VotingTask, lottery: Lottery) -> Property:
 
 
 def swayed(task: VotingTask, lottery: Lottery) -> Property:
-    """Strategy-proofness of weights that are powers: for two alternatives only."""
+    """Strategy-proofness of weights that are powers, and of plurality's winner: for two alternatives only."""
     if len(task.alternatives) < 3:
         why = "with two alternatives a vote for the better one can only help it"
         return Property("strategy_proof", True, NOTE, why)

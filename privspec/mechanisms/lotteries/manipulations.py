@@ -13,7 +13,15 @@ from fractions import Fraction
 from itertools import combinations_with_replacement, permutations
 
 from privspec.mechanisms.lotteries.enumeration import kinds
-from privspec.model.lotteries import Ballot, FirstChoice, Largest, Lottery, Points, scores
+from privspec.model.lotteries import (
+    Ballot,
+    FirstChoice,
+    Largest,
+    Lottery,
+    Points,
+    RandomisedLargest,
+    scores,
+)
 from privspec.model.values import Symbol, show
 
 _ALL = 4
@@ -52,7 +60,8 @@ def manipulation(lottery: Lottery, points: Points, most: int = 3) -> Manipulatio
     For more than four alternatives only ballots that agree beyond the first three are tried.
     """
     ballots = _tried(points)
-    truths = tuple(permutations(points.alternatives)) if isinstance(lottery, Largest) else (points.alternatives,)
+    first_wins_ties = isinstance(lottery, Largest | RandomisedLargest)
+    truths = _truths(points.alternatives) if first_wins_ties else (points.alternatives,)
     for voters in range(most):
         for others in combinations_with_replacement(ballots, voters):
             for truth in truths:
@@ -62,10 +71,17 @@ def manipulation(lottery: Lottery, points: Points, most: int = 3) -> Manipulatio
     return None
 
 
+def _truths(alternatives: tuple[Symbol, ...]) -> tuple[tuple[Symbol, ...], ...]:
+    """Orders that count where alternatives are not treated alike: which of several equals wins."""
+    if len(alternatives) <= _ALL:
+        return tuple(permutations(alternatives))
+    return tuple((*start, *alternatives[3:]) for start in permutations(alternatives[:3]))
+
+
 def _tried(points: Points) -> tuple[Ballot, ...]:
     if isinstance(points, FirstChoice) or len(points.alternatives) <= _ALL:
         return kinds(points)
-    return tuple((*start, *points.alternatives[3:]) for start in permutations(points.alternatives[:3]))
+    return _truths(points.alternatives)
 
 
 def gains(

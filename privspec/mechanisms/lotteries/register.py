@@ -8,5 +8,13 @@ from privspec.mechanisms.lotteries.flips import PermuteAndFlipRule
 from privspec.mechanisms.lotteries.local import LocalDictator
 from privspec.mechanisms.lotteries.rule import Rule
 from privspec.mechanisms.lotteries.undisguised import NoDummies
+from privspec.mechanisms.lotteries.winner import RandomisedWinner
 
-RULES: tuple[Rule, ...] = (Dictator(), PermuteAndFlipRule(), ExponentialRule(), LocalDictator(), NoDummies())
+RULES: tuple[Rule, ...] = (
+    Dictator(),
+    PermuteAndFlipRule(),
+    ExponentialRule(),
+    LocalDictator(),
+    RandomisedWinner(),
+    NoDummies(),
+)

@@ -1,0 +1,70 @@
+"""No rule whatever agrees more often with plurality: a bound from a near tie (notes/randomised-winner.md).
+
+Of any number of votes there is a profile in which one replaced vote makes any alternative win that is wanted: all have
+the same number of votes but for one more that those declared last may have. A rule that misses the winner with
+probability d at most gives each of them 1 - d where it wins, so that at the near tie each of the m - 1 others has
+e^-epsilon (1 - d): d >= (m - 1) / (e^epsilon + m - 1). Where voters are added or removed, each step is two.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from privspec.compile.lotteries.costs import Distance, Miss
+from privspec.compile.lotteries.system import LotterySystem, Measured
+from privspec.core.powers import exp_up
+from privspec.model.lotteries import FirstChoice, Largest
+
+LARGEST_STEP = 200
+"""Epsilon beyond which the bound is nothing."""
+VOTES = 1
+"""How many votes are replaced."""
+
+
+def near_tie(voters: int, alternatives: int) -> tuple[int, ...]:
+    """Numbers of votes from which one replaced vote leads to any winner, for ties that the first declared wins.
+
+    An alternative that gets the vote of the winner is ahead, or level with some that were declared after it.
+    """
+    each, more = divmod(voters, alternatives)
+    return (*(each,) * (alternatives - more), *(each + 1,) * more)
+
+
+def miss_of(system: LotterySystem, measured: Measured) -> tuple[Fraction, Fraction] | None:
+    """Weight > 0 and constant where a line is weight * worst[mismatch(O, plurality(...))] + constant; else None.
+
+    The total variation from plurality is the same number: what is drawn there is one alternative.
+    """
+    if len(measured.terms) != 1 or not isinstance(system.points, FirstChoice) or len(system.alternatives) < 2:
+        return None
+    (term,) = measured.terms
+    if term.operator != "worst" or len(term.body.parts) != 1:
+        return None
+    ((weight, cost),) = term.body.parts
+    plurality = isinstance(cost, Distance | Miss) and isinstance(cost.other, Largest)
+    if not plurality or weight <= 0 or term.weight <= 0:
+        return None
+    return term.weight * weight, term.weight * term.body.offset + measured.offset
+
+
+def least_miss(alternatives: int, step: Fraction) -> Fraction:
+    """No rule misses the winner of plurality less often; rounded down, `step` the epsilon of one replaced vote."""
+    if step > LARGEST_STEP:
+        return Fraction(0)
+    return (alternatives - 1) / (exp_up(step) + alternatives - 1)
+
+
+def least_odds(system: LotterySystem) -> Fraction | None:
+    """e^epsilon, for one replaced vote, that accuracy lines on the miss ask for at least; None where there are none.
+
+    (m - 1) (1 - d) / d where the winner may be missed with probability d.
+    """
+    found = []
+    for limit in system.limits:
+        scaled = miss_of(system, limit.measured)
+        if scaled is not None:
+            weight, constant = scaled
+            miss = (limit.bound - constant) / weight
+            if 0 < miss < 1:
+                found.append((len(system.alternatives) - 1) * (1 - miss) / miss)
+    return max(found, default=None)
