@@ -126,7 +126,7 @@ def _row(request: Request, value: str, settings: Settings, *, checked: bool) -> 
     if checked:
         confirm(Plan(decision.document()))
     loss, bound = decision.loss, decision.lower_bound
-    gap = None if bound is None or loss <= 0 else max((loss - bound) / loss, 0.0)
+    gap = None if bound is None or not loss else max((loss - bound) / abs(loss), 0.0)
     return Row(value, loss, bound, gap, decision.name)
 
 

@@ -148,3 +148,30 @@ def test_tables() -> None:
     picture = frontier_svg("epsilon", rows)
     assert "<svg" in picture
     assert "</svg>" in picture
+
+
+def test_losses_below_zero_are_drawn_as_what_is_gained() -> None:
+    """Rounds of votes that fit a budget: the loss is minus their number."""
+    text = """spec v
+parameters:
+  budget = 2
+  d = 0.1
+parties:
+  voter in 1..40
+variables:
+  input vote[voter] in {gate, bridge, tower}
+  choose rounds in 1..100
+  output O
+loss:
+  -rounds
+privacy:
+  O is (budget / rounds)-DP wrt vote, adding or removing one voter
+accuracy:
+  worst[ total_variation(O, random_dictator(vote)) ] <= d
+"""
+    rows = sweep_spec(request(text), "d", ("0.1", "0.2"))
+    assert [row.loss for row in rows] == [-5.0, -12.0]
+    assert all(row.relative_gap is not None and row.relative_gap > 1 for row in rows)
+    picture = frontier_svg("d", rows)
+    assert "minus the loss" in picture
+    assert "certified upper bound" in picture

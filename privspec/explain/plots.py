@@ -224,25 +224,31 @@ def alternatives_plot(facts: Facts) -> Plot | None:
 def sweep_plot(rows: Sequence[Mapping[str, Any]], parameter: str | None = None) -> str:
     """Loss against the swept parameter with its certified lower bound, as a complete SVG file.
 
+    A loss that is negative everywhere (how many rounds of votes fit, say) is drawn as the amount that is gained.
+
     Args: rows with the parameter, "loss" and, where known, "lower_bound"; without `parameter` the
         first key is it. Rows without a loss (infeasible settings) are left out.
-    Raises: ValueError if no row has a positive loss and parameter.
+    Raises: ValueError if no row has a positive parameter and a loss that can be drawn.
     """
     name = parameter or next(iter(rows[0])) if rows else "epsilon"
+    solved = [r for r in rows if r.get("loss") is not None]
+    gained = bool(solved) and all(float(r["loss"]) < 0 for r in solved)
+    sign, label, limit = (-1, "minus the loss", "upper") if gained else (1, "loss", "lower")
     points = sorted(
-        (float(r[name]), float(r["loss"]), r.get("lower_bound"))
-        for r in rows
-        if r.get("loss") is not None and float(r["loss"]) > 0 and float(r[name]) > 0
+        (float(r[name]), sign * float(r["loss"]), r.get("lower_bound"))
+        for r in solved
+        if sign * float(r["loss"]) > 0 and float(r[name]) > 0
     )
     if not points:
         raise ValueError("nothing to draw: no setting has a loss")
-    bounds = [(x, float(low)) for x, _, low in points if low is not None and float(low) > 0]
+    bounds = [(x, sign * float(low)) for x, _, low in points if low is not None and sign * float(low) > 0]
+    xs, ys = [b[0] for b in bounds], [b[1] for b in bounds]
     return drawing.frontier(
-        drawing.Line("loss", [p[0] for p in points], [p[1] for p in points]),
+        drawing.Line(label, [p[0] for p in points], [p[1] for p in points]),
         None,
         name,
-        "loss",
+        label,
         "sweep",
-        bound=drawing.Line("certified lower bound", [b[0] for b in bounds], [b[1] for b in bounds]) if bounds else None,
+        bound=drawing.Line(f"certified {limit} bound", xs, ys) if bounds else None,
         inline=False,
     )

@@ -193,7 +193,9 @@ def test_guarantees_of_one_round() -> None:
 def test_as_many_rounds_as_possible() -> None:
     plan = nine_rounds()
     plan["loss"] |= {"expression": "-rounds", "value": -9.0}
-    assert "Votes that fit 9, the most for the accuracy asked" in " ".join(summary(plan, width=200).split())
+    assert "Votes that fit 9, the most of all rules compared" in " ".join(summary(plan, width=200).split())
+    bounded = {**plan, "loss": plan["loss"] | {"lower_bound": -31.0}}
+    assert "compared; no rule at all has more than 31" in " ".join(summary(bounded, width=200).split())
     for reader in READERS:
         assert explain(plan, reader)
 

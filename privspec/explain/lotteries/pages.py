@@ -10,12 +10,12 @@ from privspec.explain.document import Block, Points, Section, Table
 from privspec.explain.lotteries import drawings, rounds
 from privspec.explain.lotteries.examples import MOST
 from privspec.explain.lotteries.paper import HEADING, paper_blocks, paper_section
-from privspec.explain.quantities import rounded
+from privspec.explain.quantities import count, rounded
 from privspec.explain.sentences import CertificateEntry, Note, Sentence, asserted, proved
 from privspec.explain.words import joined
 
 if TYPE_CHECKING:
-    from privspec.explain.fact_types import Facts
+    from privspec.explain.fact_types import Facts, LossFact
     from privspec.explain.lotteries.examples import Example
     from privspec.explain.lotteries.facts import LotteryFact
 
@@ -66,9 +66,17 @@ def error(fact: LotteryFact, facts: Facts) -> tuple[str, str]:
     if loss.expression.strip() == "epsilon":
         return "Privacy spent", f"ε = {loss.value}, the least that a rule compared here needs for the accuracy"
     if fact.rounds is not None and _COUNTED.fullmatch(loss.expression.strip()):
-        return "Votes that fit", f"{fact.rounds.count}, the most for the accuracy asked"
+        return "Votes that fit", f"{fact.rounds.count}, the most of all rules compared{_no_more(loss)}"
     spread = f" ± {loss.standard_error}" if loss.standard_error is not None else ""
     return ("Loss at worst" if loss.worst else "Expected loss"), f"{loss.value}{spread}  ({loss.expression})"
+
+
+def _no_more(loss: LossFact) -> str:
+    """The bound on rounds that holds for every rule, where the loss is minus their number."""
+    bound = None if loss.lower_bound is None else loss.lower_bound.value
+    if bound is None or bound >= 0 or not re.fullmatch(r"-\s*\w+", loss.expression.strip()):
+        return ""
+    return f"; no rule at all has more than {count(round(-bound))}"
 
 
 # --- the public -----------------------------------------------------------------------------------
