@@ -58,7 +58,16 @@ def accuracy_words(facts: Facts) -> str:
         return ""
     tightest = max(facts.accuracy, key=lambda a: a.used.value)
     instances = sum(int(a.instances.value) for a in facts.accuracy)
+    if tightest.line.text.lstrip().startswith("manipulation("):
+        return f"{_lies(tightest)}{_where(tightest, instances)}"
     return f"{tightest.expected} expected, at most {tightest.asked} asked for{_where(tightest, instances)}"
+
+
+def _lies(fact: AccuracyFact) -> str:
+    """What a ballot that is not the true one can bring."""
+    if not fact.expected.value:
+        return "no voter gains by a lie"
+    return f"a lie adds at most {fact.expected} to the chances of what a voter wants, at most {fact.asked} asked for"
 
 
 def _where(fact: AccuracyFact, instances: int) -> str:

@@ -41,6 +41,24 @@ def alternatives(subject: LotterySubject) -> Iterator[Claim]:
         yield Claim("alternatives", "ok", text)
     if unknown:
         yield Claim("alternatives", "not checked", f"losses and figures of {', '.join(unknown)}")
+    yield from _considered(subject)
+
+
+def _considered(subject: LotterySubject) -> Iterator[Claim]:
+    """Rules that have no loss, with the reason; what they keep is tested where a lottery is listed."""
+    given = subject.plan.get("considered")
+    for item in [] if given is None else given.items():
+        name, rule, kept = item["name"].text(), item.get("rule"), item["properties"]
+        if not item["reason"].text():
+            yield Claim("alternatives", "failed", f"{name} is left out without a reason")
+        if rule is None:
+            if kept.value != {}:
+                yield Claim("alternatives", "failed", f"{name} keeps properties without being a lottery")
+            continue
+        found = _read(subject, rule)
+        found.check(subject.ballots)
+        wrong = (claim for claim in flags(found, subject.ballots, kept) if claim.status != "ok")
+        yield from (Claim("alternatives", claim.status, f"{name}: {claim.text}") for claim in wrong)
 
 
 def _read(subject: LotterySubject, data: At) -> Rule:
@@ -60,11 +78,7 @@ def _order(subject: LotterySubject, item: At) -> Iterator[Claim]:
     slack = SLACK * abs(own) + (0.0 if error is None else DEVIATIONS * error.double())
     name, admissible = item["name"].text(), item["admissible"].flag()
     item["reason"].text()
-    value = item.get("loss")
-    if value is None:
-        if admissible:
-            yield Claim("alternatives", "failed", f"{name} is said to be possible, without a loss")
-        return
+    value = item["loss"]
     if admissible and value.double() < own - slack:
         yield Claim("alternatives", "failed", f"{name} is said to be possible and better than the plan")
     if admissible and bound is not None and value.double() < bound.double() - SLACK * abs(bound.double()):
@@ -101,8 +115,8 @@ def _one(subject: LotterySubject, item: At, rule: Rule) -> Iterator[Claim]:
 
 
 def _loss(other: LotterySubject, item: At, name: str) -> Iterator[Claim]:
-    value, error, least = item.get("loss"), item.get("standard_error"), item.get("at_least")
-    if value is None or other.model.loss is None:
+    value, error, least = item["loss"], item.get("standard_error"), item.get("at_least")
+    if other.model.loss is None:
         return
     if other.model.choices:
         yield Claim("alternatives", "not checked", f"the number that {name} would lead to")

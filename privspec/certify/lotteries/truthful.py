@@ -8,13 +8,13 @@ leads by, so that a vote for the worse one never helps.
 *The least loss.* First choices n_a of T voters, m >= 3. Averages of strategy-proof rules over all orders of the voters
 are strategy-proof, as private, and no worse in a loss that is convex and treats voters alike; so let the law be f(n).
 A vote that moves from a to b may lower f_c for no c but a: some voter ranks c last. For c other than a and b the move
-back may neither: f_c stays, and is a function of n_c, since all others can trade votes (m >= 3). As the sum is 1, f_a(i)
-- f_a(i - 1) = f_b(j + 1) - f_b(j) wherever i >= 1, j >= 0, i + j <= T; with j = 0 every step of f_a is the first one of
-f_b: one slope s >= 0, f_a = d_a + s n_a. Where g votes may be replaced, d_a + g s <= e^epsilon d_a, hence m s k <= sum d
-= 1 - s T for k = g / (e^epsilon - 1). Averaged over the names of the alternatives it is (1 - w) shares + w / m with w =
-sum d >= m k / (T + m k). Distance from the shares (w times that of the uniform law) and the share of votes missed (1 -
-(1 - w) sum q^2 - w / m, and sum q^2 >= 1 / m) grow with w at every profile, and so do averages and worst cases of
-positive sums of these: none is below the loss of k dummy votes.
+back may neither: f_c stays, and is a function of n_c, since all others can trade votes (m >= 3). As the sum is 1,
+f_a(i) - f_a(i - 1) = f_b(j + 1) - f_b(j) wherever i >= 1, j >= 0, i + j <= T; with j = 0 every step of f_a is the first
+one of f_b: one slope s >= 0, f_a = d_a + s n_a. Where g votes may be replaced, d_a + g s <= e^epsilon d_a, hence
+m s k <= sum d = 1 - s T for k = g / (e^epsilon - 1). Averaged over the names of the alternatives it is (1 - w) shares +
+w / m with w = sum d >= m k / (T + m k). Distance from the shares (w times that of the uniform law) and the share of
+votes missed (1 - (1 - w) sum q^2 - w / m, and sum q^2 >= 1 / m) grow with w at every profile, and so do averages and
+worst cases of positive sums of these: none is below the loss of k dummy votes.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _uniform(subject: LotterySubject) -> bool:
 
 
 def _fewest(subject: LotterySubject) -> Iterator[Fraction]:
-    """g / (e^epsilon - 1), rounded down, for pure requirements on replaced votes."""
+    """The dummy votes g / (e^epsilon - 1), rounded down, for each pure requirement on replaced votes."""
     for requirement in subject.requirements:
         measure, change = subject.measure(requirement), subject.change(requirement)
         if not isinstance(measure, PureDP) or change.adding or subject.meaning.output not in requirement.outputs:

@@ -84,18 +84,14 @@ _SPECIAL = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)
 
 
 def beyond_tables(model: Model, source: GraphNode) -> bool:
-    """Whether a table is not for this vote: by its lines, or because it would have too many rows."""
+    """Whether a table is not for this vote: by its requirements and options, or because it would have too many rows."""
     if any(r.neighbours.adding or isinstance(r.measure, Chosen) for r in model.requirements):
         return True
-    if isinstance(model.trust, Nobody) or any(_worst(target.target) for target in model.accuracy):
+    if isinstance(model.trust, Nobody):
         return True
     if set(model.families) & {rule.family for rule in RULES} and "table" not in model.families:
         return True
     return not _listed(model, source)
-
-
-def _worst(line: syntax.Node) -> bool:
-    return any(isinstance(node, syntax.Over) and node.operator == "worst" for node in walk(line))
 
 
 def _listed(model: Model, source: GraphNode) -> bool:

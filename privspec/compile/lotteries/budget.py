@@ -17,6 +17,7 @@ from privspec.mechanisms.lotteries.dictator import DummyVotes
 from privspec.mechanisms.lotteries.register import RULES
 from privspec.mechanisms.lotteries.rule import Rule
 from privspec.model.lotteries import Proportional
+from privspec.model.values import show
 
 LARGEST = Fraction(64)
 """Epsilon that is tried where the range has no upper end: far beyond any privacy."""
@@ -38,7 +39,8 @@ def _least(system: LotterySystem, rule: Rule, averages: Averages) -> Judged:
         return _with_dummies(system, rule, averages, exact)
     at_end = _tried(system, rule, averages, high)
     if not at_end.admissible:
-        return replace(at_end, loss=None)
+        limits = at_end.reason if at_end.calibrated is None or forbidden(system, rule) else _at(high, at_end.reason)
+        return replace(at_end, loss=None, reason=limits)
     if low > 0 and (found := _tried(system, rule, averages, low)).admissible:
         return found
     failing = low
@@ -50,6 +52,10 @@ def _least(system: LotterySystem, rule: Rule, averages: Averages) -> Judged:
             failing = middle
     up = Fraction(str(Context(prec=DIGITS, rounding=ROUND_CEILING).divide(Decimal(high.numerator), high.denominator)))
     return _tried(system, rule, averages, min(up, system.chosen.high or LARGEST))
+
+
+def _at(epsilon: Fraction, reason: str) -> str:
+    return f"with epsilon up to {show(epsilon)} {reason}"
 
 
 def _tried(system: LotterySystem, rule: Rule, averages: Averages, epsilon: Fraction) -> Judged:

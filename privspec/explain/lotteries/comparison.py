@@ -76,7 +76,7 @@ class PropertyFact:
 
 @dataclass(frozen=True, slots=True)
 class RuleRow:
-    """One rule; what a plan does not state is None, and for a property missing."""
+    """One rule; what a plan does not state is None, and for a property missing; without a loss it was considered."""
 
     name: str
     chosen: bool
@@ -116,13 +116,18 @@ class Comparison:
     failing: tuple[tuple[str, PropertyFact], ...]
     compared: str
 
+    @property
+    def considered(self) -> tuple[RuleRow, ...]:
+        """Rules that have no loss: nothing in the range of the spec lets them meet its lines."""
+        return tuple(row for row in self.rows if row.loss is None and not row.chosen)
+
     def tables(self) -> tuple[Table, Table]:
         """For engineers and auditors."""
         figures = Table(
             "All rules that were compared; distortion is the total variation distance of the winner's law from that of "
             f"{self.compared}, welfare the expected share of voters who voted for the winner",
             ("Rule", "Loss", "ε spent", "Worst distortion", "Mean distortion", "Expected welfare"),
-            tuple(row.figures() for row in self.rows),
+            tuple(row.figures() for row in self.rows if row.chosen or row.loss is not None),
             numeric=frozenset({1, 2, 3, 4, 5}),
         )
         kept = Table("What each rule keeps", ("Rule", *LABELS.values()), tuple(row.kept() for row in self.rows))
@@ -193,8 +198,9 @@ def comparison(plan: Mapping[str, Any], title: str = "") -> Comparison | None:
         reason="",
         **_figures(figures),
     )
-    rows = [_other(item) for item in others]
-    rows.sort(key=lambda row: (not row.admissible, row.loss.value if row.loss else 0.0))
+    considered = [a for a in plan.get("considered") or () if isinstance(a, Mapping)]
+    rows = [_other(item) for item in (*others, *({**a, "figures": a} for a in considered))]
+    rows.sort(key=lambda row: (not row.admissible, row.loss is None, row.loss.value if row.loss else 0.0))
     failing = tuple((str(a["name"]), p) for a in others for p in _told(a["figures"].get("properties")))
     return Comparison((first, *rows), own, failing, compared_with(mechanism))
 

@@ -60,6 +60,7 @@ class LotteryFact(MechanismFact):
     paper: PaperFact
     examples: tuple[Example, ...]
     input_line: SpecLine
+    bound_note: Note
 
     drawn_label: ClassVar[str] = "How the winner is drawn"
     brief_label: ClassVar[str] = "Drawn"
@@ -72,8 +73,8 @@ class LotteryFact(MechanismFact):
 
     @property
     def loss_note(self) -> Note:  # type: ignore[override]
-        """The note of the rule."""
-        return self.note
+        """The note that proves the lower bound."""
+        return self.bound_note
 
     # --- facts
 
@@ -118,9 +119,9 @@ class LotteryFact(MechanismFact):
         """The draw in a line."""
         return pages.drawn(self, facts)
 
-    def summary_rows(self, _facts: Facts) -> Rows:
+    def summary_rows(self, facts: Facts) -> Rows:
         """What the rule keeps, and how many rounds fit."""
-        return pages.summary_rows(self)
+        return pages.summary_rows(self, facts)
 
     def error(self, facts: Facts) -> tuple[str, str]:
         """The loss in words."""
@@ -199,6 +200,7 @@ def lottery_fact(plan: Mapping[str, Any], context: Context) -> LotteryFact:
         paper=paper_fact(mechanism, vote, rule),
         examples=examples(vote, rule),
         input_line=context.input_lines.get(vote.input) or context.line(0),
+        bound_note=Note("randomised-winner" if (plan.get("certificate") or {}).get("profile") else "lottery-bound"),
     )
 
 

@@ -35,9 +35,11 @@ def drawn(fact: LotteryFact, facts: Facts) -> str:
     return f"{fact.rule.brief(fact.vote)}{f', {words.place}' if words and not fact.local else ''}"
 
 
-def summary_rows(fact: LotteryFact) -> list[tuple[str, str]]:
-    """What it keeps, how far the chances are from the votes, and how many rounds fit."""
+def summary_rows(fact: LotteryFact, facts: Facts) -> list[tuple[str, str]]:
+    """Among what it is optimal, what it keeps, how far the chances are from the votes, and how many rounds fit."""
     found = []
+    if facts.loss is not None and facts.status == "optimal":
+        found.append(("Optimal among", facts.loss.among))
     if fact.properties:
         found.append(("Keeps, gives up", " · ".join(p.short for p in fact.properties)))
     figures = [
@@ -51,6 +53,8 @@ def summary_rows(fact: LotteryFact) -> list[tuple[str, str]]:
         found.append(("Voted for the winner", f"{_percent(fact.figures.welfare.value)} of voters, on average"))
     if fact.rounds is not None:
         found += rounds.summary_rows(fact.rounds)
+    if fact.comparison is not None and fact.comparison.considered:
+        found.append(("Considered, ruled out", " · ".join(row.name for row in fact.comparison.considered)))
     return found
 
 
