@@ -166,7 +166,7 @@ class LotteryDecision:
         return [one for one in self.ranking if one is not self.chosen]
 
     def _considered(self, one: Judged) -> dict[str, Any]:
-        """A rule without a loss: it has no such lottery, or none that meets the lines; `rule` is what was tried last."""
+        """A rule without a loss: no such lottery, or none that meets the lines; `rule` is what was tried last."""
         task = self.system.promises[0].task
         return {
             "name": one.rule.name,
