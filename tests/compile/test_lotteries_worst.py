@@ -16,12 +16,23 @@ from privspec.compile.lotteries.costs import Body, Cost, Distance, Miss, VotesMi
 from privspec.compile.lotteries.doubles import laws
 from privspec.compile.lotteries.electorate import listed
 from privspec.compile.lotteries.worst import worst_case
-from privspec.model.lotteries import Exponential, Largest, LocalPick, Lottery, PermuteAndFlip, Proportional, scores
+from privspec.model.lotteries import (
+    Exponential,
+    Largest,
+    LocalPick,
+    Lottery,
+    PermuteAndFlip,
+    Proportional,
+    RandomisedLargest,
+    scores,
+)
 from tests.compile.votes import system_of, vote
 
 DRAWS: tuple[Lottery, ...] = (
     Proportional(Fraction(3, 2)),
     LocalPick(Fraction(5, 2)),
+    RandomisedLargest(Fraction(5, 2)),
+    RandomisedLargest(Fraction(20)),
     Exponential(Fraction(4, 3)),
     PermuteAndFlip(Fraction(4, 3)),
 )
@@ -43,7 +54,7 @@ def test_formulas_are_the_largest_of_all_profiles(ballots: str, voters: int) -> 
         if found is not None:
             assert found == max(cost.at(lottery.law(s), s) for s in profiles), (lottery, cost)
     known = [worst._closed(system, lottery, one(cost)) is not None for lottery, cost in product(DRAWS, COSTS)]
-    assert sum(known) >= 2 + 4 + 4 + 2
+    assert sum(known) >= 2 + 4 + 4 + 4 + 4 + 2
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from privspec.mechanisms.lotteries.register import RULES
 from privspec.mechanisms.lotteries.rounding import decimal_up, growth_down, log_up, simplest
 from privspec.mechanisms.lotteries.rule import Calibrated, VotingTask
 from privspec.mechanisms.lotteries.undisguised import Undisguised
+from privspec.mechanisms.lotteries.winner import TurnedWinner
 from privspec.model.lotteries import Borda, FirstChoice, Points
 from tests.mechanisms import lottery_oracle as oracle
 
@@ -110,7 +111,7 @@ def test_borda_points_of_three(law: Callable[[Fraction], oracle.Law], adding: bo
         assert rule(x).ratio(task) == found <= rule(x).ratio(borda(3, None, adding))
 
 
-@pytest.mark.parametrize("make", [DummyVotes, ExponentialVotes, PermutedVotes, LocalReports])
+@pytest.mark.parametrize("make", [DummyVotes, ExponentialVotes, PermutedVotes, LocalReports, TurnedWinner])
 @pytest.mark.parametrize("adding", BOTH)
 def test_two_voters_at_once(make: Callable[[Fraction], Calibrated], adding: bool) -> None:
     for task in (*(first(3, t, adding, 2) for t in range(5)), *(borda(3, t, adding, 2) for t in range(3))):
@@ -156,7 +157,7 @@ def test_calibration_meets_epsilon_and_wastes_little(epsilon: str, adding: bool,
         assert not isinstance(found, str)
         everywhere = VotingTask(task.points, None, adding, task.moved)
         assert found.epsilon(task) <= found.epsilon(everywhere) <= wanted
-        if wanted < 100 and isinstance(found, DummyVotes | ExponentialVotes | PermutedVotes):
+        if wanted < 100 and isinstance(found, DummyVotes | ExponentialVotes | PermutedVotes | TurnedWinner):
             assert found.epsilon(everywhere) > wanted * (1 - Fraction(1, 10**8))
         if isinstance(found, LocalReports):
             assert found.epsilon_of_report(task.points) * task.moved <= wanted
@@ -196,7 +197,7 @@ def test_partial_rankings_change_no_ratio() -> None:
 
 
 def test_one_alternative_or_nobody_reveals_nothing() -> None:
-    for make in (DummyVotes, ExponentialVotes, PermutedVotes, LocalReports):
+    for make in (DummyVotes, ExponentialVotes, PermutedVotes, LocalReports, TurnedWinner):
         for task in (first(1, None, True), first(1, 3, False), borda(1, 3, False), first(3, 0, False)):
             assert make(Fraction(2)).ratio(task) == 1
             assert make(Fraction(2)).epsilon(task) == 0

@@ -22,6 +22,7 @@ from privspec.model.lotteries import (
     PermuteAndFlip,
     Proportional,
     accepted,
+    RandomisedLargest,
     scores,
 )
 
@@ -34,6 +35,7 @@ LOTTERIES = st.one_of(
     st.builds(Exponential, BASES),
     st.builds(PermuteAndFlip, BASES),
     st.builds(LocalPick, BASES),
+    st.builds(RandomisedLargest, BASES),
 )
 
 
@@ -47,7 +49,7 @@ def test_every_law_sums_to_one(lottery: Lottery, counts: list[Fraction]) -> None
 
 @given(LOTTERIES, COUNTS, st.randoms(use_true_random=False))
 def test_no_alternative_is_favoured(lottery: Lottery, counts: list[Fraction], random: object) -> None:
-    if isinstance(lottery, Largest):
+    if isinstance(lottery, Largest | RandomisedLargest):
         counts = sorted(set(counts))  # ties go by order of declaration
     reverse = list(reversed(counts))
     assert lottery.law(reverse) == tuple(reversed(lottery.law(counts)))

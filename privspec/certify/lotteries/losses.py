@@ -112,6 +112,8 @@ def least_leads(voters: int, size: int) -> list[Scores]:
 def _listed(rule: Rule, every: Mapping[Scores, Fraction | None], body: Body, operator: str) -> Fraction:
     from flint import arb, ctx
 
+    if operator == "worst" and isinstance(rule, Winner):  # two short fractions
+        return max(body.at(rule.law(scores), scores, Fraction(1)) for scores in _once(every))
     with ctx.workprec(PRECISION):
         one = arb(1)
         found: Any = None
