@@ -7,9 +7,11 @@ with as many voters as the spec has: what these bring is a lower bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
+from functools import lru_cache
+from itertools import accumulate, product
 
 from privspec.compile.lotteries.balls import near_law
 from privspec.compile.lotteries.electorate import Scores
@@ -17,7 +19,7 @@ from privspec.compile.lotteries.estimates import Estimate
 from privspec.compile.lotteries.system import Limit, LotterySystem
 from privspec.language import syntax
 from privspec.mechanisms.lotteries.rule import Draw, Property
-from privspec.model.lotteries import Lottery
+from privspec.model.lotteries import Law
 from privspec.model.values import show
 
 FUNCTION = "manipulation"
@@ -32,8 +34,8 @@ def gain(system: LotterySystem, draw: Draw) -> Estimate:
     """The most that a lie brings a voter: 0 by proof, or a number that it is not below."""
     if truthful(system, draw).holds:
         return Estimate(Fraction(0))
-    found = [_gained(draw.lottery, honest, lying) for honest, lying in _lies(system)]
-    return Estimate(max(found, default=Fraction(0)), at_least=True)
+    law = lru_cache(maxsize=None)(lambda scores: near_law(draw.lottery, scores))
+    return Estimate(max((lie.gain(law) for lie in _lies(system)), default=Fraction(0)), at_least=True)
 
 
 def truthful(system: LotterySystem, draw: Draw) -> Property:
@@ -52,31 +54,39 @@ def missed(system: LotterySystem, draw: Draw, limit: Limit, found: Estimate) -> 
     return f"it is not known to meet line {limit.target.line}: what a lie brings at most is not computed{example}"
 
 
-def _lies(system: LotterySystem) -> Iterator[tuple[Scores, Scores]]:
-    """Points of all ballots with a true one and with a lie in its place; the true order is that of the declaration.
+@dataclass(frozen=True, slots=True)
+class _Lie:
+    """A true order, by the numbers of alternatives, and the points of all with the true ballot and with a lie."""
 
-    The lies put the second alternative first, or last; the others stand behind it, or behind the last one.
-    """
-    order, others = system.alternatives, system.voters - 1
-    if len(order) < 2 or others < 1:
+    order: tuple[int, ...]
+    honest: Scores
+    lying: Scores
+
+    def gain(self, law: Callable[[Scores], tuple[Law, Fraction]]) -> Fraction:
+        """What it adds to the probability of the k best alternatives, for the best k; rounded down."""
+        (before, error), (after, more) = law(self.honest), law(self.lying)
+        return max(accumulate(after[a] - before[a] for a in self.order)) - error - more
+
+
+def _lies(system: LotterySystem) -> Iterator[_Lie]:
+    """For a few true orders: the second alternative comes first, or last, beside others who want another one first."""
+    m, others = len(system.alternatives), system.voters - 1
+    if m < 2 or others < 1:
         return
-    swapped, behind, last = (order[1], order[0], *order[2:]), (*order[1:], order[0]), (order[-1], *order[:-1])
-    buried = (order[0], *order[:0:-1])
-    mine, *beside = (system.points.of(each[: system.longest]) for each in (order, swapped, behind, last))
-    lies = [system.points.of(each[: system.longest]) for each in (swapped, buried)]
-    for one in beside:
-        for other in beside:
-            more = others - others // 2
-            given = tuple(more * a + (others - more) * b for a, b in zip(one, other, strict=True))
-            for lie in lies:
-                yield _with(given, mine), _with(given, lie)
+    for order in dict.fromkeys((tuple(range(m)), tuple(range(m))[::-1], (m - 1, *range(m - 1)))):
+        swapped, buried = (order[1], order[0], *order[2:]), (order[0], *order[:0:-1])
+        camps = [_ballot(system, each) for each in (swapped, (*order[1:], order[0]), (order[-1], *order[:-1]))]
+        true = _ballot(system, order)
+        for one, other in product(camps, repeat=2):
+            half = others // 2
+            given = tuple((others - half) * a + half * b for a, b in zip(one, other, strict=True))
+            for lie in (swapped, buried):
+                yield _Lie(order, _with(given, true), _with(given, _ballot(system, lie)))
+
+
+def _ballot(system: LotterySystem, order: tuple[int, ...]) -> Scores:
+    return system.points.of(tuple(system.alternatives[a] for a in order[: system.longest]))
 
 
 def _with(given: Scores, ballot: Scores) -> Scores:
     return tuple(a + b for a, b in zip(given, ballot, strict=True))
-
-
-def _gained(lottery: Lottery, honest: Scores, lying: Scores) -> Fraction:
-    """What the lie adds to the probability of the k best alternatives, for the best k; rounded down."""
-    (before, error), (after, more) = near_law(lottery, honest), near_law(lottery, lying)
-    return max(accumulate(b - a for a, b in zip(before, after, strict=True))) - error - more
