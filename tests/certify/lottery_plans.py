@@ -87,6 +87,7 @@ REPLACING = "O is epsilon-DP wrt vote, replacing one voter"
 ADDING = "O is epsilon-DP wrt vote, adding or removing one voter"
 WORST = "worst[ total_variation(O, random_dictator(vote)) ]"
 BORDA = "worst[ total_variation(O, borda_lottery(vote)) ]"
+MISSED = "worst[ mismatch(O, plurality(vote)) ]"
 PLURALITY = "E[ mean(mismatch(O, vote[voter]) for voter) ]"
 
 
@@ -324,6 +325,28 @@ def reports(voters: int = 100) -> Plan:
     }
     source = spec(voters, options="trust nobody")
     return plan(source, mechanism, proved["loss"], LINEAR, certificate=proved["certificate"], voters=voters)
+
+
+def winner(voters: int = 50, privacy: str = REPLACING) -> Plan:
+    """Randomised response of the winner, which no rule can better where one vote is replaced."""
+    r = base(HALF)
+    worst = 2 / (r + 2)
+    lower = nextafter(float(2 / (e_to(HALF * (2 if "adding" in privacy else 1)) + 2)), 0.0)
+    gap = (up(worst) - lower) / up(worst)
+    each, more = divmod(voters, 3)
+    mechanism = {
+        "family": "randomised_winner",
+        "ratio": str(r),
+        "compared": "plurality",
+        "figures": {"worst_distortion": up(worst), "mean_distortion": None, "expected_welfare": None},
+    }
+    loss = {"value": up(worst), "lower_bound": lower, "relative_gap": gap}
+    profile = [each + (a >= 3 - more) for a in range(3)]
+    proof = {"kind": "lottery", "lower_bound": lower, "votes": 1, "profile": profile, "scope": SCOPE}
+    about = {} if "adding" in privacy else {"voters": voters}
+    status = "optimal" if gap < 1e-6 else "feasible"
+    source = spec(voters, loss=MISSED, privacy=privacy)
+    return plan(source, mechanism, loss, POWERS, certificate=proof, status=status, **about)
 
 
 def borda(voters: int = 30, kind: str = "ranking", privacy: str = REPLACING) -> Plan:

@@ -11,6 +11,7 @@ import pytest
 from scipy.optimize import linprog
 
 from privspec.certify.checker import verify
+from privspec.certify.lotteries import ties
 from privspec.certify.lotteries.bound import farthest, walk
 from privspec.certify.lotteries.costs import LARGEST, SHARES, Apart, Body, Missed, VotesMissed
 from privspec.certify.lotteries.losses import over
@@ -24,6 +25,7 @@ from privspec.certify.lotteries.rules import (
     PermuteAndFlip,
     Ratio,
     Reports,
+    Winner,
 )
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.reading import Malformed
@@ -32,6 +34,13 @@ from privspec.model import lotteries as model
 from tests.certify import lottery_plans as made
 
 KAPPAS = [Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(3)]
+SOME = (
+    Dummies(Fraction(1, 3)),
+    Exponential(Fraction(3, 2)),
+    PermuteAndFlip(Fraction(3, 2)),
+    Reports(Fraction(2)),
+    Winner(Fraction(5, 2)),
+)
 
 
 def first(m: int) -> Ballots:
@@ -199,8 +208,60 @@ def test_reports(ballots, truth):
         seen.ratio(ballots, Change(True, 1, 3))
 
 
+@pytest.mark.parametrize("truth", [Fraction(3, 2), Fraction(4)])
+@pytest.mark.parametrize("ballots", [first(2), first(3), first(4), ranking(3), partial(3, 1)])
+@pytest.mark.parametrize("group", [1, 2])
+def test_randomised_winner_by_brute_force(ballots, truth, group):
+    rule = Winner(truth)
+    for adding, voters in product((False, True), range(4)):
+        change = Change(adding, group, voters)
+        found = largest(rule, ballots, change, voters)
+        assert found == rule.ratio(ballots, change).value == (truth if voters or adding else 1)
+        if ballots.points == "first choice":
+            assert found == brute(rule.law, ballots.size, voters, adding=adding, group=group)
+
+
+@pytest.mark.parametrize("m", [2, 3, 4, 5])
+@pytest.mark.parametrize("voters", range(1, 10))
+def test_the_worst_of_all_profiles_for_the_randomised_winner(m, voters):
+    for truth in (Fraction(1), Fraction(5, 4), Fraction(3), Fraction(40)):
+        for cost in (Apart(SHARES), Missed(SHARES), VotesMissed(), Apart(LARGEST), Missed(LARGEST)):
+            found = over(Voting(Winner(truth), first(m), voters), Body(((Fraction(1), cost),), Fraction(0)), "worst")
+            law = Winner(truth).law
+            assert found == max(cost.at(law(s), s, Fraction(1)) for s in totals(first(m), voters)), cost
+
+
+@pytest.mark.parametrize("voters", range(1, 8))
+def test_no_table_misses_plurality_less_often(voters):
+    """The best table for three alternatives, by a linear program over all numbers of votes."""
+    rows = [tuple(int(n) for n in s) for s in totals(first(3), voters)]
+    size, factor = 3 * len(rows), float(made.e_to(Fraction(1, 2)))
+    above, sums = [], np.zeros((len(rows), size + 1))
+    for i, counts in enumerate(rows):
+        sums[i, 3 * i : 3 * i + 3] = 1
+        row = np.zeros(size + 1)  # 1 - p_winner <= d
+        row[3 * i + counts.index(max(counts))], row[size] = -1, -1
+        above.append((row, -1.0))
+        for j, other in enumerate(rows):
+            if sum(abs(a - b) for a, b in zip(counts, other, strict=True)) == 2:
+                for a in range(3):
+                    row = np.zeros(size + 1)
+                    row[3 * i + a], row[3 * j + a] = 1, -factor
+                    above.append((row, 0.0))
+    best = linprog(
+        np.eye(size + 1)[size],
+        A_ub=np.array([row for row, _ in above]),
+        b_ub=[bound for _, bound in above],
+        A_eq=sums,
+        b_eq=np.ones(len(rows)),
+        bounds=(0, 1),
+    )
+    assert best.status == 0
+    assert float(ties.miss(3, Fraction(1, 2))) == pytest.approx(best.fun, rel=1e-8)
+
+
 def test_one_alternative_hides_everything():
-    for rule in (Dummies(Fraction(0)), Exponential(Fraction(2)), PermuteAndFlip(Fraction(2)), Reports(Fraction(2))):
+    for rule in (*SOME, Dummies(Fraction(0))):
         assert rule.ratio(first(1), Change(False, 1, 3)).value == 1
         assert rule.ratio(first(1), Change(False, 1, 3)).within(Fraction(0))
 
@@ -235,6 +296,7 @@ def test_points_and_laws_are_those_of_the_model():
             (Exponential(Fraction(9, 7)), model.Exponential(Fraction(9, 7))),
             (PermuteAndFlip(Fraction(9, 7)), model.PermuteAndFlip(Fraction(9, 7))),
             (Reports(Fraction(9, 7)), model.LocalPick(Fraction(9, 7))),
+            (Winner(Fraction(9, 7)), model.RandomisedLargest(Fraction(9, 7))),
         ):
             assert mine.law(scores) == theirs.law(scores)
             assert sum(mine.law(scores)) == 1
@@ -270,7 +332,7 @@ def test_losses_by_brute_force(cost, operator):
         for b, w in enumerate([Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)])
     }
     weights = list(law.values())
-    for rule in (Dummies(Fraction(1, 3)), Exponential(Fraction(3, 2)), PermuteAndFlip(Fraction(3, 2))):
+    for rule in SOME:
         found = over(Voting(rule, first(3), 4, law), Body(((Fraction(2), cost),), Fraction(1)), operator)
         values, masses = [], []
         for votes in product(range(3), repeat=4):
@@ -287,12 +349,7 @@ def test_losses_by_brute_force(cost, operator):
 @pytest.mark.parametrize("m", [2, 3, 4])
 @pytest.mark.parametrize("voters", range(1, 9))
 def test_the_least_leads_are_the_worst_of_all_profiles(m, voters):
-    for rule in (
-        Dummies(Fraction(1, 3)),
-        Reports(Fraction(3)),
-        Exponential(Fraction(3, 2)),
-        PermuteAndFlip(Fraction(3, 2)),
-    ):
+    for rule in (*SOME, Reports(Fraction(3))):
         for cost in (Apart(LARGEST), Missed(LARGEST)):
             found = over(Voting(rule, first(m), voters), Body(((Fraction(1), cost),), Fraction(0)), "worst")
             listed = max(cost.at(rule.law(s), s, Fraction(1)) for s in totals(first(m), voters))
@@ -363,6 +420,9 @@ def test_bounds_are_rounded_down():
         (Exponential(Fraction(2)), first(2), (True, False, True)),
         (PermuteAndFlip(Fraction(2)), first(3), (True, False, False)),
         (Exponential(Fraction(3, 2)), ranking(3), (True, False, False)),
+        (Winner(Fraction(2)), first(3), (True, False, False)),
+        (Winner(Fraction(2)), first(2), (True, False, True)),
+        (Winner(Fraction(2)), ranking(3), (True, False, False)),
     ],
 )
 def test_properties(rule, ballots, expected):
@@ -400,6 +460,13 @@ VOTES = {
     "chosen": made.spec(100, loss="epsilon", choose=True, accuracy=f"{made.WORST} <= 1/20", privacy=made.ADDING),
     "weighted": made.spec(100, loss=f"2 * {made.WORST} + 1"),
     "million": made.spec(10**6, privacy=made.ADDING),
+    "winner": made.spec(10**5, loss=made.MISSED, privacy=made.ADDING),
+    "winner, ranking": made.spec(200, ballots="ranking of A", loss="worst[ total_variation(O, plurality(vote)) ] / 2"),
+    "winner, borda": made.spec(20, ballots="ranking of A", loss=made.BORDA, options="noise family randomised_winner"),
+    "winner, shares": made.spec(10**4, options="noise family randomised_winner"),
+    "winner, chosen": made.spec(
+        100, loss="epsilon", choose=True, accuracy="worst[ mismatch(O, plurality(vote)) ] <= 1/3"
+    ),
 }
 COUNTED = """spec drones
 parameters:

@@ -16,6 +16,8 @@ PLANS = {
     "permute-and-flip": made.permute_and_flip,
     "exponential": made.exponential,
     "reports": made.reports,
+    "winner": made.winner,
+    "winner, adding": lambda: made.winner(privacy=made.ADDING),
     "borda": lambda: made.borda(12),
     "chosen epsilon": made.chosen,
 }
@@ -61,7 +63,7 @@ def others(value, path):
     if isinstance(value, int):
         return [value + 1, value - 1]
     if isinstance(value, float):
-        return [value * 1.001 or 0.01, value * 0.999 or -0.01]
+        return [value * 1.001, value * 0.999] if abs(value) > 1e-9 else [0.01, -0.01]
     if isinstance(value, str) and NUMBER.fullmatch(value):
         number = Fraction(value)
         return [str(number * Fraction(1001, 1000) or Fraction(1, 100)), str(number * Fraction(999, 1000) or -1)]
@@ -144,6 +146,8 @@ TINY = Fraction(1, 2**60)
         ("borda", "dummy_votes", -TINY),
         ("permute-and-flip", "base", TINY),
         ("reports", "ratio", TINY),
+        ("winner", "ratio", TINY),
+        ("winner, adding", "ratio", TINY),
     ],
 )
 def test_two_to_the_minus_sixty_less_privacy_fails(name, key, step):
@@ -220,6 +224,39 @@ def test_with_voters_who_come_and_go_a_vote_moves_in_two_steps():
     claimed = honest | {"certificate": strict["certificate"]}
     claimed["loss"] = honest["loss"] | {"lower_bound": strict["loss"]["lower_bound"]}
     assert "optimality" in failed(signed(claimed))
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        [17, 17, 16],  # nothing leads to the last one: the second takes every vote from the first to a tie, and wins it
+        [50, 0, 0],
+        [16, 17, 18],
+        [17, 33],
+        [16, 17, 17, 0],
+        [-1, 26, 25],
+        [],
+    ],
+)
+def test_other_profiles_lead_to_fewer_winners(profile):
+    assert plan("winner")["certificate"]["profile"] == [16, 17, 17]
+    report = verify(put(plan("winner"), ("certificate", "profile"), profile))
+    assert not report.ok and [claim.name for claim in report.failed] == ["optimality"]
+
+
+def test_a_near_tie_says_nothing_of_random_dictatorship():
+    honest, strict = plan("dummy votes, replacing"), plan("winner")
+    proof = strict["certificate"] | {"profile": [33, 33, 34], "lower_bound": honest["loss"]["lower_bound"]}
+    assert "a bound is claimed for a loss that it is not known for" in failed(signed(honest | {"certificate": proof}))
+    walked = {key: value for key, value in strict["certificate"].items() if key != "profile"}
+    assert "a bound is claimed for a loss that it is not known for" in failed(signed(strict | {"certificate": walked}))
+
+
+def test_voters_who_come_and_go_leave_a_gap():
+    assert plan("winner")["status"] == "optimal" and plan("winner, adding")["status"] == "feasible"
+    bolder = plan("winner, adding") | {"certificate": plan("winner")["certificate"], "status": "optimal"}
+    bolder["loss"] = plan("winner")["loss"]
+    assert "optimality" in failed(signed(bolder))
 
 
 # --- alternatives --------------------------------------------------------------------------------------
