@@ -168,6 +168,8 @@ privacy:
   O is (budget / rounds)-DP wrt vote, adding or removing one voter
 accuracy:
   worst[ total_variation(O, random_dictator(vote)) ] <= d
+options:
+  noise family dictator
 """
     rows = sweep_spec(request(text), "d", ("0.1", "0.2"))
     assert [row.loss for row in rows] == [-5.0, -12.0]

@@ -23,10 +23,12 @@ def rounds_spec(
     parameters: str = "",
     voters: int = 40,
     accuracy: bool = True,
+    options: str = "noise family dictator",
 ) -> str:
     limit = f"accuracy:\n  {WORST} <= {distance}\n" if accuracy else ""
     head = f"parameters:\n  budget = {budget}\n{parameters}"
-    return vote(loss, voters=voters, privacy=privacy, choose=choose, extra=head + limit)
+    end = f"options:\n  {options}\n" if options else ""
+    return vote(loss, voters=voters, privacy=privacy, choose=choose, extra=head + limit + end)
 
 
 def plan(text: str) -> dict[str, Any]:
@@ -97,7 +99,7 @@ def test_not_even_one_round() -> None:
     found = decided(rounds_spec(distance="0.001"))
     assert isinstance(found, Infeasible)
     assert found.reason.startswith("not even one round fits")
-    assert len(found.conflicts) == 3
+    assert len(found.conflicts) == 4  # the option among them
     wider, richer = found.relaxations
     assert "allow a distance of 0.007736" in wider.change
     assert "allow a budget of" in richer.change
@@ -113,11 +115,21 @@ def test_no_distance_at_all() -> None:
     assert "no epsilon is enough" in found.reason
 
 
+def test_rule_that_comes_nearer_with_less_epsilon() -> None:
+    """In one round the exponential mechanism is plurality, nearly: far from random dictatorship. In more it is not."""
+    found = plan(rounds_spec(voters=10, distance="0.2", budget="4", options=""))
+    dummies = plan(rounds_spec(voters=10, distance="0.2", budget="4"))
+    assert found["mechanism"]["family"] in ("exponential", "permute_and_flip")
+    assert found["mechanism"]["rounds"]["count"] > dummies["mechanism"]["rounds"]["count"]
+    assert found["accuracy"][0]["value"] <= 0.2
+    assert found["loss"]["lower_bound"] <= found["loss"]["value"]
+
+
 # --- a number that is given -----------------------------------------------------------------------
 
 
 def given(loss: str = WORST, parameters: str = "  rounds = 20\n", **other: Any) -> str:
-    return rounds_spec(loss, choose="", parameters=parameters, accuracy=False, **other)
+    return rounds_spec(loss, choose="", parameters=parameters, accuracy=False, options="", **other)
 
 
 def test_parameter_that_divides_a_budget() -> None:

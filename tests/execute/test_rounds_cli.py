@@ -24,6 +24,8 @@ privacy:
   O is (budget / rounds)-DP wrt vote, adding or removing one drone
 accuracy:
   worst[ total_variation(O, random_dictator(vote)) ] <= 0.13
+options:
+  noise family dictator
 """
 VOTES = "drone,choice\nAda,gate\nBob,tower\nCleo,gate\n"
 

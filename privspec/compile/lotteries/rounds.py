@@ -13,7 +13,8 @@ from typing import Any
 from privspec.compile.lotteries.averages import Averages
 from privspec.compile.lotteries.ballots import voting
 from privspec.compile.lotteries.bound import LotteryBound, least_epsilon
-from privspec.compile.lotteries.candidates import Judged, calibrated, judge
+from privspec.compile.lotteries.budget import distance_limit
+from privspec.compile.lotteries.candidates import Judged, calibrated, forbidden, judge
 from privspec.compile.lotteries.estimates import Estimate
 from privspec.compile.lotteries.system import LotterySystem, Rounds
 from privspec.compile.terms import public, public_number
@@ -26,6 +27,8 @@ from privspec.model.reports import Failure
 from privspec.model.values import show
 from privspec.model.walk import walk
 
+TO_PLURALITY = ("exponential", "permute_and_flip", "randomised_winner")
+"""Rules whose winner is certain for large epsilon: their distance from a lottery need not fall with epsilon."""
 _LOSSES = "loss: -{name}, or loss: 1 / {name}"
 
 
@@ -137,33 +140,78 @@ def _refused(line: syntax.Requirement, text: str) -> Failure:
 
 def most_rounds(system: LotterySystem, averages: Averages) -> list[Judged]:
     """Every rule at the most rounds that it has room for, which is its loss; without one if not even the least fit."""
-    return [_most(system, rule, averages) for rule in RULES]
-
-
-def _most(system: LotterySystem, rule: Rule, averages: Averages) -> Judged:
-    rounds = system.rounds
+    rounds, limit = system.rounds, _limit(system)
     assert rounds is not None
-    found = _tried(system, rule, averages, rounds.low)
-    if not found.admissible:
-        return replace(found, loss=None)
-    fits, high = rounds.low, rounds.high
+    high = rounds.high if limit is None else max(rounds.low, min(rounds.high, limit[0]))
+    impossible = any((distance_limit(line) or 1) <= 0 for line in system.limits)
+    found: list[Judged] = []
+    beaten = high if impossible else rounds.low
+    for rule in RULES:
+        one = _most(system, rule, averages, rounds.low, high, beaten)
+        if one.admissible and one.loss is not None:
+            beaten = max(beaten, rounds.count_of(one.loss.value))
+        found.append(one)
+    return found
+
+
+def _most(system: LotterySystem, rule: Rule, averages: Averages, low: int, high: int, beaten: int) -> Judged:
+    """A rule for which the least number does not fit is tried at more than the `beaten` of others only."""
+    found = least = _tried(system, rule, averages, low)
+    if not least.admissible:
+        later = _later(system, rule, averages, beaten, high)
+        if later is None:
+            return replace(least, loss=None)
+        found, low, high = later
     step = 1
     # doubling, then halving: where few fit, few are tried
-    while fits < high:
-        middle = min(fits + step, high)
+    while low < high:
+        middle = min(low + step, high)
         one = _tried(system, rule, averages, middle)
         if not one.admissible:
             high = middle - 1
             break
-        found, fits, step = one, middle, 2 * step
-    while fits < high:
-        middle = (fits + high + 1) // 2
+        found, low, step = one, middle, 2 * step
+    while low < high:
+        middle = (low + high + 1) // 2
         one = _tried(system, rule, averages, middle)
         if one.admissible:
-            found, fits = one, middle
+            found, low = one, middle
         else:
             high = middle - 1
     return found
+
+
+def _later(
+    system: LotterySystem, rule: Rule, averages: Averages, low: int, high: int
+) -> tuple[Judged, int, int] | None:
+    """More rounds where the least do not fit: rules that tend to plurality can come nearer with less epsilon.
+
+    Where no power of two times the least fits, the number that misses the lines by least is sought next to the best of
+    them: from there both ways they are missed by more.
+    Returns: the rule, at how many, and up to how many there may be.
+    """
+    if rule.family not in TO_PLURALITY or low >= high or forbidden(system, rule):
+        return None
+    tried: dict[int, Judged] = {}
+
+    def excess(count: int) -> Fraction:
+        one = tried[count] = tried.get(count) or _tried(system, rule, averages, count)
+        missed = [found.value - limit.bound for limit, found in zip(system.limits, one.limits, strict=False)]
+        return max(missed, default=Fraction(1))
+
+    grid = [*(low << k for k in range(1, (high // low).bit_length()) if low << k < high), high]
+    best = min(grid, key=excess)
+    left, right = max((c for c in grid if c < best), default=low), min((c for c in grid if c > best), default=high)
+    while right - left > 2 and not any(one.admissible for one in tried.values()):
+        third = max(1, (right - left) // 3)
+        if excess(left + third) <= excess(right - third):
+            right = right - third
+        else:
+            left = left + third
+    fits = max((count for count, one in tried.items() if one.admissible), default=None)
+    if fits is None:
+        return None
+    return tried[fits], fits, min((count - 1 for count in tried if count > fits), default=high)
 
 
 def _tried(system: LotterySystem, rule: Rule, averages: Averages, count: int) -> Judged:
@@ -176,12 +224,19 @@ def _tried(system: LotterySystem, rule: Rule, averages: Averages, count: int) ->
 
 def rounds_bound(system: LotterySystem) -> LotteryBound | None:
     """A lower bound on the loss: no rule has room for more rounds than budget / the least epsilon of any rule."""
+    found = _limit(system)
     assert system.rounds is not None
-    least = least_epsilon(system)
-    if least is None or least.value <= 0:
+    if found is None or not found[0]:
         return None
-    most = min(system.rounds.high, int(system.rounds.budget / least.value))
-    return replace(least, value=system.rounds.loss(most)) if most >= 1 else None
+    return replace(found[1], value=system.rounds.loss(min(system.rounds.high, found[0])))
+
+
+def _limit(system: LotterySystem) -> tuple[int, LotteryBound] | None:
+    """Rounds that no rule can exceed, and the least epsilon that proves it."""
+    least = least_epsilon(system)
+    if system.rounds is None or least is None or least.value <= 0:
+        return None
+    return int(system.rounds.budget / least.value), least
 
 
 def rounds_json(rounds: Rounds | None, loss: Fraction) -> dict[str, Any] | None:
