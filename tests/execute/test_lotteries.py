@@ -24,7 +24,15 @@ from privspec.execute.mechanism import simulate
 from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.run import combine, execute_plan, run
 from privspec.model.build import load_model
-from privspec.model.lotteries import Exponential, Largest, LocalPick, Lottery, PermuteAndFlip, Proportional
+from privspec.model.lotteries import (
+    Exponential,
+    Largest,
+    LocalPick,
+    Lottery,
+    PermuteAndFlip,
+    Proportional,
+    RandomisedLargest,
+)
 
 from .tables import ALARM, chi_square
 from .voting import ABC, PARAMETERS, make_lottery_plan
@@ -44,6 +52,9 @@ LOTTERIES: list[Lottery] = [
     LocalPick(Fraction(1)),
     LocalPick(Fraction(5, 2)),
     LocalPick(Fraction(2718, 1001)),
+    RandomisedLargest(Fraction(1)),
+    RandomisedLargest(Fraction(5, 2)),
+    RandomisedLargest(Fraction(2**64 + 2**61, 2**64)),
 ]
 SCORES: list[tuple[int, ...]] = [(5, 2, 0), (0, 0, 0), (3, 3, 3), (0, 1, 1, 4, 2), (40, 38)]
 
@@ -65,7 +76,9 @@ def test_draws_follow_the_exact_law(lottery: Lottery) -> None:
         assert p_value(lottery, scores, seed) > ALARM / (len(LOTTERIES) * len(SCORES))
 
 
-@pytest.mark.parametrize("lottery", [Proportional(Fraction(1, 3)), LocalPick(Fraction(9, 4))], ids=str)
+@pytest.mark.parametrize(
+    "lottery", [Proportional(Fraction(1, 3)), LocalPick(Fraction(9, 4)), RandomisedLargest(Fraction(9, 4))], ids=str
+)
 def test_points_may_be_halves(lottery: Lottery) -> None:
     scores = (Fraction(1, 2), Fraction(9, 2), Fraction(0))
     law, randomness = lottery.law(scores), SimulationRandomness(8)
@@ -252,6 +265,7 @@ def test_plans_that_are_none(changes: dict[str, Any]) -> None:
         ("permute_and_flip", {"base": "1/2"}),
         ("exponential", {"base": "0"}),
         ("local_dictator", {"ratio": "9/10"}),
+        ("randomised_winner", {"ratio": "9/10"}),
         ("local_dictator", {"ratio": "2", "points": "borda"}),
     ],
 )
@@ -349,7 +363,7 @@ def test_a_report_follows_randomised_response() -> None:
             one.read({"vote": votes}, _circumstances())
 
 
-@pytest.mark.parametrize("family", ["dictator", "exponential", "permute_and_flip"])
+@pytest.mark.parametrize("family", ["dictator", "exponential", "permute_and_flip", "randomised_winner"])
 def test_only_local_rules_have_reports(family: str) -> None:
     plan = make_lottery_plan(family)
     with pytest.raises(UsageError, match="PS0844"):
@@ -429,7 +443,7 @@ def test_reports_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_million_ballots_in_seconds(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     pl.DataFrame({"choice": np.array(ABC)[rng.integers(0, 3, 10**6)]}).write_csv(tmp_path / "votes.csv")
-    for family in ("dictator", "permute_and_flip", "exponential", "local_dictator"):
+    for family in ("dictator", "permute_and_flip", "exponential", "local_dictator", "randomised_winner"):
         plan = make_lottery_plan(family, voters=10**6)
         began = time.perf_counter()
         assert execute_plan(plan, {"vote": tmp_path / "votes.csv"}).outputs["O"].tolist() in ABC

@@ -14,6 +14,7 @@ PARAMETERS: dict[str, dict[str, str]] = {
     "exponential": {"base": "3/2"},
     "permute_and_flip": {"base": "3/2"},
     "local_dictator": {"ratio": "5/2"},
+    "randomised_winner": {"ratio": "7/3"},
 }
 
 

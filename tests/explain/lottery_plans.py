@@ -62,6 +62,17 @@ privacy: O is 0.5-DP wrt vote, replacing one voter
 options: trust curator
 '''
 
+CHAIR = '''spec chair
+"""Who takes the chair of a board of sixty: the one with most votes, or almost"""
+parties: voter in 1..60
+variables:
+  input vote[voter] in {north, east, south}
+  output O
+loss: worst[ mismatch(O, plurality(vote)) ]
+privacy: O is 1-DP wrt vote, replacing one voter
+options: trust curator
+'''
+
 LOCAL = '''spec quick_poll
 """A poll in which nobody is trusted"""
 parties: voter in 1..1000
@@ -294,6 +305,35 @@ def lunch(family: str = "permute_and_flip") -> Plan:
         "E[ mean(mismatch(O, vote[voter]) for voter) ]",
         alternatives=others,
         loss={"kind": "expected", "standard_error": 0.0012, "profiles": 10000, "units": "share of voters"},
+    )
+
+
+@made_once
+def chair() -> Plan:
+    """Randomised response of the winner, which no rule can better in the worst case."""
+    ratio = Fraction(int(math.e * 10**9), 10**9)
+    case = "one voter who likes north better than east: east wins with probability about 0.2119"
+    properties = kept(case, proof=False)
+    mechanism = _mechanism(
+        "randomised_winner", 60, THREE, ratio=str(ratio), compared="plurality", properties=properties
+    )
+    worst = float(2 / (ratio + 2))
+    mechanism["figures"] = {"worst_distortion": worst, "mean_distortion": None, "expected_welfare": None}
+    text = "O is 1-DP wrt vote, replacing one voter"
+    guarantee = _guarantee(text, "epsilon-DP", "replacing one voter", "1", "1", "randomised-winner")
+    lower = 2 / (math.e + 2) - 1e-12
+    proof = {"kind": "lottery", "lower_bound": lower, "votes": 1, "profile": [20, 20, 20]}
+    return _plan(
+        "chair",
+        CHAIR,
+        mechanism,
+        guarantee,
+        worst,
+        "worst[ mismatch(O, plurality(vote)) ]",
+        status="optimal",
+        lower_bound=lower,
+        certificate=proof | {"scope": "every rule that meets the requirement"},
+        alternatives=[_alternative("permute-and-flip", 0.6667, "1", 0.6667, (True, False, False), "")],
     )
 
 

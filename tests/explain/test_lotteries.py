@@ -20,14 +20,14 @@ from privspec.explain.summary import summary
 
 from . import lottery_plans
 from .finite_plans import commuting, counting
-from .lottery_plans import council_seat, kept, landmark, lunch, nine_rounds, quick_poll, sushi
+from .lottery_plans import chair, council_seat, kept, landmark, lunch, nine_rounds, quick_poll, sushi
 from .plans import Plan
 from .test_html import outline
 from .test_pages import NUMBER, WORDING, _texts
 
 GOLDEN = Path(__file__).parent / "golden"
 PLANS: dict[str, Callable[[], Plan]] = {
-    make.__name__: make for make in (council_seat, landmark, sushi, lunch, quick_poll, nine_rounds)
+    make.__name__: make for make in (council_seat, landmark, sushi, lunch, quick_poll, nine_rounds, chair)
 }
 PAGES = [(name, reader) for name in PLANS for reader in READERS]
 FORMATS = ("md", "html", "json")

@@ -22,7 +22,18 @@ from privspec.explain.lotteries.rule import Rule
 from privspec.explain.lotteries.rules import Dictator, LocalDictator
 from privspec.explain.lotteries.vote import Vote
 from privspec.explain.lotteries.weighted import ExponentialRule, PermuteAndFlipRule
-from privspec.model.lotteries import Borda, Exponential, FirstChoice, LocalPick, Lottery, PermuteAndFlip, Points, scores
+from privspec.explain.lotteries.winner import RandomisedWinner
+from privspec.model.lotteries import (
+    Borda,
+    Exponential,
+    FirstChoice,
+    LocalPick,
+    Lottery,
+    PermuteAndFlip,
+    Points,
+    RandomisedLargest,
+    scores,
+)
 
 from .lottery_plans import council_seat, landmark, lunch, nine_rounds, quick_poll, sushi
 
@@ -107,6 +118,23 @@ def test_an_exact_curve_is_attained(m: int, kappa: Fraction) -> None:
     pairs = list(neighbours(rule, m, voters, adds=False))
     for a in np.linspace(0, 1, 21):
         assert found.misses(float(a)) == pytest.approx(min(best_test(p, q, float(a)) for p, q in pairs), abs=1e-9)
+
+
+@pytest.mark.parametrize("adds", [False, True])
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_the_curve_of_the_randomised_winner_is_exact(m: int, adds: bool) -> None:
+    """For one voter and for several: what the winner tells does not grow with the ballots that change."""
+    rule = RandomisedWinner(Fraction(3))
+    vote = election(FirstChoice(words(m)), None if adds else 4)
+    apart = rule.distance(vote, adds=adds, local=False)
+    assert apart == Fraction(2, 2 + m) and rule.attains(vote, adds=adds, local=False)
+    found = lottery_curve(math.log(3), float(apart), exact=True, adds_up=rule.adds_up)
+    pairs = list(neighbours(rule, m, 4, adds=adds))
+    laws = [np.array(rule.law([Fraction(n) for n in counts])) for counts in firsts(m, 4)]
+    for a in np.linspace(0, 1, 21):
+        assert found.misses(float(a)) == pytest.approx(min(best_test(p, q, float(a)) for p, q in pairs), abs=1e-9)
+        several = min(best_test(p, q, float(a)) for p in laws for q in laws)
+        assert found.for_group(7).misses(float(a)) == pytest.approx(several, abs=1e-9)
 
 
 @pytest.mark.parametrize("m", [2, 3, 4])
@@ -232,6 +260,7 @@ def test_the_statement_bounds_what_is_not_known() -> None:
         (ExponentialRule(Fraction(5, 4)), Exponential(Fraction(5, 4))),
         (PermuteAndFlipRule(Fraction(5, 4)), PermuteAndFlip(Fraction(5, 4))),
         (LocalDictator(Fraction(3)), LocalPick(Fraction(3))),
+        (RandomisedWinner(Fraction(3)), RandomisedLargest(Fraction(3))),
     ],
 )
 def test_laws_are_those_of_the_model(rule: Rule, lottery: Lottery, counts: tuple[int, ...]) -> None:

@@ -23,9 +23,13 @@ MOST_ROUNDS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class LotteryCurve(PairsCurve):
-    """The trade-off curve of one draw; `distance` is how far one unit moves the chances."""
+    """The trade-off curve of one draw; `distance` is how far one unit moves the chances.
+
+    `adds_up` is whether several units can move them further.
+    """
 
     distance: float = 1.0
+    adds_up: bool = True
 
     @property
     def words(self) -> str:
@@ -35,7 +39,7 @@ class LotteryCurve(PairsCurve):
     def for_group(self, size: int) -> Curve:
         """Several units together: distances add up, and so does epsilon."""
         epsilon = self.bound_pair[0]
-        return self if size == 1 else lottery_curve(epsilon * size, self.distance * size)
+        return self if size == 1 or not self.adds_up else lottery_curve(epsilon * size, self.distance * size)
 
     def product(self, times: int) -> PairsCurve:
         """Several draws."""
@@ -44,11 +48,11 @@ class LotteryCurve(PairsCurve):
         return PairsCurve.product(self, times)
 
 
-def lottery_curve(epsilon: float, distance: float, *, exact: bool = False) -> LotteryCurve:
+def lottery_curve(epsilon: float, distance: float, *, exact: bool = False, adds_up: bool = True) -> LotteryCurve:
     """The curve of all lotteries with that epsilon whose chances move by at most `distance`."""
     epsilon = min(epsilon, 700.0)
     distance = min(distance, EpsilonDeltaCurve(epsilon).advantage())
     likely = distance / -math.expm1(-epsilon) if epsilon > 0 else 0.0
     unlikely = likely * math.exp(-epsilon)
     first = np.array([[likely, max(0.0, 1.0 - likely - unlikely), unlikely]])
-    return LotteryCurve(first, first[:, ::-1].copy(), (epsilon, 0.0), exact, _SLACK, distance)
+    return LotteryCurve(first, first[:, ::-1].copy(), (epsilon, 0.0), exact, _SLACK, distance, adds_up)

@@ -223,8 +223,9 @@ def _draw(vote: Vote, rule: Rule, claim: Claim, epsilon: float, local: bool) -> 
     apart = rule.distance(vote, adds=adds, local=local)
     if apart is None:
         return EpsilonDeltaCurve(epsilon)
-    attained = group == 1 and rule.attains(vote, adds=adds, local=local)
-    return lottery_curve(epsilon, float(apart) * group, exact=attained)
+    times = group if rule.adds_up else 1
+    attained = times == 1 and rule.attains(vote, adds=adds, local=local)
+    return lottery_curve(epsilon, float(apart) * times, exact=attained, adds_up=rule.adds_up)
 
 
 def _rounds(plan: Mapping[str, Any], vote: Vote, rule: Rule, local: bool) -> Rounds | None:

@@ -23,6 +23,8 @@ class Rule(ABC):
     """The rule by name."""
     without: ClassVar[str] = "the lottery without noise"
     """What it is compared with."""
+    adds_up: ClassVar[bool] = True
+    """Whether several ballots together can move the chances further than one of them."""
 
     @abstractmethod
     def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:

@@ -21,6 +21,7 @@ class RandomisedWinner(Rule):
 
     title: ClassVar[str] = "randomised response of the winner"
     without: ClassVar[str] = "plurality without noise"
+    adds_up: ClassVar[bool] = False
 
     def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
         """Two probabilities."""
@@ -45,10 +46,8 @@ class RandomisedWinner(Rule):
     def brief(self, vote: Vote) -> str:
         """The winner, or another."""
         counted = "points" if vote.ranked else "votes"
-        return (
-            f"the candidate with most {counted} with probability {self.truth(vote)}, else one of the other "
-            f"{vote.size - 1}, each as likely as any other"
-        )
+        rest = "the other" if vote.size == 2 else f"one of the other {vote.size - 1}, each as likely as any other"
+        return f"the candidate with most {counted} with probability {self.truth(vote)}, else {rest}"
 
     def told(self, vote: Vote) -> tuple[str, ...]:
         """A draw between the leader and the rest."""
@@ -56,12 +55,14 @@ class RandomisedWinner(Rule):
         ballot = (
             "Your ranking gives points: the most to your first choice, one less to each next. " if vote.ranked else ""
         )
+        rest = (
+            "the other one wins" if vote.size == 2 else "one of the others is drawn by lot, each as likely as any other"
+        )
         return (
-            f"{ballot}The {counted} are counted, but the candidate with the most {counted} does not always win: it "
-            f"does with probability {self.truth(vote)}; else one of the others is drawn by lot, each as likely as any "
-            "other. Of several with equally many the one that is named first in the list of candidates counts as the "
-            "one with the most.",
-            f"How far ahead that candidate is makes no difference. Only the winner is published, not how many "
+            f"The winner is drawn by lot. {ballot}The {counted} are counted, but the candidate with the most {counted} "
+            f"does not always win: it does with probability {self.truth(vote)}; else {rest}. Of several with equally "
+            "many the one that is named first in the list of candidates counts as the one with the most.",
+            "How far ahead that candidate is makes no difference. Only the winner is published, not how many "
             f"{counted} anybody got.",
         )
 
