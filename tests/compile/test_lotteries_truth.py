@@ -119,7 +119,26 @@ def test_lies_with_a_distance_and_a_chosen_epsilon() -> None:
     assert decision.loss == pytest.approx(math.log1p(1.97 / 10), rel=1e-12)
     plan = Plan(decision.document())
     assert plan.verify().ok
+    assert plan.document["status"] == "optimal"
+    assert plan.document["certificate"]["scope"] == SCOPE
     assert [line["value"] for line in plan.document["accuracy"]] == [0.0, 0.01]
+
+
+@pytest.mark.parametrize(
+    ("privacy", "line", "proved"),
+    [
+        ("O is epsilon-DP wrt vote, replacing up to 2 voters", f"2 * {WORST} + 1 <= 1.1", True),
+        ("O is epsilon-DP wrt vote, replacing one voter", f"{WORST} <= 0.05\n  {WORST} <= 0.1", True),
+        ("O is epsilon-DP wrt vote, adding or removing one voter", f"{WORST} <= 0.05", False),
+    ],
+)
+def test_the_least_epsilon_of_all_strategy_proof_rules(privacy: str, line: str, proved: bool) -> None:
+    extra = f"{no_lies()}\n  {line}"
+    decision = decided(vote("epsilon", voters=100, choose="choose epsilon in [0.01, 5]", privacy=privacy, extra=extra))
+    plan = Plan(decision.document())
+    assert plan.verify().ok, str(plan.verify())
+    assert (decision.bound.scope == SCOPE) == proved
+    assert (plan.document["status"] == "optimal") == proved
 
 
 def test_lies_about_something_else_are_refused() -> None:
@@ -228,7 +247,7 @@ def test_rules_without_a_loss_stand_apart() -> None:
     assert all(isinstance(one["loss"], float) for one in plan["alternatives"])
     considered = {one["name"]: one for one in plan["considered"]}
     assert set(considered) >= {"permute-and-flip", "exponential mechanism", "no dummy votes"}
-    assert considered["permute-and-flip"]["reason"].startswith("with epsilon up to 5 it misses line")
+    assert considered["permute-and-flip"]["reason"].startswith("with epsilon = 5 it misses line")
     assert considered["permute-and-flip"]["properties"]["strategy_proof"] is False
     assert "no epsilon allows that" in considered["no dummy votes"]["reason"]
     wide = template_text("random_dictatorship").replace("[0.001, 5]", "[0.001, 12]")

@@ -12,6 +12,8 @@ from privspec.compile.lotteries.rounds import rounds_of
 from privspec.core.diagnostics import SpecError
 from tests.compile.votes import WORST, decided, model_of, system_of, vote
 
+ADDING = "O is epsilon-DP wrt vote, adding or removing one voter"
+
 
 def rounds_spec(
     loss: str = "-rounds",
@@ -203,3 +205,13 @@ def test_table_of_few_voters_says_it_too() -> None:
 
     assert "There are 20 votes like this one; the odds above are for one of them." in explain(found, "public")
     assert "round 21 is refused" in explain(found, "engineer")
+
+
+def test_least_epsilon_of_a_rule_that_comes_nearer_with_less() -> None:
+    """The same for `choose epsilon`: at the end of the range the exponential mechanism misses, below it does not."""
+    limit = f"accuracy:\n  {WORST} <= 0.2\n"
+    text = vote("epsilon", voters=10, privacy=ADDING, choose="choose epsilon in [0.001, 5]", extra=limit)
+    free, dummies = plan(text), plan(f"{text}options:\n  noise family dictator\n")
+    assert free["mechanism"]["family"] in ("exponential", "permute_and_flip")
+    assert free["certificate"]["lower_bound"] <= free["loss"]["value"] < dummies["loss"]["value"]
+    assert free["accuracy"][0]["value"] <= 0.2

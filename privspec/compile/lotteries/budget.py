@@ -22,6 +22,9 @@ from privspec.model.values import show
 LARGEST = Fraction(64)
 """Epsilon that is tried where the range has no upper end: far beyond any privacy."""
 STEPS = 40
+HALVINGS = 12
+TO_PLURALITY = ("exponential", "permute_and_flip", "randomised_winner")
+"""Rules whose winner is certain for large epsilon: their distance from a lottery need not fall with epsilon."""
 DIGITS = 12
 """Decimal digits of an epsilon that is found by bisection."""
 
@@ -38,7 +41,9 @@ def _least(system: LotterySystem, rule: Rule, averages: Averages) -> Judged:
     if exact is not None:
         return _with_dummies(system, rule, averages, exact)
     at_end = _tried(system, rule, averages, high)
-    if not at_end.admissible:
+    if not at_end.admissible and (nearer := _nearer(system, rule, averages, low, high)) is not None:
+        high = nearer
+    elif not at_end.admissible:
         limits = at_end.reason if at_end.calibrated is None or forbidden(system, rule) else _at(high, at_end.reason)
         return replace(at_end, loss=None, reason=limits)
     if low > 0 and (found := _tried(system, rule, averages, low)).admissible:
@@ -54,8 +59,23 @@ def _least(system: LotterySystem, rule: Rule, averages: Averages) -> Judged:
     return _tried(system, rule, averages, min(up, system.chosen.high or LARGEST))
 
 
+def _nearer(system: LotterySystem, rule: Rule, averages: Averages, low: Fraction, high: Fraction) -> Fraction | None:
+    """An epsilon below the end of the range at which a rule that tends to plurality meets all lines, if found."""
+    if rule.family not in TO_PLURALITY or forbidden(system, rule):
+        return None
+    if not all(found.exact for found in _tried(system, rule, averages, high).limits):
+        return None  # then it is not known to meet a line anywhere
+    for _ in range(HALVINGS):
+        high /= 2
+        if high <= low:
+            return None
+        if _tried(system, rule, averages, high).admissible:
+            return high
+    return None
+
+
 def _at(epsilon: Fraction, reason: str) -> str:
-    return f"with epsilon up to {show(epsilon)} {reason}"
+    return f"with epsilon = {show(epsilon)} {reason}"
 
 
 def _tried(system: LotterySystem, rule: Rule, averages: Averages, epsilon: Fraction) -> Judged:

@@ -13,7 +13,7 @@ from typing import Any
 from privspec.compile.lotteries.averages import Averages
 from privspec.compile.lotteries.ballots import voting
 from privspec.compile.lotteries.bound import LotteryBound, least_epsilon
-from privspec.compile.lotteries.budget import distance_limit
+from privspec.compile.lotteries.budget import TO_PLURALITY, distance_limit
 from privspec.compile.lotteries.candidates import Judged, calibrated, forbidden, judge
 from privspec.compile.lotteries.estimates import Estimate
 from privspec.compile.lotteries.system import LotterySystem, Rounds
@@ -27,8 +27,6 @@ from privspec.model.reports import Failure
 from privspec.model.values import show
 from privspec.model.walk import walk
 
-TO_PLURALITY = ("exponential", "permute_and_flip", "randomised_winner")
-"""Rules whose winner is certain for large epsilon: their distance from a lottery need not fall with epsilon."""
 _LOSSES = "loss: -{name}, or loss: 1 / {name}"
 
 
