@@ -209,6 +209,17 @@ def test_losses_that_need_not_grow_have_no_such_bound(loss, background):
     assert "a bound is claimed for a loss that it is not known for" in failed(claimed)
 
 
+def test_a_least_epsilon_of_strategy_proof_rules_is_derived_again():
+    honest = compiled(made.spec(100, loss="epsilon", choose=True, accuracy=f"{TRUTHFUL}\n    {made.WORST} <= 1/50"))
+    assert honest["status"] == "optimal" and verify(honest).ok
+    without = changed(honest, f"accuracy: {TRUTHFUL}\n", "accuracy:\n")
+    assert "a bound is claimed for a loss that it is not known for" in failed(without)
+    failed(changed(honest, "1/50", "1/40"))
+    bound = honest["loss"]["lower_bound"]
+    for other in (bound * (1 + 1e-6), bound * (1 - 1e-6)):
+        failed(put(put(honest, ("loss", "lower_bound"), other), ("certificate", "lower_bound"), other))
+
+
 @pytest.mark.parametrize("family", ["exponential", "permute_and_flip", "randomised_winner"])
 def test_a_rule_under_which_lies_pay_does_not_meet_the_line(family):
     loss = "worst[ total_variation(O, plurality(vote)) ]"

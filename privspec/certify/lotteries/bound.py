@@ -22,6 +22,7 @@ from privspec.certify.lotteries.costs import LARGEST, SHARES, Apart, Cost, Misse
 from privspec.certify.lotteries.meaning import FIRST
 from privspec.certify.lotteries.rounds import fewest_loss
 from privspec.certify.lotteries.subject import KINDS, LotterySubject
+from privspec.certify.lotteries.truthful import log_down
 from privspec.certify.measures import Finding
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.promises import claim
@@ -191,17 +192,6 @@ def farthest(voters: int, others: int, votes: int, distance: Fraction) -> Fracti
     if not 1 <= votes <= voters:
         raise Malformed(f"{votes} of {voters} votes cannot change")
     return log_down(others * (Fraction(votes, voters) / distance - 1))
-
-
-def log_down(ratio: Fraction) -> Fraction:
-    """A logarithm, rounded down; 0 where it would be below that."""
-    from flint import arb, ctx, fmpq
-
-    if ratio <= 1:
-        return Fraction(0)
-    with ctx.workprec(192):
-        whole = (arb(fmpq(ratio.numerator, ratio.denominator)).log() * arb(2) ** BITS).lower().floor().unique_fmpz()
-    return Fraction(0) if whole is None else Fraction(int(whole), 1 << BITS)
 
 
 def optimality(subject: LotterySubject) -> Iterator[Claim]:

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from privspec.certify.finite.averages import Term, terms
+from privspec.certify.finite.averages import Price, Term, terms
 from privspec.certify.finite.lies import about_lies
 from privspec.certify.finite.ratios import BITS, LogRatio
 from privspec.certify.lotteries.costs import SHARES, Apart, Missed, VotesMissed, body_of
@@ -35,9 +35,9 @@ from privspec.certify.motion import NotUnderstood
 from privspec.certify.reading import At, Malformed
 from privspec.language import syntax
 from privspec.model.evaluate import evaluate
-from privspec.model.measures import PureDP
+from privspec.model.measures import Chosen, PureDP
 from privspec.model.pointwise import Pointwise
-from privspec.model.requirements import AccuracyTarget
+from privspec.model.requirements import AccuracyTarget, Requirement
 from privspec.model.targets import environment
 
 SCOPE = "every strategy-proof rule that meets the requirement"
@@ -75,7 +75,9 @@ def gained(subject: LotterySubject) -> Fraction | None:
 
 
 def bounds(subject: LotterySubject, proof: At) -> Iterator[Fraction]:
-    """The loss of the fewest dummy votes that each requirement allows; rounded down.
+    """The loss of the fewest dummy votes that each requirement allows, or the epsilon of the most that accuracy allows.
+
+    Rounded down.
 
     Raises: NotUnderstood for losses and lines without such a bound; Malformed where votes are said to prove it.
     """
@@ -83,11 +85,17 @@ def bounds(subject: LotterySubject, proof: At) -> Iterator[Fraction]:
         raise Malformed(f"{proof.place} names votes, and no votes that move prove such a bound")
     ballots, loss = subject.ballots, subject.model.loss
     known = ballots.kind == FIRST and ballots.points == FIRST and ballots.size > 2 and _asked(subject)
-    if not known or loss is None or not _grows(subject, loss):
+    if not known or loss is None:
         raise NotUnderstood("a bound for strategy-proof rules")
-    for dummies in _fewest(subject):
-        found = total(replace(subject, rule=Dummies(dummies)), loss)
-        yield found - (abs(found) + 1) * SLACK
+    match list(terms(Pointwise(subject.model), loss)):
+        case [Price(weight=weight, name=name)] if weight > 0:
+            yield from (weight * found for found in _least_epsilon(subject, name))
+        case _ if _grows(subject, loss):
+            for dummies in _fewest(subject):
+                found = total(replace(subject, rule=Dummies(dummies)), loss)
+                yield found - (abs(found) + 1) * SLACK
+        case _:
+            raise NotUnderstood("a bound for strategy-proof rules")
 
 
 def _asked(subject: LotterySubject) -> bool:
@@ -115,6 +123,57 @@ def _grows(subject: LotterySubject, loss: syntax.Expr) -> bool:
 def _uniform(subject: LotterySubject) -> bool:
     law = subject.ballot_law
     return law is not None and len(law) == subject.ballots.size and len(set(law.values())) == 1
+
+
+def _least_epsilon(subject: LotterySubject, name: str) -> Iterator[Fraction]:
+    """The chosen epsilon for each accuracy line w (m - 1) / m <= d: w = m K / (T + m K), epsilon >= log(1 + g / K)."""
+    size, voters = subject.ballots.size, subject.meaning.voters
+    changes = [subject.change(r) for r in subject.requirements if _chosen(subject, r, name)]
+    for line in subject.model.accuracy:
+        distance = None if limits_lies(subject, line) else _distance(subject, line)
+        if distance is None or not 0 < distance < Fraction(size - 1, size):
+            continue
+        most = voters * distance / (size - 1 - size * distance)
+        yield from (log_down(1 + change.ballots / most) for change in changes if not change.adding)
+
+
+def _chosen(subject: LotterySubject, requirement: Requirement, name: str) -> bool:
+    match requirement.measure:
+        case Chosen(kind="epsilon-DP", amounts_as_written=(syntax.Name(id=written),)):
+            return written == name and subject.meaning.output in requirement.outputs
+    return False
+
+
+def _distance(subject: LotterySubject, line: AccuracyTarget) -> Fraction | None:
+    """The d of a line weight * worst[total_variation(O, random_dictator(votes))] + constant <= limit; else None."""
+    written, scene = line.target, Pointwise(subject.model)
+    limit = evaluate(written.right, environment(subject.model))
+    if written.probability is not None or written.variable is not None or not isinstance(limit, Fraction):
+        return None
+    try:
+        found = list(terms(scene, written.left))
+        constant = sum((term for term in found if isinstance(term, Fraction)), Fraction(0))
+        match [term for term in found if not isinstance(term, Fraction)]:
+            case [Term(operator="worst") as term] if term.weight > 0:
+                body = body_of(subject, scene, term.body)
+            case _:
+                return None
+    except NotUnderstood:
+        return None
+    if len(body.parts) != 1 or body.parts[0][1] != Apart(SHARES) or body.parts[0][0] <= 0:
+        return None
+    return ((limit - constant) / term.weight - body.constant) / body.parts[0][0]
+
+
+def log_down(ratio: Fraction) -> Fraction:
+    """A logarithm, rounded down; 0 where it would be below that."""
+    from flint import arb, ctx, fmpq
+
+    if ratio <= 1:
+        return Fraction(0)
+    with ctx.workprec(192):
+        whole = (arb(fmpq(ratio.numerator, ratio.denominator)).log() * arb(2) ** BITS).lower().floor().unique_fmpz()
+    return Fraction(0) if whole is None else Fraction(int(whole), 1 << BITS)
 
 
 def _fewest(subject: LotterySubject) -> Iterator[Fraction]:

@@ -17,7 +17,7 @@ from privspec.compile.lotteries.decision import LotteryDecision
 from privspec.compile.lotteries.lower import lower
 from privspec.compile.lotteries.rounds import most_rounds, rounds_bound
 from privspec.compile.lotteries.system import LotterySystem
-from privspec.compile.lotteries.truthful import truthful_bound
+from privspec.compile.lotteries.truthful import truthful_bound, truthful_epsilon
 from privspec.compile.problem import Settings
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.mechanisms.lotteries.register import RULES
@@ -63,7 +63,7 @@ class Lotteries:
         if system.counting:
             return rounds_bound(system)
         if system.chosen is not None:
-            return least_epsilon(system)
+            return truthful_epsilon(system) or least_epsilon(system)
         return truthful_bound(system, averages) or lower_bound(system)
 
     @staticmethod

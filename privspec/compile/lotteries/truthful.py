@@ -13,13 +13,14 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from privspec.compile.lotteries.averages import Averages
-from privspec.compile.lotteries.bound import LARGEST_STEP, LotteryBound
+from privspec.compile.lotteries.bound import LARGEST_STEP, LotteryBound, log_down
+from privspec.compile.lotteries.budget import dummies_at
 from privspec.compile.lotteries.candidates import lottery_value
 from privspec.compile.lotteries.costs import Cost, Distance, Miss, VotesMissed
 from privspec.compile.lotteries.system import LotterySystem, Promise, Term
 from privspec.core.powers import exp_up
 from privspec.model.lotteries import FirstChoice, Proportional
-from privspec.model.measures import PureDP
+from privspec.model.measures import Chosen, PureDP
 
 SCOPE = "every strategy-proof rule that meets the requirement"
 SLACK = Fraction(1, 1 << 60)
@@ -31,11 +32,9 @@ def truthful_bound(system: LotterySystem, averages: Averages) -> LotteryBound | 
 
     None where the spec does not ask for one, or the loss of dummy votes has no exact value.
     """
-    asked = any(limit.lies and limit.bound == 0 for limit in system.limits)
-    first = system.ballots == "first choice" and isinstance(system.points, FirstChoice)
-    if not asked or not first or len(system.alternatives) < 3:
-        return None
     terms = system.loss.terms
+    if not _known(system):
+        return None
     if not terms or not all(_grows(system, term) for term in terms):
         return None
     if any(term.operator == "E" for term in terms) and averages.profiles is None:
@@ -47,6 +46,30 @@ def truthful_bound(system: LotterySystem, averages: Averages) -> LotteryBound | 
     if not found.exact:
         return None
     return LotteryBound(found.value - (abs(found.value) + 1) * SLACK, None, scope=SCOPE)
+
+
+def truthful_epsilon(system: LotterySystem) -> LotteryBound | None:
+    """The least epsilon of any strategy-proof rule that is as near to random dictatorship as the spec asks.
+
+    At a distance of d at most K = T d / (m - 1 - m d) dummy votes are left: epsilon >= log(1 + g / K).
+    """
+    dummies = dummies_at(system) if _known(system) else None
+    replaced = [p.task.moved for p in system.promises if _chosen(p) and not p.task.adding]
+    if not dummies or not replaced:
+        return None
+    return LotteryBound(log_down(1 + max(replaced) / dummies), None, scope=SCOPE)
+
+
+def _chosen(promise: Promise) -> bool:
+    measure = promise.requirement.measure
+    return promise.epsilon is None and isinstance(measure, Chosen) and measure.kind == PureDP.name
+
+
+def _known(system: LotterySystem) -> bool:
+    """Whether no lie may pay in a vote whose strategy-proof rules are known."""
+    asked = any(limit.lies and limit.bound == 0 for limit in system.limits)
+    first = system.ballots == "first choice" and isinstance(system.points, FirstChoice)
+    return asked and first and len(system.alternatives) > 2
 
 
 def _grows(system: LotterySystem, term: Term) -> bool:
