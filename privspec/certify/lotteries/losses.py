@@ -113,7 +113,8 @@ def _listed(rule: Rule, every: Mapping[Scores, Fraction | None], body: Body, ope
     from flint import arb, ctx
 
     if operator == "worst" and isinstance(rule, Winner):  # two short fractions
-        return max(body.at(rule.law(scores), scores, Fraction(1)) for scores in _once(every))
+        values: list[Fraction] = [body.at(rule.law(scores), scores, Fraction(1)) for scores in _once(every)]
+        return max(values)
     with ctx.workprec(PRECISION):
         one = arb(1)
         found: Any = None
