@@ -141,10 +141,16 @@ def test_the_least_epsilon_of_all_strategy_proof_rules(privacy: str, line: str, 
     assert (plan.document["status"] == "optimal") == proved
 
 
-def test_lies_about_something_else_are_refused() -> None:
-    text = vote(privacy=REPLACING, extra="accuracy:\n  manipulation(O, vote) + 0.1 <= 0.2")
-    with pytest.raises(SpecError):
+@pytest.mark.parametrize(
+    ("line", "code"), [("manipulation(O, vote) + 0.1 <= 0.2", "PS0502"), ("manipulation(winner, vote) <= 0", "PS0501")]
+)
+def test_lies_about_something_else_are_refused(line: str, code: str) -> None:
+    text = vote("worst[ total_variation(O, winner) ]", privacy=REPLACING, extra=f"accuracy:\n  {line}")
+    text = text.replace("loss:", "background:\n  winner = random_dictator(vote)\nloss:")
+    text = text.replace("  output O", "  intermediate winner\n  output O")
+    with pytest.raises(SpecError) as caught:
         decided(text)
+    assert [d.code for d in caught.value.diagnostics] == [code]
 
 
 # --- the best rule under which none pays ----------------------------------------------------------

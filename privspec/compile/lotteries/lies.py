@@ -20,6 +20,7 @@ from privspec.compile.lotteries.system import Limit, LotterySystem
 from privspec.language import syntax
 from privspec.mechanisms.lotteries.rule import Draw, Property
 from privspec.model.lotteries import Law
+from privspec.model.reports import Failure
 from privspec.model.values import show
 
 FUNCTION = "manipulation"
@@ -28,6 +29,13 @@ FUNCTION = "manipulation"
 def about_lies(expr: syntax.Node) -> bool:
     """Whether it is what a lie can bring."""
     return isinstance(expr, syntax.Call) and expr.function == FUNCTION
+
+
+def check_lies(call: syntax.Call, winner: str, votes: str) -> None:
+    """Raises: Failure PS0501 for lies about anything but the winner and all ballots."""
+    if call.arguments != (syntax.Name(winner), syntax.Name(votes)):
+        wanted = f"{FUNCTION}({winner}, {votes})"
+        raise Failure("PS0501", call.span, "solve bounds what a lie brings for the winner and all ballots", help=wanted)
 
 
 def gain(system: LotterySystem, draw: Draw) -> Estimate:

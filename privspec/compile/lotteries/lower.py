@@ -8,7 +8,7 @@ from fractions import Fraction
 from privspec.compile.lotteries.ballots import drawn_of, kind_of, voting
 from privspec.compile.lotteries.costs import Body, Cost, Distance, Miss, VotesMissed
 from privspec.compile.lotteries.electorate import ballot_law
-from privspec.compile.lotteries.lies import about_lies
+from privspec.compile.lotteries.lies import about_lies, check_lies
 from privspec.compile.lotteries.rounds import rounds_of
 from privspec.compile.lotteries.system import ChosenEpsilon, Limit, LotterySystem, Measured, Promise, Term
 from privspec.compile.terms import Chosen as ChosenTerm
@@ -219,17 +219,9 @@ class _Reader:
             raise Failure("PS0501", written.span, "solve cannot compute this form of accuracy line for votes")
         bound = public_number(written.right, self.model)
         if isinstance(written.left, syntax.Call) and about_lies(written.left):
-            self._check_lies(written.left)
+            check_lies(written.left, self.output.name, self.source.name)
             return Limit(target, Measured(()), bound, lies=True)
         return Limit(target, self._measured(written.left), bound)
-
-    def _check_lies(self, call: syntax.Call) -> None:
-        """Raises: Failure PS0501 for lies about anything but the winner and all ballots."""
-        if call.arguments != (syntax.Name(self.output.name), syntax.Name(self.source.name)):
-            wanted = f"manipulation({self.output.name}, {self.source.name})"
-            raise Failure(
-                "PS0501", call.span, "solve bounds what a lie brings for the winner and all ballots", help=wanted
-            )
 
     def _body(self, expr: syntax.Expr) -> Body:
         parts: list[tuple[Fraction, Cost]] = []
