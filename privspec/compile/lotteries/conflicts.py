@@ -20,6 +20,8 @@ from privspec.model.values import show
 
 NOBODY_ELSE = "a vote for an alternative that nobody else chose reveals its voter"
 
+NO_LIES = "allow `noise family dictator`: with dummy votes no lie pays"
+
 
 def conflict(system: LotterySystem, every: list[Judged]) -> Infeasible:
     """The lines that stand against each other: options if they rule all rules out, else accuracy and requirements."""
@@ -41,7 +43,7 @@ def _refuse_unknown(system: LotterySystem, every: list[Judged]) -> None:
         why = "there are too many profiles of votes to list"
         way_out = "use fewer voters, or bound a worst case from random_dictator(...), which has a formula"
         if limit.lies:
-            why, way_out = "what a lie brings at most", "allow `noise family dictator`: with dummy votes no lie pays"
+            why, way_out = "what a lie brings at most", NO_LIES
         raise SpecError(
             Diagnostic(
                 "PS0523",
@@ -80,6 +82,8 @@ def _accuracy(system: LotterySystem, allowed: list[Judged]) -> Infeasible:
         head = f"{_least_rounds(system)}no rule of private voting that solve knows meets these lines"
         reason = f"{head}: {'; '.join(each)}"
     relaxations = [found for limit in exact for found in _distance(system, limit)]
+    if system.model.families and all(limit.lies and limit.bound >= 0 for limit in system.limits) and not system.local:
+        relaxations.append(Relaxation(NO_LIES, _line(system, system.model.spec.options[0].span), None))
     if none_enough:
         relaxations += list(_in_vain(system))
     elif system.rounds is not None and system.counting:

@@ -22,20 +22,27 @@ from privspec.mechanisms.lotteries.rule import Draw, Property
 from privspec.model.lotteries import Law
 from privspec.model.reports import Failure
 from privspec.model.values import show
+from privspec.model.walk import walk
 
 FUNCTION = "manipulation"
 
 
 def about_lies(expr: syntax.Node) -> bool:
-    """Whether it is what a lie can bring."""
-    return isinstance(expr, syntax.Call) and expr.function == FUNCTION
+    """Whether what a lie can bring stands in it."""
+    return any(isinstance(node, syntax.Call) and node.function == FUNCTION for node in walk(expr))
 
 
-def check_lies(call: syntax.Call, winner: str, votes: str) -> None:
-    """Raises: Failure PS0501 for lies about anything but the winner and all ballots."""
-    if call.arguments != (syntax.Name(winner), syntax.Name(votes)):
-        wanted = f"{FUNCTION}({winner}, {votes})"
-        raise Failure("PS0501", call.span, "solve bounds what a lie brings for the winner and all ballots", help=wanted)
+def check_lies(left: syntax.Expr, winner: str, votes: str) -> None:
+    """Raises: Failure PS0501 unless the left side is what a lie brings, of the winner and all ballots."""
+    match left:
+        case syntax.Call(function=function, arguments=(syntax.Name(id=first), syntax.Name(id=second))) if (
+            function,
+            first,
+            second,
+        ) == (FUNCTION, winner, votes):
+            return
+    text = "solve bounds what a lie brings where it stands by itself, and is about the winner and all ballots"
+    raise Failure("PS0501", left.span, text, help=f"{FUNCTION}({winner}, {votes}) <= 0.1")
 
 
 def gain(system: LotterySystem, draw: Draw) -> Estimate:

@@ -218,7 +218,7 @@ class _Reader:
         if written.variable is not None or written.probability is not None:
             raise Failure("PS0501", written.span, "solve cannot compute this form of accuracy line for votes")
         bound = public_number(written.right, self.model)
-        if isinstance(written.left, syntax.Call) and about_lies(written.left):
+        if about_lies(written.left):
             check_lies(written.left, self.output.name, self.source.name)
             return Limit(target, Measured(()), bound, lies=True)
         return Limit(target, self._measured(written.left), bound)
