@@ -331,7 +331,10 @@ def winner(voters: int = 50, privacy: str = REPLACING) -> Plan:
     """Randomised response of the winner, which no rule can better where one vote is replaced."""
     r = base(HALF)
     worst = 2 / (r + 2)
-    lower = nextafter(float(2 / (e_to(HALF * (2 if "adding" in privacy else 1)) + 2)), 0.0)
+    bound = 2 / (e_to(HALF) + 2)
+    if "adding" in privacy:
+        bound = max(2 / (e_to(2 * HALF) + 2), 1 - e_to(HALF) / 3)
+    lower = nextafter(float(bound), 0.0)
     gap = (up(worst) - lower) / up(worst)
     each, more = divmod(voters, 3)
     mechanism = {

@@ -257,7 +257,42 @@ def test_no_table_misses_plurality_less_often(voters):
         bounds=(0, 1),
     )
     assert best.status == 0
-    assert float(ties.miss(3, Fraction(1, 2))) == pytest.approx(best.fun, rel=1e-8)
+    assert float(ties.miss(voters, 3, Fraction(1, 2), 1)) == pytest.approx(best.fun, rel=1e-8)
+
+
+@pytest.mark.parametrize("voters", range(1, 5))
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1, 2), Fraction(3, 2)])
+def test_no_rule_for_voters_who_come_and_go_does_better(voters, epsilon):
+    """The best laws for up to two voters more or less: the bound is not above them, nor far below."""
+    rows = [tuple(int(n) for n in s) for t in range(max(voters - 2, 0), voters + 3) for s in totals(first(3), t)]
+    places = {counts: i for i, counts in enumerate(rows)}
+    size, factor = 3 * len(rows), float(made.e_to(epsilon))
+    above, sums = [], np.zeros((len(rows), size + 1))
+    for counts, i in places.items():
+        sums[i, 3 * i : 3 * i + 3] = 1
+        if sum(counts) == voters:
+            row = np.zeros(size + 1)  # 1 - p_winner <= d
+            row[3 * i + counts.index(max(counts))], row[size] = -1, -1
+            above.append((row, -1.0))
+        for more in range(3):
+            j = places.get(tuple(n + (a == more) for a, n in enumerate(counts)))
+            for a in range(3) if j is not None else ():
+                for k, other in ((i, j), (j, i)):
+                    row = np.zeros(size + 1)
+                    row[3 * k + a], row[3 * other + a] = 1, -factor
+                    above.append((row, 0.0))
+    best = linprog(
+        np.eye(size + 1)[size],
+        A_ub=np.array([row for row, _ in above]),
+        b_ub=[bound for _, bound in above],
+        A_eq=sums,
+        b_eq=np.ones(len(rows)),
+        bounds=(0, 1),
+    )
+    assert best.status == 0
+    found = float(ties.miss(voters, 3, epsilon, 2))
+    assert best.fun / 2 <= found <= best.fun * (1 + 1e-8)
+    assert found >= best.fun * 0.95 or voters == 1 or epsilon > 1
 
 
 def test_one_alternative_hides_everything():

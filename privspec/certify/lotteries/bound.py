@@ -52,13 +52,18 @@ def walk(voters: int, others: int, votes: int, step: Fraction) -> Fraction:
     return Fraction(votes, voters) / (1 + power / others)
 
 
-def step_of(subject: LotterySubject, requirement: Requirement) -> Fraction | None:
-    """What one vote costs under a requirement; None where it is not pure."""
+def epsilon_of(subject: LotterySubject, requirement: Requirement) -> Fraction | None:
+    """Of a requirement on the winner; None where it is not pure."""
     measure = subject.measure(requirement)
     pure = isinstance(measure, PureDP) or (isinstance(measure, LDP) and not measure.delta)
     if not pure or subject.meaning.output not in requirement.outputs:
         return None
-    return measure.amounts["epsilon"] * (2 if subject.change(requirement).adding else 1)
+    return measure.amounts["epsilon"]
+
+
+def steps_of(subject: LotterySubject, requirement: Requirement) -> int:
+    """How many neighbours a vote that moves is away."""
+    return 2 if subject.change(requirement).adding else 1
 
 
 FAR = (Apart(SHARES),)
@@ -102,17 +107,20 @@ class Walk:
         """What it bounds."""
         return MISSED if self.near_tie else FAR
 
-    def least(self, subject: LotterySubject, step: Fraction) -> Fraction:
-        """The smallest cost, where each vote that moves costs `step`."""
+    def least(self, subject: LotterySubject, epsilon: Fraction, steps: int) -> Fraction:
+        """The smallest cost, where each vote that moves takes so many steps."""
+        voters, size = subject.meaning.voters, subject.ballots.size
         if self.near_tie:
-            return ties.miss(subject.ballots.size, step)
-        return walk(subject.meaning.voters, subject.ballots.size - 1, self.votes, step)
+            return ties.miss(voters, size, epsilon, steps)
+        return walk(voters, size - 1, self.votes, epsilon * steps)
 
-    def step(self, subject: LotterySubject, cost: Fraction) -> Fraction:
-        """The least that a vote costs, where the cost is at most so much."""
+    def epsilon(self, subject: LotterySubject, cost: Fraction, steps: int) -> Fraction:
+        """The least epsilon, where the cost is at most so much."""
+        voters, size = subject.meaning.voters, subject.ballots.size
         if self.near_tie:
-            return log_down(ties.odds(subject.ballots.size, cost))
-        return farthest(subject.meaning.voters, subject.ballots.size - 1, self.votes, cost) / self.votes
+            found = (log_down(ratio) / times for ratio, times in ties.odds(voters, size, cost, steps))
+            return max(found, default=Fraction(0))
+        return farthest(voters, size - 1, self.votes, cost) / (self.votes * steps)
 
 
 def read_walk(subject: LotterySubject, proof: At) -> Walk:
@@ -147,21 +155,21 @@ def bounds(subject: LotterySubject, moved: Walk) -> Iterator[Fraction]:
         case _:
             weight, constant = scaled(subject, loss, moved.costs)
             for requirement in subject.requirements:
-                step = step_of(subject, requirement)
-                if step is not None:
-                    yield weight * moved.least(subject, step) + constant
+                epsilon = epsilon_of(subject, requirement)
+                if epsilon is not None:
+                    yield weight * moved.least(subject, epsilon, steps_of(subject, requirement)) + constant
 
 
 def _chosen(subject: LotterySubject, name: str, moved: Walk) -> Iterator[Fraction]:
-    """The least epsilon that an accuracy line allows, or half of it for two steps.
+    """The least epsilon that an accuracy line allows.
 
-    From unanimity log((m - 1) (k / (T d) - 1)) / k, from a near tie log((m - 1) (1 - d) / d).
+    From unanimity log((m - 1) (k / (T d) - 1)) / k, or half of it for two steps; from a near tie see `ties`.
     An epsilon below 0 is none, so that the bound is at least 0; it holds for a pure epsilon that is the chosen number.
     """
     chosen = [r for r in subject.requirements if _is(r.measure, name) and subject.meaning.output in r.outputs]
     if not chosen:
         return
-    steps = min(2 if subject.change(requirement).adding else 1 for requirement in chosen)
+    steps = min(steps_of(subject, requirement) for requirement in chosen)
     public = environment(subject.model)
     for line in subject.model.accuracy:
         if line.target.probability is not None or line.target.variable is not None:
@@ -172,7 +180,7 @@ def _chosen(subject: LotterySubject, name: str, moved: Walk) -> Iterator[Fractio
             continue
         limit = evaluate(line.target.right, public)
         if isinstance(limit, Fraction) and limit > constant:
-            yield moved.step(subject, (limit - constant) / weight) / steps
+            yield moved.epsilon(subject, (limit - constant) / weight, steps)
 
 
 def _is(measure: Measure, name: str) -> bool:

@@ -16,8 +16,9 @@ from math import ceil, exp, floor, log
 
 from privspec.compile.lotteries.budget import distance_limit
 from privspec.compile.lotteries.costs import Distance
+from privspec.compile.lotteries.logarithms import log_down
 from privspec.compile.lotteries.system import LotterySystem, Promise
-from privspec.compile.lotteries.ties import VOTES, least_miss, least_odds, miss_of, near_tie
+from privspec.compile.lotteries.ties import VOTES, least_epsilon_of_miss, least_miss, miss_of, near_tie
 from privspec.core.powers import exp_up
 from privspec.model.lotteries import FirstChoice, Proportional
 from privspec.model.measures import Chosen, PureDP
@@ -59,12 +60,17 @@ def lower_bound(system: LotterySystem) -> LotteryBound | None:
 
 def _beside_plurality(system: LotterySystem) -> LotteryBound | None:
     """For worst[mismatch(O, plurality(...))], and the total variation."""
-    scaled, m = miss_of(system, system.loss), len(system.alternatives)
-    steps = [step(promise) for promise in system.promises if _pure(promise)]
-    if scaled is None or not steps:
+    scaled = miss_of(system, system.loss)
+    found = [
+        least_miss(system, promise.epsilon, adding=promise.task.adding)
+        for promise in system.promises
+        if _pure(promise) and promise.epsilon is not None
+    ]
+    if scaled is None or not found:
         return None
     weight, constant = scaled
-    return LotteryBound(weight * least_miss(m, min(steps)) + constant, VOTES, profile=near_tie(system.voters, m))
+    profile = near_tie(system.voters, len(system.alternatives))
+    return LotteryBound(weight * max(found) + constant, VOTES, profile=profile)
 
 
 def _applies(system: LotterySystem) -> bool:
@@ -114,11 +120,10 @@ def least_epsilon(system: LotterySystem) -> LotteryBound | None:
 
 
 def _from_plurality(system: LotterySystem, each: int) -> LotteryBound | None:
-    odds = least_odds(system)
-    if odds is None or odds <= 1:
+    found = least_epsilon_of_miss(system, adding=each == 2)
+    if not found:
         return None
-    profile = near_tie(system.voters, len(system.alternatives))
-    return LotteryBound(log_down(odds) / each, VOTES, profile=profile)
+    return LotteryBound(found, VOTES, profile=near_tie(system.voters, len(system.alternatives)))
 
 
 def _from_shares(system: LotterySystem, each: int) -> LotteryBound | None:
@@ -134,16 +139,6 @@ def _from_shares(system: LotterySystem, each: int) -> LotteryBound | None:
         if ratio > 1:
             found.append((log_down(ratio) / (votes * each), votes))
     return LotteryBound(*max(found)) if found else None
-
-
-def log_down(value: Fraction) -> Fraction:
-    """A lower bound on the logarithm of a number above 1, within 2^-60."""
-    from flint import arb, ctx, fmpq
-
-    with ctx.workprec(192):
-        scaled = arb(fmpq(value.numerator, value.denominator)).log() * arb(2) ** 64
-        found = scaled.lower().floor().unique_fmpz()
-    return Fraction(0) if found is None else Fraction(int(found), 1 << 64)
 
 
 def _about(guess: float, voters: int) -> list[int]:

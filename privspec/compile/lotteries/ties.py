@@ -3,7 +3,8 @@
 Of any number of votes there is a profile in which one replaced vote makes any alternative win that is wanted: all have
 the same number of votes but for one more that those declared last may have. A rule that misses the winner with
 probability d at most gives each of them 1 - d where it wins, so that at the near tie each of the m - 1 others has
-e^-epsilon (1 - d): d >= (m - 1) / (e^epsilon + m - 1). Where voters are added or removed, each step is two.
+e^-epsilon (1 - d): d >= (m - 1) / (e^epsilon + m - 1). Where voters are added or removed, each step is two; and without
+the vote that is replaced each of the m alternatives is one step away: 1 >= m e^-epsilon (1 - d).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from privspec.compile.lotteries.costs import Distance, Miss
+from privspec.compile.lotteries.logarithms import log_down
 from privspec.compile.lotteries.system import LotterySystem, Measured
 from privspec.core.powers import exp_up
 from privspec.model.lotteries import FirstChoice, Largest
@@ -47,24 +49,35 @@ def miss_of(system: LotterySystem, measured: Measured) -> tuple[Fraction, Fracti
     return term.weight * weight, term.weight * term.body.offset + measured.offset
 
 
-def least_miss(alternatives: int, step: Fraction) -> Fraction:
-    """No rule misses the winner of plurality less often; rounded down, `step` the epsilon of one replaced vote."""
-    if step > LARGEST_STEP:
+def least_miss(system: LotterySystem, epsilon: Fraction, *, adding: bool) -> Fraction:
+    """No rule misses the winner of plurality less often; rounded down."""
+    m, steps = len(system.alternatives), 2 if adding else 1
+    if epsilon * steps > LARGEST_STEP:
         return Fraction(0)
-    return (alternatives - 1) / (exp_up(step) + alternatives - 1)
+    apart = (m - 1) / (exp_up(epsilon * steps) + m - 1)
+    # without the vote that moves, each alternative is one added vote away
+    return max(apart, 1 - exp_up(epsilon) / m) if adding and system.voters > 1 else apart
 
 
-def least_odds(system: LotterySystem) -> Fraction | None:
-    """e^epsilon, for one replaced vote, that accuracy lines on the miss ask for at least; None where there are none.
+def least_epsilon_of_miss(system: LotterySystem, *, adding: bool) -> Fraction | None:
+    """The least epsilon for which no accuracy line on the miss is below `least_miss`; None where there are none.
 
-    (m - 1) (1 - d) / d where the winner may be missed with probability d.
+    With a miss of d: log((m - 1) (1 - d) / d), or the larger of half of it and log(m (1 - d)); rounded down.
     """
-    found = []
+    m, found = len(system.alternatives), []
     for limit in system.limits:
         scaled = miss_of(system, limit.measured)
-        if scaled is not None:
-            weight, constant = scaled
-            miss = (limit.bound - constant) / weight
-            if 0 < miss < 1:
-                found.append((len(system.alternatives) - 1) * (1 - miss) / miss)
+        if scaled is None:
+            continue
+        miss = (limit.bound - scaled[1]) / scaled[0]
+        if not 0 < miss < 1:
+            continue
+        found.append(_log_down((m - 1) * (1 - miss) / miss) / (2 if adding else 1))
+        if adding and system.voters > 1:
+            found.append(_log_down(m * (1 - miss)))
     return max(found, default=None)
+
+
+def _log_down(ratio: Fraction) -> Fraction:
+    """A logarithm, rounded down; 0 where it would be below that."""
+    return log_down(ratio) if ratio > 1 else Fraction(0)

@@ -13,10 +13,11 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from privspec.compile.lotteries.averages import Averages
-from privspec.compile.lotteries.bound import LARGEST_STEP, LotteryBound, log_down
+from privspec.compile.lotteries.bound import LARGEST_STEP, LotteryBound
 from privspec.compile.lotteries.budget import dummies_at
 from privspec.compile.lotteries.candidates import lottery_value
 from privspec.compile.lotteries.costs import Cost, Distance, Miss, VotesMissed
+from privspec.compile.lotteries.logarithms import log_down
 from privspec.compile.lotteries.system import LotterySystem, Promise, Term
 from privspec.core.powers import exp_up
 from privspec.model.lotteries import FirstChoice, Proportional
