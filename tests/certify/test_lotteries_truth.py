@@ -13,6 +13,7 @@ from privspec.certify.lotteries.truthful import SCOPE
 from tests.certify import lottery_plans as made
 from tests.certify.lottery_plans import put, signed
 from tests.certify.test_lotteries import compiled
+from tests.certify.test_lotteries_tampering import free, others
 
 HALF = Fraction(1, 2)
 TRUTHFUL = "manipulation(O, vote) <= 0"
@@ -140,6 +141,16 @@ def test_a_plan_made_by_hand_is_verified():
     report = verify(truthful())
     assert report.ok, str(report)
     assert "no strategy-proof rule is below" in str(report)
+
+
+def test_every_leaf_counts():
+    honest, tried = truthful(), 0
+    for path, value in made.leaves(honest):
+        if not free(path) or path == ("certificate", "scope"):
+            for other in others(value, path):
+                assert not verify(put(honest, path, other)).ok, f"{path}: {value!r} -> {other!r}"
+                tried += 1
+    assert tried > 30
 
 
 @pytest.mark.parametrize(
