@@ -78,13 +78,13 @@ def largest(lottery: Lottery, others: int, cap: int) -> Fraction:
     return most
 
 
-@pytest.mark.parametrize("family", ["dictator", "exponential", "permute_and_flip"])
+@pytest.mark.parametrize("family", ["dictator", "exponential", "permute_and_flip", "randomised_winner"])
 @pytest.mark.parametrize("others", [0, 1, 2])
 def test_a_cap_of_one_costs_one_round(family: str, others: int) -> None:
     assert largest(calibrated(family), others, 1) <= exp_down(EACH)
 
 
-@pytest.mark.parametrize("family", ["dictator", "exponential", "permute_and_flip"])
+@pytest.mark.parametrize("family", ["dictator", "exponential", "permute_and_flip", "randomised_winner"])
 def test_two_rounds_cost_two(family: str) -> None:
     """And no less in general: without a cap the budget of one round is exceeded."""
     found = largest(calibrated(family), 1, 2)

@@ -230,7 +230,8 @@ def _proved(subject: LotterySubject, proof: At, bound: float, listed: float, sta
             found, what, how = list(truthful.bounds(subject, proof)), "strategy-proof rule", "affine in the votes"
         else:
             moved = read_walk(subject, proof)
-            found, what, how = list(bounds(subject, moved)), "rule", f"{moved.votes} votes that change"
+            how = "one vote that changes" if moved.votes == 1 else f"{moved.votes} votes that change"
+            found, what = list(bounds(subject, moved)), "rule"
     except NotUnderstood:
         yield Claim("optimality", "failed", "a bound is claimed for a loss that it is not known for")
         return
