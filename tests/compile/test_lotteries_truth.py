@@ -166,7 +166,8 @@ def test_tables_find_nothing_better(m: int, voters: int, loss: str) -> None:
     common = {"ballots": PLACES[m], "voters": voters, "privacy": REPLACING, "background": background}
     lottery = truthful(loss, **common, extra=no_lies("0", "noise family dictator"))
     table = compiled(vote(loss, **common, extra=no_lies()))
-    assert lottery.bound is not None and lottery.bound.scope == SCOPE
+    alone = loss == WORST and voters == 1  # then no rule at all is better
+    assert lottery.bound is not None and lottery.bound.scope == (EVERY_RULE if alone else SCOPE)
     assert lottery.lower_bound == pytest.approx(table.loss, abs=2e-9)
     assert lottery.document()["status"] == "optimal"
 
@@ -230,6 +231,14 @@ def test_where_nothing_is_claimed(changes: dict[str, Any]) -> None:
     decision = truthful(**extra)
     assert decision.bound is None or decision.bound.scope == EVERY_RULE
     assert decision.document()["status"] == "feasible"
+
+
+def test_for_large_epsilon_no_rule_at_all_is_better() -> None:
+    for epsilon in (20, 50):
+        decision = truthful(privacy=f"O is {epsilon}-DP wrt vote, replacing one voter")
+        assert decision.bound is not None and decision.bound.scope == EVERY_RULE
+        assert decision.document()["status"] == "optimal"
+        assert Plan(decision.document()).verify().ok
 
 
 def test_averages_over_drawn_votes_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,9 @@ from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.mechanisms.lotteries.register import RULES
 from privspec.model.graph import Model
 
+NO_LESS = Fraction(1, 10**8)
+"""Relative distance up to which a bound for every rule is preferred to one for strategy-proof rules."""
+
 
 class Lotteries:
     """Takes votes that no table is for."""
@@ -64,7 +67,10 @@ class Lotteries:
             return rounds_bound(system)
         if system.chosen is not None:
             return truthful_epsilon(system) or least_epsilon(system)
-        return truthful_bound(system, averages) or lower_bound(system)
+        every, honest = lower_bound(system), truthful_bound(system, averages)
+        if honest is None or (every is not None and every.value >= honest.value - abs(honest.value) * NO_LESS):
+            return every
+        return honest
 
     @staticmethod
     def _fixed(system: LotterySystem, averages: Averages) -> list[Judged]:

@@ -25,7 +25,7 @@ from privspec.model.measures import Chosen, PureDP
 
 SCOPE = "every strategy-proof rule that meets the requirement"
 SLACK = Fraction(1, 1 << 60)
-"""More than what values are rounded up by, relatively."""
+"""More than what values are rounded up by, beside 1 and themselves."""
 
 
 def truthful_bound(system: LotterySystem, averages: Averages) -> LotteryBound | None:
@@ -44,9 +44,10 @@ def truthful_bound(system: LotterySystem, averages: Averages) -> LotteryBound | 
     if dummies is None:
         return None
     found = lottery_value(system, Proportional(dummies), averages)
-    if not found.exact:
+    least = found.value - (abs(found.value) + 1) * SLACK
+    if not found.exact or least < 0 <= found.value:  # below 0 it says nothing
         return None
-    return LotteryBound(found.value - (abs(found.value) + 1) * SLACK, None, scope=SCOPE)
+    return LotteryBound(least, None, scope=SCOPE)
 
 
 def truthful_epsilon(system: LotterySystem) -> LotteryBound | None:
