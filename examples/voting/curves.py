@@ -100,7 +100,7 @@ def landmarks() -> str:
     failing = lemma_1(2, 0)
     return "\n".join(
         (
-            f"Theorem 1 (ii), T = 10: epsilon {log(ten):.4f}, only between electorates with a supporter of every alternative",
+            f"Theorem 1 (ii), T = 10: epsilon {log(ten):.4f}, only where every alternative has a supporter",
             f"Theorem 2, any T: epsilon {log(both):.4f} = log {both}, only between such electorates",
             f"Lemma 1, m = 2, T = 0: says e^epsilon = {failing.says}, exact {failing.holds}",
             f"one dummy vote each, every electorate: epsilon {log(lemma_1_everywhere(2, 10).holds):.4f}",
