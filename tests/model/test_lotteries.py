@@ -21,8 +21,8 @@ from privspec.model.lotteries import (
     Lottery,
     PermuteAndFlip,
     Proportional,
-    accepted,
     RandomisedLargest,
+    accepted,
     scores,
 )
 
