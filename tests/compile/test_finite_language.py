@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from itertools import combinations, product
 from math import exp
@@ -246,3 +247,12 @@ def test_predictive_parity_is_refused_kindly() -> None:
     assert why.code == "PS0501"
     assert "not linear" in why.message
     assert why.help == "equalised odds can be computed: O is independent of sex given y"
+
+
+def test_distances_that_protect_nothing_are_refused() -> None:
+    """e^(10^9) would be a number of half a billion digits."""
+    text = (Path(__file__).parents[2] / "specs" / "metric_dp_line.priv").read_text("utf-8")
+    weak = re.sub(r"epsilon = \S+", "epsilon = 10^8", text)
+    with pytest.raises(SpecError, match="as weak as 100000000-metric-DP"):
+        solved(weak)
+    assert solved(re.sub(r"epsilon = \S+", "epsilon = 3", text))["loss"]["value"] < 1e-9

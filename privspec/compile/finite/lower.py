@@ -14,6 +14,7 @@ from privspec.core.spans import Span
 from privspec.model.graph import Model
 from privspec.model.measures import MetricDP
 from privspec.model.reports import Failure
+from privspec.model.requirements import Requirement
 from privspec.model.trust import Curator, Nobody
 from privspec.model.values import show
 from privspec.model.worlds import Worlds, inputs_compared, worlds
@@ -84,6 +85,9 @@ def _labels(model: Model, law: str) -> tuple[str, ...]:
 def _requested(space: Worlds) -> Iterator[Requested]:
     for index, requirement in enumerate(space.model.requirements):
         neighbours, view = space.neighbours(requirement), space.view(requirement.outputs)
+        nearest = min((d for d in neighbours.distances or () if d), default=None)
+        if nearest is not None and requirement.measure.amounts["epsilon"] * nearest > LARGEST_EPSILON:
+            raise Failure("PS0501", requirement.span, f"solve cannot compute {_as_weak(requirement)} yet")
         yield Requested(index, requirement, neighbours, view, inputs_compared(space.model, requirement))
 
 
@@ -123,4 +127,8 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     for requirement in model.requirements:
         epsilon = requirement.measure.amounts.get("epsilon")
         if epsilon is not None and epsilon > LARGEST_EPSILON and not isinstance(requirement.measure, MetricDP):
-            yield requirement.span, f"requirements as weak as {requirement.measure.describe()}", None
+            yield requirement.span, _as_weak(requirement), None
+
+
+def _as_weak(requirement: Requirement) -> str:
+    return f"requirements as weak as {requirement.measure.describe()}"

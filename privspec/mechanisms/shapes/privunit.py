@@ -10,7 +10,7 @@ from math import exp, log
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import betainc, betaln
+from scipy.special import betainc, betaincinv, betaln
 
 from privspec.mechanisms.shapes.shape import Calibrated, Site
 from privspec.model.measures import Measure
@@ -89,12 +89,14 @@ class CapReport:
 
 
 def _coordinate(size: int, height: float, inside: Any, random: np.random.Generator) -> Array:
-    """A coordinate of a uniform point of the sphere, given that it is at least `height`, or that it is below."""
-    found = np.full(inside.shape, np.nan)
-    while np.isnan(found).any():
-        drawn = 2 * random.beta((size - 1) / 2, (size - 1) / 2, size=inside.shape) - 1
-        fits = (drawn >= height) == inside
-        found = np.where(np.isnan(found) & fits, drawn, found)
+    """A coordinate of a uniform point of the sphere, given that it is at least `height`, or that it is below.
+
+    It is 1 - 2 X with X of the law Beta((k - 1)/2, (k - 1)/2): by its inverse, as caps can be too small to wait for.
+    """
+    half, share = (size - 1) / 2, _cap_share(size, height)
+    uniform = random.random(inside.shape)
+    placed = np.where(inside, share * uniform, share + (1 - share) * uniform)
+    found: Array = 1 - 2 * betaincinv(half, half, placed)
     return found
 
 
