@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -194,3 +196,10 @@ def test_plans_tell_the_ranking_and_are_marked_as_predictions() -> None:
     assert all(document["loss"]["value"] <= a["loss"] for a in document["alternatives"] if a["admissible"])
     assert document["mechanism"]["family"] == "statistic"
     assert document["guarantees"][0]["achieved"] == {"epsilon": "1"}
+
+
+def test_crowds_that_no_memory_holds_are_refused() -> None:
+    text = (Path(__file__).parents[2] / "specs" / "noothigattu_baseline.priv").read_text("utf-8")
+    model = load_model(Source("t.priv", re.sub(r"  N = \d+", "  N = 10^8", text)))
+    with pytest.raises(SpecError, match="a crowd to simulate would have"):
+        Statistics().lower(model)

@@ -29,6 +29,11 @@ from privspec.model.graph import Model
 from privspec.model.routes import GRID
 from privspec.model.values import show
 
+CROWD_LIMIT = 2**29
+"""Numbers in all records of one simulated crowd: four gigabytes."""
+SECONDS_COMPARED = 10.0
+"""How long the loss without noise is simulated, where it is all there is to tell."""
+
 
 class Statistics:
     """Takes specs with a function that offers routes."""
@@ -43,6 +48,7 @@ class Statistics:
         Raises: SpecError PS05xx; PS0518 where the spec asks for no privacy.
         """
         system = lower(model)
+        _refuse_crowds(system)
         if not system.promises:
             raise _no_privacy(system)
         return system
@@ -219,9 +225,26 @@ def _assumptions(system: StatisticSystem) -> list[dict[str, Any]]:
     return [*out, *unit_assumptions(model)]
 
 
+def _refuse_crowds(system: StatisticSystem) -> None:
+    """Losses are predicted on whole crowds, which have to fit in memory.
+
+    Raises: SpecError PS0515.
+    """
+    records = system.records
+    numbers = system.parties * records.count * records.dimension
+    if numbers > CROWD_LIMIT:
+        text = (
+            f"a crowd to simulate would have {numbers:,} numbers; losses are predicted on crowds of up to "
+            f"{CROWD_LIMIT:,}"
+        )
+        label = Label(system.model.nodes[system.source].span, "all records together")
+        help_ = "solve for a smaller number of parties or records, or for a coarser description"
+        raise SpecError(Diagnostic("PS0515", text, (label,), help=help_, source=system.model.source))
+
+
 def _no_privacy(system: StatisticSystem) -> SpecError:
     """A spec without a requirement is no plan: its loss is told, and that it protects nobody."""
-    exact = predict(system, [], most=100).exact
+    exact = predict(system, [], most=100, deadline=SECONDS_COMPARED).exact
     model = system.model
     return SpecError(
         Diagnostic(

@@ -78,13 +78,15 @@ def predict(
             tally.add(random)
             if late():
                 break
+        if late():
+            break
         if not allowed:
             continue
         best = tally.best
         if progress is not None:
             mean, error = tally.mean(best), tally.error(best)
             progress(tally.crowds, mean, mean - error)
-        if tally.settled() or late():
+        if tally.settled():
             break
         tally.drop()
     ranking = [Predicted(candidates[i], tally.mean(i), tally.error(i)) for i in tally.order]

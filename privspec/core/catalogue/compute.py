@@ -145,13 +145,15 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "PS0515",
-        "a table would have too many rows or columns",
+        "too many values to list, or to simulate",
         """
         A finite mechanism is a table with a row for each value of the secret and a column for each joint value of
         the outputs. Up to 65,536 joint values of the inputs are listed, of which the table may tell up to 1,024
         apart (or the values computed from them that the loss looks at), and up to 4,194,304 entries and pairs of
         neighbours are computed with. Coarser domains need fewer. An input D^n costs less if only functions that
         ignore the order of its records look at it, such as sum or mean: then counts of the values are enough.
+        Where losses are predicted on simulated crowds, all records of one crowd have to fit in memory: up to
+        536,870,912 numbers.
         """,
         """
         input x in {0, 1}^10
