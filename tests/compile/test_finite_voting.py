@@ -389,6 +389,28 @@ def test_false_properties_are_found() -> None:
         assert {claim.name for claim in report.claims if claim.status == "failed"} == {"properties"}
 
 
+def test_distortion_and_welfare_of_a_table() -> None:
+    found = compiled(election(6, 3, "1", APART, f"{WINNER}\n  vote ~ uniform", **NAMED))
+    mechanism = found.document["mechanism"]
+    assert mechanism["compared"] == "random_dictator"
+    tallies = [tuple(map(int, row)) for row in found.rows]
+    weights = [factorial(6) / prod(factorial(n) for n in tally) / 3**6 for tally in tallies]
+    laws = [[float(p) for p in law] for law in found.table]
+    pairs = list(zip(laws, tallies, strict=True))
+    apart = [sum(abs(p - n / 6) for p, n in zip(law, tally, strict=True)) / 2 for law, tally in pairs]
+    welfare = [sum(p * n / 6 for p, n in zip(law, tally, strict=True)) for law, tally in pairs]
+    assert mechanism["figures"] == {
+        "worst_distortion": pytest.approx(max(apart)),
+        "mean_distortion": pytest.approx(float(np.dot(weights, apart))),
+        "expected_welfare": pytest.approx(float(np.dot(weights, welfare))),
+    }
+    for key in mechanism["figures"]:
+        plan = json.loads(json.dumps(found.document))
+        plan["mechanism"]["figures"][key] += 1e-6
+        failed = [claim for claim in Plan(sealed(plan)).verify().claims if claim.status == "failed"]
+        assert [claim.name for claim in failed] == ["figures"]
+
+
 def test_rankings_have_no_properties_of_first_choices() -> None:
     loss = "worst[ total_variation(O, borda_lottery(vote)) ]"
     found = compiled(election(2, 3, "1", loss, ballot="ranking of {north, east, south}", output=""))

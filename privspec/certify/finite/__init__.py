@@ -10,6 +10,7 @@ CHECKS = (
     ("coverage", privacy.coverage),
     ("table", claims.table),
     ("properties", keeping.properties),
+    ("figures", keeping.figures),
     ("privacy", privacy.privacy),
     ("rounds", privacy.rounds),
     ("loss", claims.loss),

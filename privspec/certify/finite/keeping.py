@@ -1,9 +1,10 @@
-"""What a table of first choices keeps of random dictatorship: the properties that a plan states, decided row by row."""
+"""What a table of first choices does to the winner and what it keeps: the figures and properties that a plan states."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from privspec.certify.finite.subject import FiniteSubject
 from privspec.certify.reading import Malformed
@@ -97,3 +98,67 @@ def properties(subject: FiniteSubject) -> Iterator[Claim]:
             yield Claim("properties", "ok", f"{words}: {'holds' if said else 'fails'}, decided row by row")
     if not all(item["holds"].flag() for item in listed.items()):
         yield Claim("properties", "not checked", "the words of the counterexamples")
+
+
+# --- distortion and welfare -----------------------------------------------------------------------
+
+
+def _shares(counts: Sequence[int]) -> tuple[Fraction, ...]:
+    """Random dictatorship: the winner in proportion to the votes."""
+    return tuple(Fraction(n, sum(counts)) for n in counts)
+
+
+def _most(counts: Sequence[int]) -> tuple[Fraction, ...]:
+    """Plurality: the first alternative with the most votes."""
+    first = list(counts).index(max(counts))
+    return tuple(Fraction(a == first) for a in range(len(counts)))
+
+
+COMPARED: Mapping[str, Callable[[Sequence[int]], tuple[Fraction, ...]]] = {
+    "random_dictator": _shares,
+    "plurality": _most,
+}
+"""Lotteries without noise, by the names that plans use."""
+CLOSE = 1e-9
+"""Of figures for display, relative."""
+
+
+def figures(subject: FiniteSubject) -> Iterator[Claim]:
+    """Distortion from the lottery named and welfare, from the table itself."""
+    listed = subject.plan["mechanism"].get("figures")
+    if listed is None:
+        return
+    votes, name = read_votes(subject), subject.plan["mechanism"]["compared"].text()
+    if name not in COMPARED:
+        raise Malformed(f"distortion from {name!r}, which is no lottery without noise")
+    derived = _figures(votes, COMPARED[name], subject.prior)
+    for key, value in derived.items():
+        item = listed.get(key)
+        said = None if item is None or item.value is None else item.double()
+        words = key.replace("_", " ")
+        if (said is None) != (value is None):
+            yield Claim("figures", "failed", f"{words}: the plan gives it where it has none, or not where it has one")
+        elif said is not None and value is not None:
+            text = f"{words}: re-derived {float(value):.10g}, the plan says {said:.10g}"
+            yield Claim("figures", "ok" if abs(said - value) <= CLOSE * max(value, CLOSE) else "failed", text)
+
+
+def _figures(
+    votes: Votes, compared: Callable[[Sequence[int]], tuple[Fraction, ...]], prior: Sequence[Fraction] | None
+) -> dict[str, Fraction | None]:
+    apart, welfare = [], []
+    for counts, law in votes.laws.items():
+        whole = sum(law)
+        chances = [Fraction(n, whole) for n in law]
+        apart.append(sum((abs(p - q) for p, q in zip(chances, compared(counts), strict=True)), Fraction(0)) / 2)
+        welfare.append(sum((p * n for p, n in zip(chances, counts, strict=True)), Fraction(0)) / sum(counts))
+    averages = None if prior is None else [_average(prior, values) for values in (apart, welfare)]
+    return {
+        "worst_distortion": max(apart),
+        "mean_distortion": None if averages is None else averages[0],
+        "expected_welfare": None if averages is None else averages[1],
+    }
+
+
+def _average(prior: Sequence[Fraction], values: Sequence[Fraction]) -> Fraction:
+    return sum((p * v for p, v in zip(prior, values, strict=True)), Fraction(0))

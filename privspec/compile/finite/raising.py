@@ -25,7 +25,7 @@ from privspec.compile.finite.beside import beside
 from privspec.compile.finite.fairness import fairness_json
 from privspec.compile.finite.prices import binding_prices
 from privspec.compile.finite.system import Requested
-from privspec.compile.finite.votes import kept_properties
+from privspec.compile.finite.votes import kept_properties, table_figures
 from privspec.compile.lotteries.rounds import rounds_json, shared_rounds
 from privspec.compile.stored import spec_json
 from privspec.core.diagnostics import InternalError
@@ -107,7 +107,7 @@ def _mechanism(decision: TableDecision) -> dict[str, Any]:
     }
     kept, shared = kept_properties(decision), shared_rounds(decision.model)
     out |= {} if shared is None else {"rounds": rounds_json(shared, shared.budget)}
-    return out | _chosen(decision) | ({"properties": kept} if kept else {})
+    return out | _chosen(decision) | ({"properties": kept} if kept else {}) | table_figures(decision)
 
 
 def _chosen(decision: TableDecision) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from privspec.compile.lotteries.family import ranked
 from privspec.compile.lotteries.lower import lower
 from privspec.compile.terms import public_number
 from privspec.core.diagnostics import SpecError
+from privspec.mechanisms.lotteries.figures import distortion
 from privspec.mechanisms.lotteries.keeping import NOTE
 from privspec.mechanisms.lotteries.manipulations import gains, spoken
 from privspec.mechanisms.lotteries.register import RULES
@@ -89,7 +90,7 @@ def _ballots(votes: Any) -> list[Ballot]:
     return [key(vote) for vote in votes]
 
 
-# --- what a table keeps ---------------------------------------------------------------------------
+# --- what a table does, and what it keeps ---------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -122,6 +123,34 @@ def counted_votes(decision: TableDecision) -> CountedVotes | None:
     exact = decision.exact
     rows = {counts: [row[c] for c in places] for counts, row in zip(space.counts, exact.numerators, strict=True)}
     return CountedVotes(domain.items, space.records, rows, exact.denominator)
+
+
+def table_figures(decision: TableDecision) -> dict[str, Any]:
+    """Distortion and welfare of the table, and the lottery without noise that it is compared with.
+
+    Returns: nothing where its rows are no counts of first choices, or its spec is no vote that the rules know.
+    """
+    table = counted_votes(decision)
+    if table is None or voting(decision.model) is None:
+        return {}
+    try:
+        system = lower(replace(decision.model, accuracy=()))
+    except SpecError:
+        return {}
+    rows = [tuple(map(Fraction, counts)) for counts in table.rows]
+    apart = [distortion(table, system.compared, row) for row in rows]
+    welfare = [sum((p * n for p, n in zip(table.law(row), row, strict=True)), Fraction(0)) for row in rows]
+    prior = decision.system.worlds.prior
+
+    def mean(values: Sequence[Fraction]) -> float | None:
+        return None if prior is None else float(sum((p * v for p, v in zip(prior, values, strict=True)), Fraction(0)))
+
+    figures = {
+        "worst_distortion": float_up(max(apart)),
+        "mean_distortion": mean(apart),
+        "expected_welfare": mean([value / table.voters for value in welfare]),
+    }
+    return {"compared": system.compared_name, "figures": figures}
 
 
 def kept_properties(decision: TableDecision) -> list[dict[str, Any]]:
