@@ -140,7 +140,7 @@ def figures(subject: FiniteSubject) -> Iterator[Claim]:
             yield Claim("figures", "failed", f"{words}: the plan gives it where it has none, or not where it has one")
         elif said is not None and value is not None:
             text = f"{words}: re-derived {float(value):.10g}, the plan says {said:.10g}"
-            yield Claim("figures", "ok" if abs(said - value) <= CLOSE * max(value, CLOSE) else "failed", text)
+            yield Claim("figures", "ok" if abs(said - value) <= CLOSE * max(float(value), CLOSE) else "failed", text)
 
 
 def _figures(
