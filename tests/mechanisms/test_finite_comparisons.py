@@ -131,6 +131,19 @@ def chain3() -> np.ndarray:
     return np.array([(0, 1), (1, 0), (1, 2), (2, 1)])
 
 
+@pytest.mark.parametrize("rows", [(0, Fraction(1, 10**6)), (0, Fraction(1, 10**6), 5)])
+def test_grids_too_fine_to_list(rows: tuple[Fraction, ...]) -> None:
+    """A step of a millionth between answers a whole apart: ten million points of a grid that no answer lies on."""
+    cost = np.abs(np.subtract.outer([float(r) for r in rows], np.arange(11.0)))
+    neighbours = Neighbours.complete(len(rows))
+    context = TableContext(
+        numbers(*rows), numbers(*range(11)), Fraction(1), neighbours, cost, np.full(len(rows), 1 / len(rows))
+    )
+    found = {c.name for c in comparisons(context)}
+    assert "truncated geometric" not in found
+    assert ("truncated geometric, remapped" in found) == (len(rows) == 2)
+
+
 def test_laplace_cells_by_integration() -> None:
     context = count(6, "3/2")
     table = named(context)["Laplace noise, rounded"].table

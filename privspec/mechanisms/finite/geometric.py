@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, isfinite
+from math import exp, isfinite, prod
 from typing import ClassVar
 
 import numpy as np
@@ -22,6 +22,9 @@ from privspec.mechanisms.finite.points import (
     steps_between,
 )
 from privspec.mechanisms.finite.remap import best_remap
+
+HULL_LIMIT = 2**14
+"""Points of the largest grid that noise is compared on."""
 
 
 def geometric_table(values: Sequence[Fraction], grid: Sequence[Fraction], decay: float) -> Array:
@@ -73,9 +76,14 @@ class GeometricNoise:
         axes = zip(*self.points, strict=True)
         return [geometric_table(axis, grid, decay) for axis, grid, decay in zip(axes, grids, self.decays, strict=True)]
 
-    def hull(self) -> Array:
-        """The law on the smallest grid that holds all rows (X, Z), last coordinate fastest."""
+    def hull(self) -> Array | None:
+        """The law on the smallest grid that holds all rows (X, Z), last coordinate fastest; None where it is too large.
+
+        That is where the rows lie far apart for the step that holds them all.
+        """
         axes = list(zip(*self.points, strict=True))
+        if prod((max(a) - min(a)) / s + 1 for a, s in zip(axes, self.steps, strict=True)) > HULL_LIMIT:
+            return None
         grids = [even_grid(min(a), max(a), s, a[0]) for a, s in zip(axes, self.steps, strict=True)]
         result = np.ones((len(self.points), 1))
         for factor in self.table(grids):
@@ -109,7 +117,8 @@ class TruncatedGeometric:
         if raw is not None:
             text = f"{noise.describe()}, truncated at both ends"
             yield Candidate("truncated geometric", raw, text, self.note)
-        remapped = best_remap(context, noise.hull())
+        hull = noise.hull()
+        remapped = None if hull is None else best_remap(context, hull)
         if remapped is not None:
             text = f"{noise.describe()}, truncated at both ends, then the best guess for this loss"
             yield Candidate("truncated geometric, remapped", remapped, text, "bayes-remap")
@@ -120,6 +129,8 @@ class TruncatedGeometric:
         columns = None if points is None else product_grid(points)
         if columns is None or len(columns.axes) != len(noise.steps):
             return None
+        if any((a[-1] - a[0]) // s > len(a) for a, s in zip(columns.axes, noise.steps, strict=True)):
+            return None  # the grid has more points than there are columns
         factors = []
         origin = noise.points[0]
         grids = [

@@ -41,7 +41,7 @@ def geometric_remapped(context: TableContext, table: Array, tolerance: float) ->
     if noise is None or context.neighbours.uniform or len(table) > _LARGEST:
         return None
     base = noise.hull()
-    if base.shape[0] != base.shape[1]:
+    if base is None or base.shape[0] != base.shape[1]:
         return None
     remap = remap_of(base, table, tolerance)
     if remap is None:
