@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import copy
 import json
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.core.files import write_atomically
+from privspec.core.matrices import read_array
 from privspec.core.spans import Source
 
 if TYPE_CHECKING:
@@ -326,13 +323,8 @@ def stored_constants(stored: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
     for key, data in stored.items():
         place = files if ":" in key else constants
         try:
-            if "packed" in data:
-                raw = zlib.decompress(base64.b64decode(data["packed"], validate=True))
-                array = np.frombuffer(raw, dtype="<f8")
-            else:
-                array = np.array(data["values"], dtype=np.float64)
-            place[key] = array.reshape(tuple(data["shape"]))
-        except (KeyError, TypeError, ValueError, zlib.error) as error:
+            place[key] = read_array(data)
+        except ValueError as error:
             raise _not_a_plan(Path("the plan"), f"its constant {key} cannot be read") from error
     return files, constants
 

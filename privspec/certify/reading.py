@@ -139,13 +139,6 @@ class At:
 
     def matrix(self) -> DyadicMatrix:
         """An exact matrix."""
-        rows = self.get("rows")
-        if rows is not None and not all(
-            type(v) is int for row in rows.items() for v in At(row.value, row.place).list()
-        ):
-            raise Malformed(f"{self.place} has entries that are not whole numbers")
-        for extent in self["shape"].items():
-            extent.integer()
         try:
             matrix = DyadicMatrix.from_json(self.value)
         except ValueError as error:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
-import zlib
 from collections.abc import Mapping
 from fractions import Fraction
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +13,12 @@ import numpy as np
 
 from privspec.certify.reading import Array, At, Malformed
 from privspec.core.diagnostics import Diagnostic, VerificationError
+from privspec.core.matrices import read_array
 from privspec.core.spans import Source
 from privspec.language import syntax
 from privspec.model.graph import Model
 from privspec.model.walk import walk
 
-ENTRY_LIMIT = 2**28
-"""Largest number of entries of a constant."""
 QUOTED = re.compile(r'"[^"\n]*"')
 """A text of the language."""
 
@@ -113,20 +109,10 @@ def _entry(data: At) -> Fraction | list[Any]:
 
 
 def _constant(data: At) -> Array:
-    shape = tuple(item.integer() for item in data["shape"].items())
-    size = prod(shape)
-    if any(extent < 0 for extent in shape) or size > ENTRY_LIMIT:
-        raise Malformed(f"{data.place}.shape is out of range")
-    packed = data.get("packed")
     try:
-        if packed is None:
-            array = np.array(data["values"].value, dtype=np.float64)
-        else:
-            raw = zlib.decompressobj().decompress(base64.b64decode(packed.text(), validate=True), 8 * size + 1)
-            array = np.frombuffer(raw, dtype="<f8").astype(np.float64)
-        array = array.reshape(shape)
-    except (ValueError, TypeError, OverflowError, zlib.error) as error:
-        raise Malformed(f"{data.place} cannot be read") from error
+        array = read_array(data.value)
+    except ValueError as error:
+        raise Malformed(f"{data.place} cannot be read: {error}") from error
     if not np.all(np.isfinite(array)):
         raise Malformed(f"{data.place} is not finite")
     if hashlib.sha256(array.astype("<f8").tobytes()).hexdigest() != data["sha256"].text():

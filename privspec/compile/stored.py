@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import zlib
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError
-from privspec.core.matrices import LIST_LIMIT
+from privspec.core.matrices import LIST_LIMIT, pack
 from privspec.model.graph import Model
 from privspec.model.values import Symbol, Value, show
 
@@ -63,4 +61,4 @@ def _array_json(array: NDArray[Any]) -> dict[str, Any]:
     head: dict[str, Any] = {"shape": list(values.shape), "sha256": hashlib.sha256(raw).hexdigest()}
     if values.size <= LIST_LIMIT:
         return head | {"values": values.tolist()}
-    return head | {"packed": base64.b64encode(zlib.compress(raw, 6)).decode("ascii")}
+    return head | {"packed": pack(raw)}

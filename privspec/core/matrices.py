@@ -6,6 +6,7 @@ import base64
 import zlib
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,59 @@ from numpy.typing import NDArray
 
 LIST_LIMIT = 4096
 """Matrices of at most this many entries are written as rows of integers, larger ones packed."""
+ENTRY_LIMIT = 2**28
+"""Most entries of an array in a plan."""
+
+
+def pack(raw: bytes) -> str:
+    """Bytes as they stand in a plan: zlib, then base64."""
+    return base64.b64encode(zlib.compress(raw, 6)).decode("ascii")
+
+
+def unpack(packed: object, size: int) -> bytes:
+    """The `size` bytes that `pack` wrote: one whole stream with its checksum, and nothing after it.
+
+    Never makes more than `size` + 1 bytes, whatever the stream would grow to.
+    Raises: ValueError.
+    """
+    if not isinstance(packed, str) or len(packed) > 2 * size + 1024:
+        raise ValueError("no packed array of this size")
+    stream = zlib.decompressobj()
+    try:
+        raw = stream.decompress(base64.b64decode(packed, validate=True), size + 1)
+    except zlib.error as error:
+        raise ValueError("the packed array is damaged") from error
+    if not stream.eof or stream.unused_data or len(raw) != size:
+        raise ValueError("the packed array is cut off, or holds more than its shape says")
+    return raw
+
+
+def extent(shape: object) -> tuple[int, ...]:
+    """The shape of an array in a plan, of at most `ENTRY_LIMIT` entries.
+
+    Raises: ValueError.
+    """
+    if not isinstance(shape, list) or any(type(n) is not int or n < 0 for n in shape) or prod(shape) > ENTRY_LIMIT:
+        raise ValueError("its shape is out of range")
+    return tuple(shape)
+
+
+def read_array(data: object) -> NDArray[np.float64]:
+    """A public array of a plan: doubles, listed or packed.
+
+    Raises: ValueError.
+    """
+    if not isinstance(data, dict) or ("values" in data) == ("packed" in data):
+        raise ValueError("it needs either values or packed")
+    shape = extent(data.get("shape"))
+    if "packed" in data:
+        array = np.frombuffer(unpack(data["packed"], 8 * prod(shape)), dtype="<f8").astype(np.float64)
+    else:
+        array = np.array(data["values"])
+        if array.dtype.kind not in "iuf" and array.size:
+            raise ValueError("its entries are not numbers")
+        array = array.astype(np.float64)
+    return array.reshape(shape)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -60,7 +114,7 @@ class DyadicMatrix:
         if self.integers.size <= LIST_LIMIT:
             return head | {"rows": self.integers.tolist()}
         raw = self.integers.astype("<i8").tobytes()
-        return head | {"packed": base64.b64encode(zlib.compress(raw, 6)).decode("ascii")}
+        return head | {"packed": pack(raw)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> DyadicMatrix:
@@ -69,18 +123,21 @@ class DyadicMatrix:
         Raises: ValueError if it is not of that form.
         """
         try:
-            rows, columns = (int(n) for n in data["shape"])
+            rows, columns = extent(data["shape"])
             if not str(data["unit"]).startswith("2^"):
                 raise ValueError("unit is not a power of two")
             exponent = -int(str(data["unit"])[2:])
-            if abs(exponent) > 4096 or rows < 0 or columns < 0 or rows * columns > 2**28:
+            if abs(exponent) > 4096:
                 raise ValueError("out of range")
+            if ("rows" in data) == ("packed" in data):
+                raise ValueError("it needs either rows or packed")
             if "rows" in data:
+                if not all(type(entry) is int for row in data["rows"] for entry in row):
+                    raise ValueError("its entries are not whole numbers")
                 integers = np.array(data["rows"], dtype=np.int64).reshape(rows, columns)
             else:
-                unpacker = zlib.decompressobj()
-                raw = unpacker.decompress(base64.b64decode(data["packed"], validate=True), 8 * rows * columns + 1)
+                raw = unpack(data["packed"], 8 * rows * columns)
                 integers = np.frombuffer(raw, dtype="<i8").astype(np.int64).reshape(rows, columns)
-        except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"not a dyadic matrix: {error}") from error
         return cls(integers, exponent)
