@@ -524,9 +524,6 @@ def run(
     found = _plan(plan)
     paths = {name: Path(path) for name, path in _pairs(inputs, "--input").items()}
     randomness = None if seed is None else SimulationRandomness(seed)
-    found_claims = found.verify()
-    if not found_claims.ok:
-        raise _unverified(plan)
     with _counting(quiet) as progress:
         release = found.run(
             paths,
@@ -557,18 +554,6 @@ def _tell_release(release: Release, output: Path | None, quiet: bool) -> None:
         _note(f"released to {output}" + ("" if release.private else " (simulation: not private)"), quiet)
 
 
-def _unverified(plan: Path) -> PrivspecError:
-    from privspec.core.diagnostics import VerificationError
-
-    return VerificationError(
-        Diagnostic(
-            "PS0910",
-            f"{plan} is not verified, so it is not run",
-            help=f"`privspec verify {plan}` shows which claim fails",
-        )
-    )
-
-
 @app.command("verify-draw", epilog="Example: privspec verify-draw transcript.json --plan vote.plan.json")
 @click.argument("transcript", type=PATH, metavar="TRANSCRIPT")
 @click.option("--plan", type=PATH, metavar="PLAN", help="Also check that it is a draw of this plan.")
@@ -578,7 +563,7 @@ def verify_draw(transcript: Path, plan: Path | None, as_json: bool, quiet: bool)
     """Check the transcript of a joint draw: anybody can, without a key."""
     from privspec.execute.joint_draw.plans import read_transcript, void
 
-    report = read_transcript(transcript, None if plan is None else _plan(plan).document)
+    report = read_transcript(transcript, None if plan is None else _plan(plan).verified().document)
     if as_json:
         print(json.dumps(report.to_json(), indent=1))
     if not report.ok:

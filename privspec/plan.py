@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
 from privspec.core.files import write_atomically
 from privspec.core.matrices import read_array
 from privspec.core.spans import Source
@@ -27,6 +28,8 @@ FORMAT_NAME = "privspec-plan"
 FORMAT_MAJOR = 1
 PLAN_BYTES = 2**31
 """Largest plan file that is read."""
+_VERIFIED: set[str] = set()
+"""SHA-256 of the text of every document that passed the checker in this process: checked once, whoever holds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +181,64 @@ class Plan:
 
     def verify(self) -> Report:
         """Re-check every claim with code that shares nothing with compiler and solvers."""
+        return self._copied()._judged()
+
+    def verified(self) -> Plan:
+        """This plan as it stands now, in a copy that nobody else can change, once every claim of it was re-derived.
+
+        Whatever runs or prints a plan goes through here. A document is checked once in a process; one that was changed
+        since is another document. A plan that says "infeasible" promises nothing and only has to be unchanged.
+        Raises: VerificationError PS0910 if a claim fails.
+        """
+        plan = self._copied()
+        if plan._promises_nothing or plan._fingerprint in _VERIFIED:
+            return plan
+        report = plan._judged()
+        if not report.ok:
+            raise VerificationError(
+                Diagnostic(
+                    "PS0910",
+                    f"{self.path or 'the plan'} is not verified, so it is neither run nor shown",
+                    notes=tuple(f"{c.name}: {c.text}" for c in report.claims if c.status == "failed"),
+                    help=f"`privspec verify {self.path or 'PLAN'}` shows every claim; solve the spec again",
+                )
+            )
+        return plan
+
+    def _copied(self) -> Plan:
+        """The plan of the JSON text that the document is now."""
+        try:
+            return Plan(json.loads(self._text), self.path)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise _not_a_plan(self.path or Path("the plan"), "it is not a JSON document") from error
+
+    @property
+    def _text(self) -> str:
+        return json.dumps(dict(self.document))
+
+    @property
+    def _fingerprint(self) -> str:
+        return hashlib.sha256(self._text.encode()).hexdigest()
+
+    @property
+    def _promises_nothing(self) -> bool:
+        if self.feasible or self.document.get("status") != "infeasible" or "guarantees" in self.document:
+            return False
+        from privspec.execute.run import check_digest
+
+        check_digest(self.document)
+        return True
+
+    def _judged(self) -> Report:
         from privspec.certify import verify
         from privspec.core.threads import fitting_threads
 
+        fingerprint = self._fingerprint
         with fitting_threads(self._strategy_rows):
-            return verify(dict(self.document))
+            report = verify(dict(self.document))
+        if report.ok:
+            _VERIFIED.add(fingerprint)
+        return report
 
     @property
     def _strategy_rows(self) -> int:
@@ -196,14 +252,16 @@ class Plan:
         """The explanation for "public", "auditor" or "engineer", as "md", "html" or "json"."""
         from privspec.explain.reports import explain
 
-        return explain(self.document, reader, format, self.model())
+        plan = self.verified()
+        return explain(plan.document, reader, format, plan.model())
 
     def summary(self, width: int | None = None) -> str:
         """The short table that `privspec solve` prints."""
         from privspec.explain.summary import summary
 
+        plan = self.verified()
         return summary(
-            self.document, width=width, path=None if self.path is None else str(self.path), model=self.model()
+            plan.document, width=width, path=None if self.path is None else str(self.path), model=plan.model()
         )
 
     def run(
@@ -231,18 +289,19 @@ class Plan:
         from privspec.execute.ledger import default_ledger
         from privspec.execute.run import run
 
-        book = Path(ledger) if ledger is not None else default_ledger(self.path, self.name)
+        plan = self.verified()
+        book = Path(ledger) if ledger is not None else default_ledger(self.path, plan.name)
         out = Path(output) if output is not None else None
         told = progress or silent
         board = Path(joint_draw) if joint_draw is not None else None
         counted = Path(participation) if participation is not None else None
         return run(
-            self.document,
+            plan.document,
             inputs,
             book,
             out,
             strict,
-            self.model(),
+            plan.model(),
             randomness,
             progress=told,
             party=party,
@@ -264,7 +323,7 @@ class Plan:
         """
         from privspec.execute.run import combine
 
-        return combine(self.document, messages, None if output is None else Path(output))
+        return combine(self.verified().document, messages, None if output is None else Path(output))
 
     def aggregate(
         self,
@@ -283,10 +342,11 @@ class Plan:
         from privspec.execute.estimation.aggregate import aggregate_reports
         from privspec.execute.family import silent
 
+        plan = self.verified()
         return aggregate_reports(
-            self.document,
+            plan.document,
             reports,
-            self.model(),
+            plan.model(),
             estimator=estimator,
             level=level,
             seed=seed,
@@ -305,12 +365,13 @@ class Plan:
     def __repr__(self) -> str:
         if not self.feasible:
             return f"<Plan {self.name}: {self.status}>"
-        return f"<Plan {self.name}: {self.status}, loss {self.loss.value:.6g}>"
+        checked = "" if self._fingerprint in _VERIFIED else ", not verified yet"
+        return f"<Plan {self.name}: {self.status}, loss {self.loss.value:.6g}{checked}>"
 
     def _repr_html_(self) -> str:
         from privspec.explain.notebook import plan_html
 
-        return plan_html(self.document)
+        return plan_html(self.verified().document)
 
 
 def stored_constants(stored: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

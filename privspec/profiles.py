@@ -15,7 +15,8 @@ def profile_text(plan: Plan, data: Mapping[str, Any]) -> str:
     """The report as Markdown; every figure in it depends on private data.
 
     Args: data, the ballots by the name of the plan's input: a path, or an object in memory.
-    Raises: UsageError PS0721 if the plan draws no winner by lot; DataError for ballots that cannot be read.
+    Raises: UsageError PS0721 if the plan draws no winner by lot; DataError for ballots that cannot be read;
+        VerificationError PS0910.
     """
     from privspec.execute.family import Circumstances
     from privspec.execute.lotteries.mechanism import LotteryMechanism
@@ -23,6 +24,7 @@ def profile_text(plan: Plan, data: Mapping[str, Any]) -> str:
     from privspec.explain.lotteries.rules import RULES
     from privspec.explain.markdown import to_markdown
 
+    plan = plan.verified()
     if (plan.document.get("mechanism") or {}).get("family") not in RULES:
         raise UsageError(
             Diagnostic(

@@ -14,7 +14,8 @@ ENTRIES: tuple[Entry, ...] = (
         """
         The independent checker re-derived the claims of the plan from the spec inside it and from the
         exact numbers that would be executed, and at least one of them does not hold: the plan was
-        changed, damaged, or written by something that is wrong. It is not run. The exit code is 7.
+        changed, damaged, or written by something that is wrong. It is neither run nor shown. The exit
+        code is 7.
         """,
         "privspec verify PLAN              # names the claims that fail\n"
         "privspec solve SPEC               # write the plan again",

@@ -1,0 +1,121 @@
+"""Nothing of a plan is run or shown before every claim of it was re-derived, from whichever entrance."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import privspec
+from privspec.core.diagnostics import VerificationError
+from privspec.execute.run import plan_digest
+from privspec.plan import Plan
+from privspec.templates import template_text
+
+TOTALS = """\
+variables:
+  input x in [0, 1]^3
+  output O
+loss: E[ ||O - x||^2 ]
+privacy: O is 1-GDP wrt x, replacing one entry
+"""
+DATA = {"x": [0.25, 0.5, 0.75]}
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return privspec.Problem(TOTALS).solve()
+
+
+def forged(plan: Plan) -> dict[str, Any]:
+    """The plan with a hundredth of its noise, under a digest that fits."""
+    document = copy.deepcopy(dict(plan.document))
+    document["mechanism"]["executed"]["noise"]["standard_deviation"] = "1/100"
+    document["digest"] = plan_digest(document)
+    return document
+
+
+ENTRANCES: dict[str, Callable[[Plan, Path], object]] = {
+    "run": lambda p, folder: p.run(DATA, ledger=folder / "l.db", output=folder / "o.json"),
+    "combine": lambda p, _: p.combine([]),
+    "aggregate": lambda p, _: p.aggregate([["a", "b"]]),
+    "explain": lambda p, _: p.explain("auditor"),
+    "summary": lambda p, _: p.summary(),
+    "html": lambda p, _: p._repr_html_(),
+    "verified": lambda p, _: p.verified(),
+}
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES)
+def test_a_forged_plan_gives_nothing(plan: Plan, entrance: str, tmp_path: Path) -> None:
+    with pytest.raises(VerificationError) as caught:
+        ENTRANCES[entrance](Plan(forged(plan)), tmp_path)
+    (found,) = caught.value.diagnostics
+    assert found.code == "PS0910" and found.notes
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_document_changed_after_it_was_verified_is_another_one(plan: Plan, tmp_path: Path) -> None:
+    document = copy.deepcopy(dict(plan.document))
+    open_to_change = Plan(document)
+    assert open_to_change.verify().ok
+    open_to_change.run(DATA, ledger=tmp_path / "first.db")
+    document["mechanism"]["executed"]["noise"]["standard_deviation"] = "1/100"
+    for digest in (document["digest"], plan_digest(document)):
+        document["digest"] = digest
+        with pytest.raises(VerificationError, match="PS0910"):
+            open_to_change.run(DATA, ledger=tmp_path / "second.db")
+    assert not (tmp_path / "second.db").exists()
+
+
+def test_a_document_changed_while_it_runs_does_not_matter(plan: Plan, tmp_path: Path) -> None:
+    document = copy.deepcopy(dict(plan.document))
+    executed = document["mechanism"]["executed"]["noise"]
+
+    class Changing(dict[str, Any]):
+        """Data whose reading changes the plan."""
+
+        def __getitem__(self, name: str) -> Any:
+            executed["standard_deviation"] = "0"
+            return super().__getitem__(name)
+
+    release = Plan(document).run(Changing(DATA), ledger=tmp_path / "l.db")
+    assert executed["standard_deviation"] == "0" and release.plan_sha256 == plan.digest
+    assert (release.outputs["O"] != DATA["x"]).all()
+
+
+def test_a_plan_is_verified_once(plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    again = Plan(json.loads(plan.to_json()))
+    monkeypatch.setattr("privspec.certify.verify", lambda document: pytest.fail("verified once more"))
+    assert again.summary() and again.explain()
+    assert again.run(DATA, ledger=tmp_path / "l.db").private
+
+
+def test_a_plan_that_was_only_read_says_so(plan: Plan) -> None:
+    assert repr(plan) == "<Plan <python>: optimal, loss 3>"
+    assert repr(Plan(forged(plan))) == "<Plan <python>: optimal, loss 3, not verified yet>"
+
+
+def test_an_infeasible_plan_promises_nothing() -> None:
+    limit = "accuracy: E[ (O[1] - x[1])^2 ] <= 0.001\nloss:"
+    plan = privspec.Problem(TOTALS.replace("loss:", limit)).solve()
+    assert plan.status == "infeasible" and "<=" in plan.explain()
+    document = {**plan.document, "guarantees": privspec.Problem(TOTALS).solve().document["guarantees"]}
+    document["digest"] = plan_digest(document)
+    for changed in (document, {**plan.document, "conflicts": []}):
+        with pytest.raises(VerificationError):
+            Plan(changed).summary()
+
+
+def test_reports_of_a_forged_plan_are_not_counted() -> None:
+    plan = privspec.Problem(template_text("k_randomised_response")).solve()
+    document = copy.deepcopy(dict(plan.document))
+    table = document["mechanism"]["probabilities"]
+    table[0] = [*table[0][1:], table[0][0]]
+    document["digest"] = plan_digest(document)
+    with pytest.raises(VerificationError, match="PS0910"):
+        Plan(document).aggregate([["a"]])
