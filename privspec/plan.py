@@ -286,11 +286,12 @@ class Plan:
         Raises: BudgetError, DataError, UsageError, VerificationError.
         """
         from privspec.execute.family import silent
-        from privspec.execute.ledger import default_ledger
         from privspec.execute.run import run
 
         plan = self.verified()
-        book = Path(ledger) if ledger is not None else default_ledger(self.path, plan.name)
+        stem = self.name if self.path is None else self.path.name.removesuffix(".json").removesuffix(".plan")
+        beside = Path() if self.path is None else self.path.parent
+        book = Path(ledger) if ledger is not None else beside / f"{stem}.ledger.db"
         out = Path(output) if output is not None else None
         told = progress or silent
         board = Path(joint_draw) if joint_draw is not None else None

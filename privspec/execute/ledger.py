@@ -1,14 +1,17 @@
 """The budget of one data set: an append-only chain of events in SQLite, debited before a release.
 
 Every event holds the digest of the one before it, so that a changed or missing event in the middle shows;
-state is never stored, it is computed from the events. A debit is one transaction: of two runs at once, one
-waits for the other. A crash after the debit loses budget; noise is drawn only after the debit is on disk.
+a cut-off end shows against a release, which names the last event of its time. State is never stored, it is
+computed from the events. A debit is one transaction: of two runs at once, one waits for the other. A crash
+after the debit loses budget; noise is drawn only after the debit is on disk.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
+import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,23 +33,32 @@ from privspec.execute.budget import (
     parse_limit,
     spends_of_plan,
 )
-from privspec.execute.rounds import check_round, counted_rounds, paid_for, refusal_notes
+from privspec.execute.database import (
+    AlteredError,
+    UnusableError,
+    connection,
+    is_empty,
+    is_there,
+    real_path,
+    transaction,
+)
+from privspec.execute.rounds import check_round, counted_rounds, held, paid_for, refusal_notes
 
 if TYPE_CHECKING:
     from privspec.execute.participation import Participation
     from privspec.model.graph import Model
 
-FORMAT = "privspec-ledger/1.0"
-WAIT_SECONDS = 30.0
-"""How long a run waits for another one that is debiting the same ledger."""
+FORMAT = "privspec-ledger/2.0"
+APPLICATION = 0x7073_6C31
+"""What stands in the header of a ledger's file."""
+KINDS = frozenset({"create", "limit", "debit", "round"})
 _START = "0" * 64
+_IDENTITY = re.compile("[0-9a-f]{32}")
 _SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS events (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, "
+    "CREATE TABLE events (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, "
     "previous TEXT NOT NULL UNIQUE, digest TEXT NOT NULL)",
-    "CREATE TRIGGER IF NOT EXISTS no_update BEFORE UPDATE ON events "
-    "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
-    "CREATE TRIGGER IF NOT EXISTS no_delete BEFORE DELETE ON events "
-    "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
+    "CREATE TRIGGER no_update BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
+    "CREATE TRIGGER no_delete BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
 )
 
 
@@ -58,6 +70,31 @@ class Event:
     body: Mapping[str, Any]
     previous: str
     digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What was paid for a release: the ledger's identity, the event of the debit, and the ledger's head with it.
+
+    `held`: how many releases of the same plan were paid for, this one included.
+    """
+
+    identity: str
+    event: int
+    head: str
+    held: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        """As a release in JSON names it."""
+        return {"identity": self.identity, "event": self.event, "head": self.head}
+
+    @property
+    def mark(self) -> str:
+        """As every row of a release names it: the event and the first 32 digits of the head."""
+        return f"{self.event}:{self.head[:MARK_DIGITS]}"
+
+
+MARK_DIGITS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +131,11 @@ class LedgerState:
         return self.events[-1].digest if self.events else _START
 
     @property
+    def identity(self) -> str:
+        """The number that was drawn for this ledger when it was made."""
+        return str(self.events[0].body["identity"])
+
+    @property
     def debits(self) -> int:
         """The number of releases that were paid for."""
         return sum(1 for e in self.events if e.body["kind"] == "debit")
@@ -107,14 +149,6 @@ class LedgerState:
         return "\n".join([*lines, f"{len(self.events)} events, last {self.head[:16]}"])
 
 
-def default_ledger(plan_path: Path | None, name: str) -> Path:
-    """Beside the plan; in the working directory for a plan that is not a file."""
-    if plan_path is None:
-        return Path(f"{name}.ledger.db")
-    stem = plan_path.name.removesuffix(".json").removesuffix(".plan")
-    return plan_path.with_name(f"{stem}.ledger.db")
-
-
 def create(path: Path, limits: Sequence[str], *, change: bool = False) -> LedgerState:
     """Set the budget of a data set; with `change`, of a ledger that is there already (knowingly).
 
@@ -124,6 +158,8 @@ def create(path: Path, limits: Sequence[str], *, change: bool = False) -> Ledger
     parsed = [parse_limit(text) for text in limits]
     if not parsed:
         raise UsageError(Diagnostic("PS1002", "a ledger needs a budget", help="give --limit 'epsilon=2 delta=1e-6'"))
+    if change and look(path) is None:
+        raise _no_ledger(path)
     with _transaction(path) as database:
         events = _read(database)
         if events and not change:
@@ -135,10 +171,23 @@ def create(path: Path, limits: Sequence[str], *, change: bool = False) -> Ledger
                 )
             )
         if not events:
-            _append(database, {"kind": "create", "format": FORMAT})
+            _append(database, _creation())
         for limit, unit in parsed:
             _append(database, _limit_event(limit, unit, "changed" if events else "set"))
         return _state(_read(database))
+
+
+def look(path: Path) -> LedgerState | None:
+    """What is known of a ledger, None if there is none.
+
+    Raises: UsageError PS1009, VerificationError (PS1005) if it was tampered with.
+    """
+    with _translated(path):
+        place = real_path(path)
+        if not is_there(place, APPLICATION):
+            return None
+        with connection(place) as database:
+            return None if is_empty(database, _SCHEMA) else _state(_read(database))
 
 
 def show(path: Path) -> LedgerState:
@@ -146,8 +195,20 @@ def show(path: Path) -> LedgerState:
 
     Raises: UsageError (PS1004) if there is no ledger, VerificationError (PS1005) if it was tampered with.
     """
-    with _reading(path) as database:
-        return _state(_read(database))
+    state = look(path)
+    if state is None:
+        raise _no_ledger(path)
+    return state
+
+
+def _no_ledger(path: Path) -> UsageError:
+    return UsageError(
+        Diagnostic(
+            "PS1004",
+            f"there is no ledger at {path}",
+            help=f"privspec ledger init {path} --limit 'epsilon=2 delta=1e-6'",
+        )
+    )
 
 
 def verify(path: Path) -> LedgerState:
@@ -169,7 +230,10 @@ def verify(path: Path) -> LedgerState:
                     )
                 ) from None
         elif event.body["kind"] == "round":
-            check_round(state.events[:end])
+            try:
+                check_round(state.events[:end])
+            except (KeyError, TypeError):
+                raise _altered(f"event {end} of the ledger is none that this version of privspec writes") from None
     return state
 
 
@@ -186,16 +250,22 @@ def export(path: Path) -> dict[str, Any]:
 
 
 def debit(
-    path: Path, plan: Mapping[str, Any], model: Model | None = None, counted: Participation | None = None
-) -> LedgerState:
+    path: Path,
+    plan: Mapping[str, Any],
+    model: Model | None = None,
+    counted: Participation | None = None,
+    *,
+    new: bool = False,
+) -> Receipt:
     """Pay for one run of a plan, in one transaction, or refuse.
 
-    A ledger that is not there yet is made, with the plan's own guarantee as its limit; where rounds share a budget,
-    with that budget. With a `model`, a unit for which no guarantee names all outputs pays for the noisy strategy
-    answers. With `counted`, the first round pays the budget of all, once: from then on the counts of that file keep it.
+    With `new` the ledger is made, with the plan's own guarantee as its limit; where rounds share a budget, with that
+    budget. With a `model`, a unit for which no guarantee names all outputs pays for the noisy strategy answers.
+    With `counted`, the first round pays the budget of all, once: from then on the counts of that file keep it.
     They are on disk before the debit is.
-    Raises: BudgetError (PS1001 over the limit, PS1003 no limit covers a unit), UsageError (PS1006, PS1008; PS0849 a
-        participation file that is behind the ledger), VerificationError (PS1005).
+    Raises: BudgetError (PS1001 over the limit, PS1003 no limit covers a unit, PS1010 no ledger, PS1011 one that is
+        not new), UsageError (PS1006, PS1008; PS0849 a participation file that is behind the ledger), VerificationError
+        (PS1005).
     """
     from privspec.execute.family import exposure_of
 
@@ -206,10 +276,14 @@ def debit(
         share = rounds.each if counted is None else rounds.budget
         # a rule may spend a little less than its share: what is promised is the share
         spends = {unit: Spend(pure=max(share, spend.pure or share)) for unit, spend in spends.items()}
+    if not new and look(path) is None:
+        raise no_budget(path)
     with _transaction(path) as database:
         events = _read(database)
-        if not events:
-            _append(database, {"kind": "create", "format": FORMAT})
+        if bool(events) is new:
+            raise _declared_twice(path, _state(events)) if events else no_budget(path)
+        if new:
+            _append(database, _creation())
             why = "the first release's own guarantee" if rounds is None else "the budget that all rounds share"
             for unit, limit in budgets.items():
                 _append(database, _limit_event(limit, unit, why))
@@ -228,7 +302,31 @@ def debit(
             _check(state, spends, path, plan)
         if counted is not None:
             counted.commit()
-        return state
+        return Receipt(state.identity, len(state.events), state.head, held(state.events, plan))
+
+
+def no_budget(path: Path) -> BudgetError:
+    """What a run is told for whose data nobody has decided how much they may spend."""
+    return BudgetError(
+        Diagnostic(
+            "PS1010",
+            "this data set has no budget yet",
+            help="decide what all releases of it together may spend:  "
+            f"privspec ledger init {path} --limit 'epsilon=2 delta=1e-6'\n"
+            "or give it exactly what this plan spends:            privspec run ... --new-ledger",
+        )
+    )
+
+
+def _declared_twice(path: Path, state: LedgerState) -> BudgetError:
+    return BudgetError(
+        Diagnostic(
+            "PS1011",
+            f"this data set has a budget already: {path}",
+            notes=(*(account.describe() for account in state.accounts), "nothing was drawn and nothing was spent"),
+            help="a budget is declared once: leave --new-ledger out",
+        )
+    )
 
 
 def _check(state: LedgerState, spends: Mapping[Unit, Spend], path: Path, plan: Mapping[str, Any] | None) -> None:
@@ -283,6 +381,10 @@ def _exhausted(account: Account, spend: Spend, path: Path, why: tuple[str, ...])
     )
 
 
+def _creation() -> dict[str, Any]:
+    return {"kind": "create", "format": FORMAT, "identity": secrets.token_hex(16)}
+
+
 def _limit_event(limit: Limit, unit: Unit | None, why: str) -> dict[str, Any]:
     return {
         "kind": "limit",
@@ -297,7 +399,17 @@ def _spends(event: Event) -> dict[Unit, Spend]:
 
 
 def _state(events: Sequence[Event]) -> LedgerState:
-    """Replay. A limit without a unit is for the units of the first debit; a later one replaces it."""
+    """Replay. A limit without a unit is for the units of the first debit; a later one replaces it.
+
+    Raises: VerificationError PS1005.
+    """
+    try:
+        return _replayed(events)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError, AttributeError):
+        raise _altered("an event of the ledger is none that this version of privspec writes") from None
+
+
+def _replayed(events: Sequence[Event]) -> LedgerState:
     limits: dict[Unit, Limit] = {}
     spends: dict[Unit, list[Spend]] = {}
     general: Limit | None = None
@@ -353,61 +465,63 @@ def _read(database: sqlite3.Connection) -> tuple[Event, ...]:
     events = []
     for place, (sequence, body, before, digest) in enumerate(rows, 1):
         if sequence != place or before != previous or digest != _digest(sequence, body, before):
-            raise VerificationError(
-                Diagnostic(
-                    "PS1005",
-                    f"event {place} of the ledger does not fit its chain: it was changed or is damaged",
-                    help="restore it from a copy; without a sound ledger nothing is released",
-                )
-            )
-        events.append(Event(sequence, json.loads(body), before, digest))
+            raise _altered(f"event {place} of the ledger does not fit its chain: it was changed or is damaged")
+        try:
+            event = Event(sequence, json.loads(body), before, digest)
+            if event.body["kind"] not in KINDS or (event.body["kind"] == "create") is not (place == 1):
+                raise ValueError("an event of another kind")
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise _altered(f"event {place} of the ledger is none that this version of privspec writes") from None
+        events.append(event)
         previous = digest
+    if events:
+        _check_creation(events[0])
     return tuple(events)
+
+
+def _check_creation(event: Event) -> None:
+    """Raises: UsageError PS1009 for a ledger of another version, VerificationError PS1005 for one without identity."""
+    name, _, version = str(event.body.get("format")).partition("/")
+    own, _, mine = FORMAT.partition("/")
+    if name != own or version.partition(".")[0] != mine.partition(".")[0]:
+        raise UsageError(
+            Diagnostic(
+                "PS1009",
+                "another version of privspec wrote this ledger",
+                notes=("nothing was released: what was spent on the data cannot be known from it",),
+                help="use the version of privspec that wrote it",
+            )
+        )
+    if _IDENTITY.fullmatch(str(event.body.get("identity"))) is None:
+        raise _altered("event 1 of the ledger names no identity")
+
+
+def _altered(message: str) -> VerificationError:
+    return VerificationError(
+        Diagnostic("PS1005", message, help="restore it from a copy; without a sound ledger nothing is released")
+    )
 
 
 @contextmanager
 def _transaction(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that holds the write lock from the first read to the commit."""
-    with _connection(path) as database:
-        database.execute("BEGIN IMMEDIATE")
-        try:
-            for statement in _SCHEMA:
-                database.execute(statement)
-            yield database
-        except BaseException:
-            database.rollback()
-            raise
-        database.commit()
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[sqlite3.Connection]:
-    if not path.is_file():
-        raise UsageError(
-            Diagnostic(
-                "PS1004",
-                f"there is no ledger at {path}",
-                help=f"privspec ledger init {path} --limit 'epsilon=2 delta=1e-6'",
-            )
-        )
-    with _connection(path) as database:
+    with _translated(path), transaction(real_path(path), APPLICATION, _SCHEMA) as database:
         yield database
 
 
 @contextmanager
-def _connection(path: Path) -> Iterator[sqlite3.Connection]:
+def _translated(path: Path) -> Iterator[None]:
+    """Errors of the file in words; what cannot be replayed was altered."""
     try:
-        database = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None)
-        try:
-            database.execute("PRAGMA synchronous = FULL")
-            yield database
-        finally:
-            database.close()
-    except sqlite3.Error as error:
+        yield
+    except AlteredError as error:
+        raise _altered(f"the ledger {path} was changed: {error}") from None
+    except (sqlite3.Error, UnusableError) as error:
         raise UsageError(
             Diagnostic(
                 "PS1009",
                 f"the ledger {path} cannot be used: {error}",
                 notes=("nothing was released: a release needs its debit on disk first",),
+                help="a ledger is a file on disk that `privspec ledger init` or `privspec run --new-ledger` makes",
             )
         ) from None

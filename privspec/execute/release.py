@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.core.files import AtomicFile
+
+if TYPE_CHECKING:
+    from privspec.execute.ledger import Receipt
 
 FORMAT = "privspec-release/1.0"
 SIMULATION = "simulation: the noise comes from a seed, whoever knows it can take it off; no guarantee holds"
@@ -28,7 +31,8 @@ class Release:
     `outputs` are numbers, or words of a finite domain (object arrays). `columns` names the columns of an
     output that has several, where they have names of their own. `kind` is the library the data came from
     ("numpy", "polars", "pandas", "pyarrow"): `release["O"]` is of it. `warnings` are diagnostics of the run;
-    they say nothing about the data. `round`, where several share a budget: "3 of 20".
+    they say nothing about the data. `round`, where several share a budget: "3 of 20". `ledger`: the debit that
+    paid for it (none for a simulation).
     """
 
     plan_sha256: str
@@ -41,6 +45,7 @@ class Release:
     kind: str = "numpy"
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     round: str | None = None
+    ledger: Receipt | None = None
 
     def __getitem__(self, name: str) -> Any:
         return _NATIVE[self.kind](self.outputs[name])
@@ -62,6 +67,7 @@ class Release:
             **({} if self.grid is None else {"grid": self.grid}),
             "data_rules": list(self.data_rules),
             **({} if self.round is None else {"round": self.round}),
+            **({} if self.ledger is None else {"ledger": self.ledger.to_json()}),
         }
         return head if self.private else {**head, "notice": SIMULATION}
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
 from privspec.execute.family import Circumstances, Progress, Secret, exposure_of, mechanism_of, silent
-from privspec.execute.ledger import LedgerState, debit, default_ledger
+from privspec.execute.ledger import Receipt, debit, look
 from privspec.execute.mechanism import Target
 from privspec.execute.participation import Participation
 from privspec.execute.participation import participation as participation_file
 from privspec.execute.problems import STRICT_WARNING, refuse
 from privspec.execute.randomness import Randomness, SystemRandomness
 from privspec.execute.release import Release, ReleaseFile, kind_of, write_release
-from privspec.execute.rounds import adds, held
+from privspec.execute.rounds import adds
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -99,7 +99,7 @@ def run(
         from privspec.execute.joint_draw.plans import JointMechanism
 
         mechanism = JointMechanism.of(mechanism, digest, joint_draw, private=source.private)
-    path = ledger or default_ledger(None, str(plan.get("spec", {}).get("name", "privspec")))
+    path = ledger or Path(f"{plan.get('spec', {}).get('name', 'privspec')}.ledger.db")
     with ExitStack() as stack:
         counted = None
         if participation is not None:
@@ -110,10 +110,11 @@ def run(
         file = None
         if output is not None:
             file = stack.enter_context(ReleaseFile(output, len(mechanism.outputs), mechanism.words))
-        now = None
+        receipt = None
         if source.private:
-            now = round_words(plan, debit(path, plan, model, counted), counted)
-        release = replace(_release(plan, digest, secret, inputs, source, strict), round=now)
+            receipt = debit(path, plan, model, counted, new=look(path) is None)
+        now = None if receipt is None else round_words(plan, receipt, counted)
+        release = replace(_release(plan, digest, secret, inputs, source, strict), round=now, ledger=receipt)
         if file is not None:
             file.commit(release)
     return release
@@ -147,14 +148,14 @@ def _counted(plan: Mapping[str, Any], digest: str, path: Path, *, whole: bool) -
     return participation_file(path, digest, rounds)
 
 
-def round_words(plan: Mapping[str, Any], state: LedgerState, counted: Participation | None) -> str | None:
+def round_words(plan: Mapping[str, Any], receipt: Receipt, counted: Participation | None) -> str | None:
     """Which round was paid for last: "3 of 20"; None where a plan is for one release."""
     rounds = exposure_of(plan).rounds
     if rounds is None:
         return None
     if counted is not None:
         return f"{counted.held + 1}, of which one voter takes part in at most {rounds.fit}"
-    return f"{held(state.events, plan)} of {rounds.count}"
+    return f"{receipt.held} of {rounds.count}"
 
 
 def _release(

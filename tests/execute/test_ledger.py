@@ -264,7 +264,7 @@ def test_a_changed_ledger_is_noticed(tmp_path: Path, make_plan: MakePlan, statem
 
 
 def test_entries_cannot_be_changed_by_accident(tmp_path: Path, make_plan: MakePlan) -> None:
-    ledger.debit(tmp_path / "l.db", plan_with(make_plan, {"mu": "1/2"}))
+    ledger.debit(tmp_path / "l.db", plan_with(make_plan, {"mu": "1/2"}), new=True)
     database = sqlite3.connect(tmp_path / "l.db")
     for statement in ("DELETE FROM events", "UPDATE events SET body = ''"):
         with pytest.raises(sqlite3.IntegrityError):
@@ -279,7 +279,7 @@ def test_a_file_that_is_no_ledger(tmp_path: Path, identity_plan: dict[str, Any])
 
 
 def test_export_holds_the_whole_chain(tmp_path: Path, identity_plan: dict[str, Any]) -> None:
-    ledger.debit(tmp_path / "l.db", identity_plan)
+    ledger.debit(tmp_path / "l.db", identity_plan, new=True)
     exported = ledger.export(tmp_path / "l.db")
     assert [e["body"]["kind"] for e in exported["events"]] == ["create", "limit", "debit"]
     assert exported["events"][-1]["body"]["plan_sha256"] == identity_plan["digest"]
@@ -324,3 +324,36 @@ def test_a_crash_after_the_debit_loses_budget(
         run(identity_plan, DATA, ledger=tmp_path / "l.db", output=tmp_path / "o.json")
     assert ledger.show(tmp_path / "l.db").debits == 1
     assert [p.name for p in tmp_path.iterdir()] == ["l.db"]
+
+
+def test_a_release_names_its_ledger_and_the_head_of_its_debit(tmp_path: Path, identity_plan: dict[str, Any]) -> None:
+    book, out = tmp_path / "l.db", tmp_path / "o.json"
+    release = run(identity_plan, DATA, ledger=book, output=out)
+    state = ledger.show(book)
+    assert release.ledger == ledger.Receipt(state.identity, 3, state.head)
+    assert json.loads(out.read_text())["ledger"] == {"identity": state.identity, "event": 3, "head": state.head}
+    assert release.ledger.mark == f"3:{state.head[:32]}"
+    ledger.create(tmp_path / "m.db", ["mu=9"])
+    assert re.fullmatch("[0-9a-f]{32}", state.identity)
+    assert ledger.show(tmp_path / "m.db").identity != state.identity
+    assert (book.stat().st_mode & 0o777) == 0o600
+
+
+@pytest.mark.parametrize("name", [":memory:", "", "file:x.db", "file:x.db?mode=memory", "a\0b", "folder", "taken.db"])
+def test_what_is_no_ledger_on_disk_is_refused_and_not_touched(
+    tmp_path: Path, identity_plan: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    database = sqlite3.connect(tmp_path / "taken.db")
+    database.execute("CREATE TABLE events (sequence INTEGER)")
+    database.commit()
+    database.close()
+    before = (tmp_path / "taken.db").read_bytes()
+    for new in (True, False):
+        with pytest.raises(UsageError, match="PS1009"):
+            ledger.debit(Path(name), identity_plan, new=new)
+    with pytest.raises(UsageError, match="PS1009"):
+        ledger.create(Path(name), ["mu=1"])
+    assert (tmp_path / "taken.db").read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["folder", "taken.db"]

@@ -95,4 +95,26 @@ ENTRIES: tuple[Entry, ...] = (
         """,
         "ls -l data.ledger.db",
     ),
+    Entry(
+        "PS1010",
+        "a data set has no budget yet",
+        """
+        How much all releases of a data set together may reveal is decided once, by somebody who knows the data, before
+        the first of them. Either a ledger is made with a limit, or the first run makes one that it uses up entirely. A
+        run with neither is refused, so that another name of a file or of a ledger never begins a budget anew.
+        """,
+        """
+        privspec ledger init people.ledger.db --limit 'epsilon=2 delta=1e-6'
+        privspec run people.plan.json --input people=people.csv --new-ledger
+        """,
+    ),
+    Entry(
+        "PS1011",
+        "a data set has a budget already",
+        """
+        `run --new-ledger` declares the budget of a data set, which happens once. Its ledger is there: nothing was drawn
+        and nothing was spent. Run without --new-ledger, and what was spent so far counts.
+        """,
+        "privspec run people.plan.json --input people=people.csv",
+    ),
 )
