@@ -86,6 +86,8 @@ def _layout(subject: Subject) -> Iterator[str]:
         ball = (base.radius, base.dimension, 1 if isinstance(base, L1Ball) else 2) if isinstance(base, Ball) else None
         if isinstance(base, Table) and data.attributes != _columns(base):
             yield f"records of {data.name} are counted into other cells than the spec declares"
+        if data.records != (base.records if isinstance(base, Table) else None):
+            yield f"{data.name} has another number of records in the spec"
         if data.ball != ball:
             yield f"{data.name} is not kept inside its ball"
 

@@ -229,6 +229,7 @@ class Input:
     grid: Fraction
     ball: tuple[Fraction, int, int] | None
     attributes: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    records: int | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -319,6 +320,7 @@ def _input(data: At, at: int) -> Input:
         grid,
         None if ball is None else (ball["radius"].positive(), ball["size"].integer(), ball["norm"].integer()),
         tuple(_attribute(item) for item in data["attributes"].items()) if cells else (),
+        None if data.get("records") is None else data["records"].integer(),
     )
 
 

@@ -75,9 +75,9 @@ def _change(domain: Domain, adding: bool) -> Fraction:
 def _of_block(block: InputBlock, relation: words.NeighbourRelation) -> Neighbourhood:
     base, adding, group = base_domain(block.domain), relation.adding, relation.group
     if isinstance(base, Table):
-        if not isinstance(relation, words.ReplacingRecord) or isinstance(block.domain, Power):
+        if not isinstance(relation, words.ReplacingRecord):
             raise Unbounded("a table without a limit to its records")
-        return Cells(np.arange(block.start, block.stop, dtype=np.int64), not adding, group)
+        return _cells(block, base, group, adding=adding)
     units = _runs(block, _unit_length(relation, block))
     group = min(group, len(units))
     change = _change(base, adding)
@@ -94,11 +94,23 @@ def _of_block(block: InputBlock, relation: words.NeighbourRelation) -> Neighbour
     return Boxes(tuple(units), ranges, group)
 
 
+def _cells(block: InputBlock, table: Table, group: int | None, *, adding: bool) -> Cells:
+    """Records of a table that move, come or go: `group` of them, all of them (None)."""
+    cells = np.arange(block.start, block.stop, dtype=np.int64)
+    if adding or table.records is None:
+        if group is None:
+            raise Unbounded("a table without a limit to its records")
+        return Cells(cells, not adding, group)
+    return Cells(cells, moving=True, group=table.records if group is None else min(group, table.records))
+
+
 def _everything(blocks: list[InputBlock]) -> Neighbourhood:
     """All inputs named at once; balls are covered by boxes unless there is one ball only."""
     bases = [base_domain(block.domain) for block in blocks]
+    if len(blocks) == 1 and isinstance(bases[0], Table):
+        return _cells(blocks[0], bases[0], None, adding=False)
     if any(isinstance(base, Table) for base in bases):
-        raise Unbounded("a table without a limit to its records")
+        raise Unbounded("several inputs at once, one of them a table")
     everything = np.concatenate([np.arange(b.start, b.stop, dtype=np.int64) for b in blocks])
     if len(blocks) == 1 and isinstance(bases[0], L2Ball):
         return Balls((everything,), bases[0].dimension, 2 * bases[0].radius)

@@ -153,6 +153,8 @@ def _input_json(block: InputBlock) -> dict[str, Any]:
         "layout": block.layout,
     }
     if block.schema is not None:
+        if block.records is not None:
+            head["records"] = block.records
         return head | {"attributes": [_attribute_json(name, domain) for name, domain in block.schema]}
     low, high = block.domain.bounds
     head |= {

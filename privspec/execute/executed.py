@@ -51,7 +51,8 @@ class ExecutedInput:
     of each ball; `attributes` of a table whose records are counted into cells; `drops`: records that do
     not fit
     are left out instead of being put into their nearest cell; `shape` of the declared value and
-    the `index` set that its first axis runs over, where the plan says so.
+    the `index` set that its first axis runs over, where the plan says so; `records`, the number of records of a
+    table, where it is public.
     """
 
     name: str
@@ -66,6 +67,7 @@ class ExecutedInput:
     drops: bool = False
     shape: tuple[int, ...] | None = None
     index: str | None = None
+    records: int | None = None
 
     @property
     def size(self) -> int:
@@ -163,6 +165,7 @@ def _input(data: Mapping[str, Any], guarantees: list[Mapping[str, Any]]) -> Exec
     if grid <= 0 or grid.numerator != 1:
         raise ValueError("a grid must be one over an integer")
     counts = layout == "cells"
+    drops = _only_adding(str(data["name"]), guarantees)
     return ExecutedInput(
         str(data["name"]),
         start,
@@ -173,9 +176,10 @@ def _input(data: Mapping[str, Any], guarantees: list[Mapping[str, Any]]) -> Exec
         grid,
         None if ball is None else _ball(ball, stop - start),
         tuple(_attribute(a) for a in data.get("attributes", ())),
-        _only_adding(str(data["name"]), guarantees),
+        drops,
         tuple(int(d) for d in data["shape"]) if "shape" in data else None,
         str(data["index"]) if data.get("index") is not None else None,
+        None if drops or data.get("records") is None else int(data["records"]),
     )
 
 

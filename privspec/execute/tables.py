@@ -70,6 +70,10 @@ def _count(
     names = [a.name for a in attributes]
     # only one row for each combination of values that occurs is ever held
     grouped = collect(entry.name, frame.select(names).group_by(names).agg(pl.len().alias("_records")))
+    if entry.records is not None and int(grouped["_records"].sum()) != entry.records:
+        # the number is public: it is in the spec, and every neighbouring table has it too
+        text = f"the spec says that {entry.name} has {entry.records:,} records, and the data have another number"
+        refuse("PS0805", text, help="declare it as table(...) if any number of records may come")
     cells = np.zeros(grouped.height, dtype=np.int64)
     fits = np.ones(grouped.height, dtype=bool)
     exact = True

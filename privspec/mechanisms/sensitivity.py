@@ -73,9 +73,11 @@ def scaled_l1_sensitivity(
 ) -> Fraction:
     """The largest sum over rows of (|B_r d| + step where row r moves) / scale_r, exactly.
 
+    Where d moves several units, a bound of it: each may round rows of its own.
     Raises: InternalError for balls and boxes.
     """
     B = strategy.integers
+    step *= _moved(differences)
     worst = Fraction(0)
     inverse = np.array([float(strategy.unit / b) for b in scales])
     steps = np.array([float(step / b) for b in scales])
@@ -90,6 +92,14 @@ def scaled_l1_sensitivity(
             exact += (int(shift[r]) * strategy.unit * amount + step) / scales[r]
         worst = max(worst, exact)
     return worst
+
+
+def _moved(differences: Differences) -> int:
+    match differences:
+        case VectorDifferences(moved=moved) | PairDifferences(moved=moved):
+            return moved
+        case _:
+            raise InternalError("an l1 sensitivity over balls or boxes")
 
 
 def _moved_columns(differences: Differences) -> Iterator[tuple[int, int | None, Fraction]]:

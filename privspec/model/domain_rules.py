@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from privspec.core.spans import Span
@@ -215,13 +216,27 @@ def _partial_ranking(node: syntax.Call, environment: Environment) -> PartialRank
     return PartialRankingOf(alternatives, places)
 
 
-def _power(node: syntax.Power, environment: Environment) -> Power:
+def _power(node: syntax.Power, environment: Environment) -> Power | Table:
     base = read_domain(node.base, environment)
     exponents = tuple(whole(item, environment, "the exponent of a domain") for item in node.exponents)
+    if isinstance(base, Table):
+        return _records(node, base, exponents)
     domain = Power(base, exponents)
     if domain.type.size > LARGEST_SIZE:
         raise Failure("PS0225", node.span, "this domain has more than 2^48 entries")
     return domain
+
+
+def _records(node: syntax.Power, table: Table, exponents: tuple[int, ...]) -> Table:
+    """`table(...)^n`: one table of n records."""
+    if len(exponents) != 1 or table.records is not None:
+        raise Failure(
+            "PS0226",
+            node.span,
+            "a table takes one exponent, the number of its records",
+            help="write table(...)^100 for a table of 100 records; several tables are several inputs",
+        )
+    return replace(table, records=exponents[0])
 
 
 def _call(node: syntax.Call, environment: Environment) -> Domain:

@@ -402,12 +402,14 @@ class PartialRankingOf(Domain):
 
 @dataclass(frozen=True, slots=True)
 class Table(Domain):
-    """Any number of records over named attributes, as counts of the cells of their product.
+    """Records over named attributes, as counts of the cells of their product.
 
-    Cells are numbered row-major in the order of the attributes: the last attribute runs fastest.
+    Cells are numbered row-major in the order of the attributes: the last attribute runs fastest. `records`: how many
+    there are, as in `table(...)^100`; None for any number.
     """
 
     attributes: tuple[tuple[str, Domain], ...]
+    records: int | None = None
 
     @property
     def type(self) -> Type:
@@ -416,7 +418,7 @@ class Table(Domain):
 
     @property
     def size(self) -> int | None:
-        """Infinite: there is no limit to the number of records."""
+        """None: tables are counted, never listed, even where the number of records is given."""
         return None
 
     @property
@@ -456,8 +458,9 @@ class Table(Domain):
         return index
 
     def describe(self) -> str:
-        """As a call."""
-        return "table(" + ", ".join(f"{name} in {d.describe()}" for name, d in self.attributes) + ")"
+        """As a call, with its exponent."""
+        power = "" if self.records is None else f"^{self.records}"
+        return "table(" + ", ".join(f"{name} in {d.describe()}" for name, d in self.attributes) + ")" + power
 
 
 @dataclass(frozen=True, slots=True)

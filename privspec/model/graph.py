@@ -150,13 +150,19 @@ class InputBlock:
         return base.attributes if isinstance(base, Table) else None
 
     @property
+    def records(self) -> int | None:
+        """How many records a table has, where the spec says so."""
+        base = self.base_domain
+        return base.records if isinstance(base, Table) else None
+
+    @property
     def geometry(self) -> Geometry:
         """How one unit can move."""
         from privspec.model.domains import L1Ball
 
         base = self.base_domain
         if isinstance(base, Table):
-            return CellGeometry()
+            return CellGeometry(base.records)
         if isinstance(base, Ball):
             return BallGeometry(base.radius, base.dimension, 1 if isinstance(base, L1Ball) else 2)
         return BoxGeometry(*base.bounds) if is_numeric(base) else NoGeometry()

@@ -32,21 +32,24 @@ GROUP_LIMIT = 4096
 class VectorDifferences:
     """The differences +-amounts[i] e_(indices[i]).
 
-    `exact` False: the true differences lie in k times the convex hull of these, which holds them all.
+    `exact` False: the true differences lie in k times the convex hull of these, which holds them all. `moved`: how
+    many units change at once; each may change answers that the others leave, and so their rounding.
     """
 
     indices: Indices
     amounts: NDArray[Any]
     exact: bool = True
+    moved: int = 1
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PairDifferences:
-    """The differences scale (e_i - e_j), i != j: a record that moves between cells."""
+    """The differences scale (e_i - e_j), i != j: records that move between cells, `moved` of them."""
 
     coordinates: Indices
     scale: Fraction = Fraction(1)
     exact: bool = True
+    moved: int = 1
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -294,7 +297,7 @@ class BoxGeometry(Geometry):
         amount *= group
         if all(len(unit) == 1 for unit in units):
             indices = np.concatenate(units) if units else np.empty(0, dtype=np.intp)
-            return (VectorDifferences(indices.astype(np.intp), _constant(amount, len(indices)), exact),)
+            return (VectorDifferences(indices.astype(np.intp), _constant(amount, len(indices)), exact, group),)
         reach = _constant(Fraction(0), n)
         reach[block.start : block.stop] = amount
         return (BoxDifferences(tuple(units), reach, exact),)
@@ -323,40 +326,46 @@ class BallGeometry(Geometry):
         group = min(relation.group, len(units))
         if all(len(unit) == 1 for unit in units):
             indices = np.concatenate(units)
-            return (VectorDifferences(indices, _constant(amount * group, len(indices)), group == 1),)
+            return (VectorDifferences(indices, _constant(amount * group, len(indices)), group == 1, group),)
         balls = max(len(unit) for unit in units) // self.dimension
         if self.norm == 1:
             indices = np.concatenate(units)
             count = balls * group
-            return (VectorDifferences(indices, _constant(amount * count, len(indices)), count == 1),)
+            return (VectorDifferences(indices, _constant(amount * count, len(indices)), count == 1, count),)
         radius = amount * group * (sqrt_up(Fraction(balls)) if balls > 1 else 1)
         return (BallDifferences(tuple(units), radius, balls == 1 and group == 1),)
 
 
 @dataclass(frozen=True, slots=True)
 class CellGeometry(Geometry):
-    """Counts of the cells of a table, whose records each stand in one cell."""
+    """Counts of the cells of a table, whose records each stand in one cell; `records`: how many, where it is known."""
+
+    records: int | None = None
 
     def reach(self, block: InputBlock, *, adding: bool) -> Fraction:
-        """Any number of records may change when everything does."""
+        """As many records as there are, or any number of them, may change when everything does."""
+        if self.records is not None and not adding:
+            return Fraction(self.records)
         raise UnboundedError(
             block,
             f"the table {block.name} may have any number of records, so replacing everything has no limit",
-            "write `replacing one record` or `adding or removing one record`",
+            "write `replacing one record` or `adding or removing one record`, or give the number of records: "
+            "table(...)^100",
         )
 
     def differences(
         self, block: InputBlock, relation: NeighbourRelation, n: int, scale: Fraction
     ) -> tuple[Differences, ...]:
         """A unit for each cell when records come and go, a difference of two when they move."""
-        if not isinstance(relation, ReplacingRecord):
-            self.reach(block, adding=relation.adding)
+        one = isinstance(relation, ReplacingRecord)
+        most = relation.group if one else int(self.reach(block, adding=relation.adding))
         block.check_size()
         cells = np.arange(block.start, block.stop, dtype=np.intp)
-        amount = scale * relation.group
         if relation.adding:
-            return (VectorDifferences(cells, _constant(amount, len(cells))),)
-        return (PairDifferences(cells, amount),)
+            return (VectorDifferences(cells, _constant(scale * most, len(cells)), moved=most),)
+        if self.records is not None:
+            most = min(most, self.records)
+        return (PairDifferences(cells, scale * most, moved=most),)
 
 
 @dataclass(frozen=True, slots=True)

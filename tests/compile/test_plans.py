@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 
 import numpy as np
@@ -119,3 +120,56 @@ def matrix(data: dict) -> np.ndarray:  # type: ignore[type-arg]
 def test_decimals_are_rounded_up_and_only_just(value: Fraction, digits: int) -> None:
     found = Fraction(decimal_up(value, digits))
     assert value <= found <= value * (1 + Fraction(1, 10 ** (digits - 1)))
+
+
+TABLE = "input people in table(sex in {{F, M}}, age in 0..2, owner in {{no, yes}}){power}; intermediate y; output O"
+
+
+@pytest.mark.parametrize("relation", ["replacing one record", "adding or removing one record"])
+@pytest.mark.parametrize(
+    "body", ["histogram(people)", "marginals(people, 1, 2)", "marginals(people, {sex}, {age}, {sex, owner})"]
+)
+@pytest.mark.parametrize("measure", ["1-DP", "(1, 1e-6)-DP", "1-GDP"])
+def test_a_table_of_so_many_records_is_a_table(relation: str, body: str, measure: str) -> None:
+    """One record hides behind the same noise, whether or not the spec says how many there are."""
+    privacy = f"O is {measure} wrt people, {relation}"
+    plans = [Problem(spec(TABLE.format(power=power), f"y = {body}", privacy=privacy)).solve() for power in ("^6", "")]
+    assert plans[0].loss.value == plans[1].loss.value
+    assert_consistent(plans[0])
+    assert [plan.document["mechanism"]["executed"]["inputs"][0].get("records") for plan in plans] == [6, None]
+
+
+@pytest.mark.parametrize("measure", ["1-DP", "1-GDP"])
+@pytest.mark.parametrize(
+    ("relation", "moved"),
+    [("replacing everything", 3), ("replacing up to 2 records", 2), ("replacing up to 5 records", 3)],
+)
+def test_no_more_records_of_a_table_change_than_there_are(measure: str, relation: str, moved: int) -> None:
+    """The noise is that of one record as many times, also where K-norm or Laplace answers are rounded."""
+    losses = []
+    for unit in ("replacing one record", relation):
+        plan = Problem(
+            spec(TABLE.format(power="^3"), "y = histogram(people)", privacy=f"O is {measure} wrt people, {unit}")
+        ).solve()
+        assert_consistent(plan)
+        losses.append(plan.loss.value)
+    # pure noise is the best of several designs, each found in doubles; Gaussian noise is the optimum
+    assert losses[1] == pytest.approx(moved**2 * losses[0], rel=1e-6 if measure == "1-GDP" else 0.05)
+
+
+def test_a_table_takes_one_exponent() -> None:
+    with pytest.raises(SpecError) as caught:
+        Problem(spec(TABLE.format(power="^(3, 2)"), "y = histogram(people)", privacy="O is 1-DP wrt people")).solve()
+    assert [d.code for d in caught.value.diagnostics] == ["PS0226"]
+
+
+@pytest.mark.parametrize("key", ["another", "none"])
+def test_the_number_of_records_in_a_plan_is_that_of_the_spec(key: str) -> None:
+    text = spec(TABLE.format(power="^6"), "y = histogram(people)", privacy="O is 1-GDP wrt people")
+    document = json.loads(Problem(text).solve().to_json())
+    entry = document["mechanism"]["executed"]["inputs"][0]
+    if key == "another":
+        entry["records"] = 7
+    else:
+        del entry["records"]
+    assert not Plan(document | {"digest": digest_of(document)}).verify().ok

@@ -6,6 +6,7 @@ import gzip
 import json
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,18 @@ def test_records_are_counted_in_cells(tmp_path: Path, drops: bool, expected: lis
     frame.write_parquet(tmp_path / "t.parquet")
     for source in (frame, frame.to_arrow(), frame.to_dict(as_series=False), tmp_path / "t.parquet"):
         assert count_cells(cells(drops), AGE_SEX, source, strict=False).tolist() == expected
+
+
+def test_a_public_number_of_records_is_that_of_the_file(tmp_path: Path) -> None:
+    """However the cells read: the number is in the spec, and a record that does not fit is still a record."""
+    three = replace(cells(drops=False), records=3)
+    path = write(tmp_path / "p.csv", "sex,age\nF,0\nunknown,7\nM,\n")
+    assert count_cells(three, AGE_SEX, path, strict=False).sum() == 3
+    path = write(tmp_path / "q.csv", "sex,age\nF,0\nM,1\n")
+    with pytest.raises(DataError) as caught:
+        count_cells(three, AGE_SEX, path, strict=False)
+    assert [d.code for d in caught.value.diagnostics] == ["PS0805"]
+    assert "2" not in caught.value.diagnostics[0].message
 
 
 def test_counts_may_be_given(tmp_path: Path) -> None:

@@ -83,6 +83,13 @@ def test_pairs(strategy: DyadicMatrix, scale: Fraction, data: st.DataObject) -> 
     )
 
 
+def test_records_that_move_together_round_answers_of_their_own() -> None:
+    """Two records move in cells apart: four answers move by one, and each may be rounded a step further."""
+    strategy, step = DyadicMatrix(np.eye(4, dtype=np.int64), 0), Fraction(1, 8)
+    two = PairDifferences(np.arange(4), Fraction(2), moved=2)
+    assert scaled_l1_sensitivity(strategy, (Fraction(1),) * 4, two, step) == 4 + 4 * step
+
+
 def l1(
     strategy: DyadicMatrix, scales: tuple[Fraction, ...], extremes: list[list[Fraction]], step: Fraction
 ) -> Fraction:

@@ -50,8 +50,8 @@ ENTRIES: tuple[Entry, ...] = (
         "the data have another size than the input is declared with",
         """
         The declared size of an input is public and fixed: a vector is one column or one row of that
-        length, a matrix one line a row, with or without a line of names. Tables of records may have
-        any number of records.
+        length, a matrix one line a row, with or without a line of names. A table of records may
+        have any number of them, unless the spec says how many, as in table(...)^100, and its lines replace records.
         """,
         "input x in [0, 1]^64          # 64 lines, or one line with 64 numbers",
     ),
