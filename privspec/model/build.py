@@ -125,9 +125,6 @@ class _Builder:
         accuracy = tuple(losses.target(target, losses.target_bindings(target)) for target in spec.accuracy)
         self._check_known(nodes)
         options = read_options(spec, scope, self.environment, domains, requirements, report, self.trust)
-        outputs = (*scope.of("output"), *reader.component_outputs)
-        if spec.privacy and not report.failed:
-            warn_about_gaps(requirements, scope, outputs, report)
         report.raise_errors()
         model = Model(
             source=self.source,
@@ -161,7 +158,6 @@ class _Builder:
             families=options.families,
             family_spans=options.family_spans,
             files=self.read_files,
-            warnings=report.warnings,
         )
         if model.models:
             from privspec.model.world_laws import wrong_laws
@@ -169,7 +165,9 @@ class _Builder:
             for failure in wrong_laws(model):
                 report.failure(failure)
             report.raise_errors()
-        return model
+        if model.requirements or model.fairness:  # without either, `check` says so in a line of its own
+            warn_about_gaps(model, report)
+        return replace(model, warnings=report.warnings)
 
     # -- passes
 

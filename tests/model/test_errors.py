@@ -273,11 +273,13 @@ def test_npy(tmp_path):
 
 
 def test_warnings():
-    text = BASE.replace(PRIVATE, "P is 1-DP wrt (t, V)")
-    model = specs.load(text)
-    assert [d.code for d in model.warnings] == ["PS0313"]
+    # P depends on t alone, so whoever sees both learns of V what O tells
+    assert not specs.load(BASE.replace(PRIVATE, "P is 1-DP wrt (t, V)")).warnings
+    both = BASE.replace("marginals(t, 1)", "s").replace(PRIVATE, "P is 1-DP wrt V, replacing one voter")
+    assert [d.code for d in specs.load(both).warnings] == ["PS0313"]
     model = specs.load(BASE.replace(f"  {PRIVATE}\n", ""))
-    assert {d.code for d in model.warnings} == {"PS0314", "PS0315"}
+    assert [d.code for d in model.warnings] == ["PS0314"]
+    assert model.warnings[0].message == "no requirement protects the input t, and anyone sees P"
 
 
 def test_parts_with_errors(tmp_path):

@@ -147,7 +147,10 @@ ENTRIES: tuple[Entry, ...] = (
         """
         A requirement speaks of the outputs it names, together. Two lines that name one output each leave
         open what both reveal to somebody who sees both; that is the composed bound, which is weaker than
-        either line. Add a line that names them all to have it bounded by the solver.
+        either line. Add a line that names them all to have it bounded by the solver; without one, the plan and
+        every page state the composed bound of the mechanism that was found.
+
+        Whoever is named after `seen by` also sees what anyone sees, and a coalition sees what its members see.
         """,
         """
         O1 is 1-DP wrt x
@@ -160,15 +163,17 @@ ENTRIES: tuple[Entry, ...] = (
         "an input is protected by no requirement",
         """
         No line names this input after `wrt`, so nothing is promised to the people it is about. If the data
-        are public, declare them as a constant.
+        are public, declare them as a constant. The plan and every page state what the noise that serves other
+        lines happens to give, and call outputs without any bound "not protected".
         """,
     ),
     Entry(
         "PS0315",
-        "an output is protected by no requirement",
+        "an input is protected by no requirement in an output",
         """
-        No line names this output, so it may reveal anything about the data, up to all of it. Add a
-        requirement, or do not release it.
+        This output depends on the input, somebody sees it, and no line names the two together: it may reveal
+        anything about the input, up to all of it. Add a requirement, or do not release it. Plans and pages call it
+        "not protected".
         """,
     ),
     Entry(

@@ -1,0 +1,172 @@
+"""Who sees which outputs, and what of an input no line bounds for them.
+
+A line speaks of the outputs that it names, together. Whoever sees more than any one line names learns more than any
+line says: for each input and observer this module finds these gaps, and in which units the input may move there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from privspec.language.syntax import VariableKind
+from privspec.model.graph import Model
+from privspec.model.neighbours import (
+    NeighbourRelation,
+    ReplacingEverything,
+    ReplacingRecord,
+    ReplacingVoter,
+)
+from privspec.model.reports import listing
+from privspec.model.requirements import Requirement
+from privspec.model.trust import Nobody
+
+ANYONE = "anyone"
+
+
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """Somebody (or a coalition), and all outputs that they see, in order of declaration."""
+
+    name: str
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What may move: one unit of these inputs. `requirement` is the first line that says so, -1 for the default."""
+
+    wrt: tuple[str, ...]
+    relation: NeighbourRelation
+    requirement: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """An input, and the outputs of it that an observer sees and no one line names together.
+
+    `unnamed` are those of `outputs` that no line names for this input at all.
+    """
+
+    input: str
+    observer: Observer
+    outputs: tuple[str, ...]
+    unnamed: tuple[str, ...]
+
+
+def observers(model: Model) -> tuple[Observer, ...]:
+    """All who see something: what anyone sees, everybody sees.
+
+    Outputs of lines without an observer, and outputs that no line names, are seen by anyone. Under `trust nobody` all
+    messages are seen by all. Observers who see the same are one.
+    """
+    order = [node.name for node in model.outputs]
+    order += [f"{part.name}.{node.name}" for part in model.components for node in part.model.outputs]
+    if isinstance(model.trust, Nobody):
+        return (Observer(ANYONE, tuple(order)),)
+    named: dict[tuple[str, ...], set[str]] = {}
+    for requirement in model.requirements:
+        named.setdefault(requirement.observers, set()).update(requirement.outputs)
+    everywhere = named.pop((ANYONE,), set()) | set(order).difference(*(r.outputs for r in model.requirements))
+    found: dict[tuple[str, ...], list[str]] = {}
+    if everywhere:
+        found[_sorted(everywhere, order)] = [ANYONE]
+    for who, outputs in named.items():
+        members = [held for other, held in named.items() if set(other) <= set(who)]
+        seen = _sorted(everywhere.union(outputs, *members), order)
+        found.setdefault(seen, []).append(listing(who))
+    return tuple(Observer(ANYONE if ANYONE in who else listing(who), seen) for seen, who in found.items())
+
+
+def _sorted(names: Iterable[str], order: Sequence[str]) -> tuple[str, ...]:
+    held = set(names)
+    return tuple(name for name in order if name in held)
+
+
+def exposures(model: Model) -> tuple[Exposure, ...]:
+    """For each input and observer: the outputs that depend on it, where no line names all that they see of it."""
+    behind = {name: inputs_behind(model, name) for observer in observers(model) for name in observer.outputs}
+    found = []
+    for block in model.blocks:
+        lines = [r for r in model.requirements if block.name in r.wrt]
+        for observer in observers(model):
+            outputs = tuple(name for name in observer.outputs if block.name in behind[name])
+            if outputs and not any(names_all(model, line, outputs) for line in lines):
+                named = {name for line in lines for name in outputs if names_all(model, line, (name,))}
+                unnamed = tuple(name for name in outputs if name not in named)
+                found.append(Exposure(block.name, observer, outputs, unnamed))
+    return tuple(found)
+
+
+def units(model: Model, name: str) -> tuple[Unit, ...]:
+    """The units in which an input may move: those of the lines that name it, else the default of the language."""
+    found: dict[tuple[tuple[str, ...], str], Unit] = {}
+    for index, line in enumerate(model.requirements):
+        if name in line.wrt:
+            found.setdefault((line.wrt, line.neighbours.describe()), Unit(line.wrt, line.neighbours, index))
+    return tuple(found.values()) or (Unit((name,), default_relation(model, name)),)
+
+
+def default_relation(model: Model, name: str) -> NeighbourRelation:
+    """One party where the input is indexed, else one record of a power or table, else everything."""
+    block = model.block(name)
+    if block.index:
+        return ReplacingVoter(party=block.index)
+    if block.layout == "cells" or block.domain is not block.base_domain:
+        return ReplacingRecord()
+    return ReplacingEverything()
+
+
+def inputs_behind(model: Model, output: str) -> frozenset[str]:
+    """The inputs that an output depends on; all of them where nothing says which."""
+    inputs = frozenset(block.name for block in model.blocks)
+    node = model.nodes.get(output)
+    if node is None:  # an output of a part: all that is given to the part
+        part = next((c for c in model.components if c.name == output.partition(".")[0]), None)
+        names = () if part is None else tuple(part.links.values())
+        found = frozenset().union(*(_ancestors(model, name) for name in names)) & inputs
+        return found or inputs
+    found = _ancestors(model, output) & inputs
+    free = node.definition is None and output not in model.targets
+    return inputs if free and not found else found
+
+
+def _ancestors(model: Model, name: str) -> frozenset[str]:
+    before = _sources(model)
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        current = waiting.pop()
+        if current not in found:
+            found.add(current)
+            waiting += before.get(current, ())
+    return frozenset(found)
+
+
+def _sources(model: Model) -> dict[str, list[str]]:
+    """What each value is computed from."""
+    found: dict[str, list[str]] = {}
+    for start, end in model.edges:
+        found.setdefault(end, []).append(start)
+    return found
+
+
+def names_all(model: Model, line: Requirement, outputs: Iterable[str]) -> bool:
+    """Whether a line names these outputs, or all that they are computed from."""
+    before, named = _sources(model), frozenset(line.outputs)
+    return all(_named(model, before, named, name) for name in outputs)
+
+
+def _named(model: Model, before: Mapping[str, list[str]], named: frozenset[str], name: str) -> bool:
+    node = model.nodes.get(name)
+    if name in named:
+        return True
+    if node is None or node.definition is None or node.kind is VariableKind.INPUT:
+        return False
+    return all(_named(model, before, named, source) for source in _drawn(model, before.get(name, ())))
+
+
+def _drawn(model: Model, names: Iterable[str]) -> Iterator[str]:
+    """Those that are not public."""
+    public = (VariableKind.CONSTANT, VariableKind.CHOOSE)
+    return (name for name in names if name in model.nodes and model.nodes[name].kind not in public)
