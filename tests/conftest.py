@@ -1,10 +1,14 @@
-"""Shared by all tests: golden files and the profile of Hypothesis."""
+"""Shared by all tests: golden files, the profile of Hypothesis, one thread for each process of the run."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# before numpy is imported: processes side by side, each with threads of its own for every core, wait for each other
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # a run repeats: a failure must say something about the change under test, not about luck; "thorough" explores
 settings.register_profile(

@@ -27,7 +27,7 @@ from privspec.solvers.programs import (
 from privspec.solvers.results import NotSpecialError, OutOfTimeError, Unprotectable
 from scipy import sparse
 
-quick = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 @st.composite
