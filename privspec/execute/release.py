@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FORMAT = "privspec-release/1.0"
 SIMULATION = "simulation: the noise comes from a seed, whoever knows it can take it off; no guarantee holds"
+UNPROTECTED = "the spec asks for no privacy: what is released may reveal the data"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -69,7 +70,9 @@ class Release:
             **({} if self.round is None else {"round": self.round}),
             **({} if self.ledger is None else {"ledger": self.ledger.to_json()}),
         }
-        return head if self.private else {**head, "notice": SIMULATION}
+        if self.private:
+            return head
+        return {**head, "notice": SIMULATION if self.ledger is None else UNPROTECTED}
 
 
 def _polars(values: NDArray[Any]) -> Any:

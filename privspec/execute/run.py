@@ -172,7 +172,7 @@ def _release(
         drawn.outputs,
         tuple(plan["guarantees"]) if randomness.private else (),
         drawn.grid,
-        randomness.private,
+        randomness.private and bool(plan["guarantees"]),
         secret.rules,
         (STRICT_WARNING,) if strict else (),
         kind_of(next(iter(data.values()), None)),
