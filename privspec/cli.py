@@ -54,6 +54,13 @@ quiet_option: Decorator = click.option(
     "--quiet", "-q", is_flag=True, help="No progress, warnings or tables; errors only."
 )
 json_option: Decorator = click.option("--json", "as_json", is_flag=True, help="JSON on standard output.")
+mode_option: Decorator = click.option(
+    "--mode",
+    type=click.Choice(["600", "640", "644"]),
+    default="600",
+    show_default=True,
+    help="Permissions of the release: who may read it.",
+)
 output_option: Decorator = click.option("-o", "--output", type=PATH, metavar="FILE", help="Where to write.")
 
 
@@ -495,6 +502,7 @@ def verify(plan: Path, as_json: bool, quiet: bool) -> int:
 )
 @click.option("--ledger", type=PATH, metavar="DB", help="The data set's ledger (default: beside the plan).")
 @output_option
+@mode_option
 @click.option("--strict", is_flag=True, help="Refuse data that do not fit instead of clipping them.")
 @click.option("--seed", type=int, help="Simulate with this seed: NOT private, nothing is debited.")
 @click.option("--party", metavar="ID", help="Make one party's message from its own data, for `aggregate`.")
@@ -511,6 +519,7 @@ def run(
     inputs: Sequence[str],
     ledger: Path | None,
     output: Path | None,
+    mode: str,
     strict: bool,
     seed: int | None,
     party: str | None,
@@ -535,6 +544,7 @@ def run(
             party=party,
             joint_draw=joint_draw,
             participation=participation,
+            mode=int(mode, 8),
         )
     if not quiet and release.warnings:
         _print_diagnostics(release.warnings)
@@ -551,7 +561,11 @@ def _tell_release(release: Release, output: Path | None, quiet: bool) -> None:
     if output is None:
         print(json.dumps(release.to_json(), indent=1))
     else:
-        _note(f"released to {output}" + ("" if release.private else " (simulation: not private)"), quiet)
+        from privspec.execute.release import places
+
+        each = places(output, release.observers)
+        named = [f"{each[who]} ({', '.join(names)})" for who, names in release.observers.items()] or [str(output)]
+        _note(f"released to {', '.join(named)}" + ("" if release.private else " (simulation: not private)"), quiet)
 
 
 @app.command("verify-draw", epilog="Example: privspec verify-draw transcript.json --plan vote.plan.json")
@@ -588,6 +602,7 @@ def verify_draw(transcript: Path, plan: Path | None, as_json: bool, quiet: bool)
 @click.option("--level", type=float, default=0.95, show_default=True, help="Level of the intervals.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the simulation and the bootstrap.")
 @output_option
+@mode_option
 @json_option
 @quiet_option
 def aggregate(
@@ -597,6 +612,7 @@ def aggregate(
     level: float,
     seed: int,
     output: Path | None,
+    mode: str,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -608,7 +624,7 @@ def aggregate(
 
     found = _plan(plan)
     if found.by_messages:
-        _tell_release(found.combine(reports, output), output, quiet)
+        _tell_release(found.combine(reports, output, mode=int(mode, 8)), output, quiet)
         return
     if output is not None:
         check_suffix(output)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
-from privspec.core.files import write_atomically
+from privspec.core.files import PRIVATE, write_atomically
 from privspec.core.matrices import read_array
 from privspec.core.spans import Source
 
@@ -276,13 +276,15 @@ class Plan:
         party: str | None = None,
         joint_draw: Path | str | None = None,
         participation: Path | str | None = None,
+        mode: int = PRIVATE,
     ) -> Release:
         """Execute the plan on data (paths or objects in memory), paid for in the ledger first.
 
         Args: progress, told what is done, how many records of it, and how many there are; party, the one whose message
             is made from its own data, for `combine`; joint_draw, where to write the transcript of a joint draw by all
             voters and two mixers (random dictatorship with a public number of voters; needs PyNaCl); participation,
-            the file that counts in how many rounds each voter took part, where rounds share a budget.
+            the file that counts in how many rounds each voter took part, where rounds share a budget; mode, the
+            permissions of the release's files (only their owner reads them, unless told otherwise).
         Raises: BudgetError, DataError, UsageError, VerificationError.
         """
         from privspec.execute.family import silent
@@ -308,6 +310,7 @@ class Plan:
             party=party,
             joint_draw=board,
             participation=counted,
+            mode=mode,
         )
 
     @property
@@ -316,7 +319,7 @@ class Plan:
         mechanism: Mapping[str, Any] = self.document.get("mechanism") or {}
         return mechanism.get("family") in ("statistic", "local_dictator")
 
-    def combine(self, messages: Sequence[Any], output: Path | str | None = None) -> Release:
+    def combine(self, messages: Sequence[Any], output: Path | str | None = None, *, mode: int = PRIVATE) -> Release:
         """The release, from the messages that all parties made with `run(..., party=...)`; it costs nothing more.
 
         Args: messages, releases or the JSON files that they were written to.
@@ -324,7 +327,8 @@ class Plan:
         """
         from privspec.execute.run import combine
 
-        return combine(self.verified().document, messages, None if output is None else Path(output))
+        plan = self.verified()
+        return combine(plan.document, messages, None if output is None else Path(output), plan.model(), mode)
 
     def aggregate(
         self,

@@ -208,10 +208,12 @@ def test_a_template_goes_the_whole_way(name: str, call: Call, tmp_path: Path) ->
                 assert "http://" not in text.replace("http://www.w3.org", "")
     run = call("run", "mine.plan.json", *data_for(plan, tmp_path), "-o", "release.json")
     assert (run.code, run.out) == (0, "")
-    release = json.loads((tmp_path / "release.json").read_text("utf-8"))
-    assert release["plan_sha256"] == plan["digest"]
-    assert release["private"] is True
-    assert tuple(release["outputs"]) == mechanism_of(plan).outputs
+    releases = [json.loads(path.read_text("utf-8")) for path in sorted(tmp_path.glob("release*.json"))]
+    assert {name for release in releases for name in release["outputs"]} == set(mechanism_of(plan).outputs)
+    for release in releases:
+        assert release["plan_sha256"] == plan["digest"]
+        assert release["private"] is True and release["guarantees"]
+        assert release["ledger"] == releases[0]["ledger"]
     again = call("run", "mine.plan.json", *data_for(plan, tmp_path))
     refused(again, 6, "PS1001")
 

@@ -249,7 +249,7 @@ def test_a_plan_is_shown(plan: Plan) -> None:
 def test_a_plan_is_run(plan: Plan, tmp_path: Path) -> None:
     release = plan.run({"x": np.array([0.0, 0.5, 1.0, 0.25])}, ledger=tmp_path / "ledger.db")
     assert release.private
-    assert np.shape(release.to_json()["outputs"]["O"]) == (4,)
+    assert np.shape(release.to_json()["outputs"]["O"]["values"]) == (4,)
     with pytest.raises(PrivspecError) as caught:
         plan.run({"x": np.zeros(4)}, ledger=tmp_path / "ledger.db")
     assert caught.value.exit_code == 6

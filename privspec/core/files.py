@@ -1,71 +1,164 @@
-"""Artefacts appear whole or not at all."""
+"""Artefacts appear whole or not at all, and what a killed run left behind goes with the next one."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
-import tempfile
+import re
+import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 from privspec.core.diagnostics import Diagnostic, UsageError
+
+try:
+    import fcntl
+except ImportError:  # no POSIX: files are written the same way, leftovers stay
+    fcntl = None  # type: ignore[assignment]
+
+PRIVATE = 0o600
+"""The mode of a file that only its owner reads."""
+ENDING = ".privspec-tmp"
+_LEFTOVER = re.compile(r"\.[0-9a-f]{16}" + re.escape(ENDING))
 
 
 class AtomicFile:
     """A file that appears under its name all at once, or not at all.
 
-    Entering makes sure that it can be written (so that a budget is not spent in vain); leaving without
-    `commit` takes the temporary file away.
+    Entering makes sure that it can be written (so that a budget is not spent in vain) and takes away what killed
+    processes left beside it; leaving without `place` or `commit` takes the temporary file away. The process holds a
+    lock on its temporary file as long as it lives, so that nobody takes away a file in use.
+    Args: mode, the permissions of the file; by default those that the user gives to new files.
     Raises: UsageError PS0713 if the folder cannot be written to.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, mode: int | None = None) -> None:
         self.path = path
+        self._mode = mode
         self._temporary: Path | None = None
+        self._file: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
         try:
-            handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", suffix=".tmp", dir=self.path.parent)
+            if self.path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            _remove_leftovers(self.path)
+            self._temporary, self._file = _locked_temporary(self.path)
         except OSError as error:
             raise _unwritable(self.path, error) from None
-        os.close(handle)
-        self._temporary = Path(name)
         return self
 
-    def commit(self, content: bytes | Iterable[bytes]) -> None:
-        """Write (what comes in pieces, piece by piece), force to disk, and give the file its name.
+    def write(self, content: bytes | Iterable[bytes]) -> None:
+        """Write (what comes in pieces, piece by piece) and force to disk, still under the temporary name.
+
+        Raises: UsageError PS0713.
+        """
+        assert self._file is not None
+        try:
+            self._file.writelines((content,) if isinstance(content, bytes) else content)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
+
+    def place(self) -> None:
+        """Give the file its name.
 
         Raises: UsageError PS0713.
         """
         assert self._temporary is not None
         try:
-            with self._temporary.open("wb") as file:
-                file.writelines((content,) if isinstance(content, bytes) else content)
-                file.flush()
-                os.fsync(file.fileno())
-            mask = os.umask(0)
-            os.umask(mask)
-            self._temporary.chmod(0o666 & ~mask)
+            self._temporary.chmod(0o666 & ~_mask() if self._mode is None else self._mode)
             self._temporary.replace(self.path)
         except OSError as error:
             raise _unwritable(self.path, error) from None
         self._temporary = None
+        _sync_folder(self.path.parent)
+
+    def commit(self, content: bytes | Iterable[bytes]) -> None:
+        """Write, and give the file its name.
+
+        Raises: UsageError PS0713.
+        """
+        self.write(content)
+        self.place()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._temporary is not None:
             self._temporary.unlink(missing_ok=True)
+        if self._file is not None:
+            self._file.close()
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes, mode: int | None = None) -> None:
     """Write a file whole or not at all.
 
     Raises: UsageError PS0713 if it cannot be written.
     """
-    with AtomicFile(path) as file:
+    with AtomicFile(path, mode) as file:
         file.commit(data)
+
+
+def _locked_temporary(path: Path) -> tuple[Path, IO[bytes]]:
+    """A new file beside `path` that this process alone holds; nobody but its owner can read it.
+
+    Raises: OSError.
+    """
+    while True:
+        place = path.with_name(f".{path.name}.{secrets.token_hex(8)}{ENDING}")
+        file = os.fdopen(os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE), "wb")
+        # between its creation and its lock another run may have taken it for a leftover
+        if _locked(file) is not False and place.exists():
+            return place, file
+        file.close()
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Take away temporary files for the same place whose processes are gone."""
+    try:
+        found = [place for place in path.parent.iterdir() if place.name.startswith(f".{path.name}.")]
+    except OSError:  # a folder to write to, not to look into
+        return
+    for place in found:
+        if _LEFTOVER.fullmatch(place.name.removeprefix(f".{path.name}")) is None:
+            continue  # of a file with a longer name
+        with contextlib.suppress(OSError), place.open("rb") as file:
+            if _locked(file):
+                place.unlink()
+
+
+def _locked(file: IO[bytes]) -> bool | None:
+    """Whether this process got the lock of a file; None where the system has no such locks."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    """Force a new name to disk, where the system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _mask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def _unwritable(path: Path, error: OSError) -> UsageError:

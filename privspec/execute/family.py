@@ -50,11 +50,15 @@ class Circumstances:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Released values by output, the grid they lie on (None for values of finite domains), column names of arrays."""
+    """Released values by output, the grid they lie on (None for values of finite domains), column names of arrays.
+
+    `reports`: every row of the values is one person's.
+    """
 
     outputs: Mapping[str, NDArray[Any]]
     grid: str | None = None
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    reports: bool = False
 
 
 class Secret(ABC):
@@ -68,6 +72,13 @@ class Secret(ABC):
     @abstractmethod
     def draw(self, randomness: Randomness) -> Drawn:
         """One release."""
+
+    def deviations(self) -> Mapping[str, NDArray[np.float64]]:
+        """The standard deviation of the noise in each number, by output, where the plan alone fixes it.
+
+        Values of finite domains, and finished statistics, have none to tell: theirs depends on the secret data.
+        """
+        return {}
 
 
 class Exposure(ABC):
@@ -99,11 +110,6 @@ class Mechanism(ABC):
     @abstractmethod
     def outputs(self) -> tuple[str, ...]:
         """What it releases."""
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The outputs that are not numbers."""
-        return ()
 
     @abstractmethod
     def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:

@@ -14,7 +14,7 @@ from privspec.execute.exact import ExactVector
 from privspec.execute.executed import Executed, names_of, read_executed
 from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret
 from privspec.execute.layout import declared_shapes, target_of
-from privspec.execute.mechanism import Target, draw, simulate_linear
+from privspec.execute.mechanism import Target, draw, output_deviations, simulate_linear
 from privspec.execute.randomness import Randomness
 
 if TYPE_CHECKING:
@@ -77,6 +77,11 @@ class _BaseVector(Secret):
     def draw(self, randomness: Randomness) -> Drawn:
         executed = self.mechanism.executed
         return Drawn(executed.split(draw(executed, self.base, randomness, self.target)), self.mechanism.grid)
+
+    def deviations(self) -> Mapping[str, NDArray[np.float64]]:
+        executed = self.mechanism.executed
+        found = output_deviations(executed, self.target)
+        return {} if found is None else executed.split(found)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

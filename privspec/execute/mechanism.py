@@ -66,6 +66,28 @@ def on_grid(values: NDArray[np.float64], grid: Fraction) -> NDArray[np.float64]:
     return rounded
 
 
+DEVIATIONS_LIMIT = 2**26
+"""Numbers of the map from the noise to the outputs that are worked out for their standard deviations."""
+
+
+def output_deviations(executed: Executed, target: Target | None) -> NDArray[np.float64] | None:
+    """The standard deviation of the noise in each released number (m,) to six digits, rounding to the grid aside.
+
+    None where outputs are computed from estimated inputs, and their map from the noise is too large to write down.
+    """
+    rows = executed.strategy.shape[0]
+    noise = executed.reconstruction.to_float()
+    if executed.of_inputs:
+        if target is None or rows * executed.size > DEVIATIONS_LIMIT:
+            return None
+        # outputs are linear in the estimates up to a constant
+        constant = _flat(executed, target(np.zeros(len(noise))))
+        noise = np.stack([_flat(executed, target(column)) - constant for column in noise.T], axis=1)
+    variances = executed.noise.variances(rows, executed.grid)
+    deviations = np.sqrt(np.einsum("ij,ij,j->i", noise, noise, variances))
+    return np.array([float(f"{deviation:.6g}") for deviation in deviations.tolist()])
+
+
 def _to_float(steps: Integers, grid: Fraction) -> NDArray[np.float64]:
     return np.array([s * grid.numerator / grid.denominator for s in steps], dtype=np.float64)
 

@@ -21,6 +21,7 @@ from privspec.execute.samplers import (
     round_half_up,
     round_noisy,
 )
+from privspec.mechanisms import knorm, laplace
 
 
 class NoiseLaw(ABC):
@@ -29,6 +30,10 @@ class NoiseLaw(ABC):
     @abstractmethod
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
         """Noisy answers in steps of `grid`, drawn exactly."""
+
+    @abstractmethod
+    def variances(self, rows: int, grid: Fraction) -> NDArray[np.float64]:
+        """The variance of the noise on each of so many answers; the answers' noise is uncorrelated."""
 
     @abstractmethod
     def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> NDArray[np.float64]:
@@ -51,6 +56,10 @@ class GaussianNoise(NoiseLaw):
         """The answers divided by the standard deviation."""
         sd = self.standard_deviation
         return ExactVector(answers.numerators * sd.denominator, answers.denominator * sd.numerator)
+
+    def variances(self, rows: int, grid: Fraction) -> NDArray[np.float64]:
+        """That of the normal law; rounding adds at most grid^2 / 4."""
+        return np.full(rows, float(self.standard_deviation) ** 2)
 
     def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> NDArray[np.float64]:
         """Floating-point normal noise: simulation only."""
@@ -76,6 +85,10 @@ class LaplaceNoise(NoiseLaw):
             for lattice, scale in zip(on_lattice(answers, grid), self._scales(len(answers)), strict=True)
         )
 
+    def variances(self, rows: int, grid: Fraction) -> NDArray[np.float64]:
+        """Those of the discrete law."""
+        return laplace.LaplaceNoise(self._scales(rows)).row_variances(rows, grid)
+
     def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> NDArray[np.float64]:
         """Floating-point Laplace noise: simulation only."""
         scales = np.array([float(s) for s in self._scales(size)])
@@ -96,6 +109,10 @@ class KNormNoise(NoiseLaw):
         """Noisy answers in steps of `grid`."""
         noise = discrete_knorm_l2(len(answers), self.scale / grid, randomness)
         return integers(a + z for a, z in zip(on_lattice(answers, grid), noise, strict=True))
+
+    def variances(self, rows: int, grid: Fraction) -> NDArray[np.float64]:
+        """That of a coordinate of the vector."""
+        return knorm.KNormL2Noise(self.scale).row_variances(rows, grid)
 
     def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> NDArray[np.float64]:
         """A Gamma radius times a uniform direction, in floating point: simulation only."""

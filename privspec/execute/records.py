@@ -206,7 +206,8 @@ def _json(fields: Fields, path: Path) -> Any:
         refuse_unreadable(fields.name, "JSON")
     if isinstance(loaded, dict) and isinstance(loaded.get("outputs"), dict):
         # a release of local reports
-        loaded = loaded["outputs"]
+        found = loaded["outputs"]
+        loaded = {name: one.get("values") if isinstance(one, dict) else one for name, one in found.items()}
     return loaded
 
 

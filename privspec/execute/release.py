@@ -1,12 +1,15 @@
-"""A release and its files: complete under their final name or not there at all."""
+"""A release and its files: tidy, complete in themselves, and under their final name whole or not at all."""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from itertools import islice
+from math import prod
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -15,29 +18,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import Diagnostic, UsageError
-from privspec.core.files import AtomicFile
+from privspec.core.files import PRIVATE, AtomicFile
+from privspec.execute.executed import names_of
+from privspec.model.labels import Labels, column, numbered
 
 if TYPE_CHECKING:
     from privspec.execute.ledger import Receipt
 
-FORMAT = "privspec-release/1.0"
+MAJOR = "privspec-release/2."
+FORMAT = MAJOR + "0"
 SIMULATION = "simulation: the noise comes from a seed, whoever knows it can take it off; no guarantee holds"
-UNPROTECTED = "the spec asks for no privacy: what is released may reveal the data"
+DIGITS = 32
+"""Digits of the plan's digest in each row."""
+ANYONE = "anyone"
+Columns = dict[str, NDArray[Any]]
+"""A table: columns of one length by name."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Release:
     """What leaves the keeper: outputs on their grid, and the guarantees they carry (none for a simulation).
 
-    `outputs` are numbers, or words of a finite domain (object arrays). `columns` names the columns of an
-    output that has several, where they have names of their own. `kind` is the library the data came from
-    ("numpy", "polars", "pandas", "pyarrow"): `release["O"]` is of it. `warnings` are diagnostics of the run;
-    they say nothing about the data. `round`, where several share a budget: "3 of 20". `ledger`: the debit that
-    paid for it (none for a simulation).
+    `values` are numbers, or words of a finite domain (object arrays). `kind` is the library the data came from
+    ("numpy", "polars", "pandas", "pyarrow"): `outputs` and `table` are of it. `labels` and `deviations` by output: what
+    each number is about, and the standard deviation of its noise where the plan alone fixes one. `reports`: every row
+    of the outputs is one person's, and `columns` names the columns of an output with several values. `observers`: who
+    is given which outputs, where not everybody is given all of them. `warnings` are diagnostics of the run; they say
+    nothing about the data. `round`, where several share a budget: "3 of 20". `ledger`: the debit that paid for it (none
+    for a simulation, nor for what parties' messages, each paid for by itself, add up to).
     """
 
     plan_sha256: str
-    outputs: Mapping[str, NDArray[Any]]
+    values: Mapping[str, NDArray[Any]]
     guarantees: tuple[Mapping[str, Any], ...]
     grid: str | None
     private: bool
@@ -47,92 +59,275 @@ class Release:
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     round: str | None = None
     ledger: Receipt | None = None
+    labels: Mapping[str, Labels] = field(default_factory=dict)
+    deviations: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    reports: bool = False
+    observers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
-        return _NATIVE[self.kind](self.outputs[name])
+        """An output in the library of the data: a vector as its series or array, a matrix as its frame or table."""
+        values = self.values[name]
+        return _LIBRARIES[self.kind]().values(values, [name, *self._titles(name)])
+
+    @property
+    def outputs(self) -> dict[str, Any]:
+        """All outputs by name, in the library of the data."""
+        return {name: self[name] for name in self.values}
+
+    def table(self) -> Any:
+        """The rows of its files as one table in the library of the data: a structured array, a frame, an Arrow table.
+
+        One row a number: output, labels, value, standard_deviation; or one row a report. Every row says whether it is
+        private, which event and head of the ledger paid for it, and which plan made it.
+        """
+        return _LIBRARIES[self.kind]().table(self.rows())
+
+    def seen_by(self, observer: str) -> Release:
+        """What one of the `observers` is given, with the guarantees about it.
+
+        Raises: KeyError if there is no such observer.
+        """
+        names = self.observers[observer]
+        return replace(
+            self,
+            values={name: self.values[name] for name in self.values if name in names},
+            guarantees=tuple(g for g in self.guarantees if _concerns(g, observer, names)),
+            observers={},
+        )
+
+    def rows(self) -> Columns:
+        """The rows of its files."""
+        body = self._reports() if self.reports else self._numbers()
+        length = max((len(c) for c in body.values()), default=0)
+        marks = (self.private, None if self.ledger is None else self.ledger.mark, self.plan_sha256[:DIGITS])
+        titles = mark_names(body)
+        return {**body, **{title: _same(mark, length) for title, mark in zip(titles, marks, strict=True)}}
+
+    def _reports(self) -> Columns:
+        return {
+            title: values.reshape(len(values), -1)[:, j]
+            for name, values in self.values.items()
+            for j, title in enumerate(self._titles(name) or [name])
+        }
+
+    def _numbers(self) -> Columns:
+        labels = {name: self._labels(name) for name in self.values}
+        names = dict.fromkeys(title for found in labels.values() for title in found)
+        sizes = {name: values.size for name, values in self.values.items()}
+        table: Columns = {"output": _column([np.full(size, name, dtype=object) for name, size in sizes.items()])}
+        for title in names:
+            parts = [labels[name].get(title, _same(None, size)) for name, size in sizes.items()]
+            table[_free(title, (*_TITLES, *MARKS), "{}_label")] = _column(parts)
+        table["value"] = _column([values.reshape(-1) for values in self.values.values()])
+        table["standard_deviation"] = _column(
+            [self._deviations(name, _same(None, size)) for name, size in sizes.items()]
+        )
+        return table
+
+    def _labels(self, name: str) -> Labels:
+        """The labels of an output; places where there are none that fit."""
+        values = self.values[name]
+        found = self.labels.get(name, {})
+        fit = all(len(labels) == values.size for labels in found.values())
+        return found if fit and (found or values.size == 1) else numbered(values.shape)
+
+    def _deviations(self, name: str, unknown: NDArray[Any]) -> NDArray[Any]:
+        found = self.deviations.get(name)
+        return unknown if found is None or found.size != self.values[name].size else found.reshape(-1)
+
+    def _titles(self, name: str) -> list[str]:
+        """The names of the columns of an output that is no single column."""
+        values = self.values[name]
+        if values.ndim < 2:
+            return []
+        width = prod(values.shape[1:])
+        own = self.columns.get(name, ())
+        return list(own) if len(own) == width else [f"{name}_{j + 1}" for j in range(width)]
 
     def to_json(self) -> dict[str, Any]:
         """The JSON form of INTERFACE.md, with what was done with data that do not fit."""
+        return {**self.statement(), "outputs": {name: self._document(name) for name in self.values}}
+
+    def _document(self, name: str) -> dict[str, Any]:
+        values = self.values[name]
+        if self.reports:
+            return {"labels": {}, "values": values.tolist()}
+        deviations = self._deviations(name, np.zeros(0))
         return {
-            **self.statement(),
-            "outputs": {name: values.tolist() for name, values in self.outputs.items()},
+            "labels": {title: labels.tolist() for title, labels in self._labels(name).items()},
+            "values": values.reshape(-1).tolist(),
+            "standard_deviation": deviations.tolist() if deviations.size == values.size else None,
         }
 
     def statement(self) -> dict[str, Any]:
-        """Everything but the outputs: what stands beside formats that hold numbers only."""
+        """Everything but the outputs."""
         head: dict[str, Any] = {
             "format": FORMAT,
             "plan_sha256": self.plan_sha256,
             "private": self.private,
+            "ledger": None if self.ledger is None else self.ledger.to_json(),
             "guarantees": [dict(g) for g in self.guarantees],
             **({} if self.grid is None else {"grid": self.grid}),
             "data_rules": list(self.data_rules),
             **({} if self.round is None else {"round": self.round}),
-            **({} if self.ledger is None else {"ledger": self.ledger.to_json()}),
+            **({} if not self.observers else {"observers": {w: list(names) for w, names in self.observers.items()}}),
         }
-        if self.private:
-            return head
-        return {**head, "notice": SIMULATION if self.ledger is None else UNPROTECTED}
+        return head if self.private else {**head, "notice": SIMULATION}
 
 
-def _polars(values: NDArray[Any]) -> Any:
+_TITLES = ("output", "value", "standard_deviation")
+MARKS = ("private", "ledger", "plan")
+"""The last columns: whether the row is private, event and head of the ledger, the plan's digest."""
+
+
+def mark_names(taken: Iterable[str]) -> list[str]:
+    """The names of the last columns beside columns with other names."""
+    names = tuple(taken)
+    return [_free(mark, names, "release_{}") for mark in MARKS]
+
+
+def _free(name: str, taken: tuple[str, ...], form: str) -> str:
+    while name in taken:
+        name = form.format(name)
+    return name
+
+
+def _same(value: Any, length: int) -> NDArray[Any]:
+    """A column that says the same in every row."""
+    cell = np.empty((), dtype=bool if isinstance(value, bool) else object)
+    cell[()] = value
+    return np.broadcast_to(cell, (length,))
+
+
+def _column(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """One column of numbers, or of texts if any of it is one."""
+    if not any(part.dtype == object for part in parts):
+        return np.concatenate(parts) if parts else np.zeros(0)
+    return column([value for part in parts for value in part.tolist()])
+
+
+def _concerns(guarantee: Mapping[str, Any], observer: str, names: tuple[str, ...]) -> bool:
+    """Whether a guarantee is about what an observer is given: its own lines, those of its coalitions, those for all."""
+    who = str(guarantee["observer"])
+    about = set(names_of(guarantee["outputs"])) & set(names)
+    return bool(about) and (who == ANYONE or not set(observer.split(" and ")).isdisjoint(who.split(" and ")))
+
+
+def observers_of(guarantees: Iterable[Mapping[str, Any]], outputs: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Who is given which outputs; nobody by name where everybody is given all of them.
+
+    A line for somebody alone says what they are given. A coalition is given something of its own only where the lines
+    of its members do not add up to it. What is left, and what has lines for anyone, is for anyone.
+    """
+    seen: dict[str, set[str]] = {}
+    for guarantee in guarantees:
+        seen.setdefault(str(guarantee.get("observer", ANYONE)), set()).update(names_of(guarantee["outputs"]))
+    public = seen.pop(ANYONE, set())
+    given = {
+        who: names
+        for who, names in seen.items()
+        if " and " not in who or not names <= set().union(*(seen.get(one, set()) for one in who.split(" and ")))
+    }
+    rest = public | (set(outputs) - set().union(*given.values()))
+    found = {**given, **({ANYONE: rest} if rest else {})}
+    if len(found) < 2 or not set().union(*found.values()) <= set(outputs):
+        return {}
+    return {who: tuple(name for name in outputs if name in names) for who, names in found.items()}
+
+
+def places(path: Path, observers: Iterable[str]) -> dict[str, Path]:
+    """The file of each observer: release.csv for alice is release.alice.csv."""
+    return {who: path.with_name(f"{path.stem}.{who.replace(' and ', '-and-')}{path.suffix}") for who in observers}
+
+
+# --- in the library of the data -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Library:
+    """How a library holds an output (given its name, then the names of its columns), and a table."""
+
+    values: Callable[[NDArray[Any], list[str]], Any]
+    table: Callable[[Columns], Any]
+
+
+def _structured(table: Columns) -> NDArray[Any]:
+    """A structured array: a text where a label is missing is empty, a number is not a number."""
+    ready = {title: _plain(title, values) for title, values in table.items()}
+    length = max((len(values) for values in ready.values()), default=0)
+    found = np.empty(length, dtype=[(title, values.dtype) for title, values in ready.items()])
+    for title, values in ready.items():
+        found[title] = values
+    return found
+
+
+def _plain(title: str, values: NDArray[Any]) -> NDArray[Any]:
+    if values.dtype != object:
+        return values
+    if title == "standard_deviation":
+        return values.astype(np.float64)
+    return np.array(["" if value is None else str(value) for value in values.tolist()], dtype=np.str_)
+
+
+def _listed(values: NDArray[Any]) -> Any:
+    return values.tolist() if values.dtype == object else values
+
+
+def _wide(values: NDArray[Any], titles: list[str]) -> Columns:
+    flat = values.reshape(len(values), -1)
+    return {title: flat[:, j] for j, title in enumerate(titles)}
+
+
+def _by(series: Callable[[str, Any], Any], frame: Callable[[dict[str, Any]], Any]) -> _Library:
+    """A library of series and frames; a single number stays one."""
+
+    def values(found: NDArray[Any], names: list[str]) -> Any:
+        if found.ndim == 0:
+            return found.item()
+        if found.ndim == 1:
+            return series(names[0], _listed(found))
+        return table(_wide(found, names[1:]))
+
+    def table(columns: Columns) -> Any:
+        return frame({title: _listed(found) for title, found in columns.items()})
+
+    return _Library(values, table)
+
+
+def _polars() -> _Library:
     import polars as pl
 
-    return pl.Series(values) if values.ndim == 1 else pl.DataFrame(np.atleast_2d(values))
+    return _by(pl.Series, pl.DataFrame)
 
 
-def _pandas(values: NDArray[Any]) -> Any:
+def _pandas() -> _Library:
     import pandas as pd  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
-    return pd.Series(values) if values.ndim == 1 else pd.DataFrame(np.atleast_2d(values))
+    return _by(lambda name, found: pd.Series(found, name=name), pd.DataFrame)
 
 
-def _pyarrow(values: NDArray[Any]) -> Any:
+def _pyarrow() -> _Library:
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
-    if values.ndim == 1:
-        return pa.array(values)
-    return pa.table({f"column_{j}": column for j, column in enumerate(np.atleast_2d(values).T)})
+    return _by(lambda _, found: pa.array(found), pa.table)
 
 
-_NATIVE: Mapping[str, Callable[[NDArray[Any]], Any]] = {
-    "numpy": lambda values: values,
+_LIBRARIES: Mapping[str, Callable[[], _Library]] = {
+    "numpy": lambda: _Library(lambda values, _: values, _structured),
     "polars": _polars,
     "pandas": _pandas,
     "pyarrow": _pyarrow,
 }
+"""Libraries by name, imported when an output is asked for."""
 
 
-def kind_of(source: Any) -> str:
-    """The library an object comes from, "numpy" for anything else (paths, lists)."""
-    library = type(source).__module__.split(".")[0]
-    return library if library in _NATIVE else "numpy"
+def kind_of(sources: Iterable[Any]) -> str:
+    """The library of the first object that comes from one, "numpy" for anything else (paths, lists)."""
+    libraries = (type(source).__module__.split(".")[0] for source in sources)
+    return next((library for library in libraries if library in _LIBRARIES), "numpy")
 
 
-def columns(release: Release) -> dict[str, NDArray[Any]]:
-    """The outputs as columns of one table.
-
-    Outputs of one length stand side by side, a matrix as a column for each of its columns ("O[0]"); outputs
-    of different lengths below one another with the columns `output`, `index`, `value`. Columns with names of
-    their own have these.
-    """
-    flat = {name: np.atleast_1d(v) for name, v in release.outputs.items()}
-    flat = {name: v.reshape(v.shape[0], -1) for name, v in flat.items()}
-    if len({v.shape[0] for v in flat.values()}) == 1:
-        return {
-            title: v[:, j] for name, v in flat.items() for j, title in enumerate(_titles(release, name, v.shape[1]))
-        }
-    return {
-        "output": np.concatenate([np.full(v.size, name) for name, v in flat.items()]),
-        "index": np.concatenate([np.arange(v.size) for v in flat.values()]),
-        "value": np.concatenate([v.reshape(-1) for v in flat.values()]),
-    }
-
-
-def _titles(release: Release, name: str, width: int) -> Sequence[str]:
-    if release.outputs[name].ndim > 1 and len(release.columns.get(name, ())) == width:
-        return release.columns[name]
-    return [name] if width == 1 else [f"{name}[{j}]" for j in range(width)]
+# --- files ----------------------------------------------------------------------------------------
 
 
 LINES = 65_536
@@ -147,16 +342,22 @@ def _json(release: Release) -> Iterator[bytes]:
 
 
 def _csv(release: Release) -> Iterator[bytes]:
-    table = columns(release)
+    table = release.rows()
     yield (",".join(_quoted(name) for name in table) + "\n").encode()
     length = max((len(c) for c in table.values()), default=0)
     for start in range(0, length, LINES):
-        part = [c[start : start + LINES].tolist() for c in table.values()]
-        yield "".join(",".join(_quoted(str(value)) for value in row) + "\n" for row in zip(*part, strict=True)).encode()
+        part = [[_cell(value) for value in c[start : start + LINES].tolist()] for c in table.values()]
+        yield "".join(",".join(row) + "\n" for row in zip(*part, strict=True)).encode()
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else _quoted(str(value))
 
 
 def _quoted(text: str) -> str:
-    plain = not any(mark in text for mark in ',"\n')
+    plain = not any(mark in text for mark in ',"\r\n')
     return text if plain else '"' + text.replace('"', '""') + '"'
 
 
@@ -164,7 +365,13 @@ def _parquet(release: Release) -> Iterator[bytes]:
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
     import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
 
-    table = pa.table(columns(release))
+    kinds = {"standard_deviation": pa.float64(), "ledger": pa.string()}
+    table = pa.table(
+        {
+            title: pa.array(_listed(found), kinds.get(title) if found.dtype == object else None)
+            for title, found in release.rows().items()
+        }
+    )
     table = table.replace_schema_metadata({"privspec": json.dumps(release.statement())})
     buffer = io.BytesIO()
     pq.write_table(table, buffer)
@@ -173,13 +380,7 @@ def _parquet(release: Release) -> Iterator[bytes]:
 
 def _npy(release: Release) -> Iterator[bytes]:
     buffer = io.BytesIO()
-    np.save(buffer, next(iter(release.outputs.values())), allow_pickle=False)
-    yield buffer.getvalue()
-
-
-def _npz(release: Release) -> Iterator[bytes]:
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **dict(release.outputs))
+    np.save(buffer, _structured(release.rows()), allow_pickle=False)
     yield buffer.getvalue()
 
 
@@ -188,66 +389,69 @@ _WRITERS: Mapping[str, Callable[[Release], Iterator[bytes]]] = {
     ".csv": _csv,
     ".parquet": _parquet,
     ".npy": _npy,
-    ".npz": _npz,
 }
-_NUMBERS_ONLY = (".npy", ".npz")
-_WITH_STATEMENT = (".json", ".parquet")
 
 
-class ReleaseFile:
-    """The file of a release, and beside formats without room for it `NAME.guarantee.json`.
+class ReleaseFiles:
+    """The file of a release or, where not everybody is given all of it, one for each observer.
 
-    Use as a context: entering checks the suffix and that the folder can be written to.
+    Every file says by itself, in every row, whether it is private. All are written and forced to disk before the first
+    gets its name. Use as a context: entering checks the suffix and that the folder can be written to.
+    Args: mode, the permissions of the files.
     Raises: UsageError (PS0713, PS0831).
     """
 
-    def __init__(self, path: Path, outputs: int, words: Sequence[str] = ()) -> None:
-        self.path, suffix = path, path.suffix.lower()
-        if suffix not in _WRITERS:
+    def __init__(self, path: Path, observers: Iterable[str] = (), mode: int = PRIVATE) -> None:
+        writer = _WRITERS.get(path.suffix.lower())
+        if writer is None:
             raise UsageError(Diagnostic("PS0831", f"no writer for {path.name}", help=f"use {', '.join(_WRITERS)}"))
-        if suffix == ".npy" and outputs > 1:
-            raise UsageError(
-                Diagnostic("PS0831", f"a .npy file holds one output, this plan has {outputs}", help="use .npz")
-            )
-        if suffix in _NUMBERS_ONLY and words:
-            raise UsageError(
-                Diagnostic(
-                    "PS0831",
-                    f"a {suffix} file holds numbers, and {words[0]} is a word",
-                    help="use .json, .csv or .parquet",
-                )
-            )
-        self._write = _WRITERS[suffix]
-        self._file = AtomicFile(path)
-        statement = path.with_name(path.name + ".guarantee.json")
-        self._statement = None if suffix in _WITH_STATEMENT else AtomicFile(statement)
+        self._write = writer
+        self._single = AtomicFile(path, mode)
+        self._each = {who: AtomicFile(place, mode) for who, place in places(path, observers).items()}
+        self._open = ExitStack()
 
     def __enter__(self) -> Self:
-        self._file.__enter__()
-        if self._statement is not None:
-            self._statement.__enter__()
+        with ExitStack() as stack:
+            for file in self._files:
+                stack.enter_context(file)
+            self._open = stack.pop_all()
         return self
 
+    @property
+    def _files(self) -> list[AtomicFile]:
+        return list(self._each.values()) or [self._single]
+
     def commit(self, release: Release) -> None:
-        """Write the guarantee first: numbers never stand without it."""
-        content = self._write(release)
-        if self._statement is not None:
-            self._statement.commit((json.dumps(release.statement(), indent=1) + "\n").encode())
-        self._file.commit(content)
+        """Write the release, each observer's part of it where there are several.
+
+        Raises: UsageError PS0713.
+        """
+        for who, file in self._each.items():
+            file.write(self._write(release.seen_by(who)))
+        if not self._each:
+            self._single.write(self._write(release))
+        for file in self._files:
+            _remove_statement(file.path)
+            file.place()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.__exit__(kind, error, trace)
-        if self._statement is not None:
-            self._statement.__exit__(kind, error, trace)
+        self._open.__exit__(kind, error, trace)
 
 
-def write_release(release: Release, path: Path) -> None:
-    """Write a release to a file, by its suffix: .json, .csv, .parquet, .npy or .npz.
+def _remove_statement(path: Path) -> None:
+    """Take away what the first format put beside a file: it says of other numbers that they are private."""
+    beside = path.with_name(path.name + ".guarantee.json")
+    with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
+        if str(json.loads(beside.read_text(encoding="utf-8")).get("format")).startswith("privspec-release/1."):
+            beside.unlink()
+
+
+def write_release(release: Release, path: Path, mode: int = PRIVATE) -> None:
+    """Write a release to its file or files, by the suffix: .json, .csv, .parquet or .npy.
 
     Raises: UsageError (PS0713, PS0831).
     """
-    words = [name for name, values in release.outputs.items() if values.dtype == object]
-    with ReleaseFile(path, len(release.outputs), words) as file:
-        file.commit(release)
+    with ReleaseFiles(path, release.observers, mode) as files:
+        files.commit(release)

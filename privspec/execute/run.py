@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
+from privspec.core.files import PRIVATE
 from privspec.execute.family import Circumstances, Progress, Secret, exposure_of, mechanism_of, silent
 from privspec.execute.ledger import Receipt, debit, look
 from privspec.execute.mechanism import Target
@@ -18,8 +19,9 @@ from privspec.execute.participation import Participation
 from privspec.execute.participation import participation as participation_file
 from privspec.execute.problems import STRICT_WARNING, refuse
 from privspec.execute.randomness import Randomness, SystemRandomness
-from privspec.execute.release import Release, ReleaseFile, kind_of, write_release
+from privspec.execute.release import MAJOR, Release, ReleaseFiles, kind_of, observers_of, write_release
 from privspec.execute.rounds import adds
+from privspec.model.labels import labels_of
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -64,7 +66,8 @@ def execute_plan(
     digest = check_digest(plan)
     mechanism = mechanism_of(plan)
     secret = mechanism.read(data, Circumstances(model, target, strict))
-    return _release(plan, digest, secret, data, randomness or SystemRandomness(), strict)
+    release = _prepared(_undrawn(plan, digest, mechanism.outputs, model), secret, data, strict)
+    return _drawn(release, secret, randomness or SystemRandomness())
 
 
 def run(
@@ -81,15 +84,17 @@ def run(
     party: str | None = None,
     joint_draw: Path | None = None,
     participation: Path | None = None,
+    mode: int = PRIVATE,
 ) -> Release:
     """One release of a plan on data, paid for in the data set's ledger before any noise is drawn.
 
     Args: inputs, paths or objects in memory by input name; ledger, by default in the working directory;
-        output, written atomically by its suffix; model, the spec as loaded (by default from the plan's own
-        source); randomness, by default the operating system's: a `SimulationRandomness` gives a result marked
-        as not private, and debits nothing; progress, told how many records are done; party, the one whose message
-        is made from its own data (the ledger is its own, too); participation, the file that counts in how many rounds
-        each voter took part, where rounds share a budget.
+        output, written by its suffix, one file an observer where there are several; model, the spec as loaded, for
+        labels and for outputs computed from estimates; randomness, by default the operating system's: a
+        `SimulationRandomness` gives a result marked as not private, and debits nothing; progress, told how many records
+        are done; party, the one whose message is made from its own data (the ledger is its own, too); participation,
+        the file that counts in how many rounds each voter took part, where rounds share a budget; mode, the
+        permissions of the release's files.
     Raises: BudgetError (exit 6), DataError, UsageError, VerificationError.
     """
     source = randomness or SystemRandomness()
@@ -107,16 +112,19 @@ def run(
             counted = stack.enter_context(_counted(plan, digest, participation, whole=whole))
         roll = None if counted is None else counted.admit
         secret = mechanism.read(inputs, Circumstances(model, target, strict, progress, roll))
-        file = None
+        release = _prepared(_undrawn(plan, digest, mechanism.outputs, model), secret, inputs, strict)
+        if party is None:
+            release = replace(release, observers=observers_of(plan["guarantees"], mechanism.outputs))
+        files = None
         if output is not None:
-            file = stack.enter_context(ReleaseFile(output, len(mechanism.outputs), mechanism.words))
+            files = stack.enter_context(ReleaseFiles(output, release.observers, mode))
         receipt = None
         if source.private:
             receipt = debit(path, plan, model, counted, new=look(path) is None)
         now = None if receipt is None else round_words(plan, receipt, counted)
-        release = replace(_release(plan, digest, secret, inputs, source, strict), round=now, ledger=receipt)
-        if file is not None:
-            file.commit(release)
+        release = replace(_drawn(release, secret, source), round=now, ledger=receipt)
+        if files is not None:
+            files.commit(release)
     return release
 
 
@@ -158,32 +166,48 @@ def round_words(plan: Mapping[str, Any], receipt: Receipt, counted: Participatio
     return f"{receipt.held} of {rounds.count}"
 
 
-def _release(
-    plan: Mapping[str, Any],
-    digest: str,
-    secret: Secret,
-    data: Mapping[str, Any],
-    randomness: Randomness,
-    strict: bool,
-) -> Release:
-    drawn = secret.draw(randomness)
-    return Release(
-        digest,
-        drawn.outputs,
-        tuple(plan["guarantees"]) if randomness.private else (),
-        drawn.grid,
-        randomness.private and bool(plan["guarantees"]),
-        secret.rules,
-        (STRICT_WARNING,) if strict else (),
-        kind_of(next(iter(data.values()), None)),
-        drawn.columns,
+def _undrawn(plan: Mapping[str, Any], digest: str, outputs: Sequence[str], model: Model | None) -> Release:
+    """A release before anything is drawn: under which plan, and what each of its numbers will be about."""
+    nodes = {} if model is None else model.nodes
+    labels = {name: labels_of(model, name, nodes[name].type.shape) for name in outputs if name in nodes}
+    return Release(digest, {}, tuple(plan["guarantees"]), None, True, labels=labels)
+
+
+def _prepared(release: Release, secret: Secret, data: Mapping[str, Any], strict: bool) -> Release:
+    """The same with what is known once data were read: all that can fail but the draw comes before the debit."""
+    return replace(
+        release,
+        data_rules=secret.rules,
+        warnings=(STRICT_WARNING,) if strict else (),
+        kind=kind_of(data.values()),
+        deviations=secret.deviations(),
     )
 
 
-def combine(plan: Mapping[str, Any], messages: Sequence[Any], output: Path | None = None) -> Release:
+def _drawn(release: Release, secret: Secret, randomness: Randomness) -> Release:
+    """The release with what was drawn; of a simulation, without guarantees."""
+    drawn = secret.draw(randomness)
+    return replace(
+        release,
+        values=drawn.outputs,
+        guarantees=release.guarantees if randomness.private else (),
+        grid=drawn.grid,
+        private=randomness.private,
+        columns=drawn.columns,
+        reports=drawn.reports,
+    )
+
+
+def combine(
+    plan: Mapping[str, Any],
+    messages: Sequence[Any],
+    output: Path | None = None,
+    model: Model | None = None,
+    mode: int = PRIVATE,
+) -> Release:
     """The release of a plan from the messages of all its parties: nothing is drawn, and nothing debited once more.
 
-    Args: messages, what `run` with a `party` gave, or the files it wrote; output, written atomically by its suffix.
+    Args: messages, what `run` with a `party` gave, or the files it wrote; output, model and mode as for `run`.
     Raises: UsageError PS0844, DataError (PS0811, PS0842, PS0843), VerificationError.
     """
     digest = check_digest(plan)
@@ -192,15 +216,23 @@ def combine(plan: Mapping[str, Any], messages: Sequence[Any], output: Path | Non
     drawn = mechanism.combine(digest, opened)
     # one message whose noise came from a seed, and its party is not protected
     private = all(message.get("private") is True for message in opened)
-    release = Release(digest, drawn.outputs, tuple(plan["guarantees"]) if private else (), drawn.grid, private)
+    release = replace(
+        _undrawn(plan, digest, mechanism.outputs, model),
+        values=drawn.outputs,
+        guarantees=tuple(plan["guarantees"]) if private else (),
+        grid=drawn.grid,
+        private=private,
+        observers=observers_of(plan["guarantees"], mechanism.outputs),
+    )
     if output is not None:
-        write_release(release, output)
+        write_release(release, output, mode)
     return release
 
 
 def _opened(message: Any, place: int) -> Mapping[str, Any]:
+    """A message with its values by output; an empty one if it is of another format."""
     if isinstance(message, Release):
-        return message.to_json()
+        message = message.to_json()
     if isinstance(message, str | Path):
         try:
             message = json.loads(Path(message).read_text(encoding="utf-8"))
@@ -208,4 +240,7 @@ def _opened(message: Any, place: int) -> Mapping[str, Any]:
             message = None
     if not isinstance(message, Mapping):
         refuse("PS0842", f"message {place} cannot be read", help="messages are what `run --party` writes, as .json")
-    return message
+    outputs = message.get("outputs")
+    if not str(message.get("format")).startswith(MAJOR) or not isinstance(outputs, Mapping):
+        return {}
+    return {**message, "outputs": {n: o.get("values") if isinstance(o, Mapping) else o for n, o in outputs.items()}}

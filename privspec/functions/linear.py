@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from privspec.functions.arguments import numbers, public_whole, vector
+from privspec.model.labels import Labels
 from privspec.model.library import Arguments, Bound, Function, FunctionError
 from privspec.model.types import Type
 from privspec.model.values import Array, as_float
@@ -48,7 +49,11 @@ def differences(values: Array) -> Array:
 
 
 def _vector_map(
-    name: str, apply: Callable[[Array], Array], shape: Callable[[int], tuple[int, ...]], least: int = 1
+    name: str,
+    apply: Callable[[Array], Array],
+    shape: Callable[[int], tuple[int, ...]],
+    least: int = 1,
+    labels: Callable[[int], Labels] | None = None,
 ) -> Callable[[Arguments], Bound]:
     """Bind a linear map of one vector."""
 
@@ -56,9 +61,15 @@ def _vector_map(
         extent = vector(arguments, 0, name)
         if extent < least:
             raise FunctionError(f"{name} needs at least {least} entries", 0)
-        return Bound(Type(shape(extent)), apply, linear=True)
+        return Bound(Type(shape(extent)), apply, linear=True, labels=None if labels is None else lambda: labels(extent))
 
     return bind
+
+
+def range_labels(extent: int) -> Labels:
+    """The first and the last entry of every range, counted from 1, in the order of `range_sums`."""
+    low, high = np.triu_indices(extent)
+    return {"from": low + 1, "to": high + 1}
 
 
 def _bind_total(arguments: Arguments) -> Bound:
@@ -138,7 +149,7 @@ FUNCTIONS: Mapping[str, Function] = {
             "range_sums",
             "range_sums(v)",
             "The totals v[lo] + ... + v[hi] of every range lo <= hi, ordered by lo, then by hi: n (n + 1) / 2 of them.",
-            _vector_map("range_sums", range_sums, lambda k: (k * (k + 1) // 2,)),
+            _vector_map("range_sums", range_sums, lambda k: (k * (k + 1) // 2,), labels=range_labels),
             linear=True,
         ),
         Function("total", "total(v)", "The sum of all entries.", _bind_total, linear=True, symmetric=True),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from privspec.functions.arguments import numbers
+from privspec.model.labels import Labels, cell_labels, joined
 from privspec.model.library import Argument, Arguments, Bound, Function, FunctionError
 from privspec.model.reports import nearest
 from privspec.model.types import Tables, Type
@@ -85,7 +86,9 @@ def _table(arguments: Arguments, name: str) -> Tables:
 
 def _bind_histogram(arguments: Arguments) -> Bound:
     element = _table(arguments, "histogram")
-    return Bound(Type((element.table.cell_count,)), as_float, linear=True)
+    table = element.table
+    every = range(len(table.names))
+    return Bound(Type((table.cell_count,)), as_float, linear=True, labels=lambda: cell_labels(table, every))
 
 
 def marginal(counts: Array, shape: tuple[int, ...], keep: tuple[int, ...]) -> Array:
@@ -140,7 +143,10 @@ def _bind_marginals(arguments: Arguments) -> Bound:
         array = as_float(counts)
         return np.concatenate([marginal(array, shape, keep) for keep in sets])
 
-    return Bound(Type((size,)), apply, linear=True)
+    def labels() -> Labels:
+        return joined((cell_labels(table, keep), prod(shape[i] for i in keep)) for keep in sets)
+
+    return Bound(Type((size,)), apply, linear=True, labels=labels)
 
 
 def _bind_count(arguments: Arguments) -> Bound:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+from numpy.typing import NDArray
+
 from privspec.core.spans import NOWHERE, Span
 from privspec.model.domains import Domain
 from privspec.model.lotteries import Drawn
@@ -69,6 +71,7 @@ class Bound:
     array (k, *batch) and the result has shape (*type.shape, *batch), so it can be applied to Jacobians; the
     data of a table are its cell counts. `domain` is where the result lies, if that is known. `drawn` says how the
     result is drawn where it is not computed but drawn from the values of the first argument, one ballot each.
+    `labels` says what each entry of the result is about (`privspec.model.labels`), where the function knows.
     """
 
     type: Type
@@ -77,6 +80,7 @@ class Bound:
     data: tuple[int, ...] = (0,)
     domain: Domain | None = None
     drawn: Drawn | None = None
+    labels: Callable[[], Mapping[str, NDArray[Any]]] | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

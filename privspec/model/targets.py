@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -69,9 +69,28 @@ def target(model: Model, name: str, u: Array, values: Mapping[str, Value] | None
     Returns: float64 of the variable's shape.
     Raises: Failure PS0261 if a constant has no value, PS0262 if it cannot be computed.
     """
-    known: dict[str, Value] = {block.name: input_value(block, u) for block in model.blocks}
     given = dict(values or {})
-    for current in needed(model, name):
+    known = _computed(model, needed(model, name), u, given)
+    found = known.get(name, given.get(name, model.values.get(name)))
+    try:
+        return as_float(found)
+    except TypeError as error:
+        raise Failure("PS0262", model.nodes[name].span, f"{name} is not made of numbers") from error
+
+
+def values_at(model: Model, expr: syntax.Expr, u: Array) -> dict[str, Value]:
+    """The value of every variable that an expression uses, and of all inputs, at base vector u, without noise.
+
+    Raises: Failure PS0261, PS0262.
+    """
+    names = [n for name in names_used(expr) if name in model.nodes for n in needed(model, name)]
+    return _computed(model, dict.fromkeys(names), u, {})
+
+
+def _computed(model: Model, names: Iterable[str], u: Array, given: Mapping[str, Value]) -> dict[str, Value]:
+    """Inputs, and what is computed from them, in this order."""
+    known: dict[str, Value] = {block.name: input_value(block, u) for block in model.blocks}
+    for current in names:
         if current in known or current in given:
             continue
         node = model.nodes[current]
@@ -81,11 +100,7 @@ def target(model: Model, name: str, u: Array, values: Mapping[str, Value] | None
         if expr is None:
             raise Failure("PS0261", node.span, f"{current} has no value")
         known[current] = _value(node, expr, environment(model, {**known, **given}))
-    found = known.get(name, given.get(name, model.values.get(name)))
-    try:
-        return as_float(found)
-    except TypeError as error:
-        raise Failure("PS0262", model.nodes[name].span, f"{name} is not made of numbers") from error
+    return known
 
 
 def _value(node: GraphNode, expr: syntax.Expr, known: Environment) -> Value:

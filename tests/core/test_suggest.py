@@ -14,7 +14,7 @@ SECTIONS = ["parameters", "parties", "components", "variables", "background", "l
         ("losss", "loss"),
         ("lss", "loss"),
         ("los", "loss"),
-        ("privacies", None),  # three letters of seven
+        ("privacies", "privacy"),
         ("party", None),
         ("option", "options"),
         ("requirements", None),

@@ -319,7 +319,7 @@ def reports_file(path: Path, plan: dict[str, Any], people: int = 300) -> NDArray
     return run(plan, data, path.with_name(f"{path.name}.db"), path).outputs["z"]
 
 
-@pytest.mark.parametrize("suffix", ["json", "csv", "parquet"])
+@pytest.mark.parametrize("suffix", ["json", "csv", "parquet", "npy"])
 def test_reports_are_counted_from_every_file_that_run_writes(tmp_path: Path, suffix: str) -> None:
     plan = plan_of()
     law = TableLaw.of_plan(plan)
@@ -331,6 +331,34 @@ def test_reports_are_counted_from_every_file_that_run_writes(tmp_path: Path, suf
     assert (twice - found).tolist() == [2, 0, 0]
     with pytest.raises(VerificationError, match="PS0843"):
         count_reports(law, [path], "another")
+
+
+def test_files_put_together_are_read_row_by_row(tmp_path: Path) -> None:
+    """Rows of a release name their plan: those of another are not counted, wherever they stand."""
+    plan, other = plan_of(), make_table_plan(k_rr(3, Fraction(10)), inputs=COLOURS, outputs=COLOURS)
+    law = TableLaw.of_plan(plan)
+    for name, made in (("a.csv", plan), ("b.csv", plan), ("c.csv", other)):
+        run(made, {"x": COLOURS}, output=tmp_path / name, randomness=SimulationRandomness(1))
+    assert count_reports(law, [tmp_path / "a.csv", tmp_path / "b.csv"], plan["digest"]).sum() == 6
+    together = tmp_path / "all.csv"
+    together.write_text((tmp_path / "a.csv").read_text() + (tmp_path / "b.csv").read_text().partition("\n")[2])
+    assert count_reports(law, [together], plan["digest"]).sum() == 6
+    together.write_text((tmp_path / "a.csv").read_text() + (tmp_path / "c.csv").read_text().partition("\n")[2])
+    with pytest.raises(VerificationError, match="PS0843"):
+        count_reports(law, [together], plan["digest"])
+
+
+def test_a_column_that_happens_to_be_called_plan_says_nothing(tmp_path: Path) -> None:
+    law, digest = TableLaw.of_plan(plan_of()), plan_of()["digest"]
+    (tmp_path / "o.csv").write_text("z,plan\nred,basic\nblue,gold\n")
+    assert count_reports(law, [tmp_path / "o.csv"], digest).sum() == 2
+
+
+def test_reports_of_an_older_format_are_refused(tmp_path: Path) -> None:
+    plan = plan_of()
+    (tmp_path / "o.json").write_text('{"format": "privspec-release/1.0", "outputs": {"z": ["red"]}}')
+    with pytest.raises(DataError, match="PS0842"):
+        count_reports(TableLaw.of_plan(plan), [tmp_path / "o.json"], plan["digest"])
 
 
 def test_reports_in_memory() -> None:

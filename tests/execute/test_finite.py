@@ -162,7 +162,7 @@ def truthful(size: int, **more: Any) -> dict[str, Any]:
 
 def seen(plan: dict[str, Any], data: Any, **more: Any) -> list[Any]:
     release = run(plan, data, randomness=SimulationRandomness(1), **more)
-    values: list[Any] = next(iter(release.outputs.values())).tolist()
+    values: list[Any] = next(iter(release.values.values())).tolist()
     return values
 
 
@@ -371,8 +371,8 @@ def test_json_of_local_reports(tmp_path: Path) -> None:
     out = tmp_path / "o.json"
     release = run(words_plan(), {"x": ["red", "blue"]}, tmp_path / "l.db", out)
     data = json.loads(out.read_text())
-    assert list(data["outputs"]) == ["z"] and len(data["outputs"]["z"]) == 2
-    assert set(data["outputs"]["z"]) <= set(COLOURS)
+    assert list(data["outputs"]) == ["z"] and len(data["outputs"]["z"]["values"]) == 2
+    assert set(data["outputs"]["z"]["values"]) <= set(COLOURS)
     assert data["private"] is True and data["guarantees"] == list(release.guarantees)
     assert "grid" not in data and data["data_rules"]
 
@@ -399,16 +399,19 @@ def test_points_in_files(tmp_path: Path, suffix: str) -> None:
     if suffix == "csv":
         with out.open() as file:
             lines = list(csv.DictReader(file))
-        assert len(lines) == 60 and list(lines[0]) == ["report_1", "report_2"]
+        assert len(lines) == 60 and list(lines[0]) == ["report_1", "report_2", "private", "ledger", "plan"]
 
 
-def test_arrays_hold_numbers_only(tmp_path: Path) -> None:
-    for name in ("o.npy", "o.npz"):
-        with pytest.raises(UsageError, match="PS0831"):
-            run(words_plan(), {"x": ["red"]}, tmp_path / "l.db", tmp_path / name)
+def test_reports_in_arrays(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="PS0831"):
+        run(words_plan(), {"x": ["red"]}, tmp_path / "l.db", tmp_path / "o.npz")
     assert not (tmp_path / "l.db").exists()
-    run(truthful(3), {"x": [1, 3]}, tmp_path / "l.db", tmp_path / "o.npy")
-    assert np.load(tmp_path / "o.npy").tolist() == [1, 3]
+    run(words_plan(), {"x": ["red"]}, tmp_path / "l.db", tmp_path / "o.npy")
+    found = np.load(tmp_path / "o.npy")
+    assert found.dtype.names == ("z", "private", "ledger", "plan") and found["z"][0] in COLOURS
+    run(truthful(3), {"x": [1, 3]}, tmp_path / "whole.db", tmp_path / "o.npy")
+    found = np.load(tmp_path / "o.npy")
+    assert found[found.dtype.names[0]].tolist() == [1, 3] and found["private"].all()
 
 
 def test_outputs_in_the_library_of_the_data() -> None:
@@ -556,7 +559,7 @@ def test_a_release_of_two_outputs_costs_what_they_show_together(tmp_path: Path) 
     assert spend.pure == log_up(Fraction(2))
     release = run(plan, {"answers": [1, 1, 0, 0]}, tmp_path / "l.db", tmp_path / "o.csv", model=model_of(text))
     assert set(release.outputs) == {"O", "P"}
-    assert (tmp_path / "o.csv").read_text().startswith("O,P\n")
+    assert (tmp_path / "o.csv").read_text().startswith("O,P,private,ledger,plan\n")
 
 
 def test_what_is_not_local_takes_one_record_only() -> None:

@@ -67,7 +67,7 @@ def test_a_count_is_released_once(tmp_path: Path) -> None:
     path.write_text("answers\n" + "1\n0\n" * (n // 2))
     release = plan.run({"answers": path}, tmp_path / "l.db", out)
     assert release.outputs["O"].shape == () and 0 <= release.outputs["O"] <= n
-    assert json.loads(out.read_text())["outputs"]["O"] == release.outputs["O"]
+    assert json.loads(out.read_text())["outputs"]["O"]["values"] == [release.outputs["O"]]
     assert ledger.show(tmp_path / "l.db").debits == 1
     with pytest.raises(DataError, match="PS0805"):
         plan.run({"answers": [1, 0]}, tmp_path / "l.db")

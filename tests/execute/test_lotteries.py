@@ -210,7 +210,7 @@ def test_simulation_by_default() -> None:
 def test_alternatives_that_are_numbers_are_released_as_numbers() -> None:
     plan = make_lottery_plan("none", alternatives=["10", "20"])
     release = execute_plan(plan, {"vote": [20, 20, "20"]})
-    assert release.to_json()["outputs"]["O"] == 20
+    assert release.to_json()["outputs"]["O"]["values"] == [20]
     assert simulate(plan, 3, 1, base={"vote": [20]}).tolist() == [[20.0]] * 3
 
 
@@ -303,18 +303,18 @@ def test_no_message_shows_a_ballot() -> None:
 def test_a_run_is_paid_for_once(tmp_path: Path) -> None:
     plan = make_lottery_plan()
     assert spends_of_plan(plan).popitem()[1] == Spend(pure=Fraction(9, 10))
-    for name, text in (("a.json", None), ("b.csv", "O\n")):
+    for name, text in (("a.json", None), ("b.csv", "output,value,")):
         book = tmp_path / f"{name}.db"
         run(plan, {"vote": VOTES}, book, tmp_path / name)
         content = (tmp_path / name).read_text()
         if text is None:
-            assert json.loads(content)["outputs"]["O"] in ABC
+            assert json.loads(content)["outputs"]["O"]["values"][0] in ABC
         else:
             assert content.startswith(text)
         with pytest.raises(BudgetError):
             run(plan, {"vote": VOTES}, book, tmp_path / name)
     with pytest.raises(UsageError, match="PS0831"):
-        run(plan, {"vote": VOTES}, tmp_path / "c.db", tmp_path / "c.npy")
+        run(plan, {"vote": VOTES}, tmp_path / "c.db", tmp_path / "c.npz")
     # what cannot be read costs nothing
     with pytest.raises(DataError):
         run(plan, {"vote": {"choice": ["north"], "count": [-1]}}, tmp_path / "d.db")
@@ -332,14 +332,15 @@ def message(plan: dict[str, Any], who: str, vote: str, **more: Any) -> Any:
 def test_reports_of_voters(tmp_path: Path) -> None:
     plan = make_lottery_plan("local_dictator", voters=3, ratio="1000000000000")
     sent = [message(plan, who, vote, book=tmp_path / f"{who}.db") for who, vote in zip("abc", ABC, strict=True)]
-    assert [m.to_json()["outputs"]["message"] for m in sent] == [[word] for word in ABC]
-    assert sent[0].to_json()["outputs"]["voter"] == ["a"]
+    assert [m.to_json()["outputs"]["message"]["values"] for m in sent] == [[word] for word in ABC]
+    assert sent[0].to_json()["outputs"]["voter"]["values"] == ["a"]
     winners = {combine(plan, sent).outputs["O"].tolist() for _ in range(100)}
     assert winners == set(ABC)
     for wrong, code in (
         (sent[:2], "PS0811"),
         ([*sent[:2], sent[0]], "PS0842"),
         ([*sent[:2], {"outputs": {}}], "PS0842"),
+        ([*sent[:2], sent[2].to_json() | {"format": "privspec-release/1.0"}], "PS0842"),
         ([*sent[:2], sent[2].to_json() | {"outputs": {"voter": ["z"], "message": ["nord"]}}], "PS0842"),
         ([*sent[:2], sent[2].to_json() | {"plan_sha256": "0"}], "PS0843"),
     ):
@@ -350,7 +351,7 @@ def test_reports_of_voters(tmp_path: Path) -> None:
 def test_a_report_follows_randomised_response() -> None:
     plan = make_lottery_plan("local_dictator", voters=3, ratio="5/2")
     one = mechanism_of(plan).of_party("ann")
-    assert one.words == ("voter", "message")
+    assert one.outputs == ("voter", "message")
     secret = one.read({"vote": ["west"]}, _circumstances())
     randomness = SimulationRandomness(5)
     drawn = [str(secret.draw(randomness).outputs["message"][0]) for _ in range(4000)]
@@ -413,7 +414,7 @@ def test_an_election_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureF
     head = ["run", str(plan), "--input", f"vote={tmp_path / 'town.soi'}", "--quiet"]
     assert run_command_line([*head, "-o", str(tmp_path / "out.json")]) == 0
     release = json.loads((tmp_path / "out.json").read_text())
-    assert release["outputs"]["O"] == "west"
+    assert release["outputs"]["O"]["values"] == ["west"]
     assert release["private"]
     assert run_command_line(head) == BudgetError.exit_code
     assert "PS1001" in capsys.readouterr().err
@@ -434,7 +435,7 @@ def test_reports_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     messages = [str(tmp_path / f"{who}.json") for who in ("ann", "bob")]
     capsys.readouterr()
     assert run_command_line(["aggregate", str(plan), *messages]) == 0
-    assert json.loads(capsys.readouterr().out)["outputs"]["O"] in ABC
+    assert json.loads(capsys.readouterr().out)["outputs"]["O"]["values"][0] in ABC
     assert run_command_line(["aggregate", str(plan), messages[0]]) == DataError.exit_code
     # all of them at once, by whoever simulates them
     assert run_command_line(["run", str(plan), *votes, "-o", str(tmp_path / "all.csv")]) == 0

@@ -161,7 +161,7 @@ def test_a_release_is_paid_for_and_written(tmp_path: Path) -> None:
     book = tmp_path / "budget.db"
     release = run(plan, {"V": DATA}, book, tmp_path / "O.json")
     document = json.loads((tmp_path / "O.json").read_text())
-    assert document["outputs"]["O"] == release.outputs["O"].tolist()
+    assert document["outputs"]["O"]["values"] == release.outputs["O"].tolist()
     assert document["private"] and document["guarantees"] == plan["guarantees"]
     assert any("first 4 records of each voter" in rule for rule in document["data_rules"])
     (account,) = ledger.show(book).accounts
@@ -179,9 +179,9 @@ def test_other_formats(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     if name.endswith("csv"):
         with path.open() as file:
-            found = [float(row["O"]) for row in csv.DictReader(file)]
+            found = [float(row["value"]) for row in csv.DictReader(file)]
     else:
-        found = np.load(path) if name.endswith("npy") else pl.read_parquet(path)["O"].to_numpy()
+        found = (np.load(path) if name.endswith("npy") else pl.read_parquet(path))["value"]
     assert np.array_equal(found, release.outputs["O"])
 
 
@@ -224,7 +224,7 @@ def test_messages_of_all_parties_make_the_release(tmp_path: Path, which: Any) ->
         place = tmp_path / f"{i}.json"
         run(plan, {"V": own}, tmp_path / f"{i}.db", place, party=str(i))
         messages.append(place)
-        assert json.loads(place.read_text())["outputs"]["voter"] == [str(i)]
+        assert json.loads(place.read_text())["outputs"]["voter"]["values"] == [str(i)]
         with pytest.raises(BudgetError):
             run(plan, {"V": own}, tmp_path / f"{i}.db", party=str(i))
     release = combine(plan, messages, tmp_path / "O.json")
@@ -309,9 +309,9 @@ def test_messages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
         assert run_command_line(["run", *head, *made, "-o", str(tmp_path / f"{who}.json"), "--quiet"]) == 0
     messages = [str(tmp_path / "ann.json"), str(tmp_path / "bob.json")]
     assert run_command_line(["aggregate", *head, *messages, "-o", str(tmp_path / "O.csv"), "--quiet"]) == 0
-    assert (tmp_path / "O.csv").read_text().startswith("O\n")
+    assert (tmp_path / "O.csv").read_text().startswith("output,index,value,")
     capsys.readouterr()
     assert run_command_line(["aggregate", *head, *messages]) == 0
-    assert len(json.loads(capsys.readouterr().out)["outputs"]["O"]) == 3
+    assert len(json.loads(capsys.readouterr().out)["outputs"]["O"]["values"]) == 3
     assert run_command_line(["aggregate", *head, messages[0]]) == DataError.exit_code
     assert "PS0811" in capsys.readouterr().err

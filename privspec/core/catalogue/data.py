@@ -217,9 +217,9 @@ ENTRIES: tuple[Entry, ...] = (
         "PS0831",
         "no format of a release has this suffix",
         """
-        Releases are written as .json, .csv, .parquet, .npy or .npz. A .csv, .npy or .npz has its
-        guarantee beside it, in NAME.guarantee.json; a .npy holds exactly one output, and arrays hold
-        numbers only: words go into the other formats.
+        Releases are written as .json, .csv, .parquet or .npy: one row a number, with its labels, or one row a
+        report. Every row says whether it is private, which entry of the ledger paid for it, and which plan made
+        it. A .npy holds an array with named columns.
         """,
         "privspec run shop.plan.json --input x=shops.csv -o answers.json",
     ),

@@ -11,14 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import Diagnostic, VerificationError
+from privspec.execute.arrays import is_frame
 from privspec.execute.data import located
 from privspec.execute.family import Progress, silent
 from privspec.execute.finite.atoms import NO_PLACE
 from privspec.execute.finite.labels import Labels
 from privspec.execute.finite.table import TableLaw
-from privspec.execute.problems import refuse
-from privspec.execute.records import batches
-from privspec.execute.release import Release
+from privspec.execute.frames import column_names, load_frame
+from privspec.execute.problems import refuse, refuse_unreadable
+from privspec.execute.records import Batches, Fields, batches
+from privspec.execute.release import DIGITS, MAJOR, Release, mark_names
 
 
 def count_reports(law: TableLaw, sources: Iterable[Any], digest: str, progress: Progress = silent) -> NDArray[np.int64]:
@@ -30,9 +32,10 @@ def count_reports(law: TableLaw, sources: Iterable[Any], digest: str, progress: 
     """
     counts = np.zeros(len(law.columns), dtype=np.int64)
     for source in sources:
-        found = located("the reports", source)
-        _check_digest(found, digest)
-        counts += _count(law.columns, found.outputs if isinstance(found, Release) else found, progress)
+        reports, said = _opened(located("the reports", source))
+        if said not in (None, digest):
+            raise _other_plan()
+        counts += _count(law.columns, reports, digest, progress)
     if not counts.any():
         refuse("PS0808", "there are no reports", help="one report a row, below a line that names the columns")
     impossible = np.all([np.diff((0, *row.cumulative)) == 0 for row in law.laws], axis=0)
@@ -41,9 +44,13 @@ def count_reports(law: TableLaw, sources: Iterable[Any], digest: str, progress: 
     return counts
 
 
-def _count(labels: Labels, source: Any, progress: Progress) -> NDArray[np.int64]:
+def _count(labels: Labels, source: Any, digest: str, progress: Progress) -> NDArray[np.int64]:
     counts = np.zeros(len(labels), dtype=np.int64)
     streams = [batches(fields, source) for fields in labels.fields]
+    marks = mark_names(name for fields in labels.fields for name in fields.columns)
+    if set(marks) <= _columns(source):
+        # rows of a release say by themselves which plan made them, however files were put together
+        streams.append(_of_plan(batches(Fields(marks[-1]), source), digest[:DIGITS]))
     done = 0
     for parts in zip(*streams, strict=True):
         columns = [column for part in parts for column in part]
@@ -63,30 +70,53 @@ def _count(labels: Labels, source: Any, progress: Progress) -> NDArray[np.int64]
     return counts
 
 
-def _check_digest(source: Any, digest: str) -> None:
-    said = source.plan_sha256 if isinstance(source, Release) else _statement(source).get("plan_sha256", digest)
-    if said != digest:
-        raise VerificationError(
-            Diagnostic(
-                "PS0843",
-                "these reports were made under another plan",
-                help="aggregate them with the plan that made them: its table says what they mean",
-            )
+def _of_plan(plans: Batches, digest: str) -> Batches:
+    """No columns, batch after batch, of rows that all say that they were made under one plan.
+
+    Raises: VerificationError PS0843.
+    """
+    for (said,) in plans:
+        if any(str(plan) != digest for plan in said):
+            raise _other_plan()
+        yield []
+
+
+def _other_plan() -> VerificationError:
+    return VerificationError(
+        Diagnostic(
+            "PS0843",
+            "these reports were made under another plan",
+            help="aggregate them with the plan that made them: its table says what they mean",
         )
+    )
 
 
-def _statement(source: Any) -> Mapping[str, Any]:
-    """What a release says of itself, inside its file or beside it; nothing if it does not."""
-    if not isinstance(source, Path):
-        return {}
+def _opened(source: Any) -> tuple[Any, Any]:
+    """Reports as `batches` takes them, and the plan that they say they were made under; None where they do not say."""
+    if isinstance(source, Release):
+        return dict(source.values), source.plan_sha256
+    suffix = source.suffix.lower() if isinstance(source, Path) else ""
     try:
-        if source.suffix.lower() == ".parquet":
-            import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
+        if suffix == ".json":
+            found = json.loads(source.read_text(encoding="utf-8"))
+            if isinstance(found, Mapping) and isinstance(found.get("outputs"), Mapping):
+                if not str(found.get("format")).startswith(MAJOR):
+                    refuse("PS0842", f"these reports have another format than {MAJOR}x", help="make them again")
+                return {n: o["values"] for n, o in found["outputs"].items()}, found.get("plan_sha256")
+        if suffix == ".npy":
+            array = np.load(source, mmap_mode="r", allow_pickle=False)
+            if array.dtype.names is not None:
+                return {name: array[name] for name in array.dtype.names}, None
+    except (OSError, ValueError, EOFError, RecursionError, TypeError, KeyError):
+        refuse_unreadable("the reports", "a release of local reports")
+    return source, None
 
-            found = json.loads((pq.read_schema(source).metadata or {}).get(b"privspec", b"{}"))
-        else:
-            beside = source.with_name(source.name + ".guarantee.json")
-            found = json.loads((source if source.suffix.lower() == ".json" else beside).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, Mapping) else {}
+
+def _columns(source: Any) -> set[str]:
+    """The names of a table's columns; none where it has no names."""
+    if isinstance(source, Mapping):
+        return set(map(str, source))
+    suffixes = (".parquet", ".csv", ".tsv", ".csv.gz")
+    if is_frame(source) or (isinstance(source, Path) and source.name.lower().endswith(suffixes)):
+        return set(column_names("the reports", load_frame("the reports", source)))
+    return set()

@@ -51,11 +51,6 @@ class FiniteMechanism(Mechanism):
         """What it releases."""
         return tuple(f.name for f in self.law.columns.fields)
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The outputs that are words."""
-        return tuple(name for name, values in self.law.columns.values().items() if values.dtype == object)
-
     def local(self, model: Model | None) -> bool:
         """Whether every record of the data is one person's, who makes a report of their own.
 

@@ -51,7 +51,9 @@ class Reports(Secret):
         """One report for each record, in order."""
         drawn = self.law.draw(self.chosen, randomness, self.circumstances.progress)
         columns = {f.name: f.columns for f in self.law.columns.fields if f.size is not None}
-        return Drawn({name: values[drawn] for name, values in self.law.columns.values().items()}, None, columns)
+        return Drawn(
+            {name: values[drawn] for name, values in self.law.columns.values().items()}, None, columns, reports=True
+        )
 
 
 def read_reports(law: TableLaw, rows: Rows, data: Mapping[str, Any], circumstances: Circumstances) -> Reports:

@@ -60,11 +60,6 @@ class JointMechanism(Mechanism):
         """The winner."""
         return self.whole.outputs
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The winner, unless alternatives are numbers."""
-        return self.whole.words
-
     def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
         """The first choices of all voters, in an order that says nothing of the file's.
 

@@ -104,11 +104,6 @@ class LotteryMechanism(Mechanism):
         return (self.output,)
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """The winner, unless alternatives are numbers."""
-        return self.outputs if self.winners.dtype == object else ()
-
-    @property
     def winners(self) -> NDArray[Any]:
         """The alternatives as they are released, in their order."""
         return self.labels.values()[self.output]

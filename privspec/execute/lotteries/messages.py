@@ -44,11 +44,6 @@ class PartyMechanism(Mechanism):
         """Who it is from, and the report."""
         return (self.index, MESSAGE)
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """Who it is from, and the report if it is a word."""
-        return (self.index, *((MESSAGE,) if self.whole.words else ()))
-
     def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
         """The voter's own ballot; data without a column of voters are all its own.
 

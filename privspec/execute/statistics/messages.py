@@ -53,11 +53,6 @@ class PartyMechanism(Mechanism):
         """Who it is from, and the noisy statistic."""
         return (str(self.executed.party), MESSAGE)
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """Who it is from."""
-        return (str(self.executed.party),)
-
     def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
         """The party's own rows; data without a column of parties are all its own."""
         parts = [s for _, s in read_statistics(self.executed, data, circumstances, only=self.party) if len(s)]
