@@ -88,16 +88,18 @@ def exact_solution(
 def _proven(
     program: TableProgram, dual: TableDual, value: Fraction, cost: Entries | None
 ) -> tuple[TableDual, Fraction]:
-    """The multipliers and their bound; or without those of privacy, where the rest proves more.
+    """The multipliers and their bound; or without those of privacy, or of any line, where the rest proves more.
 
-    Where ratios are so wide that privacy hardly costs anything, a rounding error of a multiplier times the ratio does.
+    Where ratios are so wide that privacy hardly costs anything, a rounding error of a multiplier times the ratio does;
+    where nothing need be lost, any rounding error does.
     """
     bound = certified_bound(program, dual, cost)
     if value - bound <= GAP * abs(value):
         return dual, bound
     free = replace(dual, privacy=tuple(part.cleared() for part in dual.privacy))
-    plain = certified_bound(program, free, cost)
-    return (free, plain) if plain > bound else (dual, bound)
+    none = replace(free, equalities=0 * dual.equalities, inequalities=0 * dual.inequalities)
+    proven = [(part, certified_bound(program, part, cost)) for part in (free, none)]
+    return max(((dual, bound), *proven), key=lambda pair: pair[1])
 
 
 def _exact(program: TableProgram, found: RowsResult) -> ExactTable:

@@ -9,7 +9,9 @@ Status: TypeAlias = Literal["ok", "failed", "not checked"]
 
 INTEGRITY = "integrity"
 PRIVACY = ("coverage", "privacy")
-"""Claims without which a plan is not verified: they may not stay unchecked."""
+"""Claims without which a plan is not verified."""
+PROMISED = (*PRIVACY, "fairness")
+"""What is promised to the people in the data may not stay unchecked."""
 
 OUTSIDE = (
     "that the data are what the owner says",
@@ -44,12 +46,12 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether no claim failed and every claim about privacy was re-derived."""
+        """Whether no claim failed and everything that people are promised was re-derived."""
         if any(claim.status == "failed" for claim in self.claims):
             return False
         proved = {claim.name for claim in self.claims if claim.status == "ok"}
         open_claims = {claim.name for claim in self.claims if claim.status == "not checked"}
-        return {INTEGRITY, *PRIVACY} <= proved and not open_claims & set(PRIVACY)
+        return {INTEGRITY, *PRIVACY} <= proved and not open_claims & set(PROMISED)
 
     @property
     def failed(self) -> tuple[Claim, ...]:

@@ -300,6 +300,8 @@ def debit(
         if not paid:
             # a refusal leaves this block by an exception, which takes the debit back
             _check(state, spends, path, plan)
+            if not spends and (state.accounts or state.waiting is not None):
+                raise _bounded_by_nothing(path)
         if counted is not None:
             counted.commit()
         return Receipt(state.identity, len(state.events), state.head, held(state.events, plan))
@@ -325,6 +327,17 @@ def _declared_twice(path: Path, state: LedgerState) -> BudgetError:
             f"this data set has a budget already: {path}",
             notes=(*(account.describe() for account in state.accounts), "nothing was drawn and nothing was spent"),
             help="a budget is declared once: leave --new-ledger out",
+        )
+    )
+
+
+def _bounded_by_nothing(path: Path) -> BudgetError:
+    return BudgetError(
+        Diagnostic(
+            "PS1006",
+            "no line of the spec bounds what this release reveals, and these data have a budget",
+            notes=(f"the budget is in {path}", "nothing was drawn and nothing was spent"),
+            help="add a line under privacy: O is ...",
         )
     )
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MAJOR = "privspec-release/2."
 FORMAT = MAJOR + "0"
 SIMULATION = "simulation: the noise comes from a seed, whoever knows it can take it off; no guarantee holds"
+UNPROTECTED = "the spec asks for no privacy: what is released may reveal the data"
 DIGITS = 32
 """Digits of the plan's digest in each row."""
 ANYONE = "anyone"
@@ -172,7 +173,9 @@ class Release:
             **({} if self.round is None else {"round": self.round}),
             **({} if not self.observers else {"observers": {w: list(names) for w, names in self.observers.items()}}),
         }
-        return head if self.private else {**head, "notice": SIMULATION}
+        if self.private:
+            return head
+        return {**head, "notice": SIMULATION if self.ledger is None else UNPROTECTED}
 
 
 _TITLES = ("output", "value", "standard_deviation")

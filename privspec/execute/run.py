@@ -192,7 +192,7 @@ def _drawn(release: Release, secret: Secret, randomness: Randomness) -> Release:
         values=drawn.outputs,
         guarantees=release.guarantees if randomness.private else (),
         grid=drawn.grid,
-        private=randomness.private,
+        private=randomness.private and bool(release.guarantees),
         columns=drawn.columns,
         reports=drawn.reports,
     )

@@ -23,7 +23,8 @@ _ODDS, _LEDGER, _POST = Note("odds"), Note("ledger"), Note("post-processing")
 def guarantee_blocks(facts: Facts) -> tuple[Block, ...]:
     """Each guarantee as a table, in sentences, and as a trade-off curve."""
     if not facts.claims:
-        return (Points((asserted("The spec states no privacy requirement.", facts.context.trust_because),)),)
+        text = "The spec states no privacy requirement: what is released may reveal anything about the inputs."
+        return (Points((asserted(text, facts.context.trust_because),)),)
     blocks: list[Block] = []
     for number, fact in enumerate(facts.claims, start=1):
         blocks += [_table(facts, fact, number), Points(_sentences(facts, fact)), *fact.question.details(fact)]

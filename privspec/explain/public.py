@@ -16,6 +16,8 @@ def public_page(facts: Facts) -> Document:
     known = [fact for fact in facts.claims if fact.shown is not None]
     kinds = [list(group) for _, group in groupby(known, key=lambda fact: fact.question.heading)]
     sections = [Section(group[0].question.heading, _odds(group)) for group in kinds]
+    if not facts.claims:
+        sections.append(Section("What can it reveal?", (Paragraph(_unprotected(facts)),)))
     sections += [_unexplained(fact) for fact in facts.claims if fact.shown is None]
     sections.append(Section("Privacy label", (label(facts),)))
     several = _several(facts)
@@ -101,6 +103,14 @@ def _unexplained(fact: ClaimFact) -> Section:
     return Section(heading, (Paragraph((asserted(text, fact.claim.line),)),))
 
 
+def _unprotected(facts: Facts) -> tuple[Sentence, ...]:
+    because = facts.context.trust_because
+    return (
+        asserted("This release protects nobody's privacy, and was not asked to.", because),
+        asserted("Whoever sees the result may learn from it what you told the keeper.", because),
+    )
+
+
 def label(facts: Facts) -> Table:
     """The label: six questions a person asks, with short answers."""
     words = facts.context.trust_words
@@ -109,14 +119,10 @@ def label(facts: Facts) -> Table:
         caption="Six questions about this release",
         header=("Question", "Answer"),
         rows=(
-            ("Who sees my raw data?", words.sees_raw if words else unknown),
+            ("Who sees my raw data?", _sees_raw(facts, words.sees_raw) if words else unknown),
             ("Could a stolen server reveal it?", words.stolen_server if words else unknown),
             (question(facts).of_label, _reveals(facts)),
-            (
-                "What can be learned about groups I belong to?",
-                "Facts about groups can be learned: that is what the figures are for. "
-                "They can be learned almost as well without you.",
-            ),
+            ("What can be learned about groups I belong to?", _groups(facts)),
             ("What is released exactly, without noise?", facts.mechanism.exactly(facts)),
             ("What happens when results are released again?", _again(facts)),
         ),
@@ -124,8 +130,20 @@ def label(facts: Facts) -> Table:
     )
 
 
+def _sees_raw(facts: Facts, words: str) -> str:
+    # the first sentence says who; what follows is about the guarantee
+    return words if facts.claims else words.partition(". ")[0].removesuffix(".") + "."
+
+
+def _groups(facts: Facts) -> str:
+    text = "Facts about groups can be learned: that is what the figures are for."
+    return f"{text} They can be learned almost as well without you." if facts.claims else text
+
+
 def _reveals(facts: Facts) -> str:
     weakest = facts.weakest
+    if not facts.claims:
+        return "Yes, and all that you told: nothing limits what the result can reveal."
     if weakest is None or weakest.shown is None:
         return "These pages cannot say; see the guarantee itself."
     return weakest.question.label(weakest.shown.odds, ", at worst" if len(facts.claims) > 1 else "")
@@ -133,6 +151,8 @@ def _reveals(facts: Facts) -> str:
 
 def _again(facts: Facts) -> str:
     weakest = facts.weakest
+    if not facts.claims:
+        return "Each release may reveal more: nothing protects the data, and no ledger counts."
     if weakest is None or not weakest.repeats:
         return "Every further release weakens the protection; the keeper has to count them."
     times, odds = weakest.repeats[-1]
@@ -160,7 +180,7 @@ def _fairness(facts: Facts) -> tuple[Sentence, ...]:
 def _limits(facts: Facts) -> tuple[Sentence, ...]:
     line = facts.context.trust_because
     items = [
-        assumed(question(facts).first_limit(), ODDS_NOTE),
+        *([assumed(question(facts).first_limit(), ODDS_NOTE)] if facts.claims else []),
         assumed("It speaks of this release only, not of other uses of the same data.", line),
     ]
     if facts.context.trust == "curator":

@@ -62,6 +62,8 @@ def _noise_rows(found: Facts) -> list[tuple[str, str]]:
 
 def _claim_rows(found: Facts) -> list[tuple[str, str]]:
     rows = [("Guarantee", claim_words(fact)) for fact in found.claims]
+    if not found.claims:
+        rows.append(("Guarantee", "none: no line asks for privacy, and the outputs may reveal the inputs"))
     rows += _together(found)
     rows += [("Fairness", fairness_words(item)) for item in found.fairness]
     rows += [("What binds", binding_words(item)) for item in found.binding]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from privspec.core.diagnostics import Diagnostic, Label
@@ -17,6 +18,7 @@ OPERATORS = frozenset({"+", "-", "*", "/", "@", "^"})
 CLOSERS = {")": "(", "]": "[", "}": "{"}
 OPENERS = {"(": ")", "[": "]", "{": "}"}
 
+_VALUE = re.compile(r"[^\W\d_]\w*[ \t]*=[ \t]*-?[0-9][0-9.eE+-]*")
 _SENTENCES = ("variable", "requirement", "fairness", "option")
 _OTHERS = {
     "parameter": _SENTENCES,
@@ -86,6 +88,10 @@ class Failure:
         """The diagnostic of a line that would be right in another section, if it would."""
         if self.span.end - self.span.start > 2000:
             return None
+        text = self.source.slice(self.span)
+        if self.rule != "parameter" and _VALUE.fullmatch(text):
+            message = f"this is no line of the section {self.section}"
+            return self.error("PS0125", message, "gives a value", "move it under parameters:", at=self.span)
         for rule in _OTHERS[self.rule]:
             try:
                 tree, _ = run(tables.load(), rule, self.source.text, self.span.start, self.span.end, ACTIONS)

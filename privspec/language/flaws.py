@@ -94,6 +94,8 @@ def stray(source: Source, statements: Sequence[Span]) -> Diagnostic:
         help_text = "write variables: on the line before"
     elif word.lower() == "spec":
         help_text = "write the name of the spec after the word spec"
+    elif word.startswith('"'):
+        help_text = 'a description stands between three quotes on both sides, """ ... """, after the line with spec'
     more = len(statements) - 1
     notes = (f"so do {more} lines after it" if more > 1 else "so does the line after it",) if more else ()
     return _error("PS0122", source, "this line stands before the first section", label, advice=help_text, notes=notes)
@@ -168,7 +170,7 @@ def _unknown_section(source: Source, item: Flaw) -> Diagnostic:
     if item.word == "spec":
         help_text: str = "the name of a spec follows without a colon: spec shop_queries"
     elif better is not None:
-        help_text = f"did you mean {better}: ?"
+        help_text = f"write {better}:"
     else:
         help_text = "the sections are " + ", ".join(SECTIONS)
     return _error(
@@ -200,7 +202,7 @@ def _open_bracket(source: Source, item: Flaw) -> Diagnostic:
         source,
         f"this {item.word} is never closed",
         Label(item.span, f"a {close} is missing after this"),
-        advice="lines are read as one while a bracket is open",
+        advice=f"write {close} where it ends; lines are read as one while a bracket is open",
     )
 
 

@@ -79,13 +79,14 @@ class Layout:
 
 
 def guess(word: str) -> str | None:
-    """The section that a misspelt header means, if one is near."""
+    """The section that a misspelt header, or one in other words, means."""
     from privspec.core.suggest import nearest
+    from privspec.language.meanings import SECTIONS as SENSES
 
     for part in word.lower().split():
         if part in SECTIONS:
             return part
-    return nearest(word, SECTIONS)
+    return SENSES.get(word.lower()) or nearest(word, SECTIONS)
 
 
 def lay_out(text: str) -> Layout:
@@ -163,7 +164,11 @@ class _Scanner:
         word = match[1]
         if word in SECTIONS or word == "spec":
             return True
-        if guess(word) is not None:
+        from privspec.language.meanings import SECTIONS as SENSES
+
+        # other words for a section are words for values, too: `  cost: 3` is a line, `cost:` at the margin a header
+        margin = match.start(1) == match.start()
+        if guess(word) is not None and (margin or word.lower() not in SENSES):
             return True
         end = self.text.find("\n", match.end())
         rest = self.text[match.end() : end if end >= 0 else len(self.text)].partition("#")[0]

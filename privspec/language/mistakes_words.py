@@ -8,22 +8,64 @@ from privspec.core.diagnostics import Diagnostic
 from privspec.core.spans import Span
 from privspec.core.suggest import nearest
 from privspec.language.failure import CLOSERS, OPERATORS, Failure
+from privspec.language.meanings import MEASURES as SENSES
 from privspec.language.tables import END
 from privspec.language.tokens import KINDS, is_name
 
 _MEASURES = ("DP", "zCDP", "GDP", "LDP", "RDP", "metric-DP", "per-atom-LDP", "Lipschitz")
 _MEASURE = re.compile(r"[-‐‑−–]?[ \t]*([^\W\d_]+(?:-[^\W\d_]+)*)")
 _COMPUTED = re.compile(r"[^,\n]*?(?=[-‐‑](metric-DP|per-atom-LDP|zCDP|GDP|LDP|RDP|DP|Lipschitz)\b)")
+_PAIR = re.compile(r",[ \t]*([\w.]+(?:[eE]-[0-9]+)?)[ \t]*[-‐‑](metric-DP|per-atom-LDP|zCDP|GDP|LDP|RDP|DP)\b")
 _SENTENCES = frozenset({"requirement", "fairness"})
 _MODEL = "write for instance: O is epsilon-DP wrt x, replacing one record"
 _OPERAND = frozenset({"NAME", "NUMBER", "STRING", "OVER", "(", "{"})
 
+_WRT_LIKE = re.compile(
+    r"((?:with[ \t]+)?respect(?:ing)?(?:[ \t]+to)?|w\.?r\.?t\.?|for|in|on|of|over|regarding|about|concerning|against)"
+    r"[ \t]+(\(?[^\W\d_][^\n)]*\)|[^\W\d_]\w*)"
+)
+_VERB_LIKE = re.compile(
+    r"(?:(?:should|must|shall|will|has|have)(?:[ \t]+to)?(?:[ \t]+(?:be|satisfy|have))?"
+    r"|be|satisf(?:y|ies)|guarantees?|provides?|achieves?|gives?|ensures?|=|:)[ \t]+"
+)
+_BARE = re.compile(r"((?:\([^\n)]*\)|[\w.]+)-(?:metric-DP|per-atom-LDP|zCDP|GDP|LDP|RDP|DP|Lipschitz))\b([^\n]*)")
+_CHANGE = re.compile(
+    r"((?:replac|substitut|chang|add|remov)[a-z]*(?:[ \t]*(?:/|or|and|,)[ \t]*(?:remov|add)[a-z]*)?)[ \t]+"
+    r"(?:(?:the|of)[ \t]+)?(?:(one|an?|any|single|each|[0-9]+)[ \t]+)?([^\W\d_]\w*)"
+)
+
 _LIKE = {
-    "replace": "replacing", "replaces": "replacing", "substituting": "replacing", "changing": "replacing",
-    "add": "adding", "adds": "adding", "removing": "adding", "remove": "adding",
     "a": "one", "an": "one", "each": "one", "any": "one", "single": "one", "at": "up", "all": "everything",
     "visible": "seen", "known": "seen", "metric": "distance", "prob": "probability",
 }  # fmt: skip
+
+
+_KIND_LIKE = {
+    "data": "input", "secret": "input", "private": "input", "dataset": "input", "in": "input",
+    "const": "constant", "public": "constant", "fixed": "constant", "var": "intermediate", "let": "intermediate",
+    "variable": "intermediate", "computed": "intermediate", "query": "intermediate", "out": "output",
+    "release": "output", "result": "output", "free": "choose", "decide": "choose",
+}  # fmt: skip
+
+
+def from_file(case: Failure) -> Diagnostic | None:
+    """`input people from "people.csv"`, `output O to "file"`."""
+    if case.rule != "variable" or case.token.value not in {"from", "to", "read", "reads", "at"}:
+        return None
+    kind, name = (case.seen[0].value, case.seen[1].value) if len(case.seen) > 1 else ("", "x")
+    span = Span(case.token.start, case.span.end)
+    file = re.search(r'"([^"\n]*)"', case.rest)
+    path = file[1] if file else "data.csv"
+    if kind == "constant":
+        return case.error(
+            "PS0131", "a file is read by a function", "a file", f'write constant {name} = csv("{path}")', at=span
+        )
+    message = "a spec names no files of secret data: it says which values they may take, and run is given the file"
+    example = f"{kind} {name} in table(age in 0..120, sex in {{F, M}})"
+    advice = f"write for instance {example}; then run with --input {name}={path}"
+    if kind == "output":
+        message, advice = "a spec does not say where results go", f"write {kind} {name}; then run with -o {path}"
+    return case.error("PS0131", message, "a file", advice, at=span)
 
 
 def measure(case: Failure) -> Diagnostic | None:
@@ -33,7 +75,10 @@ def measure(case: Failure) -> Diagnostic | None:
     before, rest = case.last, case.rest
     if before.value in _MEASURES and case.seen[-2].type in {"is", "are"}:
         message = f"how much {before.value}? An amount is missing"
-        return case.error("PS0111", message, "only the measure", f"write epsilon-{before.value}", before.span)
+        amount = {"zCDP": "rho", "GDP": "mu", "RDP": "(order, epsilon)"}.get(before.value, "epsilon")
+        if amount.isalpha() and not re.search(rf"^[ \t]*{amount}\b", case.source.text, re.MULTILINE):
+            amount = "1"
+        return case.error("PS0111", message, "only the measure", f"write {amount}-{before.value}", before.span)
     if case.token.type == END:
         advice = f"write for instance {_amount(case)}-DP"
         return case.error("PS0111", "the measure is missing", "an amount, but of what?", advice)
@@ -43,6 +88,10 @@ def measure(case: Failure) -> Diagnostic | None:
             message = "an amount that is computed stands in brackets"
             span = Span(case.seen[_verb_at(case) + 1].start, case.token.start + computed.end())
             return case.error("PS0111", message, "the amount", f"write ({amount})-{computed[1]}", span)
+    if pair := _PAIR.match(rest):
+        amount = f"({_amount(case)}, {pair[1]})"
+        span = Span(case.seen[_verb_at(case) + 1].start, case.token.start + pair.end())
+        return case.error("PS0111", "two amounts stand in brackets", "the amounts", f"write {amount}-{pair[2]}", span)
     match = _MEASURE.match(rest)
     if match is None:
         return None
@@ -55,7 +104,13 @@ def _wrong_measure(case: Failure, match: re.Match[str], rest: str) -> Diagnostic
     amount = _amount(case)
     if word.lower().startswith("different"):
         return case.error("PS0111", "the measures have short names", "DP", f"write {amount}-DP", at=span)
-    known = next((m for m in _MEASURES if m.lower() == word.lower()), None) or nearest(word, _MEASURES)
+    known = next((m for m in _MEASURES if m.lower() == word.lower()), None)
+    if known is None and word.lower() in SENSES:
+        known, other = SENSES[word.lower()]
+        message = f"there is no measure {word}"
+        return case.error("PS0111", message, "not known", f"write {other or amount}-{known}", at=span)
+    # short names of measures differ by a letter, and in what they promise: only long ones can be misspelt
+    known = known or nearest(word, [m for m in _MEASURES if len(m) > 5])
     hyphen = rest[0] in "-‐‑−–"
     if known == word:
         message = "a hyphen joins the amount and the measure, without spaces"
@@ -88,7 +143,44 @@ def wrt(case: Failure) -> Diagnostic | None:
     message = "the requirement does not say whose data it protects"
     ends = case.token.type == END
     label = "wrt and a variable should follow" if ends else "wrt was expected here"
+    other = _WRT_LIKE.match(case.rest)
+    if other is not None:
+        span = Span(case.token.start, case.token.start + len(other[1]))
+        return case.error("PS0128", message, label, f"write wrt {other[2]}", at=span)
+    if ends or case.token.type == ",":
+        said = case.source.slice(Span(case.span.start, case.token.start)).rstrip() if not ends else ""
+        said = said or case.source.slice(case.span)
+        after = case.rest if not ends else ""
+        advice = f"write {said} wrt {_declared(case, 'input', 'x')}{after}"
+        return case.error("PS0128", message, label, advice if len(advice) < 200 else _MODEL)
     return case.error("PS0128", message, label, _MODEL)
+
+
+def _declared(case: Failure, kind: str, otherwise: str) -> str:
+    """The first variable of a kind that the file declares."""
+    found = re.search(rf"^[ \t]*{kind}[ \t]+([^\W\d_]\w*)", case.source.text, re.MULTILINE)
+    return found[1] if found else otherwise
+
+
+def objective(case: Failure) -> Diagnostic | None:
+    """`minimize E[ ... ]`, `loss = E[ ... ]`."""
+    if case.rule != "loss" or len(case.seen) != 1 or case.seen[0].type != "NAME":
+        return None
+    word, text = case.seen[0].value, case.source.text
+    after = case.token.end if case.token.type in {"=", ":"} else case.token.start
+    rest = text[after : case.span.end].strip()
+    if case.token.type in {"=", ":"} or word.lower() in {
+        "minimize",
+        "minimise",
+        "min",
+        "minimum",
+        "maximize",
+        "maximise",
+    }:
+        kept = f"-({rest})" if word.lower().startswith("max") else rest
+        message = "the loss is one expression, and the solver makes it small"
+        return case.error("PS0101", message, "no word before it", f"write {kept}", at=case.seen[0].span)
+    return None
 
 
 def verb(case: Failure) -> Diagnostic | None:
@@ -100,7 +192,44 @@ def verb(case: Failure) -> Diagnostic | None:
     ends = case.token.type == END
     message = "a requirement is a sentence: outputs is amount-measure wrt inputs"
     label = "is should follow" if ends else "is was expected here"
+    if case.token.value == "=" and (moved := case.elsewhere()) is not None:
+        return moved
+    other = _VERB_LIKE.match(case.rest)
+    if other is not None and case.seen:
+        span = Span(case.token.start, case.token.start + len(other[0].rstrip()))
+        return case.error("PS0127", message, label, f"write `is` in place of `{case.source.slice(span)}`", at=span)
+    if (bare := _BARE.match(case.source.slice(case.span))) is not None:
+        clauses = bare[2].strip(", \t")
+        subject = "" if clauses.startswith("w") else f" wrt {_declared(case, 'input', 'x')}"
+        told = f"write {_declared(case, 'output', 'O')} is {bare[1]}{subject}"
+        if clauses:
+            told += f"{',' if subject else ''} {clauses}"
+        return case.error("PS0127", "the requirement does not say which output it is about", label, told)
     return case.elsewhere() or case.error("PS0127", message, label, _MODEL)
+
+
+def unit(case: Failure) -> Diagnostic | None:
+    """`replacing 1 entry`, `replacing entry`, `replacing one`, `adding/removing one entry`, `adding one entry`."""
+    before = case.last
+    if before is None or case.rule not in (*_SENTENCES, "background"):
+        return None
+    if before.value == "one" and case.token.type == END:
+        advice = "write one entry for one number, one record for one row or person, or one of an index set"
+        return case.error("PS0102", "one what? The unit is missing", "ends here", advice)
+    start = before if before.value in {"replacing", "adding"} else case.token
+    changed = _CHANGE.match(case.source.text, start.start, case.span.end)
+    if changed is None:
+        return None
+    verb, count, noun = changed.groups()
+    written = "replacing" if verb.startswith(("repl", "subst", "chang")) else "adding or removing"
+    if noun != "everything":
+        written += f" up to {count}" if count is not None and count.isdigit() and int(count) > 1 else " one"
+    written += f" {noun}"
+    if written == changed[0]:
+        return None
+    message = "a unit is written replacing one ..., or adding or removing one ..."
+    span = Span(start.start, changed.end())
+    return case.error("PS0131", message, "not understood", f"write {written}", at=span)
 
 
 def comma(case: Failure) -> Diagnostic | None:
@@ -120,6 +249,9 @@ def missing_kind(case: Failure) -> Diagnostic | None:
     word = case.token.value
     close = nearest(word, KINDS) if is_name(word) else None
     advice = f"did you mean {close}?" if close else "write for instance: input x in [0, 1]^64"
+    if case.token.value in _KIND_LIKE:
+        advice = f"write {_KIND_LIKE[case.token.value]}"
+        close = close or advice
     message = "a variable starts with its kind: input, constant, intermediate, output or choose"
     error = case.error("PS0126", message, "not a kind", advice)
     return error if close else case.elsewhere() or error

@@ -17,7 +17,7 @@ from privspec.model.components import read_components
 from privspec.model.definitions import VARIABLES, Definitions, collect_definitions
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import Domain, FiniteSet
-from privspec.model.evaluate import Environment, evaluate
+from privspec.model.evaluate import DOMAIN_CALLS, Environment, evaluate
 from privspec.model.fairness_rules import read_independence
 from privspec.model.files import Reader
 from privspec.model.gap_rules import warn_about_gaps
@@ -28,7 +28,7 @@ from privspec.model.option_rules import read_options
 from privspec.model.parameters import fit_constant, given_constants, read_parameters
 from privspec.model.reports import Failure, Report
 from privspec.model.requirement_rules import RequirementReader
-from privspec.model.scope import DOMAIN_CALLS, Scope, collect, resolve
+from privspec.model.scope import Scope, collect, resolve
 from privspec.model.shapes import Binding, Bindings, Typer
 from privspec.model.types import NUMBER, UNKNOWN, Laws, Symbols, Tables, Type
 from privspec.model.values import Value
@@ -176,6 +176,7 @@ class _Builder:
 
         start = Span(0, min(len(self.source.text.split("\n", 1)[0]), len(self.source.text)))
         components = scope.of("component")
+        output, data = next(iter(scope.of("output")), "O"), next(iter(scope.of("input")), "x")
         if not scope.of("input") and not components:
             self.report.error(
                 "PS0219",
@@ -190,7 +191,7 @@ class _Builder:
                 "PS0219",
                 start,
                 "this spec has no privacy requirement",
-                help="add a section `privacy:` with a line such as `O is (1, 1e-6)-DP wrt x`",
+                help=f"add a section `privacy:` with a line such as `{output} is (1, 1e-6)-DP wrt {data}`",
             )
 
     def _domains(self, scope: Scope, definitions: Definitions) -> dict[str, Domain]:
@@ -343,12 +344,15 @@ class _Builder:
                 target = definitions.targets.get(name)
                 if target is not None and name not in domains:
                     typer.types[name] = typer.type_of(target)
+                    typer.inferred.add(name)
                 continue
             if declared.what == "constant" and name in typer.environment.values:
                 value = typer.environment.values[name]
                 from privspec.model.evaluate import value_type
 
                 typer.types[name] = value_type(value)
+                continue
+            if declared.what == "constant" and self.report.marred(definition.expr.span):
                 continue
             found = typer.type_of(definition.expr, self._party_binding(definition.index))
             if name in domains:
@@ -382,7 +386,7 @@ class _Builder:
                     return
 
     def _check_declared(self, name: str, expr: syntax.Expr, found: Type, domain: Domain, scope: Scope) -> None:
-        if not found.known:
+        if not found.known or self.report.marred(expr.span):
             return
         same_kind = type(found.element) is type(domain.type.element) or isinstance(domain.type.element, Laws)
         if found.shape != domain.shape or not same_kind:
@@ -427,7 +431,8 @@ class _Builder:
                     "PS0213",
                     node.span,
                     f"the shape of {node.name} does not follow from anything",
-                    help=f"give it a domain, as in output {node.name} in real^64",
+                    help=f"compare it in the loss with what it should be, as in E[ ||{node.name} - y||^2 ], "
+                    f"or give it a domain, as in output {node.name} in real^64",
                 )
 
     def _requirement_reader(

@@ -10,7 +10,7 @@ from privspec.language import syntax
 from privspec.model.library import library
 from privspec.model.parameters import circle, cycles, topological
 from privspec.model.reports import Report
-from privspec.model.scope import Declaration, Scope
+from privspec.model.scope import Declaration, Scope, undeclared
 from privspec.model.walk import Comparison, comparisons, names_used, reference, uses, walk
 
 
@@ -37,6 +37,8 @@ class Definitions:
     dependencies: dict[str, tuple[str, ...]] = field(default_factory=dict)
     order: tuple[str, ...] = ()
     circular: frozenset[str] = frozenset()
+    without: set[str] = field(default_factory=set)
+    """Inputs and choices that were given a value, which is told."""
 
 
 VARIABLES = ("input", "constant", "intermediate", "output", "choose")
@@ -67,14 +69,31 @@ def collect_definitions(spec: syntax.Spec, scope: Scope, report: Report) -> Defi
                     variable.value.span,
                     f"{name} cannot have a value here: {REFUSED[declaration.what]}",
                     others=((declaration.span, f"{declaration.with_article}"),),
+                    help=_without_value(declaration, variable, report),
                 )
+                # the one cause is told: an input without a domain is so because its value stands in place of it
+                found.without.add(name)
             else:
                 found.of[name] = Definition(name, variable.value, declaration.span, declaration.index)
     for statement in spec.background:
         _sort(statement, scope, found, report)
-    _check_defined(scope, found, report)
+    if not undeclared(spec, scope):
+        _check_defined(scope, found, report)
     _depend(spec, scope, found, report)
     return found
+
+
+def _without_value(declaration: Declaration, variable: syntax.Variable, report: Report) -> str:
+    """How an input or a choice is declared in place of `name = value`."""
+    name, value = declaration.name, variable.value
+    if declaration.what == "choose":
+        return f"write choose {name} in [0, 10]; a value that is fixed stands under `parameters:`"
+    domain = "" if variable.domain is None else report.source.slice(variable.domain.span)
+    if isinstance(value, syntax.Call) and value.function in ("csv", "npy") and value.arguments:
+        file = report.source.slice(value.arguments[0].span).strip('"')
+        domain = domain or "table(age in 0..120, sex in {F, M})"
+        return f"write for instance input {name} in {domain}; then run with --input {name}={file}"
+    return f"write input {name} in {domain or '[0, 1]^64'}; public values are constants: constant {name} = ..."
 
 
 def _sort(statement: syntax.BackgroundStatement, scope: Scope, found: Definitions, report: Report) -> None:
@@ -178,7 +197,7 @@ def _check_defined(scope: Scope, found: Definitions, report: Report) -> None:
                 help=f"add `{written} = ...` under background",
             )
     for name, declaration in scope.of("input").items():
-        if name not in found.domains:
+        if name not in found.domains and name not in found.without and not report.marred(declaration.span):
             report.error(
                 "PS0214",
                 declaration.span,
@@ -186,7 +205,7 @@ def _check_defined(scope: Scope, found: Definitions, report: Report) -> None:
                 help=f"as in `input {name} in [0, 1]^64`; values outside are clipped",
             )
     for name, declaration in scope.of("choose").items():
-        if name not in found.domains:
+        if name not in found.domains and name not in found.without:
             report.error(
                 "PS0216",
                 declaration.span,

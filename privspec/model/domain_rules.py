@@ -6,7 +6,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privspec.core.spans import Span
-from privspec.language import syntax
+from privspec.core.suggest import advice
+from privspec.language import meanings, syntax
+from privspec.language.spelling import spell
 from privspec.model.domains import (
     Domain,
     FiniteSet,
@@ -22,9 +24,8 @@ from privspec.model.domains import (
     Real,
     Table,
 )
-from privspec.model.evaluate import Environment, evaluate
+from privspec.model.evaluate import DOMAIN_CALLS, Environment, evaluate
 from privspec.model.reports import Failure, suggestion
-from privspec.model.scope import DOMAIN_CALLS
 from privspec.model.values import show
 
 LARGEST_SIZE = 2**48
@@ -167,7 +168,8 @@ def _named(node: syntax.Name, environment: Environment) -> Domain:
         "PS0220",
         node.span,
         f"there is no domain {node.id}",
-        help=suggestion(node.id, ["real", *sets]) or "domains are real, [lo, hi], lo..hi, {a, b}, grid(...), ...",
+        help=advice(node.id, ["real", *sets], meanings.DOMAINS)
+        or "domains are real, [lo, hi], lo..hi, {a, b}, grid(...), ...",
     )
 
 
@@ -261,7 +263,7 @@ def _call(node: syntax.Call, environment: Environment) -> Domain:
                 "PS0220",
                 node.span,
                 f"there is no domain {node.function}(...)",
-                help=suggestion(node.function, DOMAIN_CALLS) or f"these exist: {', '.join(DOMAIN_CALLS)}",
+                help=advice(node.function, DOMAIN_CALLS, meanings.DOMAINS) or f"these exist: {', '.join(DOMAIN_CALLS)}",
             )
 
 
@@ -315,12 +317,13 @@ def _table(node: syntax.Call, environment: Environment) -> Table:
             raise Failure("PS0202", item.span, f"the attribute {item.name} stands twice in this table")
         domain = read_domain(item.domain, environment)
         if domain.size is None or domain.shape:
-            raise Failure(
-                "PS0226",
-                item.span,
-                f"the attribute {item.name} has infinitely many values",
-                help="use a range lo..hi, a set or a grid",
-            )
+            help_text = "use a range lo..hi, a set or a grid"
+            if isinstance(item.domain, syntax.Interval):
+                low, high = spell(item.domain.low), spell(item.domain.high)
+                help_text = (
+                    f"write {item.name} in {low}..{high} for whole numbers, or grid({low}, {high}, 1) for steps of 1"
+                )
+            raise Failure("PS0226", item.span, f"the attribute {item.name} has infinitely many values", help=help_text)
         attributes.append((item.name, domain))
     if not attributes:
         raise Failure("PS0221", node.span, "a table has at least one attribute")

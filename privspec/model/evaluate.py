@@ -11,13 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.spans import Span
+from privspec.core.suggest import advice
 from privspec.language import syntax
+from privspec.language.meanings import FUNCTIONS, written
+from privspec.language.spelling import spell
 from privspec.model.domains import ENUMERATION_LIMIT, Table
 from privspec.model.files import Reader
 from privspec.model.library import Argument, Arguments, Bound, FunctionError, NotComputableError, library
 from privspec.model.reports import Failure, suggestion
 from privspec.model.types import NUMBER, Sets, Symbols, Tables, Texts, Type
 from privspec.model.values import CellCounts, Value, as_float, exact_array
+
+DOMAIN_CALLS = ("grid", "l1_ball", "l2_ball", "law", "partial_ranking", "table")
+"""Domains that are written like calls; `within = l1_ball(...)` takes one as an argument."""
 
 BITS_LIMIT = 2**16
 """Exact results of a power may have at most this many bits."""
@@ -145,6 +151,11 @@ def stack(items: list[Value], span: Span) -> Value:
         return np.array(words, dtype=object)
     arrays = [_numbers(item, span) for item in items]
     if len({array.shape for array in arrays}) > 1:
+        lengths = [array.shape[0] for array in arrays if array.ndim == 1]
+        if len(lengths) == len(arrays):
+            other = next(i for i, length in enumerate(lengths) if length != lengths[0])
+            message = f"row {other + 1} has {lengths[other]} entries, and row 1 has {lengths[0]}"
+            raise Failure("PS0207", span, message, help="the rows of a matrix have one length")
         raise Failure("PS0207", span, "the rows have different shapes")
     if any(array.dtype != object for array in arrays):
         return np.stack([floats(array, span) for array in arrays])
@@ -319,6 +330,14 @@ def _argument(argument: syntax.Argument, environment: Environment) -> Argument:
             return Argument(value_type(inner), inner, None, argument.span)
 
 
+def known_function(name: str, arguments: list[str], *, averaged: bool = False) -> str:
+    """What to write for a call of a function that does not exist."""
+    found = advice(name, (*library(), "csv", "npy", *DOMAIN_CALLS), FUNCTIONS)
+    if found is None:
+        return "`privspec explain-error PS0205` lists the functions"
+    return written(found, arguments, averaged=averaged)
+
+
 def bind_call(expr: syntax.Call, arguments: Arguments) -> Bound:
     """Bind a library function, with its complaints placed in the text.
 
@@ -330,7 +349,7 @@ def bind_call(expr: syntax.Call, arguments: Arguments) -> Bound:
             "PS0205",
             expr.span,
             f"there is no function {expr.function}",
-            help=suggestion(expr.function, library()),
+            help=known_function(expr.function, [spell(argument) for argument in expr.arguments]),
         )
     try:
         return function.bind(arguments)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from privspec.core.spans import Span
-from privspec.language import syntax
+from privspec.core.suggest import advice
+from privspec.language import meanings, syntax
+from privspec.language.spelling import spell
 from privspec.model.definitions import Definitions, whole_of
 from privspec.model.domains import Domain
 from privspec.model.library import library
@@ -140,12 +142,12 @@ class LossReader:
 
     def _known_distribution(self, name: str, given: int, span: Span) -> bool:
         if name not in DISTRIBUTIONS:
-            near = nearest(name, DISTRIBUTIONS)
+            found = advice(name, DISTRIBUTIONS, meanings.DISTRIBUTIONS)
             self.report.error(
                 "PS0404",
                 span,
                 f"there is no distribution {name}",
-                help=f"did you mean {near}?" if near else f"these exist: {', '.join(DISTRIBUTIONS)}",
+                help=found or f"these exist: {', '.join(DISTRIBUTIONS)}",
             )
             return False
         least, most = DISTRIBUTIONS[name]
@@ -280,9 +282,31 @@ class LossReader:
                 "PS0402",
                 loss.span,
                 f"a loss is one number, and this is {kind.describe()}",
-                help="square and sum it: E[ ||O - y||^2 ]" if kind.numeric else None,
+                help=self._one_number(loss) if kind.numeric else None,
             )
         self._averaged(loss, "loss")
+
+    def _one_number(self, loss: syntax.Expr) -> str:
+        """The same error as one number: `E[ (O - y)^2 ]` as `E[ ||O - y||^2 ]`."""
+        over = loss if isinstance(loss, syntax.Over) else None
+        body = loss if over is None else over.body
+        match body:
+            case syntax.Binary(op="^", left=inner, right=syntax.Number()):
+                body = inner
+        absolute = False
+        match body:
+            case syntax.Absolute(operand=inner):
+                body, absolute = inner, True
+            case syntax.Call(function="abs", arguments=(argument,)) if not isinstance(argument, _SPECIAL):
+                body, absolute = argument, True
+        text = spell(body)
+        word = "E" if over is None else over.operator
+        squared = f"{word}[ ||{text}||^2 ]"
+        return (
+            f"write {word}[ ||{text}||_1 ] for the sum of all absolute errors, {squared} for that of the squared ones"
+            if absolute
+            else f"square and sum it: {squared}"
+        )
 
     def target(self, target: syntax.Target, bound: Bindings) -> AccuracyTarget:
         """An accuracy line."""
@@ -308,6 +332,8 @@ class LossReader:
 
     def _averaged(self, expr: syntax.Expr, what: str) -> None:
         """Every E[...] depends only on noise and modelled inputs; nothing random stands outside one."""
+        if self.report.marred(expr.span):
+            return
         for over in _overs(expr):
             if over.operator == "E":
                 self._modelled_only(over)
@@ -318,9 +344,16 @@ class LossReader:
                     "PS0408",
                     name.span,
                     f"{name.id} differs from run to run, so the {what} must average over it",
-                    help=f"write E[ ... ] or worst[ ... ] around {name.id}",
+                    help=self._around(expr, name.id),
                 )
                 return
+
+    def _around(self, expr: syntax.Expr, name: str) -> str:
+        """The same expression averaged, where it is one term."""
+        text = self.report.source.slice(expr.span).strip()
+        if any(True for _ in _overs(expr)) or len(text) > 80:
+            return f"write E[ ... ] or worst[ ... ] around {name}"
+        return f"write E[ {text} ] for the average over the noise, or worst[ {text} ] for the largest over all data"
 
     def _modelled_only(self, over: syntax.Over) -> None:
         remaining = self._without_noise(over.body)

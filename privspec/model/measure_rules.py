@@ -47,7 +47,7 @@ def _positive(name: str) -> Callable[[Fraction, Span], None]:
             hint = (
                 "an epsilon of 0 allows no dependence on the data at all; a chosen range may include it"
                 if value == 0 and name == "epsilon"
-                else None
+                else f"the smaller {name}, the more private; write a positive number, as in 0.5"
             )
             raise Failure("PS0304", span, f"{name} must be positive, not {show(value)}", help=hint)
         _in_range(name, value, span, "PS0304")

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privspec.core.spans import Span
-from privspec.language import syntax
+from privspec.core.suggest import advice
+from privspec.language import meanings, syntax
 from privspec.model.domains import Domain, FiniteSet
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.reports import Failure, Report, listing, nearest
@@ -131,12 +132,11 @@ def _trust(
             return ChosenTrust(name, known, option.span)
         case _:
             word = model.id if isinstance(model, syntax.Name) else model.function
-            near = nearest(word, TRUST_WORDS)
             report.error(
                 "PS0270",
                 model.span,
                 f"there is no trust model {word}",
-                help=f"did you mean {near}?" if near else f"these exist: {', '.join(TRUST_WORDS)}",
+                help=advice(word, TRUST_WORDS, meanings.TRUST) or f"these exist: {', '.join(TRUST_WORDS)}",
             )
             return None
 
@@ -226,6 +226,7 @@ def _site(expr: syntax.Expr, scope: Scope, report: Report) -> str | None:
             expr.span,
             f"noise at {found.id} hides nothing: {NOT_SITES[declared.what]}",
             others=((declared.span, declared.with_article),),
+            help=f"noise can enter at {listing(sites, 'or')}" if sites else None,
         )
         return None
     return form.format(found.id)
@@ -239,11 +240,10 @@ def _families(family: syntax.NoiseFamily | None, report: Report) -> tuple[tuple[
         if name.id in FAMILIES:
             good.append(name)
             continue
-        near = nearest(name.id, FAMILIES)
         report.error(
             "PS0272",
             name.span,
             f"there is no noise family {name.id}",
-            help=f"did you mean {near}?" if near else f"these exist: {', '.join(FAMILIES)}",
+            help=advice(name.id, FAMILIES, meanings.FAMILIES) or f"these exist: {', '.join(FAMILIES)}",
         )
     return tuple(dict.fromkeys(name.id for name in good)), tuple(name.span for name in good)

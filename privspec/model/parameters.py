@@ -311,6 +311,7 @@ def fit_constant(name: str, value: Any, domain: Domain | None, span: Span, shown
             "PS0253",
             shown or span,
             f"{name} is {_shape(actual)} here, but {_shape(domain.shape)} was declared: {domain.describe()}",
+            help=f"declare it {_extents(actual)}, or leave its domain out",
         )
     low, high = domain.bounds
     if isinstance(value, np.ndarray) and value.dtype != object:
@@ -322,6 +323,13 @@ def fit_constant(name: str, value: Any, domain: Domain | None, span: Span, shown
     if outside:
         raise Failure("PS0253", shown or span, f"{name} has an entry outside {domain.describe()}")
     return value  # type: ignore[no-any-return]
+
+
+def _extents(shape: tuple[int, ...]) -> str:
+    """The power of a domain that has this shape."""
+    if not shape:
+        return "without a power"
+    return f"with the power ^{shape[0]}" if len(shape) == 1 else f"with the power ^({', '.join(map(str, shape))})"
 
 
 def _shape(shape: tuple[int, ...]) -> str:

@@ -1,10 +1,9 @@
-"""Collecting diagnostics across passes, and the nearest-name suggestion."""
+"""Collecting diagnostics across passes, and suggestions of names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Source, Span
@@ -67,8 +66,24 @@ class Report:
         self.error(code, span, message, label=label, others=others, help=help, notes=notes, severity="warning")
 
     def failure(self, failure: Failure, *, others: Iterable[tuple[Span, str]] = ()) -> None:
-        """Add what a question raised."""
+        """Add what a question raised, unless an error inside its place is told already: one cause, one error."""
+        place = failure.span
+        around = any(
+            found.is_error and found.labels and found.labels[0].span.start <= place.start
+            and place.end <= found.labels[0].span.end
+            for found in self.diagnostics
+        )  # fmt: skip
+        if around or self.marred(place):
+            return
         self.error(failure.code, failure.span, failure.message, label=failure.label, help=failure.help, others=others)
+
+    def marred(self, place: Span) -> bool:
+        """Whether an error is told inside a place, so that what else is wrong there may follow from it."""
+        return any(
+            found.is_error and found.labels and place.start <= found.labels[0].span.start
+            and found.labels[0].span.end <= place.end
+            for found in self.diagnostics
+        )  # fmt: skip
 
     @property
     def failed(self) -> bool:
@@ -94,13 +109,8 @@ class Report:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known name most like a word, if one is alike at all: by slips of the finger, else by common parts."""
-    names = sorted({name for name in known if name != word})
-    slip = closest(word, names)
-    if slip is not None:
-        return slip
-    close = get_close_matches(word, names, n=1, cutoff=0.6)
-    return close[0] if close else None
+    """The known name that a word is a slip of the finger from, if there is one."""
+    return closest(word, sorted({name for name in known if name != word}))
 
 
 def suggestion(word: str, known: Iterable[str]) -> str | None:

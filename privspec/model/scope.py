@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from privspec.core.spans import Span
+from privspec.core.suggest import advice
+from privspec.language import meanings as senses
 from privspec.language import syntax
+from privspec.model.evaluate import DOMAIN_CALLS, known_function
 from privspec.model.library import library
 from privspec.model.reports import Report, nearest
 from privspec.model.walk import Tree, children
 
+_NUMBER_WITHOUT_DIGITS = re.compile(r"[eE][+-]?[0-9]+(?![\w.])")
+
 RESERVED = frozenset({"inf", "real", "E", "worst", "spec"})
 """Words with a fixed meaning; a variable cannot have one of these names."""
-
-DOMAIN_CALLS = ("grid", "l1_ball", "l2_ball", "law", "partial_ranking", "table")
-"""Domains that are written like calls; `within = l1_ball(...)` takes one as an argument."""
 
 TRUST_WORDS = ("curator", "nobody", "secure_sum")
 
@@ -111,9 +114,8 @@ def _declare(found: Declaration, scope: Scope, report: Report) -> None:
             "PS0204",
             found.span,
             f"{found.name} has a fixed meaning and cannot be the name of {found.with_article}",
-            help="choose another name",
+            help=f"choose another name, such as {found.name.lower()}1",
         )
-        return
     before = scope.get(found.name)
     if before is not None:
         report.error(
@@ -147,6 +149,17 @@ def _check_index(found: Declaration, scope: Scope, report: Report) -> None:
     if found.index is None or found.index not in parties:
         word = found.index or "this"
         near = nearest(found.index or "", parties)
+        if found.index is None and len(target.indices) == 2:
+            source = report.source
+            domain = source.slice(Span(target.indices[0].span.start, target.indices[1].span.end))
+            report.error(
+                "PS0131",
+                target.indices[0].span.to(target.indices[1].span),
+                "in is missing between the name and its domain",
+                label="read as an index",
+                help=f"write {found.what} {found.name} in [{domain}]",
+            )
+            return
         report.error(
             "PS0228",
             target.indices[0].span,
@@ -166,7 +179,8 @@ class Resolver:
 
     scope: Scope
     report: Report
-    reported: set[tuple[str, Span]] = field(default_factory=set)
+    averaging: int = 0
+    domains: set[Span] = field(default_factory=set)
 
     def check(
         self, node: Tree, bound: Mapping[str, Span], *, only: frozenset[str] | None = None, why: str = ""
@@ -186,8 +200,15 @@ class Resolver:
                 self._call(node, bound, only, why)
             case syntax.Attribute(base=syntax.Name() as base):
                 self._name(base, bound, None, "")
+            case syntax.Over():
+                self.averaging += 1
+                for child in children(node):
+                    self.check(child, bound, only=only, why=why)
+                self.averaging -= 1
             case syntax.Member():
                 self.check(node.domain, bound, only=only, why=why)
+            case syntax.RankingOf(alternatives=syntax.Name(id=name)) if name not in self.scope:
+                pass  # the reader of domains says what a set of alternatives is
             case _:
                 for child in children(node):
                     self.check(child, bound, only=only, why=why)
@@ -197,7 +218,7 @@ class Resolver:
             return
         found = self.scope.get(node.id)
         if found is None:
-            self._undefined(node, bound, domain="domains" in why)
+            self._undefined(node, bound, domain=node.span in self.domains)
         elif only is not None and found.what not in only:
             self.report.error(
                 "PS0203",
@@ -208,24 +229,31 @@ class Resolver:
 
     def _undefined(self, node: syntax.Name, bound: Mapping[str, Span], *, domain: bool) -> None:
         functions = library()
-        near = nearest(node.id, (*self.scope.names, *bound, *(("real",) if domain else ())))
-        if near is None and node.id in functions:
+        text = self.report.source.text
+        number = _NUMBER_WITHOUT_DIGITS.match(text, node.span.start)
+        if number is not None:
+            place = Span(number.start(), number.end())
+            message = "a number starts with a digit"
+            self.report.error("PS0121", place, message, label="read as a name", help=f"write 1{number[0]}")
+            return
+        known = (*self.scope.names, *bound, *(("real",) if domain else ()))
+        found = advice(node.id, known, senses.DOMAINS if domain else senses.NAMES)
+        if found is None and node.id in functions:
             message = f"{node.id} is a function; it needs arguments"
             self.report.error("PS0203", node.span, message, help=f"it is written {functions[node.id].signature}")
             return
-        self.report.error(
-            "PS0201",
-            node.span,
-            f"nothing is called {node.id}",
-            help=f"did you mean {near}?" if near else "declare it under `variables:` or `parameters:`",
-        )
+        otherwise = "declare it under `variables:` or `parameters:`"
+        if text[: node.span.start].rstrip(" \t").endswith(("--", "//")):
+            found = "a comment starts with #"
+        self.report.error("PS0201", node.span, f"nothing is called {node.id}", help=found or otherwise)
 
     def _comprehension(
         self, node: syntax.Comprehension, bound: Mapping[str, Span], only: frozenset[str] | None, why: str
     ) -> None:
         found = self.scope.get(node.variable)
         if node.domain is not None:
-            self.check(node.domain, bound, only=None)
+            if not self._python_range(node.domain):
+                self.check(node.domain, bound, only=None)
             if found is not None and found.what != "party":
                 self.report.error(
                     "PS0204",
@@ -247,19 +275,74 @@ class Resolver:
             )
         self.check(node.body, {**bound, node.variable: node.span}, only=only, why=why)
 
+    def _python_range(self, domain: syntax.Domain) -> bool:
+        """`range(10)` elsewhere means ten numbers from 0; here entries are counted from 1, and both ends belong."""
+        match domain:
+            case syntax.Call(function="range" | "arange" | "seq", arguments=(first, *rest)) if len(rest) < 2:
+                ends = [self.report.source.slice(argument.span) for argument in (first, *rest)]
+            case _:
+                return False
+        low, high = ("1", ends[0]) if len(ends) == 1 or ends[0] == "0" else (ends[0], ends[1])
+        if len(ends) == 2:
+            high = ends[1] if ends[0] == "0" else str(int(high) - 1) if high.isdigit() else f"{high} - 1"
+        message = "a range is written lo..hi, with both ends included; entries are counted from 1"
+        self.report.error("PS0220", domain.span, message, help=f"write {low}..{high}")
+        return True
+
     def _call(self, node: syntax.Call, bound: Mapping[str, Span], only: frozenset[str] | None, why: str) -> None:
         known = (*library(), "csv", "npy", *DOMAIN_CALLS)
-        if node.function not in known:
-            near = nearest(node.function, known)
+        if node.span in self.domains and node.function not in DOMAIN_CALLS:
+            hint = advice(node.function, DOMAIN_CALLS, senses.DOMAINS) or f"these exist: {', '.join(DOMAIN_CALLS)}"
+            self.report.error("PS0220", node.span, f"there is no domain {node.function}(...)", help=hint)
+        elif node.function not in known:
             place = self.scope.get(node.function)
+            message = f"there is no function {node.function}"
             if place is not None:
                 hint = f"{node.function} is {place.with_article}; its entries are written {node.function}[i]"
             else:
-                hint = f"did you mean {near}?" if near else "`privspec explain-error PS0205` lists the functions"
-            self.report.error("PS0205", node.span, f"there is no function {node.function}", help=hint)
+                arguments = [self.report.source.slice(argument.span) for argument in node.arguments]
+                hint = known_function(node.function, arguments, averaged=self.averaging > 0)
+                if node.function in ("E", "worst"):
+                    message = f"{node.function} takes square brackets"
+            self.report.error("PS0205", node.span, message, help=hint)
         for argument in node.arguments:
+            wrong = self._argument_of(node, argument, bound)
+            if wrong is not None:
+                self.report.error("PS0206", argument.span, wrong[0], help=wrong[1])
+                continue
             inner = argument.value if isinstance(argument, syntax.Keyword) else argument
             self.check(inner, bound, only=only, why=why)
+
+    def _argument_of(
+        self, node: syntax.Call, argument: syntax.Argument, bound: Mapping[str, Span]
+    ) -> tuple[str, str] | None:
+        """What is wrong with an argument, and what to write, where its form says what was meant."""
+        text = self.report.source.slice
+        table = text(node.arguments[0].span)
+        counts = "marginals({}, {{{}}})"
+        match node.function, argument:
+            case "csv" | "npy" as function, syntax.Name() | syntax.Attribute() if argument is node.arguments[0]:
+                return f"{function} takes the name of a file in quotes", f'write {function}("{text(argument.span)}")'
+            case "marginals", syntax.Name(id=column) if column not in (*self.scope.names, *bound):
+                return "columns stand in braces", f"write {counts.format(table, column)}"
+            case "table", syntax.Name(id=column):
+                example = f"as in {column} in {{a, b}} or {column} in 0..120"
+                return f"the column {column} needs its values", f"say which values it may take, {example}"
+            case "histogram" | "count" | "sum" as function, syntax.Keyword(name="by", value=by):
+                columns = ", ".join(text(item.span) for item in (by.items if isinstance(by, syntax.SetOf) else (by,)))
+                return f"{function} takes no groups yet", f"write {counts.format(table, columns)}"
+            case (
+                "histogram" | "count" | "sum" | "mean" as function,
+                syntax.Keyword(name=column) | syntax.Member(name=column),
+            ):
+                cells = counts.format(table, column)
+                return (
+                    f"{function}(...) takes no conditions yet",
+                    f"count every value of {column} and add up those you want: write [0, 1] @ {cells}, "
+                    "with a 1 for each value that counts",
+                )
+            case _:
+                return None
 
 
 PUBLIC = frozenset({"parameter"})
@@ -276,6 +359,7 @@ def resolve(spec: syntax.Spec, scope: Scope, report: Report) -> None:
         resolver.check(party.domain, {}, only=PUBLIC, why=why_domain)
     for variable in spec.variables:
         if variable.domain is not None:
+            resolver.domains.update(_domain_names(variable.domain))
             resolver.check(variable.domain, {}, only=PUBLIC, why=why_domain)
         if variable.value is not None:
             resolver.check(variable.value, _bound(variable.target, scope))
@@ -285,6 +369,9 @@ def resolve(spec: syntax.Spec, scope: Scope, report: Report) -> None:
                 bound = _index_of(statement.left, scope)
                 resolver.check(statement.left, bound)
                 _distribution(statement.right, resolver, bound)
+            case syntax.Relation(op="=", left=syntax.Name() as left) if left.id not in scope:
+                _undeclared(left, spec, scope, report)
+                resolver.check(statement.right, {})
             case syntax.Relation():
                 bound = _index_of(statement.left, scope)
                 resolver.check(statement.left, bound)
@@ -299,6 +386,45 @@ def resolve(spec: syntax.Spec, scope: Scope, report: Report) -> None:
         resolver.check(spec.loss, {})
     for target in spec.accuracy:
         _target(target, resolver)
+
+
+def undeclared(spec: syntax.Spec, scope: Scope) -> tuple[str, ...]:
+    """Names that the background defines and nothing declares."""
+    relations = (s for s in spec.background if isinstance(s, syntax.Relation) and s.op == "=")
+    return tuple(r.left.id for r in relations if isinstance(r.left, syntax.Name) and r.left.id not in scope)
+
+
+def _undeclared(left: syntax.Name, spec: syntax.Spec, scope: Scope, report: Report) -> None:
+    """`z = A @ x` where `intermediate y` was declared, or nothing."""
+    relations = [s for s in spec.background if isinstance(s, syntax.Relation)]
+    defined = {r.left.id for r in relations if isinstance(r.left, syntax.Name)}
+    waiting = [name for name, found in scope.of("intermediate").items() if name not in defined and found.index is None]
+    waiting = [name for name in waiting if getattr(scope[name].node, "value", None) is None]
+    near = nearest(left.id, waiting or scope.names) or (waiting[0] if len(waiting) == 1 else None)
+    hint = f"did you mean {near}? Else " if near else ""
+    report.error(
+        "PS0201",
+        left.span,
+        f"nothing is called {left.id}",
+        others=((scope[near].span, "declared, and defined nowhere"),) if near in waiting else (),
+        help=f"{hint}declare it: write intermediate {left.id} under `variables:`",
+    )
+
+
+def _domain_names(node: syntax.Node) -> Iterator[Span]:
+    """Where names and calls stand for domains."""
+    match node:
+        case syntax.Name():
+            yield node.span
+        case syntax.Power():
+            yield from _domain_names(node.base)
+        case syntax.Member():
+            yield from _domain_names(node.domain)
+        case syntax.Call():
+            yield node.span
+            for argument in node.arguments:
+                if isinstance(argument, syntax.Member):
+                    yield from _domain_names(argument)
 
 
 def _distribution(expr: syntax.Expr, resolver: Resolver, bound: Mapping[str, Span]) -> None:

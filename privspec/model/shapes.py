@@ -11,11 +11,10 @@ import numpy as np
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.model.domain_rules import read_domain
-from privspec.model.domains import Domain
-from privspec.model.evaluate import Environment, bind_call, evaluate, read_file, value_type
+from privspec.model.domains import Domain, FiniteSet
+from privspec.model.evaluate import DOMAIN_CALLS, Environment, bind_call, evaluate, read_file, value_type
 from privspec.model.library import Argument, Arguments
-from privspec.model.reports import Failure, Report, nearest
-from privspec.model.scope import DOMAIN_CALLS
+from privspec.model.reports import Failure, Report, listing, nearest
 from privspec.model.types import (
     NUMBER,
     TEXT,
@@ -25,6 +24,7 @@ from privspec.model.types import (
     Numbers,
     Sets,
     Symbols,
+    Tables,
     Texts,
     Type,
 )
@@ -40,6 +40,7 @@ class Binding:
     party: str | None = None
     low: int | None = None
     high: int | None = None
+    span: Span | None = None
 
 
 Bindings = Mapping[str, Binding]
@@ -57,6 +58,8 @@ class Typer:
     attributes: dict[tuple[str, str], Type] = field(default_factory=dict)
     components: frozenset[str] = frozenset()
     domains: dict[str, Domain] = field(default_factory=dict)
+    inferred: set[str] = field(default_factory=set)
+    """Outputs whose type is that of what they are compared with."""
 
     # -- entry points
 
@@ -134,11 +137,19 @@ class Typer:
                 "PS0208",
                 expr.span,
                 f"numbers are wanted here, and this is {found.describe()}",
-                help="compare words with mismatch(a, b) or total_variation(a, b)"
-                if isinstance(found.element, Symbols)
-                else None,
+                help=self._instead(expr, found),
             )
         return found
+
+    def _instead(self, expr: syntax.Expr, found: Type) -> str | None:
+        """What can be computed of a value that is made of no numbers."""
+        if isinstance(found.element, Symbols):
+            return "compare words with mismatch(a, b) or total_variation(a, b)"
+        if isinstance(found.element, Tables):
+            text = self._text(expr)
+            column = found.element.table.attributes[0][0]
+            return f"count its records: write histogram({text}), or marginals({text}, {{{column}}}), or count({text})"
+        return None
 
     # -- building
 
@@ -169,7 +180,7 @@ class Typer:
     # -- arithmetic
 
     def _entrywise(self, expr: syntax.Binary, bound: Bindings) -> Type:
-        left, right = self._numeric(expr.left, bound), self._numeric(expr.right, bound)
+        left, right = self._operands(expr, bound)
         if not left.known or not right.known:
             return UNKNOWN
         if expr.op == "/":
@@ -180,6 +191,14 @@ class Typer:
             return right
         self._misfit(expr, left, right, bound)
         return UNKNOWN
+
+    def _operands(self, expr: syntax.Binary, bound: Bindings) -> tuple[Type, Type]:
+        """Both sides; a side that is no number by itself is told before an output that takes its type from it."""
+        if isinstance(expr.left, syntax.Name) and expr.left.id in self.inferred:
+            right = self._numeric(expr.right, bound)
+            return self._numeric(expr.left, bound), right
+        left = self._numeric(expr.left, bound)
+        return left, self._numeric(expr.right, bound)
 
     def _check_divisor(self, expr: syntax.Expr) -> None:
         value = self.public(expr)
@@ -218,8 +237,15 @@ class Typer:
             f"{self._text(expr.right)} has {rows} {'rows' if len(right.shape) > 1 else 'entries'}",
             label=f"{left.describe()} cannot multiply {self._text(expr.right)}, {right.describe()}",
             others=others,
-            help=hint and f"did you mean {hint}",
+            help=f"did you mean {hint}" if hint else self._other_extent(expr, left, right),
         )
+
+    def _other_extent(self, expr: syntax.Binary, left: Type, right: Type) -> str | None:
+        """The domain of an input, or the shape of a matrix, with which a product would fit."""
+        if not isinstance(expr.right, syntax.Name) or len(right.shape) != 1:
+            return None
+        name, columns = expr.right.id, left.shape[-1]
+        return f"{name} would need {columns} entries, or {self._text(expr.left)} {right.shape[0]} columns"
 
     def _transposed(
         self, expr: syntax.Binary, left: Type, right: Type
@@ -259,7 +285,8 @@ class Typer:
         one, other = (right, left) if expr.op == "-" else (left, right)
         help_text = None
         if expr.op == "*" and product_shape(left.shape, right.shape) is not None:
-            help_text = "* acts entry by entry; @ is the matrix product"
+            product = f"{self._text(expr.left)} @ {self._text(expr.right)}"
+            help_text = f"write {product} for the matrix product; * acts entry by entry"
         elif left.shape == right.shape[::-1]:
             help_text = f"did you mean {self._flip(expr.right, self._text(expr.right))}? (' is the transpose)"
         else:
@@ -331,10 +358,14 @@ class Typer:
             binding = bound[item.id]
             if party is not None and binding.party is not None and binding.party != party:
                 raise Failure("PS0228", item.span, f"{name} is indexed by {party}, not by {binding.party}")
-            if binding.high is not None and binding.high > extent:
-                raise Failure("PS0209", item.span, f"{item.id} runs to {binding.high}, but there are {extent} entries")
+            place = binding.span or item.span
+            fix = f"write {item.id} in 1..{extent}"
             if binding.low is not None and binding.low < 1:
-                raise Failure("PS0209", item.span, f"{item.id} starts at {binding.low}; entries are counted from 1")
+                message = f"{item.id} starts at {binding.low}; entries are counted from 1"
+                raise Failure("PS0209", place, message, help=fix)
+            if binding.high is not None and binding.high > extent:
+                message = f"{item.id} runs to {binding.high}, but there are {extent} entries"
+                raise Failure("PS0209", place, message, help=fix)
             return
         kind = self._numeric(item, bound)
         if kind.shape:
@@ -346,6 +377,9 @@ class Typer:
                 item.span,
                 f"there is no entry {show(value)}",
                 label=f"entries are counted from 1 to {extent}",
+                help=f"the first is {self._text(expr.base)}[1], the last {self._text(expr.base)}[{extent}]"
+                if len(base.shape) == 1
+                else None,
             )
 
     def _attribute(self, expr: syntax.Attribute, bound: Bindings) -> Type:
@@ -359,6 +393,12 @@ class Typer:
             near = nearest(expr.name, known)
             if (name, "*") in self.attributes:
                 return UNKNOWN
+            base = self.type_of(expr.base, bound)
+            if isinstance(base.element, Tables):
+                raise _column(name, expr, base.element)
+            if expr.name in ("T", "transpose") and base.known and base.numeric:
+                text = self._text(expr.base)
+                raise Failure("PS0229", expr.span, f"the transpose of {text} is written {text}'", help=f"write {text}'")
             raise Failure(
                 "PS0229",
                 expr.span,
@@ -443,7 +483,7 @@ class Typer:
         whole = low is not None and high is not None and low.denominator == high.denominator == 1
         if not whole or low is None or high is None:
             return Binding(read.type), read.size
-        return Binding(read.type, None, int(low), int(high)), read.size
+        return Binding(read.type, None, int(low), int(high), domain.span), read.size
 
     # -- public values
 
@@ -471,6 +511,31 @@ def product_shape(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, .
     if left[-1] != right[0]:
         return None
     return left[:-1] + right[1:]
+
+
+def _column(name: str, expr: syntax.Attribute, kind: Tables) -> Failure:
+    """`people.age`: what can be written of a column, and which columns there are."""
+    columns = dict(kind.table.attributes)
+    domain = columns.get(expr.name)
+    if domain is None:
+        near = nearest(expr.name, columns)
+        message = f"the table {name} has no column {expr.name}; its columns are {listing(columns)}"
+        if near is not None:
+            hint = f"did you mean {near}? Its values can be counted: write marginals({name}, {{{near}}})"
+        else:
+            hint = f"declare it in the table, with few values or in steps: {expr.name} in grid(0, 200000, 1000)"
+            hint += f"; then marginals({name}, {{{expr.name}}}) counts its values"
+        return Failure("PS0229", expr.span, message, help=hint)
+    counts = f"marginals({name}, {{{expr.name}}})"
+    values = [show(value) for value in domain.elements()] if (domain.size or 0) <= 8 else None
+    if isinstance(domain, FiniteSet) and not all(isinstance(item, Fraction) for item in domain.items):
+        hint = f"write {counts} for how many records have each value"
+    elif values is not None:
+        hint = f"write {counts} for how many records have each value, [{', '.join(values)}] @ {counts} for their sum"
+    else:
+        hint = f"write {counts} for how many records have each value; a row of all values @ {counts} is their sum"
+    message = f"a column cannot be computed with by itself yet: the values of {name}.{expr.name} can be counted"
+    return Failure("PS0229", expr.span, message, help=hint)
 
 
 def replace_report(typer: Typer) -> Typer:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from privspec.core.spans import Span
-from privspec.language import syntax
+from privspec.language import meanings, syntax
 from privspec.model import neighbours as nb
 from privspec.model.domain_rules import whole
 from privspec.model.evaluate import Environment
@@ -149,11 +149,13 @@ class UnitReader:
         parties = self.scope.of("party")
         near = nearest(word, (*makers, *(nb.plural(name) for name in makers), "everything"))
         near = next((name for name in makers if near == nb.plural(name)), near)
-        if near is None and word in ("row", "rows", "line", "tuple", "element", "item"):
-            near = "record"
+        tables = [block.name for block in self.blocks.values() if block.layout == "cells"]
+        near = near or meanings.UNITS.get(word)
         if near is None and len(parties) == 1 and word in ("person", "user", "individual", "people", "users", "party"):
             near = next(iter(parties))
-        if near is not None:
+        if near is None and tables and word in meanings.PEOPLE:
+            hint = f"write one record, if each {word} is one row of {tables[0]}"
+        elif near is not None:
             hint = f"did you mean `one {near}`?" if near != "everything" else "did you mean `everything`?"
         else:
             hint = f"if each {word} holds data of their own, declare `parties: {word} in 1..N` and index the input"

@@ -14,7 +14,7 @@ SECTIONS = ["parameters", "parties", "components", "variables", "background", "l
         ("losss", "loss"),
         ("lss", "loss"),
         ("los", "loss"),
-        ("privacies", "privacy"),
+        ("privacies", None),  # three letters of seven
         ("party", None),
         ("option", "options"),
         ("requirements", None),

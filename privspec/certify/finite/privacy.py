@@ -293,6 +293,8 @@ def asked_by(subject: FiniteSubject, requirement: Requirement) -> Limit:
 def privacy(subject: FiniteSubject) -> Iterator[Claim]:
     """Each guarantee from the exact table: what the requirement asks, and what the plan says is achieved."""
     _whole(subject)
+    if not subject.requirements and not subject.guarantees:
+        yield Claim("privacy", "ok", "no line of the spec asks for privacy, and the plan promises none")
     for guarantee in subject.guarantees:
         if not 0 <= guarantee.requirement < len(subject.requirements):
             raise Malformed(f"{guarantee.place}: there is no requirement {guarantee.requirement}")
