@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from privspec.language.syntax import VariableKind
 from privspec.model.graph import Model
+from privspec.model.looks import looked_at
 from privspec.model.neighbours import (
     NeighbourRelation,
     ReplacingEverything,
@@ -20,6 +21,7 @@ from privspec.model.neighbours import (
 from privspec.model.reports import listing
 from privspec.model.requirements import Requirement
 from privspec.model.trust import Nobody
+from privspec.model.worlds import finite
 
 ANYONE = "anyone"
 
@@ -118,7 +120,10 @@ def default_relation(model: Model, name: str) -> NeighbourRelation:
 
 
 def inputs_behind(model: Model, output: str) -> frozenset[str]:
-    """The inputs that an output depends on; all of them where nothing says which."""
+    """The inputs that an output depends on; all of them where nothing says which.
+
+    Where all is finite, outputs are drawn together from all that any line looks at, fairness lines too.
+    """
     inputs = frozenset(block.name for block in model.blocks)
     node = model.nodes.get(output)
     if node is None:  # an output of a part: all that is given to the part
@@ -127,6 +132,8 @@ def inputs_behind(model: Model, output: str) -> frozenset[str]:
         found = frozenset().union(*(_ancestors(model, name) for name in names)) & inputs
         return found or inputs
     found = _ancestors(model, output) & inputs
+    if node.definition is None and finite(model):
+        found |= frozenset().union(*(_ancestors(model, name) for name in looked_at(model))) & inputs
     free = node.definition is None and output not in model.targets
     return inputs if free and not found else found
 

@@ -129,3 +129,10 @@ def test_where_all_is_not_finite_a_fairness_line_is_refused() -> None:
     with pytest.raises(SpecError) as caught:
         Problem(text).solve()
     assert [d.code for d in caught.value.diagnostics] == ["PS0501"]
+
+
+def test_a_group_that_only_a_fairness_line_looks_at_is_not_protected_by_a_line_about_another_input() -> None:
+    """Its chances differ between groups, so that O tells of sex what no line bounds."""
+    text = FAIR.format(top=1, shares="[[30, 20], [10, 40]]", tolerance=0.05, given="")
+    warnings = Problem(text + "privacy: O is 1-DP wrt score, replacing everything\n").check().warnings
+    assert [(w.code, "input sex" in w.message) for w in warnings] == [("PS0314", True)]
