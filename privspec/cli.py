@@ -565,7 +565,8 @@ def _tell_release(release: Release, output: Path | None, quiet: bool) -> None:
 
         each = places(output, release.observers)
         named = [f"{each[who]} ({', '.join(names)})" for who, names in release.observers.items()] or [str(output)]
-        _note(f"released to {', '.join(named)}" + ("" if release.private else " (simulation: not private)"), quiet)
+        why = "simulation: not private" if release.ledger is None else "not private: the spec asks for no privacy"
+        _note(f"released to {', '.join(named)}" + ("" if release.private else f" ({why})"), quiet)
 
 
 @app.command("verify-draw", epilog="Example: privspec verify-draw transcript.json --plan vote.plan.json")

@@ -424,6 +424,11 @@ class ReleaseFiles:
     def _files(self) -> list[AtomicFile]:
         return list(self._each.values()) or [self._single]
 
+    @property
+    def paths(self) -> list[Path]:
+        """Where the files will stand."""
+        return [file.path for file in self._files]
+
     def commit(self, release: Release) -> None:
         """Write the release, each observer's part of it where there are several.
 
