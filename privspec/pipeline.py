@@ -72,10 +72,20 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     tell("candidates", decision)
     if isinstance(decision, Infeasible):
         return Plan(raise_infeasible(model, decision))
-    plan = Plan(decision.document())
+    plan = Plan(_with_exposures(decision.document(), model))
     tell("plan", plan)
     confirm(plan)
     return plan
+
+
+def _with_exposures(document: dict[str, Any], model: Model) -> dict[str, Any]:
+    """The plan with what observers may learn beyond what any one line says, where there is such."""
+    from privspec.compile.document import sealed
+    from privspec.explain.exposures import exposures_json
+
+    found = exposures_json(document, model)
+    body = {key: value for key, value in document.items() if key != "digest"}
+    return sealed(body | {"exposures": found}) if found else document
 
 
 def decide(family: Family, model: Model, system: object, settings: Settings) -> Decision | Infeasible:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from privspec.core.matrices import read_array
 from privspec.core.spans import Source
 
 if TYPE_CHECKING:
+    from privspec.certify.report import Claim as ReportClaim
     from privspec.certify.report import Report
     from privspec.execute.estimation.aggregate import Aggregate
     from privspec.execute.family import Progress
@@ -236,9 +237,25 @@ class Plan:
         fingerprint = self._fingerprint
         with fitting_threads(self._strategy_rows):
             report = verify(dict(self.document))
+            if report.ok:
+                report = replace(report, claims=(*report.claims, *self._exposures()))
         if report.ok:
             _VERIFIED.add(fingerprint)
         return report
+
+    def _exposures(self) -> Iterator[ReportClaim]:
+        """Whether the plan states what observers may learn beyond what any one line says, as computed again."""
+        from privspec.certify.report import Claim
+        from privspec.explain.exposures import agrees, exposures_json
+
+        found = exposures_json(self.document, self.model())
+        if not agrees(self.document.get("exposures", []), found):
+            yield Claim("exposure", "failed", "what observers learn beyond any one line is not what the plan states")
+        for item in found:
+            bare = f"; not protected: {', '.join(item['not_protected'])}" if item["not_protected"] else ""
+            bound = ", ".join(f"{k} <= {v}" for k, v in (item["bound"] or {}).items()) or "no bound"
+            seen = f"{item['observer']} sees {', '.join(item['outputs'])}"
+            yield Claim("exposure", "ok", f"{', '.join(item['wrt'])}, {item['neighbours']}, {seen}: {bound}{bare}")
 
     @property
     def _strategy_rows(self) -> int:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from privspec.explain.curves import Curve
     from privspec.explain.fact_types import AlternativeFact, Facts, InputFact, SiteFact
     from privspec.model.graph import Model
+    from privspec.model.observers import Unit
 
 NEXT_TO_NONE = 0.01
 """The share of the largest deviation below which a deviation is called next to none."""
@@ -47,11 +48,16 @@ class AdditiveNoise(MechanismFact):
         """The outputs of what is executed."""
         return self.outputs
 
-    def everything(
-        self, plan: Mapping[str, Any], claim: Claim, stated: Sequence[Claim], model: Model | None
+    def seen(
+        self,
+        plan: Mapping[str, Any],
+        outputs: frozenset[str],
+        claim: Claim,
+        unit: Unit | None,
+        model: Model | None,
     ) -> Curve | None:
         """Computed on the executed strategy."""
-        return composed.everything_released(plan, claim, stated, model)
+        return composed.seen_together(plan, outputs, claim, unit, model)
 
     def gaps(self) -> tuple[str, ...]:
         """A family that is not known here, or noise of unknown size."""
@@ -109,7 +115,11 @@ class AdditiveNoise(MechanismFact):
             words = f"Noise makes {loss.error_of} typically off by {loss.error}."
             found.append(proved(words, where, entry))
         if found and loss is not None:
-            words = "The noise is what protects you; on average it neither adds nor takes away."
+            names = [o.name for o in facts.outputs if o.name not in facts.unprotected]
+            what = "The noise" if not facts.unprotected else f"The noise in {joined(names)}"
+            words = f"{what} is what protects you; on average it neither adds nor takes away."
+            if not names:
+                words = "So little noise protects nobody."
             found.append(proved(words, CertificateEntry("unbiased")))
         return tuple(found)
 

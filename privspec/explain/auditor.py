@@ -5,7 +5,7 @@ from __future__ import annotations
 from shlex import quote
 
 from privspec.explain.accuracy import accuracy_tables, fairness_blocks
-from privspec.explain.auditor_guarantee import composition_blocks, guarantee_blocks
+from privspec.explain.auditor_guarantee import composition_blocks, exposure_blocks, guarantee_blocks
 from privspec.explain.document import Document, Listing, Points, Section, Table
 from privspec.explain.facts import Facts
 from privspec.explain.sentences import (
@@ -33,6 +33,7 @@ def auditor_page(facts: Facts) -> Document:
         shows_basis=True,
         sections=(
             Section("How to read this report", (legend(),)),
+            *((Section("What no guarantee covers", bare),) if (bare := exposure_blocks(facts)) else ()),
             Section("Guarantee", guarantee_blocks(facts)),
             Section("Composition over all releases", composition_blocks(facts)),
             *((Section("Fairness", fairness_blocks(facts)),) if facts.fairness else ()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privspec.explain import plots
-from privspec.explain.document import Block, Points, Table
+from privspec.explain.document import Block, Paragraph, Points, Table
 from privspec.explain.facts import ClaimFact, Consequences, CountedOdds, Facts
 from privspec.explain.sentences import (
     Because,
@@ -15,6 +15,7 @@ from privspec.explain.sentences import (
     proved,
     tested,
 )
+from privspec.explain.words import bare_outputs, bare_words
 
 _PRIVACY = CertificateEntry("privacy")
 _ODDS, _LEDGER, _POST = Note("odds"), Note("ledger"), Note("post-processing")
@@ -32,6 +33,51 @@ def guarantee_blocks(facts: Facts) -> tuple[Block, ...]:
         blocks += [plot] if plot else []
         blocks += [_posteriors(fact)] if fact.posteriors else []
     return tuple(blocks)
+
+
+def exposure_blocks(facts: Facts) -> tuple[Block, ...]:
+    """What observers see of inputs that no guarantee covers: what is not protected, and the bound of all together."""
+    if not facts.exposures:
+        return ()
+    said = dict.fromkeys(bare_words(item) for item in facts.exposures if bare_outputs(item))
+    named = [words.partition(": ") for words in said]
+    bare = tuple(
+        tested(f"Not protected: {names}. {why[:1].upper()}{why[1:]}.", facts.context.trust_because, _POST)
+        for names, _, why in named
+    )
+    rows = tuple(
+        (
+            ", ".join(item.fact.claim.wrt),
+            item.fact.claim.neighbours,
+            item.fact.claim.observer,
+            ", ".join(item.fact.claim.outputs),
+            ", ".join(bare_outputs(item)) or "none",
+            item.words or "none could be computed",
+            item.fact.shown.odds.pair if item.fact.shown else "unknown",
+            item.fact.shown.advantage.text if item.fact.shown else "1",
+        )
+        for item in facts.exposures
+    )
+    header = (
+        "Input",
+        "What moves",
+        "Observer",
+        "Sees",
+        "Not protected",
+        "Bound of all seen",
+        "Odds",
+        "Advantage at most",
+    )
+    words = (
+        "No line of the spec names all outputs that these observers see of these inputs. The bounds are those of what "
+        "is executed, for all that is seen together; they are computed on the noisy values themselves, not by adding "
+        "guarantees."
+    )
+    return (
+        *((Paragraph(bare, strong=True),) if bare else ()),
+        Points((tested(words, facts.context.trust_because, _POST),)),
+        Table("Bounds of what is executed, where no guarantee covers all that is seen", header, rows),
+    )
 
 
 def _table(facts: Facts, fact: ClaimFact, number: int) -> Table:

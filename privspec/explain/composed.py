@@ -1,8 +1,9 @@
-"""What someone who sees every output may learn: computed on the executed strategy, never by adding claims.
+"""What someone who sees several outputs may learn: computed on the executed strategy, never by adding claims.
 
 Guarantees of outputs that share noise do not add up (two outputs with opposite noise reveal everything when
 averaged). Everything that is released is computed from the noisy strategy answers, so the guarantee of those
-answers holds for all outputs together (notes/post-processing.md).
+answers holds for all outputs together (notes/post-processing.md); whoever sees some of the outputs sees a
+combination of the answers, and Gaussian noise is measured on that combination.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.diagnostics import SpecError
 from privspec.core.matrices import DyadicMatrix
 from privspec.explain.claims import Claim
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve
 from privspec.explain.noise import executed
 from privspec.explain.quantities import parse_exact
+from privspec.mechanisms.sensitivity import l2_sensitivity_up
 from privspec.model.neighbours import (
     BallDifferences,
     BoxDifferences,
@@ -28,13 +31,18 @@ from privspec.model.neighbours import (
     UnboundedError,
     VectorDifferences,
 )
+from privspec.model.reports import Failure
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
+    from privspec.model.observers import Unit
 
 Array: TypeAlias = NDArray[np.float64]
 
 _UP = 1 + 1e-9  # more than the rounding of float norms in any plan that fits in memory
+_BITS = 52
+_ZERO, _CLEAR = 1e-13, 1e-6
+"""Shares of the largest singular value: below the first it is rounding, from the second on its direction is sharp."""
 
 
 def covering(released: frozenset[str], claim: Claim, stated: Sequence[Claim]) -> Curve | None:
@@ -46,43 +54,96 @@ def covering(released: frozenset[str], claim: Claim, stated: Sequence[Claim]) ->
     return None
 
 
-def everything_released(
-    plan: Mapping[str, Any], claim: Claim, stated: Sequence[Claim], model: Model | None = None
+def seen_together(
+    plan: Mapping[str, Any], outputs: frozenset[str], claim: Claim, unit: Unit | None, model: Model | None
 ) -> Curve | None:
-    """The curve of one who sees all outputs, for the unit of a claim; None where it is not known.
+    """The curve of one who sees these outputs, for the unit of a claim, bounded from above; None where not known.
 
-    `stated` are all claims of the plan: one for the same unit that covers everything is itself the bound.
+    `unit` says what moves where the model is known; without one it is read from the words of the claim.
     """
     run = executed(plan)
-    released = frozenset(str(o["name"]) for o in run.get("outputs") or ())
-    if (known := covering(released, claim, stated)) is not None:
-        return known
-    noise = run.get("noise") or {}
-    changes = _differences(plan, claim, model)
-    if not changes or "strategy" not in run:
+    changes = _differences(plan, claim, unit, model)
+    if changes is None or "strategy" not in run:
         return None
-    strategy = DyadicMatrix.from_json(run["strategy"]).to_float()
-    if noise.get("shape") == "gaussian":
-        deviation = float(parse_exact(noise.get("standard_deviation", "1")))
-        return GaussianCurve(max(_longest(d, strategy) for d in changes) / deviation * _UP)
-    if noise.get("shape") == "laplace":
-        scales = np.array([float(parse_exact(s)) for s in noise["scale"]])
-        grid = float(parse_exact(run.get("grid", "0")))
-        lattice = float(np.sum(grid / scales))  # each row may move by one more step (note discrete-laplace)
-        return EpsilonDeltaCurve((max(_widest(d, strategy / scales[:, None]) for d in changes) + lattice) * _UP)
+    strategy = DyadicMatrix.from_json(run["strategy"])
+    mixed = _mixtures(run, outputs)
+    return _CURVES.get(str((run.get("noise") or {}).get("shape")), _unknown)(run, strategy, mixed, changes)
+
+
+def _mixtures(run: Mapping[str, Any], outputs: frozenset[str]) -> Array | None:
+    """What some outputs are of the strategy answers (m, k); None where they may be anything of all of them."""
+    reconstruction = run.get("reconstruction") or {}
+    places = [o for o in run.get("outputs") or () if str(o["name"]) in outputs]
+    if reconstruction.get("of") != "outputs" or len(places) == len(run.get("outputs") or ()):
+        return None
+    matrix = DyadicMatrix.from_json(reconstruction["matrix"]).to_float()
+    return np.concatenate([matrix[int(o["start"]) : int(o["stop"])] for o in places])
+
+
+def _gaussian(
+    run: Mapping[str, Any], strategy: DyadicMatrix, mixed: Array | None, changes: Sequence[Differences]
+) -> Curve | None:
+    """Mu of the answers, or of their projection to what is seen."""
+    deviation = parse_exact(run["noise"].get("standard_deviation", "1"))
+    if mixed is not None:
+        used = np.flatnonzero(np.any(mixed != 0, axis=0))
+        answers = strategy.to_float()[used]
+        basis = _row_space(mixed[:, used])
+        strategy = DyadicMatrix.rounded(answers if basis is None else basis @ answers, _BITS)
+    longest = max((l2_sensitivity_up(strategy, d) for d in changes), default=Fraction(0))
+    return GaussianCurve(float(longest / deviation) * _UP)
+
+
+def _row_space(matrix: Array) -> Array | None:
+    """Orthonormal rows (r, k) that span the rows of a matrix; None where doubles cannot tell what these are."""
+    sizes = np.linalg.norm(matrix, axis=1, keepdims=True)
+    scaled = np.divide(matrix, sizes, out=np.zeros_like(matrix), where=sizes > 0)
+    _, values, rows = np.linalg.svd(scaled, full_matrices=False)
+    share = values / max(values.max(initial=0.0), 1e-300)
+    return None if np.any((share > _ZERO) & (share < _CLEAR)) else np.asarray(rows[share >= _CLEAR])
+
+
+def _laplace(
+    run: Mapping[str, Any], strategy: DyadicMatrix, mixed: Array | None, changes: Sequence[Differences]
+) -> Curve | None:
+    """Epsilon of the answers that are used at all."""
+    used = slice(None) if mixed is None else np.any(mixed != 0, axis=0)
+    scales = np.array([float(parse_exact(s)) for s in run["noise"]["scale"]])[used]
+    rows = strategy.to_float()[used] / scales[:, None]
+    grid = float(parse_exact(run.get("grid", "0")))
+    moved = max((_widest(d, rows, grid / scales) for d in changes), default=0.0)
+    return EpsilonDeltaCurve(moved * _UP)
+
+
+def _knorm(
+    run: Mapping[str, Any], strategy: DyadicMatrix, _: Array | None, changes: Sequence[Differences]
+) -> Curve | None:
+    """Epsilon of the whole vector, which bounds that of any part."""
+    scale = parse_exact(run["noise"]["scale"])
+    longest = max((l2_sensitivity_up(strategy, d) for d in changes), default=Fraction(0))
+    rounding = float(parse_exact(run.get("grid", "0"))) * float(np.sqrt(strategy.shape[0])) if longest else 0.0
+    return EpsilonDeltaCurve((float(longest) + rounding) / float(scale) * _UP)
+
+
+def _unknown(*_: object) -> Curve | None:
     return None
 
 
-def _differences(plan: Mapping[str, Any], claim: Claim, model: Model | None) -> Sequence[Differences]:
-    """Differences of neighbours: from the model, or from the executed inputs for simple relations."""
-    if model is not None and 0 <= claim.requirement < len(model.requirements):
-        blocks = [block for block in model.blocks if block.name in claim.wrt]
+_CURVES = {"gaussian": _gaussian, "laplace": _laplace, "knorm-l2": _knorm}
+
+
+def _differences(
+    plan: Mapping[str, Any], claim: Claim, unit: Unit | None, model: Model | None
+) -> Sequence[Differences] | None:
+    """Differences of neighbours: from the model, else from the executed inputs; None if not known or without limit."""
+    if model is not None and unit is not None:
+        blocks = [block for block in model.blocks if block.name in unit.wrt]
         try:
-            return model.requirements[claim.requirement].neighbours.differences(blocks, model.size)
-        except UnboundedError:
-            return ()
+            return unit.relation.differences(blocks, model.size)
+        except (UnboundedError, Failure, SpecError):
+            return None
     found = [_from_block(b, claim) for b in executed(plan).get("inputs") or () if str(b["name"]) in claim.wrt]
-    return () if None in found else [d for d in found if d is not None]
+    return None if None in found or not found else [d for d in found if d is not None]
 
 
 def _from_block(block: Mapping[str, Any], claim: Claim) -> Differences | None:
@@ -109,70 +170,34 @@ def _filled(value: Fraction, size: int) -> NDArray[Any]:
 
 
 @singledispatch
-def _longest(differences: object, _matrix: Array) -> float:
-    """An upper bound on ||matrix d||_2 over the differences (exact for vectors, pairs and balls)."""
-    raise TypeError(type(differences).__name__)
-
-
-@_longest.register
-def _(differences: VectorDifferences, matrix: Array) -> float:
-    norms = np.linalg.norm(matrix[:, differences.indices], axis=0)
-    return float(np.max(norms * differences.amounts.astype(float), initial=0.0))
-
-
-@_longest.register
-def _(differences: PairDifferences, matrix: Array) -> float:
-    columns = matrix[:, differences.coordinates]
-    gram = columns.T @ columns
-    squares = np.diag(gram)
-    farthest = np.max(squares[:, None] + squares[None, :] - 2 * gram, initial=0.0)
-    return float(np.sqrt(max(0.0, farthest)) * float(differences.scale))
-
-
-@_longest.register
-def _(differences: BallDifferences, matrix: Array) -> float:
-    return max(
-        (float(np.linalg.norm(matrix[:, b], 2)) * float(differences.radius) for b in differences.blocks),
-        default=0.0,
-    )
-
-
-@_longest.register
-def _(differences: BoxDifferences, matrix: Array) -> float:
-    reach = differences.reach.astype(float)
-
-    def block(where: NDArray[np.intp]) -> float:
-        columns = matrix[:, where] * reach[where]
-        return float(np.sqrt(np.abs(columns.T @ columns).sum()))
-
-    return max((block(b) for b in differences.blocks), default=0.0)
-
-
-@singledispatch
-def _widest(differences: object, _matrix: Array) -> float:
-    """An upper bound on ||matrix d||_1 over the differences (exact for vectors and boxes of one row each)."""
+def _widest(differences: object, _matrix: Array, _steps: Array) -> float:
+    """An upper bound on sum over rows of (|matrix d| + step where the row moves) over the differences."""
     raise TypeError(type(differences).__name__)
 
 
 @_widest.register
-def _(differences: VectorDifferences, matrix: Array) -> float:
-    sums = np.abs(matrix[:, differences.indices]).sum(axis=0)
-    return float(np.max(sums * differences.amounts.astype(float), initial=0.0))
+def _(differences: VectorDifferences, matrix: Array, steps: Array) -> float:
+    columns = np.abs(matrix[:, differences.indices])
+    sums = columns.sum(axis=0) * differences.amounts.astype(float) + steps @ (columns > 0)
+    return float(np.max(sums, initial=0.0))
 
 
 @_widest.register
-def _(differences: PairDifferences, matrix: Array) -> float:
-    sums = np.sort(np.abs(matrix[:, differences.coordinates]).sum(axis=0))
-    return float(sums[-2:].sum() * float(differences.scale))
+def _(differences: PairDifferences, matrix: Array, steps: Array) -> float:
+    columns = np.abs(matrix[:, differences.coordinates])
+    sums = np.sort(columns.sum(axis=0) * float(differences.scale) + steps @ (columns > 0))
+    return float(sums[-2:].sum())
 
 
 @_widest.register
-def _(differences: BallDifferences, matrix: Array) -> float:
+def _(differences: BallDifferences, matrix: Array, steps: Array) -> float:
     radius = float(differences.radius)
-    return max((float(np.linalg.norm(matrix[:, b], axis=1).sum()) * radius for b in differences.blocks), default=0.0)
+    norms = (np.linalg.norm(matrix[:, b], axis=1) for b in differences.blocks)
+    return max((float(n.sum() * radius + steps @ (n > 0)) for n in norms), default=0.0)
 
 
 @_widest.register
-def _(differences: BoxDifferences, matrix: Array) -> float:
+def _(differences: BoxDifferences, matrix: Array, steps: Array) -> float:
     reach = differences.reach.astype(float)
-    return max((float((np.abs(matrix[:, b]) @ reach[b]).sum()) for b in differences.blocks), default=0.0)
+    moved = (np.abs(matrix[:, b]) @ reach[b] for b in differences.blocks)
+    return max((float(m.sum() + steps @ (m > 0)) for m in moved), default=0.0)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from privspec.explain.curves import Curve, odds
 from privspec.explain.fact_types import Consequences, OddsFact
-from privspec.explain.quantities import Rounding, count, percent, rounded
+from privspec.explain.quantities import Rounding, count, percent, rounded, share_up
 
 FALSE_ALARMS = (Fraction(1, 100), Fraction(5, 100), Fraction(10, 100))
 
@@ -29,5 +29,4 @@ def consequences(curve: Curve) -> Consequences:
     misses = tuple(
         (percent(a), percent(max(0.0, curve.misses(float(a)) - 1e-12), 3, Rounding.DOWN)) for a in FALSE_ALARMS
     )
-    advantage = rounded(min(1.0, curve.advantage() * (1 + 1e-12)), 3, Rounding.UP)
-    return Consequences(curve.words, curve.exact, odds_fact(curve), advantage, misses)
+    return Consequences(curve.words, curve.exact, odds_fact(curve), share_up(curve.advantage()), misses)

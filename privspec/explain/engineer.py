@@ -6,6 +6,7 @@ from shlex import quote
 
 from privspec.explain import plots
 from privspec.explain.accuracy import accuracy_tables, fairness_blocks
+from privspec.explain.auditor_guarantee import exposure_blocks
 from privspec.explain.document import Block, Document, Listing, Picture, Points, Section, Table
 from privspec.explain.facts import Facts
 from privspec.explain.sentences import CertificateEntry, Sentence, Status, assumed, proved
@@ -16,6 +17,7 @@ def engineer_page(facts: Facts) -> Document:
     """Everything one needs to judge, change and rebuild the plan."""
     sections = [
         Section("Result", _result(facts)),
+        Section("What no guarantee covers", exposure_blocks(facts)),
         *facts.mechanism.engineer_sections(facts),
         Section("Accuracy", accuracy_tables(facts)),
         Section("Fairness", fairness_blocks(facts) if facts.fairness else ()),

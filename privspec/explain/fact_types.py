@@ -85,6 +85,20 @@ class ClaimFact:
 
 
 @dataclass(frozen=True, slots=True)
+class ExposureFact:
+    """What an observer learns of one input that no line bounds for all that they see.
+
+    `fact` is about all that the observer sees together (nothing is shown where no bound is known), `unprotected` are
+    the outputs among them that hide next to nothing of the input, `words` the bound: "μ ≤ 5.01, that is ..".
+    """
+
+    input: str
+    fact: ClaimFact
+    unprotected: tuple[str, ...]
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class InputFact:
     """An input as it is executed."""
 
@@ -215,6 +229,7 @@ class Facts:
     parameters: tuple[tuple[str, str], ...]
     context: Context
     claims: tuple[ClaimFact, ...]
+    exposures: tuple[ExposureFact, ...]
     inputs: tuple[InputFact, ...]
     outputs: tuple[OutputFact, ...]
     loss: LossFact | None
@@ -247,7 +262,18 @@ class Facts:
         return f"{self.stem}.plan.json"
 
     @property
+    def unprotected(self) -> tuple[str, ...]:
+        """The outputs that are not protected against somebody, for some input."""
+        return tuple(dict.fromkeys(name for e in self.exposures for name in e.unprotected))
+
+    @property
+    def several_inputs(self) -> bool:
+        """Whether guarantees and exposures are about different inputs, so that pages have to say which."""
+        return len({f.claim.wrt for f in (*self.claims, *(e.fact for e in self.exposures))}) > 1
+
+    @property
     def weakest(self) -> ClaimFact | None:
-        """The guarantee under which an observer can tell the most; None where none has odds."""
-        known = [c for c in self.claims if c.shown is not None]
+        """That under which an observer can tell the most, of guarantees and of what none covers; None without odds."""
+        every = (*self.claims, *(e.fact for e in self.exposures))
+        known = [c for c in every if c.shown is not None]
         return min(known, key=lambda c: c.shown.odds.error.value if c.shown else 1.0) if known else None

@@ -15,9 +15,11 @@ import numpy as np
 
 from privspec.explain import noise
 from privspec.explain.claims import Claim, claim
+from privspec.explain.composed import covering
 from privspec.explain.consequences import consequences, odds_fact
 from privspec.explain.context import Context, context
 from privspec.explain.curves import Curve, posterior
+from privspec.explain.exposures import Exposed, exposed
 from privspec.explain.fact_types import (
     AccuracyFact,
     AlternativeFact,
@@ -25,6 +27,7 @@ from privspec.explain.fact_types import (
     ClaimFact,
     Consequences,
     CountedOdds,
+    ExposureFact,
     Facts,
     FairnessFact,
     InputFact,
@@ -47,6 +50,7 @@ from privspec.explain.sentences import (
     SpecLine,
     Status,
 )
+from privspec.model.observers import how_many, unit_of
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -71,9 +75,10 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
     judged = tuple(mechanism.judged(claim(g)) for g in plan.get("guarantees") or ())
     stated = tuple(item for item, _ in judged)
     claims = tuple(
-        _claim_fact(item, question, mechanism, mechanism.everything(plan, item, stated, model))
+        _claim_fact(item, question, mechanism, _everything(plan, item, stated, mechanism, model), model)
         for item, question in judged
     )
+    shown = exposed(plan, stated, mechanism, model, where)
     loss = _loss_fact(plan, where, outputs) if plan.get("loss") else None
     return Facts(
         name=str(spec.get("name") or "plan"),
@@ -87,6 +92,7 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
         parameters=tuple((k, str(v)) for k, v in (spec.get("parameters") or {}).items()),
         context=where,
         claims=claims,
+        exposures=tuple(_exposure(item, stated, mechanism, model) for item in shown),
         inputs=tuple(_input_fact(b, where) for b in run.get("inputs") or ()),
         outputs=tuple(_output_fact(o) for o in outputs),
         loss=loss,
@@ -111,7 +117,7 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
         certificate_entries=tuple(sorted(plan.get("certificate") or {})),
         graph_words=words,
         graph_svg=drawing,
-        gaps=_gaps(mechanism, claims),
+        gaps=_gaps(mechanism, claims, model),
     )
 
 
@@ -120,8 +126,30 @@ def _noise_shape(noise: Any) -> str:
     return str(noise.get("shape", "unknown")) if isinstance(noise, Mapping) else "unknown"
 
 
-def _claim_fact(item: Claim, question: Question, mechanism: MechanismFact, everything: Curve | None) -> ClaimFact:
+def _everything(
+    plan: Mapping[str, Any], item: Claim, stated: Sequence[Claim], mechanism: MechanismFact, model: Model | None
+) -> Curve | None:
+    """The curve of one who sees all outputs, for the unit of a claim; None where it is not known."""
+    known = covering(mechanism.released(), item, stated)
+    return known or mechanism.seen(plan, mechanism.released(), item, unit_of(item, model), model)
+
+
+def _exposure(item: Exposed, stated: Sequence[Claim], mechanism: MechanismFact, model: Model | None) -> ExposureFact:
+    claim, question = mechanism.judged(item.claim)
+    delta = min((c.delta for c in stated if c.delta), default=None)
+    return ExposureFact(
+        item.input,
+        _claim_fact(claim, question, mechanism, item.curve, model),
+        item.unprotected,
+        "" if item.curve is None else item.curve.bound(delta),
+    )
+
+
+def _claim_fact(
+    item: Claim, question: Question, mechanism: MechanismFact, everything: Curve | None, model: Model | None
+) -> ClaimFact:
     curve = item.curve
+    most = None if model is None else how_many(model, unit_of(item, model))
     pure = item.epsilon if item.delta == 0 else None
     return ClaimFact(
         claim=item,
@@ -129,7 +157,7 @@ def _claim_fact(item: Claim, question: Question, mechanism: MechanismFact, every
         shown=None if curve is None else consequences(curve),
         promised=consequences(item.promised) if item.achieved and item.promised else None,
         repeats=tuple((count(k), odds_fact(curve.repeated(k))) for k in REPEATS) if curve else (),
-        groups=tuple((count(k), odds_fact(curve.for_group(_steps(k, item)))) for k in GROUPS) if curve else (),
+        groups=tuple((count(k), odds_fact(curve.for_group(_steps(k, item)))) for k in _groups(most)) if curve else (),
         posteriors=()
         if pure is None or question.posterior_gap
         else tuple((percent(p), percent(posterior(float(p), float(pure)), 3, Rounding.UP)) for p in PRIORS),
@@ -138,6 +166,11 @@ def _claim_fact(item: Claim, question: Question, mechanism: MechanismFact, every
         covers_everything=mechanism.released() <= set(item.outputs),
         calibration=calibration(item),
     )
+
+
+def _groups(most: int | None) -> tuple[int, ...]:
+    """How many units are shown to change together: none that do not exist."""
+    return GROUPS if most is None else tuple(k for k in GROUPS if k <= most)
 
 
 def _steps(units: int, item: Claim) -> int:
@@ -390,7 +423,7 @@ def _graph(model: Model | None) -> tuple[str, str]:
     return describe_graph(model), graph_svg(model)
 
 
-def _gaps(mechanism: MechanismFact, claims: tuple[ClaimFact, ...]) -> tuple[str, ...]:
+def _gaps(mechanism: MechanismFact, claims: tuple[ClaimFact, ...], model: Model | None) -> tuple[str, ...]:
     """What this plan holds that these pages cannot explain, in plain words."""
     found = list(mechanism.gaps())
     for fact in claims:
@@ -399,7 +432,7 @@ def _gaps(mechanism: MechanismFact, claims: tuple[ClaimFact, ...]) -> tuple[str,
                 f"The guarantee {fact.claim.statement!r} is of a kind for which no odds can be given here; "
                 "it is quoted as the plan states it."
             )
-        elif fact.everything is None and not fact.covers_everything:
+        elif model is None and fact.everything is None and not fact.covers_everything:
             found.append(
                 f"What someone learns who sees every output, and not only {', '.join(fact.claim.outputs)}, "
                 "could not be computed for this plan."
@@ -414,6 +447,7 @@ __all__ = [
     "ClaimFact",
     "Consequences",
     "CountedOdds",
+    "ExposureFact",
     "Facts",
     "LossFact",
     "OddsFact",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import Enum
 from fractions import Fraction
 from functools import singledispatch
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privspec.explain.document import (
     Block,
@@ -20,7 +20,9 @@ from privspec.explain.document import (
     Points,
     Table,
 )
-from privspec.explain.facts import Facts
+
+if TYPE_CHECKING:
+    from privspec.explain.facts import Facts
 
 _DRAWINGS = frozenset({"graph_svg"})
 

@@ -6,7 +6,7 @@ A plan has one mechanism; the pages ask its fact object for words, tables and dr
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from privspec.explain.curves import Curve
     from privspec.explain.fact_types import AlternativeFact, Facts
     from privspec.model.graph import Model
+    from privspec.model.observers import Unit
 
 Rows = list[tuple[str, str]]
 """A label and a text each."""
@@ -60,10 +61,18 @@ class MechanismFact(ABC):
         """The outputs."""
 
     @abstractmethod
-    def everything(
-        self, plan: Mapping[str, Any], claim: Claim, stated: Sequence[Claim], model: Model | None
+    def seen(
+        self,
+        plan: Mapping[str, Any],
+        outputs: frozenset[str],
+        claim: Claim,
+        unit: Unit | None,
+        model: Model | None,
     ) -> Curve | None:
-        """The curve of one who sees all outputs, for the unit of a claim; None where it is not known."""
+        """The curve of one who sees these outputs, for the unit of a claim; None where no bound is known.
+
+        `claim` names what moves in words; `unit` is the same for programs, None where the model is not known.
+        """
 
     def gaps(self) -> tuple[str, ...]:
         """What these pages cannot say of this mechanism."""

@@ -6,18 +6,29 @@ from itertools import groupby
 
 from privspec.explain.document import Block, Document, Paragraph, Points, Section, Table
 from privspec.explain.facts import ClaimFact, Facts
-from privspec.explain.questions import ODDS_NOTE, Question, TookPart, who
-from privspec.explain.sentences import Because, CertificateEntry, Sentence, asserted, assumed, proved
-from privspec.explain.words import joined
+from privspec.explain.questions import LEDGER, ODDS_NOTE, Question, TookPart, who
+from privspec.explain.sentences import (
+    Because,
+    CertificateEntry,
+    Note,
+    Sentence,
+    asserted,
+    assumed,
+    proved,
+    tested,
+)
+from privspec.explain.words import bare_outputs, joined
 
 
 def public_page(facts: Facts) -> Document:
     """What the release can reveal about one person, in odds and a label."""
-    known = [fact for fact in facts.claims if fact.shown is not None]
+    every = [*(e.fact for e in facts.exposures), *facts.claims]
+    known = sorted((f for f in every if f.shown is not None), key=lambda fact: _first(fact, every))
     kinds = [list(group) for _, group in groupby(known, key=lambda fact: fact.question.heading)]
-    sections = [Section(group[0].question.heading, _odds(group)) for group in kinds]
+    sections = [Section("What is not protected", (bare,))] if (bare := _not_protected(facts)) else []
     if not facts.claims:
-        sections.append(Section("What can it reveal?", (Paragraph(_unprotected(facts)),)))
+        sections.append(Section("What can it reveal?", (Paragraph(_unasked(facts)),)))
+    sections += [Section(group[0].question.heading, _odds(group, facts)) for group in kinds]
     sections += [_unexplained(fact) for fact in facts.claims if fact.shown is None]
     sections.append(Section("Privacy label", (label(facts),)))
     several = _several(facts)
@@ -41,13 +52,34 @@ def public_page(facts: Facts) -> Document:
     )
 
 
+def _first(fact: ClaimFact, every: list[ClaimFact]) -> int:
+    """The place of the first fact under the same heading: one section for each heading."""
+    return next(i for i, other in enumerate(every) if other.question.heading == fact.question.heading)
+
+
+def _not_protected(facts: Facts) -> Paragraph | None:
+    """The outputs that hide nothing, by name, before anything else."""
+    found: dict[str, Sentence] = {}
+    for item in facts.exposures:
+        names = bare_outputs(item)
+        if names:
+            who = "Anyone" if item.fact.claim.observer == "anyone" else item.fact.claim.observer
+            seen = joined(names)
+            text = (
+                f"Not protected: {seen}. {who} may learn from {'it' if len(names) == 1 else 'them'} what is in "
+                f"{item.input}: no requirement limits that, and next to nothing hides it."
+            )
+            found[text] = tested(text, item.fact.claim.line, Note("post-processing"))
+    return Paragraph(tuple(found.values()), strong=True) if found else None
+
+
 def question(facts: Facts) -> Question:
     """The question that a reader has first: that of the weakest guarantee."""
     weakest = facts.weakest
     return TookPart() if weakest is None else weakest.question
 
 
-def _odds(known: list[ClaimFact]) -> tuple[Block, ...]:
+def _odds(known: list[ClaimFact], facts: Facts) -> tuple[Block, ...]:
     """The odds under each guarantee; what is compared with what is said once for each pair of worlds."""
     first = known[0]
     compared = first.question.compared(first)
@@ -57,8 +89,13 @@ def _odds(known: list[ClaimFact]) -> tuple[Block, ...]:
         if fact.shown is None:
             continue
         line = fact.claim.line
-        if len({(f.claim.observer, f.claim.outputs) for f in known}) > 1:
-            blocks.append(Paragraph((asserted(who(fact), line),)))
+        exposed = any(fact is e.fact for e in facts.exposures)
+        if exposed or len({(f.claim.observer, f.claim.outputs, f.claim.wrt) for f in known}) > 1:
+            about = f"{joined(fact.claim.wrt)}, " if facts.several_inputs else ""
+            words = who(fact, about)
+            if exposed:
+                words = f"{words[:-1]} (no requirement limits what this tells; the odds are those of what is drawn):"
+            blocks.append(Paragraph((tested(words, line) if exposed else asserted(words, line),)))
         if fact.question.compared(fact) != compared:
             compared = fact.question.compared(fact)
             blocks.append(Paragraph((asserted(compared, line),)))
@@ -80,12 +117,13 @@ def _weakness(fact: ClaimFact) -> tuple[Sentence, ...]:
     if fact.shown is None or fact.shown.odds.plain.without * 20 >= fact.shown.odds.plain.of:
         return ()
     because: tuple[Because, ...] = (ODDS_NOTE, *fact.claim.notes)
-    return (proved("These odds protect little: such an observer can be almost sure.", *because),)
+    can = "can" if fact.shown.exact else "may"
+    return (proved(f"These odds protect little: such an observer {can} be almost sure.", *because),)
 
 
 def _reading(known: list[ClaimFact]) -> tuple[Sentence, ...]:
     notes = dict.fromkeys(note for fact in known for note in fact.claim.notes)
-    coin = next(fact.shown.odds for fact in known if fact.shown is not None)
+    coin = min((f.shown.odds for f in known if f.shown is not None), key=lambda odds: odds.plain.of)
     result = known[0].question.result
     return (
         proved("No method can do better on both counts.", ODDS_NOTE, *notes),
@@ -103,10 +141,10 @@ def _unexplained(fact: ClaimFact) -> Section:
     return Section(heading, (Paragraph((asserted(text, fact.claim.line),)),))
 
 
-def _unprotected(facts: Facts) -> tuple[Sentence, ...]:
+def _unasked(facts: Facts) -> tuple[Sentence, ...]:
     because = facts.context.trust_because
     return (
-        asserted("This release protects nobody's privacy, and was not asked to.", because),
+        asserted("No requirement protects anybody's privacy in this release: none was asked for.", because),
         asserted("Whoever sees the result may learn from it what you told the keeper.", because),
     )
 
@@ -122,7 +160,10 @@ def label(facts: Facts) -> Table:
             ("Who sees my raw data?", _sees_raw(facts, words.sees_raw) if words else unknown),
             ("Could a stolen server reveal it?", words.stolen_server if words else unknown),
             (question(facts).of_label, _reveals(facts)),
-            ("What can be learned about groups I belong to?", _groups(facts)),
+            (
+                "What can be learned about groups I belong to?",
+                "Facts about groups can be learned, with or without you: that is what the figures are for.",
+            ),
             ("What is released exactly, without noise?", facts.mechanism.exactly(facts)),
             ("What happens when results are released again?", _again(facts)),
         ),
@@ -135,18 +176,18 @@ def _sees_raw(facts: Facts, words: str) -> str:
     return words if facts.claims else words.partition(". ")[0].removesuffix(".") + "."
 
 
-def _groups(facts: Facts) -> str:
-    text = "Facts about groups can be learned: that is what the figures are for."
-    return f"{text} They can be learned almost as well without you." if facts.claims else text
-
-
 def _reveals(facts: Facts) -> str:
     weakest = facts.weakest
-    if not facts.claims:
+    bare = tuple(dict.fromkeys(name for item in facts.exposures for name in bare_outputs(item)))
+    if bare:
+        return f"Yes: {joined(bare)} {'is' if len(bare) == 1 else 'are'} not protected."
+    if not facts.claims and weakest is None:
         return "Yes, and all that you told: nothing limits what the result can reveal."
     if weakest is None or weakest.shown is None:
         return "These pages cannot say; see the guarantee itself."
-    return weakest.question.label(weakest.shown.odds, ", at worst" if len(facts.claims) > 1 else "")
+    return weakest.question.label(
+        weakest.shown.odds, ", at worst" if len(facts.claims) + len(facts.exposures) > 1 else ""
+    )
 
 
 def _again(facts: Facts) -> str:
@@ -156,12 +197,15 @@ def _again(facts: Facts) -> str:
     if weakest is None or not weakest.repeats:
         return "Every further release weakens the protection; the keeper has to count them."
     times, odds = weakest.repeats[-1]
+    if weakest.repeats[0][1].plain.tells_little:
+        return f"Every further release weakens what protection is left. {LEDGER}"
     return weakest.question.again(times.text, odds)
 
 
 def _several(facts: Facts) -> Section | None:
     weakest = facts.weakest
-    table = None if weakest is None else weakest.question.several(facts, weakest)
+    gone = weakest is None or weakest.shown is None or weakest.shown.odds.plain.tells_little
+    table = None if weakest is None or gone else weakest.question.several(facts, weakest)
     return None if table is None else Section("If more than one is yours", (table,))
 
 

@@ -98,6 +98,11 @@ def exact(value: Fraction | str | int | float) -> Quantity:
     return shortened
 
 
+def share_up(value: float, digits: int = 3) -> Quantity:
+    """A share that was computed in doubles, rounded up, and never more than 1."""
+    return rounded(min(1.0, value * (1 + 1e-12)), digits, Rounding.UP)
+
+
 def count(value: int) -> Quantity:
     """A whole number, exactly."""
     return Quantity(float(value), f"{value:,}", Rounding.EXACT)

@@ -220,8 +220,9 @@ class TookPart(Question):
         )
 
 
-def who(fact: ClaimFact) -> str:
-    """Who sees what: "For press, who see press_release:"."""
+def who(fact: ClaimFact, about: str = "") -> str:
+    """Who sees what: "For press, who see press_release:", "About x, for anyone, who sees O:"."""
     outputs = joined(fact.claim.outputs)
     observer = fact.claim.observer
-    return f"For anyone, who sees {outputs}:" if observer == "anyone" else f"For {observer}, who see {outputs}:"
+    start = f"About {about}for" if about else "For"
+    return f"{start} {observer}, who {'sees' if observer == 'anyone' else 'see'} {outputs}:"

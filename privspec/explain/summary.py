@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 from privspec.explain.accuracy import accuracy_words
 from privspec.explain.facts import Facts, facts
 from privspec.explain.sentences import Because, Note, SpecLine, Status
-from privspec.explain.words import alternatives_words, binding_words, claim_words, fairness_words, status_words
+from privspec.explain.words import (
+    alternatives_words,
+    binding_words,
+    claim_words,
+    exposure_rows,
+    fairness_words,
+    status_words,
+)
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -61,10 +68,10 @@ def _noise_rows(found: Facts) -> list[tuple[str, str]]:
 
 
 def _claim_rows(found: Facts) -> list[tuple[str, str]]:
-    rows = [("Guarantee", claim_words(fact)) for fact in found.claims]
+    rows = exposure_rows(found)
+    rows += [("Guarantee", claim_words(fact)) for fact in found.claims]
     if not found.claims:
         rows.append(("Guarantee", "none: no line asks for privacy, and the outputs may reveal the inputs"))
-    rows += _together(found)
     rows += [("Fairness", fairness_words(item)) for item in found.fairness]
     rows += [("What binds", binding_words(item)) for item in found.binding]
     rows += [
@@ -73,17 +80,6 @@ def _claim_rows(found: Facts) -> list[tuple[str, str]]:
         if s.status in (Status.ASSUMED, Status.ASSERTED) and any(map(_in_spec, s.because))
     ]
     return rows
-
-
-def _together(found: Facts) -> list[tuple[str, str]]:
-    """The composed bounds, where no guarantee covers all outputs."""
-    if any(fact.covers_everything for fact in found.claims):
-        return []
-    bounds = {(", ".join(fact.claim.wrt), fact.claim.relation.text): fact.everything_words for fact in found.claims}
-    return [
-        ("All outputs", f"seen together wrt {wrt}, {relation}: {words or 'no bound could be computed'}")
-        for (wrt, relation), words in bounds.items()
-    ]
 
 
 def _in_spec(because: Because) -> bool:

@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from privspec.explain.fact_types import AlternativeFact, BindingFact, ClaimFact, Facts, FairnessFact
+    from privspec.explain.fact_types import (
+        AlternativeFact,
+        BindingFact,
+        ClaimFact,
+        ExposureFact,
+        Facts,
+        FairnessFact,
+    )
 
 MOST_COMPARED = 4
 """Alternatives that the summary names; the engineer's page has all."""
@@ -70,6 +77,35 @@ def claim_words(fact: ClaimFact) -> str:
     if fact.claim.remark is not None:
         parts.append(fact.claim.remark.short)
     return " · ".join(part for part in parts if part)
+
+
+def bare_outputs(item: ExposureFact) -> tuple[str, ...]:
+    """What is called not protected: single outputs; where no bound is known at all, everything that is seen."""
+    return item.unprotected or (item.fact.claim.outputs if item.fact.shown is None else ())
+
+
+def exposure_words(item: ExposureFact) -> str:
+    """What no line bounds, and the bound that there is: "x, replacing one entry: anyone sees O and P; μ ≤ 5"."""
+    claim = item.fact.claim
+    verb = "sees" if claim.observer == "anyone" else "see"
+    bound = item.words or "no bound could be computed"
+    return f"{', '.join(claim.wrt)}, {claim.neighbours}: {claim.observer} {verb} {joined(claim.outputs)}; {bound}"
+
+
+def exposure_rows(facts: Facts) -> list[tuple[str, str]]:
+    """What is not protected, and what no line bounds, for a table of a dozen lines."""
+    bare = dict.fromkeys(bare_words(item) for item in facts.exposures if bare_outputs(item))
+    return [
+        *(("Not protected", words) for words in bare),
+        *(("No line covers", exposure_words(item)) for item in facts.exposures),
+    ]
+
+
+def bare_words(item: ExposureFact) -> str:
+    """The outputs that are not protected, for a reader who knows the spec."""
+    names = bare_outputs(item)
+    them = "it" if len(names) == 1 else "them"
+    return f"{joined(names)}: no line limits what {item.fact.claim.observer} may learn of {item.input} from {them}"
 
 
 def fairness_words(item: FairnessFact) -> str:

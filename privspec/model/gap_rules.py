@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privspec.model.graph import Model
-from privspec.model.observers import ANYONE, Exposure, exposures, inputs_behind
+from privspec.model.observers import ANYONE, Look, exposures, inputs_behind
 from privspec.model.reports import Report, listing
 
 
@@ -27,12 +27,12 @@ def warn_about_gaps(model: Model, report: Report) -> None:
             _not_joined(model, found, report)
 
 
-def _see(found: Exposure) -> str:
+def _see(found: Look) -> str:
     verb = "sees" if found.observer.name == ANYONE else "see"
     return f"{found.observer.name} {verb}"
 
 
-def _no_line(model: Model, found: Exposure, report: Report) -> None:
+def _no_line(model: Model, found: Look, report: Report) -> None:
     span = model.block(found.input).span
     report.warn(
         "PS0314",
@@ -42,7 +42,7 @@ def _no_line(model: Model, found: Exposure, report: Report) -> None:
     )
 
 
-def _unnamed(model: Model, found: Exposure, report: Report) -> None:
+def _unnamed(model: Model, found: Look, report: Report) -> None:
     for name in found.unnamed:
         node = model.nodes.get(name.partition(".")[0])
         span = model.block(found.input).span if node is None else node.span
@@ -54,7 +54,7 @@ def _unnamed(model: Model, found: Exposure, report: Report) -> None:
         )
 
 
-def _not_joined(model: Model, found: Exposure, report: Report) -> None:
+def _not_joined(model: Model, found: Look, report: Report) -> None:
     lines = [line for line in model.requirements if found.input in line.wrt and set(found.outputs) & set(line.outputs)]
     spans = list(dict.fromkeys(line.span for line in lines))
     report.warn(
@@ -67,5 +67,5 @@ def _not_joined(model: Model, found: Exposure, report: Report) -> None:
     )
 
 
-def _together(found: Exposure) -> str:
+def _together(found: Look) -> str:
     return found.outputs[0] if len(found.outputs) == 1 else f"({', '.join(found.outputs)})"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from privspec.language.syntax import VariableKind
 from privspec.model.graph import Model
@@ -15,6 +16,7 @@ from privspec.model.looks import looked_at
 from privspec.model.neighbours import (
     NeighbourRelation,
     ReplacingEverything,
+    ReplacingOneOf,
     ReplacingRecord,
     ReplacingVoter,
 )
@@ -34,6 +36,20 @@ class Observer:
     outputs: tuple[str, ...]
 
 
+class HasRequirement(Protocol):
+    """A claim about inputs, by the number of its line; -1 for none."""
+
+    @property
+    def requirement(self) -> int:
+        """The line."""
+        ...
+
+    @property
+    def wrt(self) -> tuple[str, ...]:
+        """The inputs."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Unit:
     """What may move: one unit of these inputs. `requirement` is the first line that says so, -1 for the default."""
@@ -44,16 +60,17 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Exposure:
-    """An input, and the outputs of it that an observer sees and no one line names together.
+class Look:
+    """An input and an observer: the outputs that they see and that depend on it.
 
-    `unnamed` are those of `outputs` that no line names for this input at all.
+    `unnamed` are those that no line names for this input, `joined` the lines that name all of them for it.
     """
 
     input: str
     observer: Observer
     outputs: tuple[str, ...]
     unnamed: tuple[str, ...]
+    joined: tuple[int, ...]
 
 
 def observers(model: Model) -> tuple[Observer, ...]:
@@ -85,28 +102,63 @@ def _sorted(names: Iterable[str], order: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in order if name in held)
 
 
-def exposures(model: Model) -> tuple[Exposure, ...]:
-    """For each input and observer: the outputs that depend on it, where no line names all that they see of it."""
-    behind = {name: inputs_behind(model, name) for observer in observers(model) for name in observer.outputs}
+def looks(model: Model) -> tuple[Look, ...]:
+    """Every input and observer."""
+    seen = observers(model)
+    behind = {name: inputs_behind(model, name) for observer in seen for name in observer.outputs}
     found = []
     for block in model.blocks:
-        lines = [r for r in model.requirements if block.name in r.wrt]
-        for observer in observers(model):
+        lines = {i: r for i, r in enumerate(model.requirements) if block.name in r.wrt}
+        for observer in seen:
             outputs = tuple(name for name in observer.outputs if block.name in behind[name])
-            if outputs and not any(names_all(model, line, outputs) for line in lines):
-                named = {name for line in lines for name in outputs if names_all(model, line, (name,))}
-                unnamed = tuple(name for name in outputs if name not in named)
-                found.append(Exposure(block.name, observer, outputs, unnamed))
+            named = {name for line in lines.values() for name in outputs if names_all(model, line, (name,))}
+            unnamed = tuple(name for name in outputs if name not in named)
+            joined = tuple(i for i, line in lines.items() if names_all(model, line, outputs))
+            found.append(Look(block.name, observer, outputs, unnamed, joined))
     return tuple(found)
 
 
+def exposures(model: Model) -> tuple[Look, ...]:
+    """For each input and observer: the outputs that depend on it, where no line names all that they see of it."""
+    return tuple(look for look in looks(model) if look.outputs and not look.joined)
+
+
 def units(model: Model, name: str) -> tuple[Unit, ...]:
-    """The units in which an input may move: those of the lines that name it, else the default of the language."""
+    """The units in which an input may move: those of the lines that name it, else the default of the language.
+
+    What one person holds in several inputs, and everything, moves in all inputs of the line; an entry or a record is
+    one of this input.
+    """
     found: dict[tuple[tuple[str, ...], str], Unit] = {}
     for index, line in enumerate(model.requirements):
         if name in line.wrt:
-            found.setdefault((line.wrt, line.neighbours.describe()), Unit(line.wrt, line.neighbours, index))
+            joint = isinstance(line.neighbours, ReplacingVoter | ReplacingEverything)
+            wrt = line.wrt if joint else (name,)
+            own = line.neighbours
+            relation = own.of(model.block(name)) if isinstance(own, ReplacingOneOf) else own
+            found.setdefault((wrt, relation.describe()), Unit(wrt, relation, index))
     return tuple(found.values()) or (Unit((name,), default_relation(model, name)),)
+
+
+def unit_of(claim: HasRequirement, model: Model | None) -> Unit | None:
+    """The unit of the line that a claim is for; the default of an input that no line names; None without a model."""
+    if model is None:
+        return None
+    if 0 <= claim.requirement < len(model.requirements):
+        line = model.requirements[claim.requirement]
+        return Unit(line.wrt, line.neighbours, claim.requirement)
+    known = {block.name for block in model.blocks}
+    return Unit(claim.wrt, default_relation(model, claim.wrt[0])) if set(claim.wrt) <= known and claim.wrt else None
+
+
+def how_many(model: Model, unit: Unit | None) -> int | None:
+    """How many units there are of these inputs; None where their number is secret or has no limit."""
+    if unit is None or unit.relation.adding:
+        return None
+    blocks = [block for block in model.blocks if block.name in unit.wrt]
+    if any(block.layout == "cells" for block in blocks):
+        return None
+    return max((len(unit.relation.units(block)) for block in blocks), default=None)
 
 
 def default_relation(model: Model, name: str) -> NeighbourRelation:

@@ -321,8 +321,9 @@ def test_what_all_outputs_say_together_is_computed_and_not_added_up() -> None:
     assert claim.everything_words == "ε ≤ 1"
     best = min(least_error(p, q) for p, q in pairwise(laws(plan)))
     assert claim.everything.odds.error.value <= 100 * best < claim.everything.odds.error.value + 0.1
-    assert "All outputs seen together wrt answers, replacing one record: ε ≤ 1" in _words(plan, model)
+    assert "answers, replacing one record: auditors see rough and fine; ε ≤ 1" in _words(plan, model)
     assert "no bound could be computed" in _words(plan, None)
+    assert "fine: no line limits what press may learn of answers from it" in _words(plan, None)
 
 
 def test_outputs_that_betray_the_count_together() -> None:

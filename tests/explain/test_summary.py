@@ -47,7 +47,9 @@ def test_outputs_that_no_line_names_together_get_a_bound() -> None:
     plan = two_observers()
     del plan["guarantees"][1]
     text = " ".join(summary(plan, width=100).split())
-    assert "All outputs seen together wrt x, replacing one entry: μ ≤ 0.4484, that is (2.213, 1e-7)-DP" in text
+    bound = "μ ≤ 0.4484, that is (2.213, 1e-7)-DP"
+    assert f"No line covers x, replacing one entry: anyone sees audit_file; {bound}" in text
+    assert f"press see audit_file and press_release; {bound}" in text
 
 
 def test_without_a_place_it_offers_the_next_commands() -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from privspec.explain import composed
 from privspec.explain.consequences import consequences
 from privspec.explain.curves import EpsilonDeltaCurve
 from privspec.explain.finite import pages
@@ -19,7 +18,7 @@ from privspec.explain.finite.questions import HowNear, Step, WhichAnswer
 from privspec.explain.finite.rows import RowFact
 from privspec.explain.finite.steps import reaches
 from privspec.explain.finite.table import Table, spoken
-from privspec.explain.finite.tradeoff import curve_of, dominating, largest_ratio
+from privspec.explain.finite.tradeoff import bound_of, curve_of, dominating
 from privspec.explain.losses import Shape
 from privspec.explain.lotteries.comparison import Comparison
 from privspec.explain.lotteries.questions import HowYouVoted, WhetherYouVoted
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from privspec.explain.document import Block, Section
     from privspec.explain.fact_types import AlternativeFact, Facts
     from privspec.model.graph import Model
+    from privspec.model.observers import Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,17 +183,21 @@ class TableFact(MechanismFact):
         """The columns' nodes."""
         return frozenset(self.table.releases)
 
-    def everything(
-        self, _plan: Mapping[str, Any], claim: Claim, stated: Sequence[Claim], model: Model | None
+    def seen(
+        self,
+        _plan: Mapping[str, Any],
+        outputs: frozenset[str],
+        claim: Claim,
+        unit: Unit | None,
+        model: Model | None,
     ) -> Curve | None:
-        """A claim that covers all outputs, or the exact curve of all columns together."""
-        known = composed.covering(self.released(), claim, stated)
-        if known is not None:
-            return known
-        pairs = self.table.pairs(claim.wrt) if self._compares_rows(claim) else neighbours(self.table, claim, model)
+        """The exact curve of the columns that are seen."""
+        pairs = (
+            self.table.pairs(claim.wrt) if self._compares_rows(claim) else neighbours(self.table, claim, unit, model)
+        )
         if pairs is None:
             return None
-        return curve_of(self.table, pairs, (largest_ratio(self.table, pairs), 0.0))
+        return bound_of(self.table.seen(tuple(outputs)), pairs)
 
     def to_json(self) -> dict[str, object]:
         """The facts, without the probabilities themselves: the plan holds them exactly."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from privspec.explain.curves import Curve, EpsilonDeltaCurve
 from privspec.explain.finite.table import Array, Indices, Table
-from privspec.explain.quantities import Rounding, rounded
+from privspec.explain.quantities import share_up
 
 ENTRIES = 1_000_000
 """Entries of all pairs together up to which curves are exact; beyond it the guarantee's own bound is used."""
@@ -105,7 +105,7 @@ class PairsCurve:
     def bound(self, delta: Fraction | None) -> str:
         """The epsilon and delta that it satisfies; where no epsilon does, the advantage that is left."""
         if not math.isfinite(self.bound_pair[0]):
-            return f"no finite ε, an advantage of up to {rounded(self.advantage() * (1 + 1e-12), 3, Rounding.UP)}"
+            return f"no finite ε, an advantage of up to {share_up(self.advantage())}"
         return EpsilonDeltaCurve(*self.bound_pair).bound(delta)
 
     def to_json(self) -> dict[str, object]:
@@ -173,6 +173,18 @@ def curve_of(table: Table, pairs: Indices, bound: tuple[float, float]) -> PairsC
     if len(pairs) == 0 or len(pairs) * table.shares.shape[1] > ENTRIES:
         return None
     return PairsCurve(table.shares[pairs[:, 0]], table.shares[pairs[:, 1]], bound)
+
+
+def bound_of(table: Table, pairs: Indices) -> Curve:
+    """The exact curve of pairs of rows, or what their largest ratio or distance allows where there are too many."""
+    if len(pairs) == 0:
+        return EpsilonDeltaCurve(0.0)
+    ratio = largest_ratio(table, pairs)
+    exact = curve_of(table, pairs, (ratio, 0.0))
+    if exact is not None or math.isfinite(ratio):
+        return exact or EpsilonDeltaCurve(ratio)
+    apart = max(0.5 * float(np.abs(table.shares[a] - table.shares[b]).sum()) for a, b in pairs)
+    return EpsilonDeltaCurve(0.0, min(1.0, apart * (1 + 1e-9)))
 
 
 def largest_ratio(table: Table, pairs: Indices) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from privspec.explain.document import Block, Section
     from privspec.explain.fact_types import AlternativeFact, Facts
     from privspec.model.graph import Model
+    from privspec.model.observers import Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +108,15 @@ class LotteryFact(MechanismFact):
         """The winner."""
         return frozenset({self.vote.output})
 
-    def everything(
-        self, plan: Mapping[str, Any], claim: Claim, stated: Sequence[Claim], model: Model | None
+    def seen(
+        self,
+        _plan: Mapping[str, Any],
+        _outputs: frozenset[str],
+        claim: Claim,
+        _unit: Unit | None,
+        _model: Model | None,
     ) -> Curve | None:
-        """There is one output, so a claim about it is about everything."""
+        """There is one output, so a claim about it is about all that is seen; without one nothing is known."""
         return claim.curve
 
     # --- pages: words are in `pages`

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from privspec.explain.curves import Curve
     from privspec.explain.fact_types import AlternativeFact, Facts
     from privspec.model.graph import Model
+    from privspec.model.observers import Unit
 
 _POST = Note("post-processing")
 DIGITS = 3
@@ -72,10 +73,15 @@ class StatisticFact(MechanismFact):
         """The one output."""
         return frozenset({self.output})
 
-    def everything(
-        self, plan: Mapping[str, Any], claim: Claim, stated: Sequence[Claim], model: Model | None
+    def seen(
+        self,
+        _plan: Mapping[str, Any],
+        _outputs: frozenset[str],
+        claim: Claim,
+        _unit: Unit | None,
+        _model: Model | None,
     ) -> Curve | None:
-        """There is one output, so a claim about it is about everything."""
+        """There is one output, so a claim about it is about all that is seen; without one nothing is known."""
         return claim.curve
 
     # --- words
