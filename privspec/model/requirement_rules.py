@@ -9,6 +9,7 @@ from math import prod
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.model import neighbours as nb
+from privspec.model.caution_rules import warn_about_amounts
 from privspec.model.distance_rules import DistanceReader
 from privspec.model.distances import DISTANCES
 from privspec.model.domains import Domain
@@ -150,7 +151,9 @@ class RequirementReader:
         if not outputs or not wrt or metric is None or measure is None or relation is None:
             return None
         number, text = self.line(line.span)
-        return Requirement(outputs, wrt, relation, measure, observers, line.span, number, text, default)
+        found = Requirement(outputs, wrt, relation, measure, observers, line.span, number, text, default)
+        warn_about_amounts(line, found, self.blocks, self.report)
+        return found
 
     def line(self, span: Span) -> tuple[int, str]:
         """Line number and text, without its comment."""

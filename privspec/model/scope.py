@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from privspec.core.lookalikes import alike, disguised, fold, letter_name
 from privspec.core.spans import Span
 from privspec.core.suggest import advice
 from privspec.language import meanings as senses
@@ -13,7 +14,7 @@ from privspec.language import syntax
 from privspec.model.evaluate import DOMAIN_CALLS, known_function
 from privspec.model.library import library
 from privspec.model.reports import Report, nearest
-from privspec.model.walk import Tree, children
+from privspec.model.walk import Tree, children, walk
 
 _NUMBER_WITHOUT_DIGITS = re.compile(r"[eE][+-]?[0-9]+(?![\w.])")
 
@@ -105,7 +106,38 @@ def collect(spec: syntax.Spec, report: Report) -> Scope:
                 _declare(Declaration(name, kind.value, target.span, variable), scope, report)
     for found in scope.declarations.values():
         _check_index(found, scope, report)
+    _warn_of_lookalikes(spec, scope, report)
     return scope
+
+
+def _warn_of_lookalikes(spec: syntax.Spec, scope: Scope, report: Report) -> None:
+    """Names that a reader may take for others: letters of two alphabets, or two names that look the same."""
+    groups: list[dict[str, Span]] = [{name: found.span for name, found in scope.declarations.items()}]
+    for node in (node for variable in (*spec.parameters, *spec.variables) for node in walk(variable)):
+        match node:
+            case syntax.SetOf(items=items):
+                groups.append({item.id: item.span for item in items if isinstance(item, syntax.Name)})
+            case syntax.Call(function="table", arguments=columns):
+                groups.append({column.name: column.span for column in columns if isinstance(column, syntax.Member)})
+    for spans in groups:
+        for name, span in spans.items():
+            odd = disguised(name)
+            if odd is not None:
+                report.warn(
+                    "PS0232",
+                    span,
+                    f"{name} mixes letters of two alphabets that look the same",
+                    label=f"{odd[0]} is the {letter_name(odd[0])}",
+                    help=f"write {odd[1]}, in letters of one alphabet",
+                )
+        for first, second in alike(name for name in spans if disguised(name) is None):
+            report.warn(
+                "PS0232",
+                spans[second],
+                f"{first} and {second} are two names that look the same",
+                others=((spans[first], "the other"),),
+                help="give one of them another name",
+            )
 
 
 def _declare(found: Declaration, scope: Scope, report: Report) -> None:
@@ -243,6 +275,10 @@ class Resolver:
             self.report.error("PS0203", node.span, message, help=f"it is written {functions[node.id].signature}")
             return
         otherwise = "declare it under `variables:` or `parameters:`"
+        twin = next((name for name in known if fold(name) == fold(node.id)), None)
+        if twin is not None:
+            odd = next((a for a, b in zip(node.id, twin, strict=False) if a != b), node.id[0])
+            found = f"write {twin}: the letter {odd} here is the {letter_name(odd)}"
         if text[: node.span.start].rstrip(" \t").endswith(("--", "//")):
             found = "a comment starts with #"
         self.report.error("PS0201", node.span, f"nothing is called {node.id}", help=found or otherwise)

@@ -271,6 +271,16 @@ ENTRIES: tuple[Entry, ...] = (
         """,
     ),
     Entry(
+        "PS0232",
+        "names that look alike",
+        """
+        Somebody who reads the spec must see which variable a line is about. A name that mixes letters of two
+        alphabets (a Cyrillic letter among Latin ones), or two names that differ only in letters that look the same
+        (O and the Cyrillic letter O, x1 and xl), may be read as another name: a promise for one of them would be
+        taken for a promise about the other. Names in the letters of any one language are fine.
+        """,
+    ),
+    Entry(
         "PS0240",
         "a file cannot be found or read",
         "Files named in a spec are looked up beside the spec, unless the name starts at the root.",

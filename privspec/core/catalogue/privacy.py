@@ -281,4 +281,25 @@ ENTRIES: tuple[Entry, ...] = (
         O is independent of sex given y = 1
         """,
     ),
+    Entry(
+        "PS0324",
+        "an epsilon that promises very little",
+        """
+        The probability of any result may change by a factor of e^epsilon with one person's data. At 1 the factor is
+        2.7, at 3 it is 20, at 10 already 22,026: who compares what was released with what would have been may then be
+        all but sure about a single person. Nothing is refused, and the plan keeps the promise as it is written; the
+        public page says what it means in odds.
+        """,
+        "epsilon = 1                # not 20",
+    ),
+    Entry(
+        "PS0325",
+        "a delta that leaves room for publishing a person",
+        """
+        Delta is the probability with which the bound of epsilon may fail altogether. A mechanism that publishes the
+        record of one of N people, drawn at random, satisfies (0, 1/N)-DP: so a delta above one over the number of
+        people, or above 1/1000 where that number is not public, promises less than it seems to.
+        """,
+        "delta = 1e-6               # for 10,000 people",
+    ),
 )

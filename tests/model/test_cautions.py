@@ -1,0 +1,106 @@
+"""What is allowed and seldom meant: large amounts, names that look alike."""
+
+import pytest
+
+from privspec.core.lookalikes import alike, disguised, fold
+from privspec.core.spans import Source
+from privspec.model import load_model
+
+SPEC = """parameters:
+  epsilon = 1
+variables:
+  input x in [0, 1]^64
+  intermediate y
+  output O
+background: y = prefix_sums(x)
+loss: E[ ||O - y||^2 ]
+privacy: O is {amount} wrt x, {unit}
+"""
+TABLE = """variables:
+  input people in table(age in 0..4, sex in {F, M})
+  output O
+loss: E[ ||O - histogram(people)||^2 ]
+privacy: O is (1, DELTA)-DP wrt people, replacing one record
+"""
+
+
+def warnings(text: str, **parameters: str) -> dict[str, str]:
+    model = load_model(Source("t.priv", text), parameters=parameters)
+    return {found.code: found.message for found in model.warnings}
+
+
+def of(amount: str, unit: str = "replacing one entry", **parameters: str) -> dict[str, str]:
+    return warnings(SPEC.replace("{amount}", amount).replace("{unit}", unit), **parameters)
+
+
+@pytest.mark.parametrize(
+    ("amount", "code"),
+    [
+        ("10-DP", None),
+        ("10.1-DP", "PS0324"),
+        ("(20, 1e-6)-DP", "PS0324"),
+        ("(1, 0.001)-DP", None),
+        ("(1, 0.0011)-DP", "PS0325"),
+        ("(1, 0.0157)-DP", "PS0325"),
+        ("1-zCDP", None),
+    ],
+)
+def test_amounts_that_promise_little(amount: str, code: str | None) -> None:
+    assert set(of(amount)) == ({code} if code else set())
+
+
+def test_a_delta_is_held_against_the_public_number_of_units() -> None:
+    assert "64 entries" in of("(1, 0.02)-DP")["PS0325"]
+    assert "64 records" in of("(1, 0.02)-DP", "replacing one record")["PS0325"]
+    assert "in 83" in of("(1, 0.012)-DP")["PS0325"]
+    assert "in 50" in of("(1, 0.02)-DP", "adding or removing one entry")["PS0325"]
+    # how many records a table has is not public here
+    assert "in 33" in warnings(TABLE.replace("DELTA", "0.03"))["PS0325"]
+    assert not warnings(TABLE.replace("DELTA", "1e-6"))
+
+
+def test_many_people_ask_for_a_smaller_delta() -> None:
+    text = SPEC.replace("^64", "^20000").replace("{unit}", "replacing one entry")
+    assert "20,000 entries" in warnings(text.replace("{amount}", "(1, 0.0001)-DP"))["PS0325"]
+    assert not warnings(text.replace("{amount}", "(1, 1e-6)-DP"))
+
+
+def test_a_parameter_that_is_set_is_judged_by_its_value() -> None:
+    assert not of("epsilon-DP")
+    assert "PS0324" in of("epsilon-DP", epsilon="50")
+
+
+@pytest.mark.parametrize(
+    "name", ["сумма", "größe", "prix_été", "Δx", "α_max", "σ_y", "данные1", "вес_kg", "名前", "μ1"]
+)
+def test_names_in_the_letters_of_a_language_are_fine(name: str) -> None:
+    text = SPEC.format(amount="1-DP", unit="replacing one entry").replace("y", name).replace(f"entr{name}", "entry")
+    text = text.replace(f"privac{name}", "privacy").replace("  epsilon = 1\n", "  one = 1\n")
+    assert disguised(name) is None
+    assert not warnings(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"), [("pаy", "pay"), ("Оutput", "Output"), ("Ηours", "Hours"), ("ｐay", "pay"), ("cоunts", "counts")]
+)
+def test_a_letter_in_disguise_is_named(name: str, plain: str) -> None:
+    text = SPEC.format(amount="1-DP", unit="replacing one entry").replace("intermediate y", f"intermediate {name}")
+    text = text.replace("background: y", f"background: {name}").replace("- y", f"- {name}")
+    model = load_model(Source("t.priv", text))
+    (warning,) = model.warnings
+    assert warning.code == "PS0232"
+    assert plain in (warning.help or "")
+    assert not warnings(text.replace(name, plain))
+
+
+def test_two_names_that_look_the_same() -> None:
+    text = SPEC.format(amount="1-DP", unit="replacing one entry")
+    text = text.replace("  output O\n", "  output O\n  output О\n").replace("||^2 ]", "||^2 ] + E[ ||О - y||^2 ]")
+    assert "look the same" in warnings(text)["PS0232"]
+    assert alike(["x1", "x2", "xl", "X1"]) == [("x1", "xl")]
+    assert fold("ﬁn") == fold("fin")
+
+
+def test_two_words_of_a_set_that_look_the_same() -> None:
+    text = TABLE.replace("DELTA", "1e-6").replace("{F, M}", "{north, nоrth}")
+    assert "PS0232" in warnings(text)
