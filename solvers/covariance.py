@@ -68,7 +68,13 @@ def solve_covariance(program: GaussianProgram, tolerance: float, watch: Watch) -
         return _solve_box(program, large[0], watch, tolerance)
     reduced = reduce_outputs(program)
     if reduced is None:
-        return _no_noise(program, watch)
+        return no_noise(program, watch)
+    spans = [_span(view, program.target.shape[1]) for view in program.views]
+    moving = [index for index, span in enumerate(spans) if _moves(program.target, span)]
+    if len(moving) < len(program.views):
+        # views that no difference moves hold by themselves
+        solved = solve_covariance(replace(program, views=tuple(program.views[i] for i in moving)), tolerance, watch)
+        return with_idle_views(program, solved, moving)
     atoms = tuple(_atoms(view, reduced.inputs) for view in program.views)
     ascent = Ascent(atoms, reduced.error_map, 0.9 * tolerance, watch)
     point = ascent.run()
@@ -90,12 +96,18 @@ def _span(view: View, n: int) -> Array:
     return np.asarray(left * np.sqrt(singular))[:, singular > RANK_TOLERANCE**2 * singular[0]]
 
 
+def _moves(target: Array, span: Array) -> bool:
+    """Whether the differences that these columns span have an effect beyond round-off."""
+    sizes = np.abs(target) @ np.abs(span)
+    return bool(np.any(np.abs(target @ span) > RANK_TOLERANCE * sizes))
+
+
 def reduce_outputs(program: GaussianProgram) -> Reduced | None:
     """The program on the range of the effects; None when no difference has an effect."""
     n = program.target.shape[1]
     span = np.column_stack([_span(view, n) for view in program.views])
     effects = program.target @ span
-    if not np.any(effects):
+    if not _moves(program.target, span):
         return None
     if effects.shape[0] > 2 * effects.shape[1]:
         turn, effects = np.linalg.qr(effects)
@@ -129,6 +141,17 @@ def _atoms(view: View, inputs: Array) -> Atoms:
     norms = np.linalg.norm(effects, axis=0)
     kept = np.flatnonzero(norms > 1e-13 * norms.max(initial=0.0))
     return SingleAtoms(effects[:, kept], direction.matrix[:, kept])
+
+
+def with_idle_views(program: GaussianProgram, solution: GaussianSolution, kept: list[int]) -> GaussianSolution:
+    """A solution for some of the views, which all see everything, as one for all of them: the others have no weight."""
+    nothing = sparse.csc_array((program.target.shape[1], 0))
+    differences, weights = [nothing] * len(program.views), [np.zeros(0)] * len(program.views)
+    for position, index in enumerate(kept):
+        differences[index] = solution.dual.differences[position]
+        weights[index] = solution.dual.weights[position]
+    dual = DualPoint(tuple(differences), tuple(weights), solution.dual.loss_weights)
+    return replace(solution, dual=dual, blocks=(len(solution.strategy),) * len(program.views))
 
 
 def _finish(
@@ -179,6 +202,7 @@ def package(
         iterations=watch.iterations,
         seconds=watch.seconds,
         notes=(*notes, *release_notes(release)),
+        root=root,
     )
 
 
@@ -192,7 +216,7 @@ def release_notes(release: Release) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _no_noise(program: GaussianProgram, watch: Watch) -> GaussianSolution:
+def no_noise(program: GaussianProgram, watch: Watch) -> GaussianSolution:
     """Nothing to protect: nominal noise only."""
     empty = explicit(View(None, Balls((), 1.0)).differences, program.target.shape[1]).matrix
     dual = DualPoint(tuple(empty for _ in program.views), tuple(np.zeros(0) for _ in program.views), None)

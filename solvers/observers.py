@@ -8,11 +8,11 @@ import numpy as np
 from privspec.solvers.barrier import Barrier, Eye, largest_group
 from privspec.solvers.bounds import lower_bound
 from privspec.solvers.charts import Symmetric
-from privspec.solvers.covariance import UNSEEN, package, solve_covariance
+from privspec.solvers.covariance import UNSEEN, no_noise, package, solve_covariance, with_idle_views
 from privspec.solvers.differences import Directions, explicit, seen_rows, small_boxes
 from privspec.solvers.factor import factor_root, release_mahalanobis
 from privspec.solvers.placement import dual_point, effects_of
-from privspec.solvers.programs import Array, Boxes, DualPoint, GaussianProgram, GaussianSolution, WorstLoss
+from privspec.solvers.programs import Array, Boxes, GaussianProgram, GaussianSolution, WorstLoss
 from privspec.solvers.results import NotSpecialError, OutOfTimeError, Watch
 
 LARGEST = 48
@@ -66,23 +66,11 @@ def _with_all_views(
     release = factor_root(solution.reconstruction, program.target, program.views)
     if strict and release_mahalanobis(program.views, program.target, release) > 1 + SLACK:
         return None
-    n = program.target.shape[1]
-    empty = explicit(program.views[complete[0]].differences, n).matrix[:, :0]
-    differences, weights = [empty] * len(program.views), [np.zeros(0)] * len(program.views)
-    for position, index in enumerate(complete):
-        differences[index] = solution.dual.differences[position]
-        weights[index] = solution.dual.weights[position]
-    dual = DualPoint(tuple(differences), tuple(weights), solution.dual.loss_weights)
+    dual = with_idle_views(program, solution, complete).dual
     note = "views that see a part of the outputs are implied by those that see everything"
-    return package(
-        program,
-        solution.reconstruction,
-        dual,
-        solution.lower_bound,
-        solution.method,
-        (*solution.notes, note),
-        watch,
-    )
+    notes = (*solution.notes, note)
+    found = package(program, solution.reconstruction, dual, solution.lower_bound, solution.method, notes, watch)
+    return replace(found, root=solution.root)
 
 
 def barrier_fits(program: GaussianProgram) -> bool:
@@ -108,7 +96,7 @@ def solve_by_barrier(program: GaussianProgram, tolerance: float, watch: Watch) -
         if eye is not None:
             eyes.append(eye)
     if not eyes:
-        return solve_covariance(replace(program, views=()), tolerance, watch)
+        return no_noise(program, watch)
     error_map = np.asarray(program.loss.error_map @ np.eye(m))
     scale = max(float(np.linalg.norm(error_map, 2)), 1e-300)
     sizes = np.linalg.svd(error_map, compute_uv=False)

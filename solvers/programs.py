@@ -141,6 +141,8 @@ class GaussianSolution:
     `input_estimate` (n, k) is given instead and reconstruction = target @ input_estimate.
     Rows of the strategy are ordered so that views that are nested see prefixes: `blocks[o]` is the number of
     leading strategy rows that view o's outputs depend on.
+    `root` (m, r): a root of the covariance of what is protected, up to its scale, without the nominal noise on what is
+    not; `lower_bound` is shown with vectors taken from it.
     """
 
     value: float
@@ -155,6 +157,7 @@ class GaussianSolution:
     iterations: int
     seconds: float
     notes: tuple[str, ...] = ()
+    root: Array | None = None
 
     @property
     def relative_gap(self) -> float:

@@ -185,16 +185,9 @@ def _guided(noise: Array, image: Array, terms: NDArray[np.bool_]) -> Array:
 
 def _solve(factor: Array, right: Array) -> Array:
     """(factor factor')^+ right."""
-    rows, columns = factor.shape
-    if rows <= columns:
-        try:
-            solved = np.asarray(np.linalg.solve(factor @ factor.T, right), dtype=np.float64)
-        except np.linalg.LinAlgError:
-            solved = np.full_like(right, np.nan)
-        if np.all(np.isfinite(solved)):
-            return solved
+    # by singular values: the product factor factor' would lose to round-off what little noise there is beside much
     left, values, _ = np.linalg.svd(factor, full_matrices=False)
-    keep = values > TINY * values[0]
+    keep = values > TINY**1.25 * values[0]
     basis, squares = left[:, keep], values[keep] ** 2
     return np.asarray(basis @ ((basis.T @ right) / squares[:, None]), dtype=np.float64)
 

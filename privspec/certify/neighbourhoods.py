@@ -47,8 +47,8 @@ class Quadratic(ABC):
         """Max of G_ii + G_jj - 2 G_ij over pairs of the cells, not below the truth."""
 
     @abstractmethod
-    def block(self, coordinates: Integers) -> tuple[Array, float]:
-        """A float matrix and a bound on its spectral distance to that block of G."""
+    def block(self, coordinates: Integers) -> tuple[Array, Array]:
+        """A float matrix and a bound on the distance of each of its entries from that block of G."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -74,34 +74,37 @@ class StrategyForm(Quadratic):
 
         return exact_gram(self.integers[:, cells]).map(moves).largest() * self.factor
 
-    def block(self, coordinates: Integers) -> tuple[Array, float]:
+    def block(self, coordinates: Integers) -> tuple[Array, Array]:
         """The exact block, rounded."""
         gram = exact_gram(self.integers[:, coordinates]).to_float() * float(self.factor)
-        return gram, ROUNDINGS * UNIT_ROUNDOFF * float(np.linalg.norm(gram))
+        return gram, ROUNDINGS * UNIT_ROUNDOFF * np.abs(gram)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EnclosedForm(Quadratic):
-    """G within `radius` of `middle` in every entry."""
+    """G within `radius` (n, n) of `middle`, entry by entry."""
 
     middle: Array
-    radius: float
+    radius: Array
 
     def diagonal(self) -> list[Fraction]:
         """Upper ends."""
-        return [Fraction(float(v)) + Fraction(self.radius) for v in np.diagonal(self.middle)]
+        ends = zip(np.diagonal(self.middle), np.diagonal(self.radius), strict=True)
+        return [Fraction(float(value)) + Fraction(float(radius)) for value, radius in ends]
 
     def largest_move(self, cells: Integers) -> Fraction:
         """Upper end of the largest."""
         block = self.middle[np.ix_(cells, cells)]
         diagonal = np.diagonal(block)
         moves = diagonal[:, None] + diagonal[None, :] - 2 * block
-        slack = 8 * UNIT_ROUNDOFF * float(np.max(np.abs(block), initial=0.0)) + 4 * self.radius
+        doubt = float(np.max(self.radius[np.ix_(cells, cells)], initial=0.0))
+        slack = 8 * UNIT_ROUNDOFF * float(np.max(np.abs(block), initial=0.0)) + 4 * doubt
         return Fraction(float(np.max(moves, initial=0.0))) + Fraction(slack)
 
-    def block(self, coordinates: Integers) -> tuple[Array, float]:
-        """The block with its radius as a spectral norm."""
-        return self.middle[np.ix_(coordinates, coordinates)], self.radius * len(coordinates) * (1 + 1e-12)
+    def block(self, coordinates: Integers) -> tuple[Array, Array]:
+        """The block with its radii."""
+        at = np.ix_(coordinates, coordinates)
+        return self.middle[at], self.radius[at]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -265,7 +268,8 @@ class Boxes(Neighbourhood):
             gram, radius = form.block(unit)
             sizes = self._sizes(unit)
             scaled = sizes[:, None] * gram * sizes[None, :]
-            error = (radius + 4 * UNIT_ROUNDOFF * float(np.linalg.norm(gram))) * float(sizes @ sizes)
+            doubt = sizes @ (radius + 4 * UNIT_ROUNDOFF * np.abs(gram)) @ sizes
+            error = float(doubt) * (1 + 4 * len(unit) * UNIT_ROUNDOFF)
             bound = _vertex_bound(scaled) if len(unit) <= VERTEX_LIMIT else _sign_bound(scaled)
             worst = max(worst, Fraction(bound) + Fraction(error))
         return worst * self.cover**2
@@ -357,7 +361,8 @@ class Balls(Neighbourhood):
         for unit in self.units:
             gram, radius = form.block(unit)
             balls = -(-len(unit) // self.dimension)
-            worst = max(worst, Fraction(largest_eigenvalue_up(gram, radius)) * balls)
+            distance = float(np.linalg.norm(radius)) * (1 + 1e-12)
+            worst = max(worst, Fraction(largest_eigenvalue_up(gram, distance)) * balls)
         return worst * self.radius**2 * self.group**2
 
     def cost(self, laplace: LaplaceCost) -> Fraction:

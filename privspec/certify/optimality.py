@@ -81,7 +81,10 @@ def _derived(subject: Subject, proof: Proof) -> tuple[float, str, str]:
     heaviest = max((float(view.weights.max(initial=0.0)) for view in proof.views), default=0.0)
     views = [_images(subject, view, heaviest, pure, rows) for view in proof.views]
     if proof.scope == "full":
-        effects, noise = rows.of(zero, subject.system.input_seeds()), rows.of(subject.noise_map)
+        guide = subject.noise_map if proof.guide is None else proof.guide
+        if len(guide) != subject.executed.size:
+            raise Malformed(f"{proof.place}.guide does not fit the outputs")
+        effects, noise = rows.of(zero, subject.system.input_seeds()), rows.of(guide)
         return full_bound(effects, noise, views) - rows.paid, *_full_words(pure)
     if rows.prices is not None:
         raise Malformed(f"{proof.place}.limit_weights: accuracy lines are priced for full covariances only")

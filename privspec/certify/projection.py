@@ -37,5 +37,5 @@ def projected_form(
         n = gram.nrows()
         entries: list[Any] = [gram[i, j] * factor for i in range(n) for j in range(n)]
         middle = np.array([float(e.mid()) for e in entries]).reshape(n, n)
-        distance = max(float((e - arb(float(e.mid()))).abs_upper()) for e in entries)
-    return EnclosedForm(middle, distance * (1 + 1e-12) + 1e-300)
+        radius = np.array([float((e - arb(float(e.mid()))).abs_upper()) for e in entries]).reshape(n, n)
+    return EnclosedForm(middle, radius * (1 + 1e-12) + 1e-300)

@@ -103,6 +103,8 @@ def _trust(subject: Subject) -> Iterator[str]:
         return
     if not isinstance(trust, Nobody):
         yield f"trust {trust.name} is not covered by this checker"
+    elif not subject.executed.of_inputs:
+        yield "with trust nobody, outputs are computed from messages that everybody sees"
     elif np.any(np.count_nonzero(subject.executed.strategy.integers, axis=1) > 1):
         yield "with trust nobody, every message must depend on one number of one party only"
 
@@ -161,7 +163,11 @@ def _guarantee(subject: Subject, guarantee: Guarantee, requirement: Requirement)
     tail = "" if all(s.exact for s in sets) else " (a bound)"
     noise = executed.noise
     if isinstance(noise, Laplace | KNorm):
-        epsilon = max(_pure_epsilon(subject, noise, rows, s, guarantee) for s in sets)
+        used = np.arange(rows)
+        if not executed.of_inputs:
+            # noise on every row is independent: rows that these outputs do not use say nothing to who sees them
+            used = np.flatnonzero(executed.reconstruction.integers[seen, :rows].any(axis=0))
+        epsilon = max(_pure_epsilon(subject, noise, used, s, guarantee) for s in sets)
         yield from _pure(guarantee, measure, epsilon, head, tail)
     elif isinstance(noise, Gaussian):
         unit = executed.strategy.unit / noise.standard_deviation
@@ -193,14 +199,15 @@ def _pure(guarantee: Guarantee, measure: Measure, epsilon: Fraction, head: str, 
 
 
 def _pure_epsilon(
-    subject: Subject, noise: Laplace | KNorm, rows: int, differences: Neighbourhood, guarantee: Guarantee
+    subject: Subject, noise: Laplace | KNorm, used: Integers, differences: Neighbourhood, guarantee: Guarantee
 ) -> Fraction:
     """The pure epsilon of the executed release under one set of differences, not below the truth."""
     executed = subject.executed
     if isinstance(noise, Laplace):
-        integers = executed.strategy.integers[:rows]
+        integers = np.ascontiguousarray(executed.strategy.integers[used])
         rounded = _off_lattice(subject, integers)
-        cost = LaplaceCost(integers, executed.strategy.unit, noise.scales[:rows], executed.grid, rounded)
+        scales = tuple(noise.scales[r] for r in used)
+        cost = LaplaceCost(integers, executed.strategy.unit, scales, executed.grid, rounded)
         return differences.cost(cost)
     square = differences.reach(StrategyForm(executed.strategy.integers, executed.strategy.unit**2))
     rounded = _off_lattice(subject, executed.strategy.integers)

@@ -201,7 +201,8 @@ class Laplace(Noise):
     def deviations(self, rows: int, grid: float) -> Array:
         """Close to sqrt(2) times the scales when the lattice is fine."""
         ratios = grid / np.array([float(b) for b in self.scales])
-        result: Array = grid / (np.sqrt(2.0) * np.sinh(ratios / 2))
+        # a scale far below the step leaves no noise at all
+        result: Array = np.sqrt(2.0) * grid * np.exp(-ratios / 2) / -np.expm1(-ratios)
         return result
 
 
@@ -458,7 +459,7 @@ class DualView:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Proof:
-    """The certificate of optimality."""
+    """The certificate of optimality; `guide` (m, k) only helps to choose vectors: any would prove something."""
 
     scope: str
     lower_bound: float
@@ -466,6 +467,7 @@ class Proof:
     loss_weights: Array | None
     limit_weights: Array | None
     hammersley: bool
+    guide: Array | None
     place: str
 
 
@@ -498,7 +500,7 @@ def read_proof(data: At) -> Proof:
         if np.any(weights < 0):
             raise Malformed(f"{item.place} has a negative weight")
         views.append(DualView(item["requirement"].integer(), differences, weights, item.place))
-    given, hammersley = data.get("loss_weights"), data.get("hcr")
+    given, hammersley, guide = data.get("loss_weights"), data.get("hcr"), data.get("guide")
     if hammersley is not None:
         hammersley["statement"].text()
     loss_weights = None if given is None else given.doubles(len(given.items()))
@@ -511,5 +513,6 @@ def read_proof(data: At) -> Proof:
         loss_weights,
         limit_weights,
         hammersley is not None,
+        None if guide is None else guide.matrix().to_float(),
         data.place,
     )

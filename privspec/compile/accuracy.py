@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 
 from privspec.compile.candidate import Candidate, Dual, Mechanism
-from privspec.compile.gaussian import run_solver
+from privspec.compile.gaussian import exact_release, run_solver
 from privspec.compile.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.compile.problem import Problem
 from privspec.compile.program import AccuracyLimit
-from privspec.compile.release import LinearRelease, exact_gaussian
+from privspec.compile.release import LinearRelease
 from privspec.core.diagnostics import Diagnostic, Label, SolveError
 from privspec.model.measures import Measure
 from privspec.model.requirements import Requirement
-from privspec.solvers.factor import chain
 from privspec.solvers.programs import ExpectedLoss, GaussianProgram, GaussianSolution, Limit, View, WorstLoss
 from privspec.solvers.results import NotSpecialError, Unprotectable
 
@@ -67,8 +66,7 @@ def within_limits(problem: Problem, budgets: tuple[float, ...]) -> Candidate | I
     solution = run_solver(problem, program)
     if isinstance(solution, Unprotectable):
         raise AssertionError("a curator can hide every difference")
-    rounding = "strategy" if chain(views, system.outputs_count)[1] else "outputs"
-    release = exact_gaussian(solution.strategy, solution.reconstruction, None, solution.blocks, rounding)
+    release = exact_release(problem, budgets, solution, solution.reconstruction, None)
     root = release.output_map(system.target)
     variance = np.sum(root**2, axis=1)
     return Candidate(
@@ -85,7 +83,7 @@ def within_limits(problem: Problem, budgets: tuple[float, ...]) -> Candidate | I
                 {"at": o.name, "covariance": "full", "variance": variance[o.start : o.stop].tolist()}
                 for o in system.outputs
             ),
-            Dual(solution.dual, budgets, "full"),
+            Dual(solution.dual, budgets, "full", None if system.seen_whole else solution.root),
             solution.method,
             solution.iterations,
             solution.seconds,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privspec.compile.release import LinearRelease
-from privspec.solvers.programs import DualPoint
+from privspec.solvers.programs import Array, DualPoint
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -17,6 +17,8 @@ class Dual:
     budgets: tuple[float, ...]
     scope: str
     """ "full" when any covariance was allowed, "sites" or "messages" otherwise. """
+    guide: Array | None = None
+    """A root (m, k) of the output covariance that shows the bound, where the mechanism's own does not."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -17,6 +17,8 @@ from privspec.compile.unprotectable import family_conflict, local_conflict
 from privspec.model.graph import Model
 from privspec.solvers.results import SolverError
 
+SAME = 1e-8
+"""Relative difference up to which two losses are the same."""
 COMPARED_SIZE = 600
 """Inputs and outputs together up to which mechanisms that the spec rules out are computed for comparison."""
 
@@ -44,8 +46,10 @@ def choose(problem: Problem) -> Choice | Infeasible:
         if isinstance(candidate, Infeasible):
             return candidate
         found.append(candidate)
-    found.sort(key=lambda c: c.loss)
+    offered, found = found, sorted(found, key=lambda c: c.loss)
     possible = [c for c in found if c.admissible and c.mechanism is not None]
+    if possible:
+        possible = _plainest_first(possible, offered)
     if problem.system.limits and possible:
         return _within_accuracy(problem, found, possible)
     if not possible:
@@ -56,6 +60,13 @@ def choose(problem: Problem) -> Choice | Infeasible:
     chosen = possible[0]
     others = tuple(c for c in found if c is not chosen)
     return Choice(chosen, others)
+
+
+def _plainest_first(possible: list[Candidate], offered: list[Candidate]) -> list[Candidate]:
+    """Sorted candidates, but of losses that differ by round-off alone the one offered first leads: it is plainer."""
+    best = [c for c in possible if c.loss <= possible[0].loss * (1 + SAME)]
+    first = min(best, key=offered.index)
+    return [first, *(c for c in possible if c is not first)]
 
 
 def _within_accuracy(problem: Problem, found: list[Candidate], possible: list[Candidate]) -> Choice | Infeasible:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from privspec.compile.candidate import Candidate, Dual, Mechanism
@@ -13,12 +15,14 @@ from privspec.compile.classics import classics
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.lower import site_map, site_maps
 from privspec.compile.problem import Problem
-from privspec.compile.release import exact_gaussian
+from privspec.compile.release import LinearRelease, achieved_amount, exact_gaussian, output_grid
 from privspec.compile.unprotectable import explain_unprotectable
+from privspec.solvers.bounds import lower_bound
 from privspec.solvers.factor import chain
 from privspec.solvers.gaussian import solve_gaussian
 from privspec.solvers.programs import (
     Array,
+    DualPoint,
     GaussianProgram,
     GaussianSolution,
     Site,
@@ -84,9 +88,7 @@ def _correlated(problem: Problem, budgets: tuple[float, ...], allowed: bool, why
     solution = run_solver(problem, program)
     if isinstance(solution, Unprotectable):
         raise AssertionError("a curator can hide every difference")
-    release = exact_gaussian(
-        solution.strategy, *_reconstruction(problem, solution), solution.blocks, _rounding(problem, budgets)
-    )
+    release = exact_release(problem, budgets, solution, *_reconstruction(problem, solution))
     root = release.output_map(system.target)
     loss = problem.loss_of_output_noise(root)
     variance = np.sum(root**2, axis=1)
@@ -104,7 +106,7 @@ def _correlated(problem: Problem, budgets: tuple[float, ...], allowed: bool, why
         Mechanism(
             release,
             sites,
-            Dual(solution.dual, budgets, "full"),
+            Dual(solution.dual, budgets, "full", None if system.seen_whole else solution.root),
             solution.method,
             solution.iterations,
             solution.seconds,
@@ -148,9 +150,30 @@ def _inverse(strategy: Array) -> Array:
     return np.asarray(np.linalg.pinv(strategy), dtype=np.float64)
 
 
-def _rounding(problem: Problem, budgets: tuple[float, ...]) -> str:
-    """Where to round: the strategy answers when every view sees a prefix of them, else only the outputs."""
-    return "strategy" if chain(problem.views(budgets), problem.system.outputs_count)[1] else "outputs"
+def exact_release(
+    problem: Problem,
+    budgets: tuple[float, ...],
+    solution: GaussianSolution,
+    outputs: Array | None,
+    inputs: Array | None,
+) -> LinearRelease:
+    """The solution in exact numbers.
+
+    The strategy answers are rounded when every view is protected from all of those that it may see a part of, else
+    only the outputs are.
+    """
+    system = problem.system
+    found = exact_gaussian(solution.strategy, outputs, inputs, solution.blocks, system.views)
+    deviations = np.linalg.norm(found.output_map(system.target), axis=1)
+    found = replace(found, output_grid=output_grid(deviations))
+    nested = chain(problem.views(budgets), system.outputs_count)[1]
+    if nested or all(
+        achieved_amount(found, view, rows) <= budget
+        for view, rows, budget in zip(system.views, found.view_rows, problem.budgets, strict=True)
+        if budget is not None
+    ):
+        return found
+    return replace(found, rounding="outputs")
 
 
 def _diagonal(matrix: sparse.csr_array) -> Array | None:
@@ -210,13 +233,7 @@ def _site_candidate(
     why_not: str,
 ) -> Candidate:
     outputs, inputs = solution.reconstruction, solution.input_estimate
-    release = exact_gaussian(
-        solution.strategy,
-        outputs,
-        None if outputs is not None else inputs,
-        solution.blocks,
-        _rounding(problem, budgets),
-    )
+    release = exact_release(problem, budgets, solution, outputs, None if outputs is not None else inputs)
     root = release.output_map(problem.system.target)
     names = [site.name for site in sites]
     assert solution.variances is not None
@@ -286,7 +303,9 @@ def _messages(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_n
     assert solution.variances is not None
     deviations = np.sqrt(np.concatenate(solution.variances))
     strategy = identity / deviations[:, None]
-    release = exact_gaussian(strategy, None, np.diag(deviations), (n,) * len(system.views))
+    dual = _without_unused(solution.dual, ~problem.errors.any(axis=0))
+    bound = lower_bound(program, dual, np.diag(deviations))
+    release = exact_gaussian(strategy, None, np.diag(deviations), (n,) * len(system.views), system.views)
     root = release.output_map(system.target)
     return Candidate(
         "noise by each party on its own values",
@@ -294,15 +313,24 @@ def _messages(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_n
         problem.loss_of_output_noise(root),
         why_not or "the least loss of Gaussian noise that each party adds alone",
         allowed,
-        problem.proved(solution.lower_bound),
+        problem.proved(bound),
         "independent Gaussian noise on each party's own values, unbiased",
         Mechanism(
             release,
             tuple({"at": s.name, "variance": v.tolist()} for s, v in zip(sites, solution.variances, strict=True)),
-            Dual(solution.dual, budgets, "messages"),
+            Dual(dual, budgets, "messages"),
             solution.method,
             solution.iterations,
             time.perf_counter() - started,
             solution.notes,
         ),
     )
+
+
+def _without_unused(dual: DualPoint, unused: NDArray[np.bool_]) -> DualPoint:
+    """Without weight on differences of inputs that no error depends on: noise there is free and proves nothing."""
+    weights = tuple(
+        np.where(np.asarray(abs(part).T @ unused.astype(float)) > 0, 0.0, w)
+        for part, w in zip(dual.differences, dual.weights, strict=True)
+    )
+    return replace(dual, weights=weights)

@@ -14,6 +14,7 @@ from math import ceil, sinh
 
 import numpy as np
 
+from privspec.compile.accuracy import ROOM as LIMIT_ROOM
 from privspec.compile.affine import INPUTS, Affine
 from privspec.compile.candidate import Candidate, Dual, Mechanism
 from privspec.compile.gaussian import correlated_program, run_solver
@@ -37,18 +38,26 @@ from privspec.mechanisms.laplace import LaplaceNoise
 from privspec.mechanisms.noise import NoiseLaw
 from privspec.solvers.laplace import laplace_scales
 from privspec.solvers.programs import Array, Balls, Boxes, GaussianSolution, Pairs, Vectors
-from privspec.solvers.results import Unprotectable
+from privspec.solvers.results import OutOfTimeError, SolverError, Unprotectable
 
 ROOM = Fraction(1, 10**12)
 """Relative room below epsilon for the float error of whoever checks it."""
 CLOSE = Fraction(1, 10**9)
 """Relative distance at which a short fraction stands for a scale."""
 QUIET = 1e-4
-"""Scale of noise that hides nothing, as a share of the least noise that does."""
+"""Standard deviation of noise that hides nothing, as a share of the noise that does; by what it costs."""
+UNPRICED = 1e-12
+"""Price of noise that no loss sees, as a share of the dearest."""
+CARRIED = 1e-12
+"""Share of the outputs below which a strategy row carries nothing but round-off."""
+GUIDED_ROOM = 1e-6
+"""Relative room below a bound that is shown with vectors taken from a rounded covariance."""
 KNORM_ROWS = 24
 """Rows up to which the K-norm vector has an exact sampler that is fast enough."""
 PAIR_LIMIT = 200
 """Coordinates up to which all pairs are listed for Laplace costs."""
+PLACE_BITS = 52
+"""Bits of what is measured at a place: outputs that nothing protects hardly hide its rounding."""
 SCALE_BITS = 40
 """Laplace scales are rounded up to fractions with denominators of this many bits."""
 
@@ -62,6 +71,8 @@ class Place:
     outputs: Array
     admissible: bool
     reason: str = ""
+    messages: bool = False
+    """Whether it is the inputs themselves, which each party sends under `trust nobody`."""
 
 
 def pure_candidates(problem: Problem) -> Iterator[Candidate]:
@@ -74,7 +85,7 @@ def pure_candidates(problem: Problem) -> Iterator[Candidate]:
         candidate = _laplace(problem, place, tuple(epsilons), bound)
         if candidate is not None:
             yield candidate
-    knorm = _knorm(problem, tuple(epsilons), bound)
+    knorm = None if bound is None else _knorm(problem, tuple(epsilons), bound)
     if knorm is not None:
         yield knorm
 
@@ -88,21 +99,38 @@ class Bound:
     value: float
     """Loss that no unbiased mechanism of these pure epsilons is below."""
 
-    @property
-    def dual(self) -> Dual:
-        """The dual point."""
-        return Dual(self.solution.dual, self.budgets, "full")
+    def dual(self, problem: Problem) -> Dual:
+        """The dual point; with the covariance that shows it where observers see different outputs."""
+        guide = None if problem.system.seen_whole else self.solution.root
+        return Dual(self.solution.dual, self.budgets, "full", guide)
+
+    @classmethod
+    def of(cls, problem: Problem, solution: GaussianSolution, budgets: tuple[float, ...]) -> Bound:
+        """With room for the rounding of the guide, which a checker starts from."""
+        room = 1.0 if problem.system.seen_whole else 1 - GUIDED_ROOM
+        return cls(solution, budgets, problem.proved(solution.lower_bound) * room)
 
 
-def _bound(problem: Problem, epsilons: tuple[float, ...]) -> Bound:
-    budgets = tuple(2 * sinh(epsilon / 2) * (1 + 1e-12) for epsilon in epsilons)
-    solution = run_solver(problem, correlated_program(problem, budgets))
+def unbiased_budgets(epsilons: tuple[float, ...]) -> tuple[float, ...]:
+    """The mu that no unbiased mechanism of these pure epsilons exceeds (Hammersley, Chapman & Robbins)."""
+    return tuple(2 * sinh(epsilon / 2) * (1 + 1e-12) for epsilon in epsilons)
+
+
+def _bound(problem: Problem, epsilons: tuple[float, ...]) -> Bound | None:
+    """The bound; None where its program is too large."""
+    budgets = unbiased_budgets(epsilons)
+    try:
+        solution = run_solver(problem, correlated_program(problem, budgets))
+    except OutOfTimeError:
+        raise
+    except SolverError:
+        return None
     if isinstance(solution, Unprotectable):
         raise InternalError("a curator can hide every difference")
-    return Bound(solution, budgets, problem.proved(solution.lower_bound))
+    return Bound.of(problem, solution, budgets)
 
 
-def _places(problem: Problem, bound: Bound) -> Iterator[Place]:
+def _places(problem: Problem, bound: Bound | None) -> Iterator[Place]:
     system, model = problem.system, problem.model
     n = system.inputs_count
     allowed = problem.family_allowed("laplace", "geometric")
@@ -118,9 +146,9 @@ def _places(problem: Problem, bound: Bound) -> Iterator[Place]:
             return False, "`noise at` rules it out"
         return True, ""
 
-    inputs = {node.name for node in model.inputs}
-    fine, reason = verdict(inputs, curator=False)
-    yield Place(f"Laplace noise on {' and '.join(sorted(inputs))}", np.eye(n), system.target, fine, reason)
+    inputs = [node.name for node in model.inputs]
+    fine, reason = verdict(set(inputs), curator=False)
+    yield Place(f"Laplace noise on {' and '.join(inputs)}", np.eye(n), system.target, fine, reason, problem.local)
     quiet = Interpreter(model)
     for name in system.candidates:
         node = model.nodes[name]
@@ -130,17 +158,26 @@ def _places(problem: Problem, bound: Bound) -> Iterator[Place]:
         if place is not None:
             fine, reason = verdict({name})
             yield Place(f"Laplace noise on {name}", *place, fine, reason)
-    if not system.seen_whole:
+    outputs = [output.name for output in system.outputs]
+    if len(outputs) > 1:
+        fine, reason = verdict(set(outputs))
+        listed = " and ".join(outputs)
+        yield Place(f"Laplace noise on {listed}", system.target, np.eye(len(system.target)), fine, reason)
+    if bound is None:
         return
     fine, reason = verdict({"*"}) if forced is not None else verdict(set())
-    strategy = bound.solution.strategy
-    yield Place(
-        "Laplace noise on the best Gaussian strategy",
-        strategy,
-        system.target @ np.linalg.pinv(strategy),
-        fine,
-        reason,
-    )
+    strategy, rebuilt = bound.solution.strategy, bound.solution.reconstruction
+    if system.seen_whole or rebuilt is None:
+        rebuilt = system.target @ np.linalg.pinv(strategy)
+    yield Place("Laplace noise on the best Gaussian strategy", *_levelled(strategy, rebuilt), fine, reason)
+
+
+def _levelled(strategy: Array, outputs: Array) -> tuple[Array, Array]:
+    """The same answers measured in rows of the same size, without rows that carry round-off only."""
+    sizes = np.abs(strategy).max(axis=1)
+    shares = sizes * np.abs(outputs).max(axis=0)
+    kept = shares > CARRIED * shares.max()
+    return strategy[kept] / sizes[kept, None], outputs[:, kept] * sizes[kept]
 
 
 def _node_place(problem: Problem, quiet: Interpreter, name: str) -> tuple[Array, Array] | None:
@@ -164,11 +201,11 @@ def _node_place(problem: Problem, quiet: Interpreter, name: str) -> tuple[Array,
 
 
 def _costs(problem: Problem, strategy: Array, used: Array, epsilons: tuple[Fraction, ...]) -> Array | None:
-    """|B d| / epsilon, one row a difference, over the strategy rows that the view's outputs use."""
+    """|B d| / epsilon, one row a difference, over the strategy rows that are seen: by the view's outputs, or by all."""
     rows = []
     for view, epsilon in zip(problem.system.views, epsilons, strict=True):
         seen = used if view.rows is None else used[view.rows]
-        mask = seen.any(axis=0)
+        mask = seen.any(axis=0) | problem.local
         match view.differences:
             case Vectors(matrix):
                 moved = np.abs(np.asarray(matrix.T @ strategy.T))
@@ -181,31 +218,54 @@ def _costs(problem: Problem, strategy: Array, used: Array, epsilons: tuple[Fract
     return np.vstack(rows)
 
 
-def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bound: Bound) -> Candidate | None:
+def _prices(problem: Problem, place: Place) -> Array:
+    """What squared scales cost (J, k): one row, or one for every error term of which the largest counts."""
+    weights = 2 * np.asarray(problem.system.error_map @ place.outputs) ** 2
+    if not problem.system.worst:
+        weights = weights.sum(axis=0, keepdims=True)
+    return np.maximum(weights, np.where(weights.max(axis=0) > 0, 0.0, UNPRICED * weights.max()))
+
+
+def _scales(problem: Problem, place: Place, costs: Array) -> Array:
+    """The scales of least loss that meet the accuracy lines; those of least loss where none do."""
+    system, deadline, weights = problem.system, problem.settings.deadline, _prices(problem, place)
+    if system.limits:
+        errors = np.array(
+            [2 * (np.asarray(limit.error_map @ place.outputs) ** 2).sum(axis=0) for limit in system.limits]
+        )
+        bounds = np.array([limit.bound * (1 - LIMIT_ROOM) for limit in system.limits])
+        found = laplace_scales(costs, weights, deadline=deadline, limits=(errors, bounds))
+        if found is not None:
+            return found.scales
+    found = laplace_scales(costs, weights, deadline=deadline)
+    if found is None:
+        raise InternalError("scales without limits can always be larger")
+    return found.scales
+
+
+def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bound: Bound | None) -> Candidate | None:
     started = time.perf_counter()
     system = problem.system
-    dyadic = _plain(place.strategy) or rounded_strategy(place.strategy)
+    dyadic = _plain(place.strategy) or rounded_strategy(place.strategy, system.views, PLACE_BITS)
     strategy = dyadic.to_float()
     used = place.outputs != 0
     costs = _costs(problem, strategy, used, epsilons)
     if costs is None or not costs.any():
         return None
-    errors = np.asarray(system.error_map @ place.outputs)
-    weights = (errors**2).max(axis=0) if system.worst else (errors**2).sum(axis=0)
-    if system.worst or not np.all(weights > 0):
-        scales = np.full(strategy.shape[0], float(costs.sum(axis=1).max()))
-    else:
-        scales = laplace_scales(costs, weights).scales
+    scales = _scales(problem, place, costs)
     # a row that never moves keeps nothing secret; its noise is only there because every scale is positive
-    scales = np.where(scales > 0, scales, QUIET * scales[scales > 0].min())
+    priced = _prices(problem, place).max(axis=0)
+    quiet = QUIET * np.sqrt(float(priced @ scales**2) / (len(scales) * priced))
+    scales = np.where(scales > 0, scales, quiet)
     counts = all(block.layout == "cells" for block in problem.model.blocks)
     whole = counts and dyadic.unit.denominator == 1
     release = LinearRelease(
         dyadic,
         LaplaceNoise(tuple(_fraction_up(b) for b in scales)),
-        DyadicMatrix.rounded(place.outputs, RECONSTRUCTION_BITS),
-        None,
-        _view_rows(problem, used),
+        # what each party sends is seen itself: the noisy inputs, from which outputs are computed
+        None if place.messages else DyadicMatrix.rounded(place.outputs, RECONSTRUCTION_BITS),
+        DyadicMatrix.rounded(place.strategy, RECONSTRUCTION_BITS) if place.messages else None,
+        (len(strategy),) * len(system.views) if place.messages else _view_rows(problem, used),
         "2^0" if whole else lattice(float(scales.min())),
         "2^0" if whole and _plain(place.outputs) is not None else output_grid(np.abs(place.outputs) @ scales),
     )
@@ -220,8 +280,8 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
         loss,
         place.reason or "Laplace noise of the best scales at this place",
         place.admissible,
-        bound.value,
-        "all unbiased mechanisms of the same pure epsilon",
+        None if bound is None else bound.value,
+        "" if bound is None else "all unbiased mechanisms of the same pure epsilon",
         Mechanism(
             release,
             (
@@ -230,7 +290,7 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
                     "scale": [float(b) for b in noise.scales],
                 },
             ),
-            bound.dual,
+            None if bound is None else bound.dual(problem),
             "laplace scales, barrier",
             0,
             time.perf_counter() - started,
@@ -321,7 +381,7 @@ def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Ca
     inverse = np.asarray(np.linalg.pinv(solution.strategy), dtype=np.float64)
     wide = system.outputs_count > system.inputs_count
     release = LinearRelease(
-        rounded_strategy(solution.strategy * (1 - SLACK)),
+        rounded_strategy(solution.strategy * (1 - SLACK), system.views),
         KNormL2Noise(Fraction(1)),
         None if wide else DyadicMatrix.rounded(system.target @ inverse / (1 - SLACK), RECONSTRUCTION_BITS),
         DyadicMatrix.rounded(inverse / (1 - SLACK), RECONSTRUCTION_BITS) if wide else None,
@@ -351,7 +411,7 @@ def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Ca
                     "grid": release.grid,
                 },
             ),
-            bound.dual,
+            bound.dual(problem),
             solution.method,
             solution.iterations,
             time.perf_counter() - started,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import ceil, log2
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from privspec.compile.problem import Problem
 from privspec.compile.release import checked_amount
 from privspec.compile.stored import spec_json
 from privspec.core.diagnostics import InternalError
+from privspec.core.matrices import DyadicMatrix
 from privspec.language.printer import print_expr
 from privspec.model.domains import Domain, IntegerRange
 from privspec.model.graph import InputBlock, Model
@@ -37,7 +39,13 @@ from privspec.model.values import show
 COVARIANCE_LIMIT = 512
 """Outputs up to which a plan holds their covariance."""
 INPUT_GRID_BITS = 24
-"""Inputs are put on a grid of 2^24 steps across their domain."""
+"""Inputs are put on a grid of at least 2^24 steps across their domain."""
+FINEST_INPUT_GRID_BITS = 52
+"""Finer than that doubles cannot say where an input lies in its domain."""
+ROUNDED_SHARE = 2.0**-12
+"""Share of its standard deviation by which the grids of the inputs may move an output."""
+GUIDE_BITS = 50
+"""Bits of a covariance root that only helps to evaluate the lower bound."""
 
 
 def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...]) -> dict[str, Any]:
@@ -110,11 +118,12 @@ def _executed(problem: Problem, mechanism: Mechanism) -> dict[str, Any]:
     matrix = release.outputs_matrix if release.outputs_matrix is not None else release.inputs_matrix
     if matrix is None:
         raise InternalError("a release without reconstruction")
+    bits = _input_grid_bits(problem, mechanism)
     rows_of: dict[int, int] = {}
     for view, rows in zip(system.views, release.view_rows, strict=True):
         rows_of[view.index] = max(rows_of.get(view.index, 0), rows)
     return {
-        "inputs": [_input_json(block) for block in problem.model.blocks],
+        "inputs": [_input_json(block, bits) for block in problem.model.blocks],
         "strategy": release.strategy.to_json(),
         "noise": release.noise.to_json(),
         "grid": release.grid,
@@ -145,7 +154,22 @@ def _offset_json(offset: NDArray[np.float64]) -> Any:
     return 0 if not np.any(offset) else offset.tolist()
 
 
-def _input_json(block: InputBlock) -> dict[str, Any]:
+def _input_grid_bits(problem: Problem, mechanism: Mechanism) -> int:
+    """Bits of the grid of the inputs: what rounding moves is lost in the noise of every output."""
+    release, system = mechanism.release, problem.system
+    widths = np.zeros(system.inputs_count)
+    for block in problem.model.blocks:
+        if block.schema is None:
+            low, high = block.domain.bounds
+            widths[block.start : block.stop] = 1.0 if low is None or high is None else float(high - low)
+    deviations = np.linalg.norm(release.output_map(system.target) * np.sqrt(release.row_variances()), axis=1)
+    noisy = deviations > 0
+    reach = (np.abs(system.target[noisy]) @ widths) / (2 * ROUNDED_SHARE * deviations[noisy])
+    needed = ceil(log2(max(float(np.max(reach, initial=1.0)), 1.0)))
+    return min(max(needed, INPUT_GRID_BITS), FINEST_INPUT_GRID_BITS)
+
+
+def _input_json(block: InputBlock, bits: int) -> dict[str, Any]:
     head: dict[str, Any] = {
         "name": block.name,
         "start": block.start,
@@ -160,7 +184,7 @@ def _input_json(block: InputBlock) -> dict[str, Any]:
     head |= {
         "lower": None if low is None else str(low),
         "upper": None if high is None else str(high),
-        "grid": f"2^-{INPUT_GRID_BITS}",
+        "grid": f"2^-{bits}",
     }
     geometry = block.geometry
     if isinstance(geometry, BallGeometry):
@@ -263,6 +287,8 @@ def _certificate(problem: Problem, chosen: Candidate, mechanism: Mechanism) -> d
         "scope": dual.scope,
         "lower_bound": chosen.lower_bound,
     }
+    if dual.guide is not None:
+        out["guide"] = DyadicMatrix.rounded(dual.guide, GUIDE_BITS).to_json()
     if dual.point.limit_weights is not None:
         out["limit_weights"] = dual.point.limit_weights.tolist()
     if mechanism.release.noise.amount == "epsilon":

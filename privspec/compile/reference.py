@@ -142,6 +142,7 @@ def solve_with_cvxpy(
         method=f"cvxpy ({stats.solver_name})",
         iterations=int(stats.num_iters or 0),
         seconds=time.perf_counter() - started,
+        root=release.reconstruction,
     )
 
 

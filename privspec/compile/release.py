@@ -6,17 +6,21 @@ Every additive mechanism of the linear family is executed in one way: draw `z = 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import hypot
 
 import numpy as np
 
 from privspec.compile.program import ProtectedView
+from privspec.compile.views import amounts
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
 from privspec.mechanisms.gaussian import GaussianNoise
 from privspec.mechanisms.noise import NoiseLaw
 from privspec.mechanisms.sensitivity import l2_sensitivity_up
+from privspec.model.neighbours import PairDifferences
 from privspec.solvers.programs import Array
 
 STRATEGY_BITS = 42
@@ -27,6 +31,12 @@ RECONSTRUCTION_BITS = 60
 """Bits of the largest entry of a reconstruction (public, free of charge)."""
 GRID_EXPONENT = 30
 """The noisy strategy answers are released on multiples of 2^-30 noise units (or data units)."""
+BLUR = 2.0**-44
+"""Relative error, generously, of what is computed in doubles from strategy rows of one size."""
+NEGLIGIBLE = Fraction(1, 10**6)
+"""Share of what a requirement allows below which a release does not say how little it uses: that is round-off."""
+LEVEL = 2.0**-40
+"""Relative difference up to which entries of a strategy row are the same but for round-off."""
 SLACK = 1e-11
 """Relative room left for float error when a strategy is made to meet its sensitivity."""
 OUTPUT_STEPS = 14
@@ -74,10 +84,22 @@ def achieved_amount(release: LinearRelease, view: ProtectedView, rows: int) -> F
     if release.rounding == "outputs" and view.rows is not None and release.outputs_matrix is not None:
         # outputs are rounded one by one, so the view sees the Gaussian law of its own rows, nothing more
         basis = np.linalg.svd(release.outputs_matrix.to_float()[view.rows], full_matrices=False)[2]
-        seen = DyadicMatrix.rounded(basis @ release.strategy.to_float(), STRATEGY_BITS + 6)
-        return l2_sensitivity_up(seen, view.exact) * (1 + Fraction(1, 10**12))
-    head = DyadicMatrix(np.ascontiguousarray(release.strategy.integers[:rows]), release.strategy.exponent)
-    return release.noise.prefix(rows).achieved(head, view.exact, release.step, view.counts)
+        rows_seen = basis @ release.strategy.to_float()
+        reached = float(l2_sensitivity_up(DyadicMatrix.rounded(rows_seen, STRATEGY_BITS + 6), view.exact))
+        # what cancels in doubles is known up to the round-off of what it is the difference of
+        blurred = (
+            float(np.linalg.norm(rows_seen, axis=0).max(initial=0.0))
+            * BLUR
+            * float(np.max(amounts(view.differences), initial=0.0))
+        )
+        return Fraction(hypot(reached, blurred)) * (1 + Fraction(1, 10**12))
+    seen = np.arange(rows)
+    if release.noise.separate and release.outputs_matrix is not None:
+        # rows of independent noise that no output of the view uses say nothing to it
+        shown = release.outputs_matrix.integers if view.rows is None else release.outputs_matrix.integers[view.rows]
+        seen = np.flatnonzero(shown[:, :rows].any(axis=0))
+    part = DyadicMatrix(np.ascontiguousarray(release.strategy.integers[seen]), release.strategy.exponent)
+    return release.noise.part(seen).achieved(part, view.exact, release.step, view.counts)
 
 
 def checked_amount(
@@ -91,15 +113,28 @@ def checked_amount(
     allowed = budget if release.noise.amount == "mu" else epsilon
     if allowed is None or amount > allowed:
         raise InternalError(f"the release reaches {release.noise.amount} {float(amount)!r}, which is more than it may")
-    return amount
+    # a view that nothing moves but round-off is claimed with a bound that round-off does not pass
+    return amount if amount == 0 else max(amount, allowed * NEGLIGIBLE)
 
 
-def rounded_strategy(strategy: Array) -> DyadicMatrix:
-    """The strategy in exact numbers, every row with `STRATEGY_BITS` of its own where `MOST_BITS` allow it."""
+def rounded_strategy(strategy: Array, views: Sequence[ProtectedView] = (), bits: int = STRATEGY_BITS) -> DyadicMatrix:
+    """The strategy in exact numbers, every row with so many bits of its own where `MOST_BITS` allow it.
+
+    Where the records of a view only move between cells, a row that is the same for all these cells but for round-off
+    is made exactly the same: it counts records that nothing adds or takes away, and so needs no noise.
+    """
     tops = np.abs(strategy).max(axis=1, initial=0.0)
     tops = tops[tops > 0]
     spread = int(np.ceil(np.log2(tops.max() / tops.min()))) if len(tops) else 0
-    return DyadicMatrix.rounded(strategy, min(STRATEGY_BITS + spread, MOST_BITS))
+    found = DyadicMatrix.rounded(strategy, min(bits + spread, MOST_BITS))
+    integers = found.integers.copy()
+    for view in views:
+        if isinstance(view.exact, PairDifferences):
+            cells = integers[:, view.exact.coordinates]
+            low, high = cells.min(axis=1), cells.max(axis=1)
+            level = (high - low) <= LEVEL * np.abs(cells).max(axis=1)
+            integers[np.ix_(level, view.exact.coordinates)] = (low + (high - low) // 2)[level, None]
+    return DyadicMatrix(integers, found.exponent)
 
 
 def exact_gaussian(
@@ -107,7 +142,7 @@ def exact_gaussian(
     outputs_matrix: Array | None,
     inputs_matrix: Array | None,
     view_rows: tuple[int, ...],
-    rounding: str = "strategy",
+    views: Sequence[ProtectedView],
 ) -> LinearRelease:
     """Round a Gaussian release to exact numbers, after leaving `SLACK` of room."""
     reconstruction = outputs_matrix if outputs_matrix is not None else inputs_matrix
@@ -115,13 +150,12 @@ def exact_gaussian(
         raise InternalError("a release without reconstruction")
     deviations = np.linalg.norm(reconstruction, axis=1)
     return LinearRelease(
-        rounded_strategy(strategy * (1 - SLACK)),
+        rounded_strategy(strategy * (1 - SLACK), views),
         GaussianNoise(),
         None if outputs_matrix is None else DyadicMatrix.rounded(outputs_matrix / (1 - SLACK), RECONSTRUCTION_BITS),
         None if inputs_matrix is None else DyadicMatrix.rounded(inputs_matrix / (1 - SLACK), RECONSTRUCTION_BITS),
         view_rows,
         output_grid=output_grid(deviations),
-        rounding=rounding,
     )
 
 

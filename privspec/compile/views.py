@@ -75,7 +75,7 @@ def check_sizes(model: Model, views: Sequence[ProtectedView], target: Array, err
     """Squares and inverses of every number must be doubles."""
     span = model.loss.span if model.loss else model.spec.span
     found = [(span, target), (span, error_map.data)]
-    found += [(view.requirement.span, _amounts(view.differences)) for view in views]
+    found += [(view.requirement.span, amounts(view.differences)) for view in views]
     for place, values in found:
         sizes = np.abs(values[values != 0])
         if sizes.size and not (sizes.min() >= 1 / LARGEST_NUMBER and sizes.max() <= LARGEST_NUMBER):
@@ -88,7 +88,7 @@ def check_sizes(model: Model, views: Sequence[ProtectedView], target: Array, err
             )
 
 
-def _amounts(differences: programs.Differences) -> Array:
+def amounts(differences: programs.Differences) -> Array:
     """The sizes of changes of single coordinates."""
     match differences:
         case programs.Vectors(matrix):

@@ -110,7 +110,16 @@ class LinearExposure(Exposure):
             and requirement < len(views)
             and frozenset(names_of(views[requirement]["outputs"])) == outputs
             and int(views[requirement]["rows"]) == int(self._executed["strategy"]["shape"][0])
+            and self._uses_every_row(outputs)
         )
+
+    def _uses_every_row(self, outputs: frozenset[str]) -> bool:
+        """Whether every strategy answer goes into some of these outputs: only those are in their guarantee."""
+        executed = read_executed(self.plan)
+        if executed.of_inputs:
+            return True
+        rows = [np.arange(o.start, o.stop) for o in executed.outputs if o.name in outputs]
+        return bool(executed.reconstruction.integers[np.concatenate(rows)].any(axis=0).all())
 
     def joint_spend(self, model: Model, requirement: int) -> Spend | None:
         """The cost of all strategy answers."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privspec.core.matrices import DyadicMatrix
-from privspec.mechanisms.noise import Array, NoiseLaw
+from privspec.mechanisms.noise import Array, Indices, NoiseLaw
 from privspec.mechanisms.sensitivity import l2_sensitivity_up
 from privspec.model.neighbours import Differences
 
@@ -20,13 +20,14 @@ class GaussianNoise:
 
     family: ClassVar[str] = "gaussian"
     notes: ClassVar[tuple[str, ...]] = ("gaussian-exact", "rounded-gaussian", "post-processing")
+    separate: ClassVar[bool] = False
     amount: ClassVar[str] = "mu"
 
     def to_json(self) -> dict[str, Any]:
         """Its form under `executed.noise`."""
         return {"shape": "gaussian", "standard_deviation": "1"}
 
-    def prefix(self, rows: int) -> NoiseLaw:
+    def part(self, rows: Indices) -> NoiseLaw:
         """The same."""
         return self
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privspec.core.matrices import DyadicMatrix
-from privspec.mechanisms.noise import Array, NoiseLaw
+from privspec.mechanisms.noise import Array, Indices, NoiseLaw
 from privspec.mechanisms.sensitivity import l2_sensitivity_up
 from privspec.model.neighbours import Differences
 
@@ -21,13 +21,14 @@ class KNormL2Noise:
     scale: Fraction
     family: ClassVar[str] = "mixed"
     notes: ClassVar[tuple[str, ...]] = ("laplace", "knorm-l2", "post-processing")
+    separate: ClassVar[bool] = False
     amount: ClassVar[str] = "epsilon"
 
     def to_json(self) -> dict[str, Any]:
         """Its form under `executed.noise`."""
         return {"shape": "knorm-l2", "scale": str(self.scale)}
 
-    def prefix(self, rows: int) -> NoiseLaw:
+    def part(self, rows: Indices) -> NoiseLaw:
         """The whole vector: part of it says no more than all of it."""
         return self
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privspec.core.matrices import DyadicMatrix
-from privspec.mechanisms.noise import Array, NoiseLaw
+from privspec.mechanisms.noise import Array, Indices, NoiseLaw
 from privspec.mechanisms.sensitivity import scaled_l1_sensitivity
 from privspec.model.neighbours import Differences
 
@@ -24,15 +24,16 @@ class LaplaceNoise:
     scales: tuple[Fraction, ...]
     family: ClassVar[str] = "laplace"
     notes: ClassVar[tuple[str, ...]] = ("laplace", "discrete-laplace", "post-processing")
+    separate: ClassVar[bool] = True
     amount: ClassVar[str] = "epsilon"
 
     def to_json(self) -> dict[str, Any]:
         """Its form under `executed.noise`."""
         return {"shape": "laplace", "scale": [str(b) for b in self.scales]}
 
-    def prefix(self, rows: int) -> NoiseLaw:
-        """The first scales."""
-        return LaplaceNoise(self.scales[:rows])
+    def part(self, rows: Indices) -> NoiseLaw:
+        """The scales of these rows."""
+        return LaplaceNoise(tuple(self.scales[r] for r in rows))
 
     def row_variances(self, rows: int, grid: Fraction) -> Array:
         """That of the discrete Laplace law: 2 g^2 p / (1 - p)^2 with p = exp(-g / b)."""

@@ -15,6 +15,7 @@ from privspec.core.matrices import DyadicMatrix
 from privspec.model.neighbours import Differences
 
 Array: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.intp]
 
 
 class NoiseLaw(Protocol):
@@ -24,6 +25,8 @@ class NoiseLaw(Protocol):
     """The `mechanism.family` of plans."""
     notes: ClassVar[tuple[str, ...]]
     """Stems of the proof notes that a guarantee rests on; the second is about how the noise is drawn."""
+    separate: ClassVar[bool]
+    """Whether rows of the noise differ and are independent, so that a view is charged for those it sees alone."""
     amount: ClassVar[str]
     """What a release of this noise achieves: "mu" or "epsilon"."""
 
@@ -31,8 +34,8 @@ class NoiseLaw(Protocol):
         """Its form under `executed.noise`."""
         ...
 
-    def prefix(self, rows: int) -> NoiseLaw:
-        """The law of the first rows; the whole law where it has no parts."""
+    def part(self, rows: Indices) -> NoiseLaw:
+        """The law of some rows; the whole law where it has no parts."""
         ...
 
     def row_variances(self, rows: int, grid: Fraction) -> Array:

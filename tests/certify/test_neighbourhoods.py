@@ -135,7 +135,7 @@ def test_balls() -> None:
 
 def test_the_enclosed_form_agrees_with_the_exact_one() -> None:
     gram = B.T @ B
-    enclosed = EnclosedForm(gram, 1e-9)
+    enclosed = EnclosedForm(gram, np.full_like(gram, 1e-9))
     for neighbourhood in (
         Entries({i: Fraction(1) for i in range(N)}),
         Cells(np.arange(N), True),

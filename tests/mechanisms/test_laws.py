@@ -47,7 +47,7 @@ def test_gaussian_noise() -> None:
     assert law.row_variances(3, STEP).tolist() == [1, 1, 1]
     reached = law.achieved(IDENTITY, ONE, STEP, counts=False)
     assert Fraction(3, 2) <= reached < Fraction(3, 2) * (1 + Fraction(1, 10**9))
-    assert law.prefix(1) == law
+    assert law.part(np.arange(1)) == law
 
 
 @given(
@@ -85,7 +85,7 @@ def test_laplace_epsilon_counts_the_rounding() -> None:
 
 
 def test_laplace_prefix_keeps_the_first_scales() -> None:
-    assert LaplaceNoise((Fraction(2), Fraction(3))).prefix(1) == LaplaceNoise((Fraction(2),))
+    assert LaplaceNoise((Fraction(2), Fraction(3))).part(np.arange(1)) == LaplaceNoise((Fraction(2),))
 
 
 def test_knorm_noise() -> None:
@@ -94,7 +94,7 @@ def test_knorm_noise() -> None:
     reached = law.achieved(IDENTITY, ONE, STEP, counts=False)
     bare = Fraction(3, 2) / Fraction(5, 4)
     assert bare < reached < bare * (1 + Fraction(1, 10**6))
-    assert law.prefix(1) == law
+    assert law.part(np.arange(1)) == law
 
 
 def test_knorm_variance_by_its_radius() -> None:
