@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from privspec.api import Problem
 from privspec.compile.families import family_of
 from privspec.compile.finite.decision import TableDecision
 from privspec.compile.problem import Settings
@@ -256,3 +257,81 @@ def test_distances_that_protect_nothing_are_refused() -> None:
     with pytest.raises(SpecError, match="as weak as 100000000-metric-DP"):
         solved(weak)
     assert solved(re.sub(r"epsilon = \S+", "epsilon = 3", text))["loss"]["value"] < 1e-9
+
+
+# --- numbers that are chosen from a list ----------------------------------------------------------------------
+
+LISTED = """variables:
+  input x in 1..4
+  choose k in {k}
+  choose m in {m}
+  output O in 1..4
+background:
+  x ~ categorical([4, 3, 2, 1])
+  {condition}
+loss: E[ |O - x| ] + {a} * k - {b} * m
+privacy: O is 1.5-DP wrt x
+"""
+
+
+def enumerated(text: str, values: dict[str, list[Fraction]]) -> float:
+    """The least loss over all values, each written into the spec in place of its name."""
+    found = []
+    for some in product(*values.values()):
+        fixed = re.sub(r"  choose .*\n", "", text)
+        for name, value in zip(values, some, strict=True):
+            fixed = re.sub(rf"\b{name}\b", f"({value})", fixed)
+        try:
+            found.append(Problem(fixed).solve())
+        except SpecError:  # a condition that names nothing random
+            continue
+    return min(plan.loss.value for plan in found if plan.status != "infeasible")
+
+
+@pytest.mark.parametrize(
+    ("condition", "a", "b"),
+    [
+        ("", "0.25", "0.125"),
+        ("", "-1", "2"),
+        ("E[O | x] = 0.4 * x + 0.5 * k + 0.25 * m", "0.01", "0"),
+        ("E[O | x] = 0.3 * x + 0.81 * k", "0", "0.3"),
+        ("E[O | x] <= x + k - m", "0.1", "0.05"),
+    ],
+)
+def test_what_is_chosen_from_a_list_is_one_of_it(condition: str, a: str, b: str) -> None:
+    values = {"k": [Fraction(1), Fraction(2)], "m": [Fraction(j, 2) for j in range(3)]}
+    text = LISTED.format(k="{1, 2}", m="grid(0, 1, 0.5)", condition=condition, a=a, b=b)
+    plan = Problem(text).solve()
+    scalars = plan.document["mechanism"]["scalars"]
+    assert all(Fraction(scalars[name]) in some for name, some in values.items())
+    assert plan.loss.value == pytest.approx(enumerated(text, values), rel=1e-7)
+    assert plan.loss.lower_bound is not None
+    assert plan.loss.lower_bound <= plan.loss.value
+    assert (plan.status == "optimal") is (plan.loss.value - plan.loss.lower_bound < 1e-6)
+
+
+def test_a_range_of_whole_numbers_is_a_list() -> None:
+    plan = Problem(LISTED.format(k="1..5", m="{0}", condition="", a="0.25", b="1")).solve()
+    assert plan.status == "optimal"
+    assert plan.document["mechanism"]["scalars"] == {"k": "1", "m": "0"}
+
+
+def test_no_value_of_the_list_meets_the_lines() -> None:
+    """Between two values of the list there is one that would."""
+    text = LISTED.format(k="{0, 30}", m="{0}", condition="E[O | x] = 0.1 * x + k", a="1", b="1")
+    plan = Problem(text).solve()
+    assert plan.status == "infeasible"
+    assert "k" in plan.document["reason"]
+
+
+def test_too_many_values_to_try_are_refused() -> None:
+    text = LISTED.format(k="1..5000", m="{0}", condition="E[O | x] = 0.1 * x + 0.001 * k", a="1", b="1")
+    with pytest.raises(SpecError) as caught:
+        Problem(text).solve()
+    assert [d.code for d in caught.value.diagnostics] == ["PS0501"]
+
+
+def test_a_price_of_a_loss_below_zero_says_which_way() -> None:
+    plan = solved(LISTED.format(k="{1}", m="{5}", condition="", a="0", b="1"))
+    assert plan["loss"]["value"] < 0
+    assert [item["loss_change"] < 0 for item in plan["binding"]] == [True]

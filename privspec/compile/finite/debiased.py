@@ -64,7 +64,7 @@ def debiased(conditions: Conditions) -> Debiased:
     assert model.loss is not None
     numbers = [c for c in model.choices if not isinstance(c.domain, Law)]
     laws = [c for c in model.choices if isinstance(c.domain, Law)]
-    if len(numbers) != 1 or len(laws) > 1:
+    if len(numbers) != 1 or len(laws) > 1 or not model.constraints:
         raise _other_form(model.loss.span)
     alpha = numbers[0]
     low, high = alpha.domain.bounds if alpha.domain is not None else (None, None)

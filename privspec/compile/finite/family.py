@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 from privspec.compile.finite.conflicts import explain_infeasible
 from privspec.compile.finite.decision import DebiasedTable, LinearTable, TableDecision
@@ -10,7 +13,7 @@ from privspec.compile.finite.lower import lower
 from privspec.compile.finite.program import Lowered, linear_rows, privacy_blocks, to_program
 from privspec.compile.finite.system import Debiased, FiniteSystem
 from privspec.compile.finite.targets import target_itself
-from privspec.compile.infeasible import Infeasible
+from privspec.compile.infeasible import Infeasible, conflict_line
 from privspec.compile.problem import Settings
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.model.graph import Model
@@ -21,6 +24,10 @@ from privspec.solvers.table_search import search_debiased
 from privspec.solvers.table_search_programs import DebiasedProgram
 from privspec.solvers.tables import solve_table
 
+MOST_TRIED = 1000
+"""Combinations of listed values that are tried, a program each."""
+SAME = 1e-9
+"""Relative gap below which no other value can be better."""
 SEARCH_TOLERANCE = 1e-6
 """Relative gap that the search for scale and background goes for."""
 
@@ -60,7 +67,66 @@ def _linear(model: Model, system: FiniteSystem, settings: Settings) -> TableDeci
     found = target_itself(system, lowered) or _solved(lowered, settings)
     if isinstance(found, InfeasibleTable):
         return explain_infeasible(model, lowered, found, settings)
-    return LinearTable(model, system, settings, lowered, found)
+    listed = _listed(model, lowered)
+    if not listed:
+        return LinearTable(model, system, settings, lowered, found)
+    best = _one_by_one(lowered, listed, found, settings)
+    if best is None:
+        spans = [node.span for node in model.choices if node.name in listed]
+        spans += [line.relation.span for line in model.constraints]
+        lines = tuple(conflict_line(model, span) for span in spans)
+        return Infeasible(f"no value of {', '.join(listed)} meets these lines", lines, ())
+    return LinearTable(model, system, settings, lowered, best)
+
+
+def _listed(model: Model, lowered: Lowered) -> dict[str, tuple[Fraction, ...]]:
+    """The numbers to choose that have a list of values, and not a range.
+
+    Raises: Failure PS0501 if there are too many combinations to try.
+    """
+    found: dict[str, tuple[Fraction, ...]] = {}
+    tried = 1
+    for node in model.choices:
+        if node.name in lowered.program.extra.names and node.domain is not None and node.domain.size is not None:
+            tried *= node.domain.size
+            if tried > MOST_TRIED:
+                text = f"solve tries every value of {node.name}, together with what else is chosen: {tried:,} programs"
+                help_ = f"give it a range, as in [0, 1], or at most {MOST_TRIED} values"
+                raise Failure("PS0501", node.span, text, help=help_)
+            found[node.name] = tuple(node.domain.elements())
+    return found
+
+
+def _one_by_one(
+    lowered: Lowered,
+    listed: Mapping[str, tuple[Fraction, ...]],
+    relaxed: TableSolution,
+    settings: Settings,
+) -> TableSolution | None:
+    """The best table over all values of what is chosen from lists; None if none of them meets the lines.
+
+    `relaxed`: the optimum where each may lie between its least and its largest value, whose bound holds for every
+    choice. Where the values next to it lose no more, no other is tried.
+    """
+    free = dict(zip(lowered.program.extra.names, relaxed.exact.extra, strict=True))
+    near = tuple(min(values, key=lambda v, at=free[name]: abs(v - at)) for name, values in listed.items())
+    best: TableSolution | None = None
+    for values in (near, *(each for each in product(*listed.values()) if each != near)):
+        fixed = _fixed(lowered, dict(zip(listed, values, strict=True)))
+        found = _solved(fixed, settings)
+        if not isinstance(found, InfeasibleTable) and (best is None or found.value < best.value):
+            best = replace(found, lower_bound=relaxed.lower_bound, dual=relaxed.dual)
+        if best is not None and best.value - relaxed.lower_bound <= SAME * abs(best.value):
+            break
+    return best
+
+
+def _fixed(lowered: Lowered, values: Mapping[str, Fraction]) -> Lowered:
+    """The program with some of its further numbers given."""
+    extra = lowered.program.extra
+    low = tuple(values.get(name, end) for name, end in zip(extra.names, extra.lower, strict=True))
+    high = tuple(values.get(name, end) for name, end in zip(extra.names, extra.upper, strict=True))
+    return replace(lowered, program=replace(lowered.program, extra=replace(extra, lower=low, upper=high)))
 
 
 def _solved(lowered: Lowered, settings: Settings) -> TableSolution | InfeasibleTable:

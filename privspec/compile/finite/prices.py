@@ -105,7 +105,7 @@ def _solved_again(decision: TableDecision, asked: list[_Question]) -> Iterator[t
         except OutOfTimeError:
             return
         if loss is not None:
-            yield question, loss / decision.loss - 1, {}
+            yield question, (loss - decision.loss) / abs(decision.loss), {}
 
 
 def _lowered_again(decision: TableDecision, line: Line, changed: Model) -> FiniteSystem | None:
@@ -129,7 +129,9 @@ def _first_order(decision: TableDecision, asked: list[_Question]) -> Iterator[tu
         if question.figure is not None:
             change = _slope(decision, question.line, question.figure)
             if change is not None:
-                yield question, math.expm1(change / decision.loss), {"first_order": True}
+                # in the logarithm of the loss, where it has one
+                share = change / abs(decision.loss)
+                yield question, math.expm1(share) if decision.loss > 0 else share, {"first_order": True}
 
 
 def _slope(decision: LinearTable, line: Line, figure: Figure) -> float | None:
