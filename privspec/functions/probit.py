@@ -19,7 +19,7 @@ import numpy as np
 
 from privspec.model.domains import Ball, Domain, L1Ball
 from privspec.model.routes import GRID, GRID_BITS, Bounds, NormName, Records, Route, Steps, Unit
-from privspec.model.values import Array
+from privspec.model.values import Array, show
 
 SLOPE = Fraction(836_642, 2**GRID_BITS)
 """c1 = sqrt(2 / pi) to 20 binary places, below it."""
@@ -77,8 +77,18 @@ class _Common:
 
     def to_json(self) -> dict[str, Any]:
         """The ball of the weights."""
-        norm = "l1" if isinstance(self.within, L1Ball) else "l2"
-        return {"within": {"norm": norm, "radius": str(self.within.radius)}}
+        return {"within": ball_json(self.within)}
+
+
+def ball_json(ball: Ball) -> dict[str, str]:
+    """Norm and radius, exactly."""
+    return {"norm": "l1" if isinstance(ball, L1Ball) else "l2", "radius": str(ball.radius)}
+
+
+def estimated_in(ball: Ball) -> str:
+    """Weights that were looked for in a ball of their own, in words."""
+    norm = "l1 ball" if isinstance(ball, L1Ball) else "ball"
+    return f"weights estimated in the {norm} of radius {show(ball.radius)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +134,18 @@ class Signs(_Common):
     """The signs of the estimated weights: they keep the direction, roughly, and none of the size."""
 
     of: Result
-    name = "signs of the estimated weights"
     at = "signs"
     note = "probit-routes"
     linear = True
+
+    @property
+    def name(self) -> str:
+        """With the ball of the estimate, which is not that of the weights."""
+        return f"signs of the {estimated_in(self.of.within)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Both balls."""
+        return {**_Common.to_json(self), "estimated_within": ball_json(self.of.within)}
 
     @property
     def size(self) -> int:
@@ -211,7 +229,13 @@ class Direction(_Common):
     @property
     def name(self) -> str:
         """Of what it is the direction."""
-        return f"direction of the {self.of.name}"
+        whole = isinstance(self.of, Result)
+        return f"direction of the {estimated_in(self.of.within) if whole else self.of.name}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The ball of the weights, and that of the estimate where it is taken of one."""
+        of = {"estimated_within": ball_json(self.of.within)} if isinstance(self.of, Result) else {}
+        return {**_Common.to_json(self), **of}
 
     @property
     def at(self) -> str:

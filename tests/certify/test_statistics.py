@@ -257,6 +257,31 @@ def test_another_statistic_under_the_same_noise_fails(other):
         failed(signed(honest))
 
 
+@pytest.mark.parametrize("at", ["direction", "signs"])
+def test_the_ball_of_the_estimate_is_the_one_that_is_executed(at):
+    """Directions and signs are not of the spec's estimate: the plan names theirs, and runs no other."""
+    from privspec.execute.statistics.executed import executed_of
+    from privspec.explain.reports import explain
+
+    honest = plan(at, "each", "duchi-l2" if at == "direction" else "laplace")
+    route = honest["mechanism"]["executed"]["route"]
+    wide, own = Fraction(route["estimated_within"]["radius"]), Fraction(route["within"]["radius"])
+    assert wide == 10 * own
+    assert f"estimated in the l1 ball of radius {wide}" in honest["mechanism"]["route"]
+    assert route["name"] == honest["mechanism"]["route"]
+    for reader in ("public", "auditor", "engineer"):
+        assert f"estimated in the l1 ball of radius {wide}" in explain(honest, reader)
+    place = ("mechanism", "executed", "route", "estimated_within", "radius")
+    for forged in (str(own), str(wide + 1)):
+        other = signed(changed(honest, place, lambda _, forged=forged: forged))
+        assert "estimated in the ball that its name says" in failed(other)
+        with pytest.raises(ValueError, match="no statistic like that"):
+            executed_of(other)
+    gone = changed(honest, place[:-1], lambda _: None)
+    del gone["mechanism"]["executed"]["route"]["estimated_within"]
+    failed(signed(gone))
+
+
 def test_noise_at_the_pool_needs_somebody_who_is_trusted():
     text = HONEST["nobody"]
     for (_, where, *_), document in plans(text, also_forbidden=True).items():

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from privspec.certify.promises import mismatches
 from privspec.certify.reading import At, Malformed
 from privspec.certify.report import Claim
-from privspec.certify.statistics.spreads import STEP
+from privspec.certify.statistics.spreads import STEP, WIDER
 from privspec.certify.statistics.subject import StatisticSubject
 from privspec.core.spans import Source
 from privspec.language.parser import parse_expression
@@ -78,6 +78,10 @@ def _route(subject: StatisticSubject) -> Iterator[str]:
     within = route["within"]
     if (within["norm"].text(), within["radius"].exact()) != ("l1" if records.within_l1 else "l2", records.within):
         yield "the weights are looked for in another ball than the spec says"
+    estimate = route.get("estimated_within")
+    wide = (within["norm"].text(), records.within * WIDER) if found.at in ("direction", "signs") else None
+    if wide != (None if estimate is None else (estimate["norm"].text(), estimate["radius"].exact())):
+        yield f"the statistic at {found.at} is not of weights estimated in the ball that its name says"
     if subject.executed["finish_first"].flag() and not subject.each_party:
         yield "single results cannot be pooled where noise enters at the pool"
 

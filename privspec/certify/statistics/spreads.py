@@ -13,6 +13,7 @@ from math import isqrt
 from typing import Any
 
 from privspec.certify.exact import sqrt_up
+from privspec.model.values import show
 
 BITS = 20
 STEP = Fraction(1, 2**BITS)
@@ -87,17 +88,31 @@ def _signs(records: Records) -> Statistic:
     """Entries -1, 0, 1."""
     d = Fraction(records.dimension)
     moves = _twice(d, root(d), Fraction(1))
-    return Statistic("signs of the estimated weights", "signs", records.dimension, moves, moves, root(d))
+    return Statistic(f"signs of the {_estimated(records)}", "signs", records.dimension, moves, moves, root(d))
 
 
-def _unit_vectors(of: str, at: str) -> Callable[[Records], Statistic | None]:
-    def build(records: Records) -> Statistic | None:
-        if at == "direction_of_records" and records.radius is None:
-            return None
-        moves = _twice(root(Fraction(records.dimension)), Fraction(1), Fraction(1))
-        return Statistic(f"direction of the {of}", at, records.dimension, moves, moves, Fraction(1))
+WIDER = 10
+"""Directions and signs are of weights estimated in a ball so many times wider than the spec's (note probit-routes)."""
 
-    return build
+
+def _estimated(records: Records) -> str:
+    norm = "l1 ball" if records.within_l1 else "ball"
+    return f"weights estimated in the {norm} of radius {show(records.within * WIDER)}"
+
+
+def _unit_vector(of: str, at: str, records: Records) -> Statistic:
+    moves = _twice(root(Fraction(records.dimension)), Fraction(1), Fraction(1))
+    return Statistic(f"direction of the {of}", at, records.dimension, moves, moves, Fraction(1))
+
+
+def _direction(records: Records) -> Statistic:
+    return _unit_vector(_estimated(records), "direction", records)
+
+
+def _direction_of_records(records: Records) -> Statistic | None:
+    if records.radius is None:
+        return None
+    return _unit_vector("sum of the records", "direction_of_records", records)
 
 
 def _sums(records: Records) -> Statistic | None:
@@ -194,10 +209,10 @@ def _largest_square(slope: Fraction, curve: Fraction, r: Fraction) -> Fraction:
 
 STATISTICS: Mapping[str, Callable[[Records], Statistic | None]] = {
     "result": _result,
-    "direction": _unit_vectors("estimated weights", "direction"),
+    "direction": _direction,
     "signs": _signs,
     "objective": _objective,
     "records": _sums,
-    "direction_of_records": _unit_vectors("sum of the records", "direction_of_records"),
+    "direction_of_records": _direction_of_records,
 }
 """By the place that `noise at` names."""

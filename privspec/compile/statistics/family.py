@@ -123,7 +123,7 @@ class StatisticDecision:
             "guarantees": [_guarantee(promise, chosen.way) for promise in self.system.promises],
             "accuracy": [],
             "binding": [],
-            "assumptions": _assumptions(self.system),
+            "assumptions": [*_assumptions(self.system), *_own_ball(chosen.way)],
             "certificate": {"kind": "simulated", "scope": "none"},
             "solver": {
                 "name": "ranking by simulation with common random numbers",
@@ -195,6 +195,18 @@ def _weakest(promise: Promise, way: Way) -> dict[str, Fraction]:
     spread = way.route.spread(promise.unit)
     found = [one.achieved(spread, measure) for one, measure in pairs]
     return {key: max(figures[key] for figures in found) for key in found[0]}
+
+
+def _own_ball(way: Way) -> list[dict[str, Any]]:
+    """What is executed where it is not the estimate that the spec names."""
+    ball = way.route.to_json().get("estimated_within")
+    if ball is None:
+        return []
+    text = (
+        f"What is made noisy is not the estimate that the spec names but the {way.route.name}: a ball of its own, in "
+        "which the estimate is less often cut off. How far one unit moves it does not depend on that ball."
+    )
+    return [{"text": text, "status": "proved", "because": {"note": way.route.note}}]
 
 
 def _assumptions(system: StatisticSystem) -> list[dict[str, Any]]:

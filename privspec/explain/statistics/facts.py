@@ -40,6 +40,7 @@ class StatisticFact(MechanismFact):
 
     function: str
     route: str
+    own_ball: bool
     note: str
     input: str
     party: str
@@ -161,7 +162,9 @@ class StatisticFact(MechanismFact):
         text = f"By simulation, the loss ({facts.loss.expression}) is {value} on average"
         bare = f"; that of {self.function} itself, without any noise, is {self.without_noise}."
         tail = "." if self.without_noise is None else bare
-        return (tested(text + tail, facts.context.loss_because), *self.protects(facts))
+        other = f"The noise is added to the {self.route}, which is not quite the estimate that the spec names."
+        own = (proved(other, Note(self.note)),) if self.own_ball else ()
+        return (tested(text + tail, facts.context.loss_because), *own, *self.protects(facts))
 
     def exactly(self, facts: Facts) -> str:
         """All that is public."""
@@ -269,6 +272,7 @@ def statistic_fact(plan: Mapping[str, Any], context: Context) -> StatisticFact:
         family="statistic",
         function=str(mechanism["function"]),
         route=str(mechanism["route"]),
+        own_ball="estimated_within" in executed["route"],
         note=notes[0] if notes else "post-processing",
         input=name,
         party=str(executed.get("party") or "person"),
