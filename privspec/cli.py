@@ -15,6 +15,7 @@ import click
 from privspec.core.diagnostics import Diagnostic, PrivspecError, UsageError
 
 if TYPE_CHECKING:
+    from privspec.execute.keeper import Keeper
     from privspec.execute.release import Release
     from privspec.model.graph import Model
     from privspec.pipeline import Request
@@ -62,6 +63,11 @@ mode_option: Decorator = click.option(
     help="Permissions of the release: who may read it.",
 )
 output_option: Decorator = click.option("-o", "--output", type=PATH, metavar="FILE", help="Where to write.")
+
+
+no_header_option: Decorator = click.option(
+    "--no-header", is_flag=True, help="The first line of a text file is data; its columns are in the spec's order."
+)
 
 
 @click.group(context_settings=HELP)
@@ -504,6 +510,7 @@ def verify(plan: Path, as_json: bool, quiet: bool) -> int:
 @output_option
 @mode_option
 @click.option("--strict", is_flag=True, help="Refuse data that do not fit instead of clipping them.")
+@no_header_option
 @click.option("--seed", type=int, help="Simulate with this seed: NOT private, nothing is debited.")
 @click.option("--party", metavar="ID", help="Make one party's message from its own data, for `aggregate`.")
 @click.option("--joint-draw", type=PATH, metavar="FILE.json", help="Random dictatorship: let all voters draw jointly.")
@@ -521,6 +528,7 @@ def run(
     output: Path | None,
     mode: str,
     strict: bool,
+    no_header: bool,
     seed: int | None,
     party: str | None,
     joint_draw: Path | None,
@@ -528,24 +536,31 @@ def run(
     quiet: bool,
 ) -> None:
     """Execute exactly that plan on data; the budget ledger is debited first."""
+    from privspec.execute.keeper import Keeper
     from privspec.execute.randomness import SimulationRandomness
 
     found = _plan(plan)
     paths = {name: Path(path) for name, path in _pairs(inputs, "--input").items()}
     randomness = None if seed is None else SimulationRandomness(seed)
-    with _counting(quiet) as progress:
-        release = found.run(
-            paths,
-            ledger,
-            output,
-            strict=strict,
-            randomness=randomness,
-            progress=progress,
-            party=party,
-            joint_draw=joint_draw,
-            participation=participation,
-            mode=int(mode, 8),
-        )
+    keeper = Keeper()
+    try:
+        with _counting(quiet) as progress:
+            release = found.run(
+                paths,
+                ledger,
+                output,
+                strict=strict,
+                randomness=randomness,
+                progress=progress,
+                party=party,
+                joint_draw=joint_draw,
+                participation=participation,
+                mode=int(mode, 8),
+                header=not no_header,
+                keeper=keeper,
+            )
+    finally:
+        _tell_keeper(keeper, plan, inputs, quiet)
     if not quiet and release.warnings:
         _print_diagnostics(release.warnings)
     _tell_release(release, output, quiet)
@@ -555,6 +570,15 @@ def run(
         _note(f"{participation} says who took part: it is as secret as the votes", quiet)
     if joint_draw is not None:
         _note(f"transcript in {joint_draw} · anybody can check it: privspec verify-draw {joint_draw}", quiet)
+
+
+def _tell_keeper(keeper: Keeper, plan: Path, inputs: Sequence[str], quiet: bool) -> None:
+    """How the data fit, in numbers, for who runs the plan: it stands in no release, no ledger and no exit code."""
+    lines = keeper.brief()
+    if lines and not quiet:
+        asked = " ".join(f"--input {text}" for text in inputs)
+        print("\n".join(("for the keeper of the data only:", *(f"  {line}" for line in lines))), file=sys.stderr)
+        print(f"  more, and nothing is spent: privspec data {plan} {asked}", file=sys.stderr)
 
 
 def _tell_release(release: Release, output: Path | None, quiet: bool) -> None:
@@ -567,6 +591,26 @@ def _tell_release(release: Release, output: Path | None, quiet: bool) -> None:
         named = [f"{each[who]} ({', '.join(names)})" for who, names in release.observers.items()] or [str(output)]
         why = "simulation: not private" if release.ledger is None else "not private: the spec asks for no privacy"
         _note(f"released to {', '.join(named)}" + ("" if release.private else f" ({why})"), quiet)
+
+
+@app.command(epilog="Example: privspec data people.priv --input people=people.csv")
+@click.argument("document", type=PATH, metavar="SPEC|PLAN")
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="Data, as for `run`; may be repeated.")
+@no_header_option
+@set_option
+@constant_option
+def data(document: Path, inputs: Sequence[str], no_header: bool, sets: Sequence[str], constants: Sequence[str]) -> None:
+    """Tell the keeper of data how they fit a spec or plan; nothing is written, nothing is spent."""
+    from privspec.data_report import fit_of_plan, fit_of_spec, report_text
+
+    paths = {name: Path(path) for name, path in _pairs(inputs, "--input").items()}
+    if document.suffix == ".json":
+        keeper = fit_of_plan(_plan(document), paths, header=not no_header)
+    else:
+        from privspec.pipeline import check as check_spec
+
+        keeper = fit_of_spec(check_spec(_request(document, sets, constants)), paths, header=not no_header)
+    print(report_text(keeper, paths), file=sys.stderr, end="")
 
 
 @app.command("verify-draw", epilog="Example: privspec verify-draw transcript.json --plan vote.plan.json")

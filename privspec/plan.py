@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from privspec.certify.report import Report
     from privspec.execute.estimation.aggregate import Aggregate
     from privspec.execute.family import Progress
+    from privspec.execute.keeper import Keeper
     from privspec.execute.randomness import Randomness
     from privspec.execute.release import Release
     from privspec.model.graph import Model
@@ -294,6 +295,8 @@ class Plan:
         joint_draw: Path | str | None = None,
         participation: Path | str | None = None,
         mode: int = PRIVATE,
+        header: bool = True,
+        keeper: Keeper | None = None,
     ) -> Release:
         """Execute the plan on data (paths or objects in memory), paid for in the ledger first.
 
@@ -301,7 +304,8 @@ class Plan:
             is made from its own data, for `combine`; joint_draw, where to write the transcript of a joint draw by all
             voters and two mixers (random dictatorship with a public number of voters; needs PyNaCl); participation,
             the file that counts in how many rounds each voter took part, where rounds share a budget; mode, the
-            permissions of the release's files (only their owner reads them, unless told otherwise).
+            permissions of the release's files (only their owner reads them, unless told otherwise); header, whether the
+            first line of a text file names its columns; keeper, told how the data fit, for their keeper alone.
         Raises: BudgetError, DataError, UsageError, VerificationError.
         """
         from privspec.execute.family import silent
@@ -328,6 +332,8 @@ class Plan:
             joint_draw=board,
             participation=counted,
             mode=mode,
+            header=header,
+            keeper=keeper,
         )
 
     @property

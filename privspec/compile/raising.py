@@ -123,7 +123,7 @@ def _executed(problem: Problem, mechanism: Mechanism) -> dict[str, Any]:
     for view, rows in zip(system.views, release.view_rows, strict=True):
         rows_of[view.index] = max(rows_of.get(view.index, 0), rows)
     return {
-        "inputs": [_input_json(block, bits) for block in problem.model.blocks],
+        "inputs": [input_json(block, bits) for block in problem.model.blocks],
         "strategy": release.strategy.to_json(),
         "noise": release.noise.to_json(),
         "grid": release.grid,
@@ -169,7 +169,8 @@ def _input_grid_bits(problem: Problem, mechanism: Mechanism) -> int:
     return min(max(needed, INPUT_GRID_BITS), FINEST_INPUT_GRID_BITS)
 
 
-def _input_json(block: InputBlock, bits: int) -> dict[str, Any]:
+def input_json(block: InputBlock, bits: int) -> dict[str, Any]:
+    """Where an input stands in the base vector, and how its values are put there: on a grid of so many bits."""
     head: dict[str, Any] = {
         "name": block.name,
         "start": block.start,

@@ -1,65 +1,89 @@
 """Numbers in rows and columns, from files and from objects in memory, laid out as an input is declared.
 
-Whether a first line is a header, and which numbers belong where, follows from declared sizes and from the
-column names alone, never from the content of a record.
+Which cell is which entry follows from declared names and sizes alone, never from what a cell holds. The first line of a
+text file is its header, unless the keeper says that there is none.
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import json
-import zlib
+import re
+import struct
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, replace
+from math import inf, prod
 from pathlib import Path
-from typing import Any, NoReturn
+from tokenize import TokenError
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.execute.problems import refuse, refuse_unreadable
+from privspec.execute.text import is_text, rows_of_text
 
-COMMA_SEPARATED = (".csv", ".csv.gz", ".tsv")
+NO_HEADER = "the first line of a text file is its header; where there is none, say --no-header"
+DEEPEST = 24
+"""Lists and objects of JSON that stand in one another, at most: what is deeper is a value that does not fit."""
+_TRUTH = {"true": 1.0, "false": 0.0}
 
 
 def number(value: Any) -> float:
     """A number, or not-a-number if there is none to be read."""
     try:
         return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return float("nan")
+    except OverflowError:
+        return inf if value > 0 else -inf
+    except (TypeError, ValueError):
+        return _TRUTH.get(value.strip().casefold(), float("nan")) if isinstance(value, str) else float("nan")
+
+
+def unheard(cell: Any) -> None:
+    """Nobody is told of a cell that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
     """An input as the spec declares it: name, shape, and the index set whose members hold its first axis.
 
-    `read` turns one entry into a number, not-a-number where it cannot; words are read as their places in a set.
+    `read` turns one entry into a number, not-a-number where it cannot; words are read as their places in a set. `told`
+    hears of each entry that is no number.
     """
 
     name: str
     shape: tuple[int, ...]
     index: str | None = None
     read: Callable[[Any], float] = number
+    told: Callable[[Any], None] = unheard
 
     @property
-    def row_counts(self) -> tuple[int, ...]:
-        """How many rows its data can have, apart from a vector laid out as one row."""
+    def size(self) -> int:
+        """How many entries."""
+        return prod(self.shape)
+
+    def row_counts(self, width: int) -> tuple[int, ...]:
+        """How many rows data of so many columns can have: a vector may also be laid out as one row."""
         if len(self.shape) < 2:
-            return (prod(self.shape),)
+            return (self.size, 1) if width == self.size else (self.size,)
         # a stack of matrices: one row for each matrix, or for each of their rows
         return tuple(prod(self.shape[:axes]) for axes in range(1, len(self.shape)))
+
+    def entry(self, cell: Any) -> float:
+        """The number of a cell."""
+        value = self.read(cell)
+        if value != value:
+            self.told(cell)
+        return value
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Rows of uninterpreted cells, with column names if there are any."""
+    """Rows of uninterpreted cells under `width` names; in "bare" text there are none."""
 
     names: tuple[str, ...]
     rows: Sequence[Sequence[Any]]
+    kind: Literal["table", "text", "bare"] = "table"
 
     @property
     def width(self) -> int:
@@ -68,31 +92,42 @@ class Lines:
 
 
 def numbers(declared: Declared, array: NDArray[Any]) -> NDArray[np.float64]:
-    """The same array in doubles, not a number where there is none."""
+    """The same array in doubles, not a number where there is none.
+
+    Raises: DataError PS0803 if its kind is not one of numbers, texts or any objects.
+    """
+    if array.dtype.kind not in "biufUSO":
+        refuse_unreadable(declared.name, "an array of numbers or texts")
     if array.dtype.kind in "biuf" and declared.read is number:
-        return array.astype(np.float64)
-    flat = [declared.read(v) for v in array.reshape(-1).tolist()]
+        found = array.astype(np.float64)
+        for _ in range(int(np.isnan(found).sum())):
+            declared.told(None)
+        return found
+    if array.dtype.kind == "S":
+        array = np.char.decode(array, "utf-8", errors="replace")
+    flat = [declared.entry(v) for v in array.reshape(-1).tolist()]
     return np.array(flat, dtype=np.float64).reshape(array.shape)
 
 
-def read_entries(declared: Declared, source: Any) -> NDArray[np.float64]:
+def read_entries(declared: Declared, source: Any, *, header: bool = True) -> NDArray[np.float64]:
     """The entries of a value in row-major order, not a number where one is missing or cannot be read.
 
     Raises: DataError (PS0803 to PS0806) if the size is not the declared one or the form cannot be read.
     """
-    found = _load(declared, source)
+    found = _load(declared, source, header=header)
     array = from_lines(declared, found) if isinstance(found, Lines) else found
     if _same_layout(array.shape, declared.shape):
         return array.reshape(-1)
     return _wrong_size(declared, " x ".join(str(d) for d in array.shape) or "1")
 
 
-def _wrong_size(declared: Declared, found: str) -> NoReturn:
+def _wrong_size(declared: Declared, found: str, lines: Lines | None = None) -> NoReturn:
     wanted = " x ".join(map(str, declared.shape)) or "1"
+    below = "" if lines is None or lines.kind != "text" else " below its header"
     refuse(
         "PS0805",
-        f"{declared.name} is declared with size {wanted}, the data have size {found}",
-        help="a vector is one column or one row, a matrix one line a row",
+        f"{declared.name} is declared with size {wanted}, the data have size {found}{below}",
+        help=NO_HEADER if below else "a vector is one column or one row, a matrix one line a row",
     )
 
 
@@ -105,19 +140,19 @@ def _same_layout(found: tuple[int, ...], declared: tuple[int, ...]) -> bool:
     )
 
 
-def _load(declared: Declared, source: Any) -> Lines | NDArray[np.float64]:
+def _load(declared: Declared, source: Any, *, header: bool) -> Lines | NDArray[np.float64]:
     if isinstance(source, Path):
-        if source.name.lower().endswith(COMMA_SEPARATED):
-            return _csv_lines(declared, source)
+        if is_text(source):
+            return _text_lines(declared, source, header=header)
         if source.suffix.lower() == ".npy":
-            return numbers(declared, _load_npy(declared.name, source))
+            return numbers(declared, load_array(declared.name, source))
         if source.suffix.lower() == ".json":
-            return _nested(declared, _load_json(declared, source))
-        return _frame_lines(declared.name, source)
+            return _document(declared, load_json(declared.name, source))
+        return _frame_lines(declared, source)
     if isinstance(source, np.ndarray):
         return numbers(declared, source)
     if is_frame(source):
-        return _frame_lines(declared.name, source)
+        return _frame_lines(declared, source)
     if hasattr(source, "to_numpy"):
         return numbers(declared, np.asarray(source.to_numpy()))
     if isinstance(source, Sequence | int | float) and (not isinstance(source, str) or declared.read is not number):
@@ -125,38 +160,56 @@ def _load(declared: Declared, source: Any) -> Lines | NDArray[np.float64]:
     return refuse("PS0803", f"the data for {declared.name} are of a kind that cannot be read")
 
 
+# --- rows and columns -----------------------------------------------------------------------------
+
+
 def from_lines(declared: Declared, lines: Lines) -> NDArray[np.float64]:
     """Numbers (rows, columns) from lines whose size is the declared one, or () by one of its rows.
 
     Raises: DataError.
     """
-    names, rows = lines.names, lines.rows
-    if declared.index is not None and declared.index in names and declared.index != declared.name:
-        rows = _by_party(declared, rows, names.index(declared.index))
-        names = tuple(n for n in names if n != declared.index)
-        lines = Lines(names, rows)
+    lines = _in_order(declared, lines)
     if len(declared.shape) < 2:
         return _vector(declared, lines)
-    columns = prod(declared.shape) // max(len(rows), 1)
-    if len(rows) not in declared.row_counts or lines.width != columns:
-        _wrong_size(declared, f"{len(rows)} x {lines.width}")
-    return _matrix(declared, rows, columns)
+    lines = _of_its_own(declared, lines)
+    columns = declared.size // max(len(lines.rows), 1)
+    if len(lines.rows) not in declared.row_counts(lines.width) or lines.width != columns:
+        _wrong_size(declared, f"{len(lines.rows)} x {lines.width}", lines)
+    _check_names(declared, lines)
+    return _matrix(declared, lines.rows, columns)
 
 
 def _vector(declared: Declared, lines: Lines) -> NDArray[np.float64]:
-    size = prod(declared.shape)
-    if declared.name in lines.names:
-        return _matrix(declared, [[_cell(row, lines.names.index(declared.name))] for row in lines.rows], 1).reshape(-1)
-    if lines.width == 1:
-        return _matrix(declared, lines.rows, 1).reshape(-1)
-    if len(lines.rows) == 1 and size > 1:
-        row: NDArray[np.float64] = _matrix(declared, lines.rows, lines.width)[0]
+    rows, width = lines.rows, lines.width
+    named = declared.name in lines.names
+    at = lines.names.index(declared.name) if named else 0
+    if named or width == 1:
+        if len(rows) != declared.size:
+            _wrong_size(declared, str(len(rows)), lines)
+        if not named and lines.kind == "text":
+            refuse(
+                "PS0804",
+                f"the header of the data for {declared.name} does not name the column {declared.name}",
+                help=f"write {declared.name} in the first line, or say --no-header if that line is data",
+            )
+        return _matrix(declared, [[_cell(row, at)] for row in rows], 1).reshape(-1)
+    if width == declared.size:
+        if len(rows) != 1:
+            _wrong_size(declared, f"{len(rows)} x {width}", lines)
+        _check_names(declared, lines)
+        row: NDArray[np.float64] = _matrix(declared, rows, width)[0]
         return row
     return refuse(
         "PS0804",
         f"the data for {declared.name} have several columns, none of them named {declared.name}",
-        help=f"name the column {declared.name}, or give one column",
+        help=f"name the column {declared.name} in the first line, or give one column",
     )
+
+
+def _check_names(declared: Declared, lines: Lines) -> None:
+    """A header whose cells are numbers or blank is most likely data: one more row than there should be."""
+    if lines.kind == "text" and not any(name and number(name) != number(name) for name in lines.names):
+        refuse("PS0804", f"the header of the data for {declared.name} names no column", help=NO_HEADER)
 
 
 def _cell(row: Sequence[Any], at: int) -> Any:
@@ -167,9 +220,26 @@ def _matrix(declared: Declared, rows: Sequence[Sequence[Any]], columns: int) -> 
     """Numbers (rows, columns); what a short row lacks is missing, what a long one has beyond is left out."""
     out = np.full((len(rows), columns), np.nan)
     for i, row in enumerate(rows):
-        for j, value in enumerate(row[:columns]):
-            out[i, j] = declared.read(value)
+        for j in range(columns):
+            out[i, j] = declared.entry(_cell(row, j))
     return out
+
+
+def _in_order(declared: Declared, lines: Lines) -> Lines:
+    """The rows in the order of the party's index, without the column of that name, if there is one."""
+    index = declared.index
+    if index is None or index == declared.name:
+        return lines
+    if lines.kind == "bare":
+        # columns as the spec has them, the index first
+        beside = declared.size // max(len(lines.rows), 1) + 1
+        at = 0 if lines.width == beside else None
+    else:
+        at = lines.names.index(index) if index in lines.names else None
+    if at is None:
+        return lines
+    names = tuple(n for j, n in enumerate(lines.names) if j != at)
+    return replace(lines, names=names, rows=_by_party(declared, lines.rows, at))
 
 
 def _by_party(declared: Declared, rows: Sequence[Sequence[Any]], at: int) -> list[Sequence[Any]]:
@@ -188,59 +258,133 @@ def _by_party(declared: Declared, rows: Sequence[Sequence[Any]], at: int) -> lis
     return [row for key in keys for row in groups[key]]
 
 
-def _csv_lines(declared: Declared, path: Path) -> Lines:
-    separator = "\t" if path.suffix.lower() == ".tsv" else ","
+def _of_its_own(declared: Declared, lines: Lines) -> Lines:
+    """The columns `x_1`, `x_2`, ... of the input x, if a table has them beside others."""
+    own = [f"{declared.name}_{j + 1}" for j in range(declared.size // max(len(lines.rows), 1))]
+    if lines.kind == "bare" or len(own) == len(lines.names) or not set(own) <= set(lines.names):
+        return lines
+    at = [lines.names.index(name) for name in own]
+    return replace(lines, names=tuple(own), rows=[[_cell(row, j) for j in at] for row in lines.rows])
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def _text_lines(declared: Declared, path: Path, *, header: bool) -> Lines:
+    found = _below_header(declared, list(rows_of_text(declared.name, path)), header=header)
+    if len(found.rows) not in declared.row_counts(found.width):
+        # where every line is a row of its own, no quote in it says otherwise
+        alone = _below_header(declared, list(rows_of_text(declared.name, path, joined=False)), header=header)
+        if len(alone.rows) in declared.row_counts(alone.width):
+            return alone
+    return found
+
+
+def _below_header(declared: Declared, rows: list[list[str]], *, header: bool) -> Lines:
+    """The rows of a file below its header, without blank lines beyond the number of rows that there must be."""
+    names = tuple(name.strip() for name in rows[0]) if header and rows else ()
+    found = Lines(names, rows[1:] if header else rows, "text" if header else "bare")
+    last = max((k for k in declared.row_counts(found.width) if k <= len(found.rows)), default=len(found.rows))
+    if any("".join(row).strip() for row in found.rows[last:]):
+        return found
+    return replace(found, rows=found.rows[:last])
+
+
+_NO_ARRAY = (
+    *(OSError, ValueError, EOFError, SyntaxError, TypeError, KeyError, IndexError, AttributeError, OverflowError),
+    *(MemoryError, RecursionError, TokenError, struct.error, zipfile.BadZipFile),
+)
+"""What NumPy raises for files that are none of its own."""
+
+
+def load_array(name: str, path: Path, *, mapped: bool = False) -> NDArray[Any]:
+    """The array in an NPY file; of texts, numbers or truth values.
+
+    Raises: DataError PS0803.
+    """
     try:
-        raw = path.read_bytes()
-        if path.name.lower().endswith(".gz"):
-            raw = gzip.decompress(raw)
-        text = raw.decode("utf-8-sig", errors="replace").rstrip("\r\n")
-        rows = list(csv.reader(io.StringIO(text), delimiter=separator)) if text else []
-    except (OSError, EOFError, zlib.error, csv.Error):
-        refuse_unreadable(declared.name, "comma-separated values")
-    if _first_is_header(declared, rows):
-        return Lines(tuple(n.strip() for n in rows[0]), rows[1:])
-    return Lines((), rows)
-
-
-def _first_is_header(declared: Declared, rows: list[list[str]]) -> bool:
-    counts, size = declared.row_counts, prod(declared.shape)
-    if len(declared.shape) < 2 and rows and len(rows[0]) == size > 1:
-        return len(rows) == 2
-    return len(rows) not in counts and len(rows) - 1 in counts
-
-
-def _load_npy(name: str, path: Path) -> NDArray[Any]:
-    try:
-        loaded = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+        loaded = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    except _NO_ARRAY:
         refuse_unreadable(name, "a NumPy array")
     if not isinstance(loaded, np.ndarray):
         refuse_unreadable(name, "a single NumPy array")
-    return loaded
+    if loaded.dtype.kind not in "biufUS":
+        refuse_unreadable(name, "an array of numbers or texts")
+    return np.char.decode(loaded, "utf-8", errors="replace") if loaded.dtype.kind == "S" else loaded
 
 
-def _load_json(declared: Declared, path: Path) -> Any:
-    name = declared.name
+def load_json(name: str, path: Path) -> Any:
+    """What a JSON file holds; numbers of any length, and nothing that is nested deeper than data are.
+
+    Raises: DataError PS0803.
+    """
     try:
-        loaded = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_bytes().decode("utf-8-sig", errors="replace")
+        return json.loads(_shallow(text), parse_int=_whole)
     except (OSError, ValueError, RecursionError):
-        refuse_unreadable(name, "JSON")
-    if isinstance(loaded, dict):
-        if name not in loaded:
+        return refuse_unreadable(name, "JSON")
+
+
+def _whole(digits: str) -> int | float:
+    # Python refuses to read whole numbers of more than 4,300 digits
+    return int(digits) if len(digits) < 400 else float(digits)
+
+
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+
+
+def _shallow(text: str) -> str:
+    """The same text with null in place of what is nested too deeply to be read."""
+    depth, begin, parts, done = 0, 0, [], 0
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return text
+    for match in _BRACKETS.finditer(text):
+        sign = match[0]
+        if sign in "[{":
+            depth += 1
+            if depth == DEEPEST + 1:
+                begin = match.start()
+        elif sign in "]}":
+            if depth == DEEPEST + 1:
+                parts += [text[done:begin], "null"]
+                done = match.end()
+            depth -= 1
+    return "".join([*parts, text[done:]])
+
+
+def _document(declared: Declared, loaded: Any) -> NDArray[np.float64] | Lines:
+    """A list of entries; an object of columns, or a list of objects, under the names of columns."""
+    name, index = declared.name, declared.index
+    if isinstance(loaded, Mapping):
+        columns = {str(key): list(v.values()) if isinstance(v, Mapping) else v for key, v in loaded.items()}
+        parties = index is not None and index != name and index in columns
+        if parties or (name not in columns and f"{name}_1" in columns):
+            return _columns(declared, columns)
+        if name not in columns:
             refuse("PS0804", f"the JSON file has no entry {name}")
-        loaded = loaded[name]
-    if not isinstance(loaded, list | int | float) and declared.read is number:
+        loaded = columns[name]
+    if isinstance(loaded, list) and loaded and all(isinstance(item, Mapping) for item in loaded):
+        names = tuple(dict.fromkeys(str(key) for item in loaded for key in item))
+        if any(key in (name, index) or key.startswith(f"{name}_") for key in names):
+            return Lines(names, [[item.get(key) for key in names] for item in loaded])
+    if not isinstance(loaded, list | int | float) and declared.read is number and declared.shape:
         refuse_unreadable(name, "a JSON list of numbers")
-    return loaded
+    return _nested(declared, loaded)
+
+
+def _columns(declared: Declared, columns: Mapping[str, Any]) -> Lines:
+    lists = {key: column for key, column in columns.items() if isinstance(column, list)}
+    if len({len(column) for column in lists.values()}) != 1:
+        refuse_unreadable(declared.name, "columns of one length")
+    return Lines(tuple(lists), list(zip(*lists.values(), strict=True)))
 
 
 def _nested(declared: Declared, values: Any) -> NDArray[np.float64]:
     """Nested lists with as many items as there are; deeper ones get their declared length."""
     if not isinstance(values, Sequence) or isinstance(values, str):
-        return np.array(declared.read(values))
+        return np.array(declared.entry(values))
     single = len(values) == 1 and isinstance(values[0], Sequence) and not isinstance(values[0], str)
-    if len(declared.shape) < 2 and single:
+    if len(declared.shape) < 2 and single and declared.size > 1:
         values = values[0]
     inner = declared.shape[1:]
     out = np.full((len(values), *inner), np.nan)
@@ -253,10 +397,11 @@ def _fill(declared: Declared, place: NDArray[np.float64], item: Any) -> None:
     """Write an item into `place` (1, *shape), as far as it goes."""
     if place.ndim == 1:
         alone = isinstance(item, list | tuple) and len(item) == 1
-        place[0] = declared.read(item[0] if alone else item)
-    elif isinstance(item, list | tuple):
-        for j, part in enumerate(item[: place.shape[1]]):
-            _fill(declared, place[0, j : j + 1], part)
+        place[0] = declared.entry(item[0] if alone else item)
+        return
+    parts = item if isinstance(item, list | tuple) else ()
+    for j in range(place.shape[1]):
+        _fill(declared, place[0, j : j + 1], parts[j] if j < len(parts) else None)
 
 
 def is_frame(source: Any) -> bool:
@@ -265,8 +410,13 @@ def is_frame(source: Any) -> bool:
     return isinstance(source, Mapping) or any(hasattr(type(source), name) for name in ("columns", "column_names"))
 
 
-def _frame_lines(name: str, source: Any) -> Lines:
-    from privspec.execute.frames import collect, load_frame
+def _frame_lines(declared: Declared, source: Any) -> Lines:
+    from privspec.execute.frames import collect, column_names, load_frame, readable
 
-    frame = collect(name, load_frame(name, source))
-    return Lines(tuple(frame.columns), frame.rows())
+    name, index = declared.name, declared.index
+    frame = load_frame(name, source)
+    names = column_names(name, frame)
+    # other columns may be of any kind
+    own = [n for n in names if n in (name, index)] if len(declared.shape) < 2 and name in names else names
+    table = collect(name, readable(name, frame, own))
+    return Lines(tuple(table.columns), table.rows())

@@ -8,6 +8,7 @@ missing file or column, or another size than the declared one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from privspec.execute.arrays import Declared, read_entries
 from privspec.execute.base import place_counts, place_entries
 from privspec.execute.exact import ExactVector
 from privspec.execute.executed import Attribute, Executed, ExecutedInput
+from privspec.execute.keeper import Fit, Keeper
 from privspec.execute.problems import CLIP_RULE, DROP_RULE, FIRST_RULE, STRICT_RULE, refuse, refuse_strictly
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".parquet", ".npy", ".json")
@@ -30,35 +32,90 @@ def read_inputs(
     declared: Mapping[str, Declared] | None = None,
     schemas: Mapping[str, tuple[Attribute, ...]] | None = None,
     strict: bool = False,
+    header: bool = True,
+    keeper: Keeper | None = None,
+) -> ExactVector:
+    """The base vector (n,) of a plan's data by input name; see `read_blocks`."""
+    return read_blocks(
+        executed.inputs, data, declared=declared, schemas=schemas, strict=strict, header=header, keeper=keeper
+    )
+
+
+def read_blocks(
+    inputs: Sequence[ExecutedInput],
+    data: Mapping[str, Any],
+    *,
+    declared: Mapping[str, Declared] | None = None,
+    schemas: Mapping[str, tuple[Attribute, ...]] | None = None,
+    strict: bool = False,
+    header: bool = True,
+    keeper: Keeper | None = None,
 ) -> ExactVector:
     """The base vector (n,) of data by input name: paths, numpy, polars, pandas, pyarrow objects, lists.
 
     Args: declared, the shape of each input of entries (by default a vector); schemas, the attributes of
-        tables where the plan itself does not list them.
+        tables where the plan itself does not list them; header, whether text files have one; keeper, told how
+        data fit.
     Raises: DataError (PS0801 to PS0809), whose messages hold no value of the data.
     """
-    names = [i.name for i in executed.inputs]
+    names = [i.name for i in inputs]
     for name in data:
         if name not in names:
             refuse("PS0801", f"the plan has no input {name}", help=f"its inputs are {', '.join(names)}")
     for name in names:
         if name not in data:
             refuse("PS0801", f"no data for the input {name}", help=f"give --input {name}=FILE")
+    keeper = keeper or Keeper()
     parts = []
-    for entry in executed.inputs:
+    for entry in inputs:
         source = located(entry.name, data[entry.name])
         if entry.layout == "cells":
             from privspec.execute.tables import count_cells
 
             attributes = entry.attributes or (schemas or {}).get(entry.name, ())
-            parts.append(place_counts(count_cells(entry, attributes, source, strict=strict)))
+            counts = count_cells(entry, attributes, source, strict=strict, header=header, keeper=keeper)
+            parts.append(place_counts(counts))
         else:
             form = (declared or {}).get(entry.name) or Declared(entry.name, entry.shape or (entry.size,), entry.index)
-            values = read_entries(form, source)
+            fit = fit_of(entry, keeper)
+            values = read_entries(replace(form, told=fit.cell), source, header=header)
+            count_entries(entry, fit, values)
             if strict and not _all_fit(entry, values):
                 refuse_strictly(entry.name)
             parts.append(place_entries(entry, values))
     return ExactVector.joined(parts)
+
+
+def fit_of(entry: ExecutedInput, keeper: Keeper) -> Fit:
+    """Where to count how the entries of an input fit."""
+    lower, upper = _ends(entry)
+    return keeper.fit(
+        entry.name,
+        fate=f"each becomes {'zero' if entry.ball else 'the number nearest to zero'}",
+        what="in records outside the ball" if entry.ball else "",
+        lower=float(lower.min()),
+        upper=float(upper.max()),
+    )
+
+
+def count_entries(entry: ExecutedInput, fit: Fit, values: NDArray[np.float64]) -> None:
+    """Tell the keeper how many entries move."""
+    lower, upper = _ends(entry)
+    fit.rows += len(values)
+    if entry.ball is None:
+        fit.numbers(values, lower, upper)
+    else:
+        with np.errstate(over="ignore"):
+            known = np.nan_to_num(values).reshape(-1, entry.ball.size)
+            lengths = np.linalg.norm(known, ord=entry.ball.norm, axis=1)
+        fit.outside += int((lengths > float(entry.ball.radius) * (1 + 1e-12)).sum()) * entry.ball.size
+
+
+def _ends(entry: ExecutedInput) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return (
+        np.array([-np.inf if b is None else float(b) for b in entry.lower]),
+        np.array([np.inf if b is None else float(b) for b in entry.upper]),
+    )
 
 
 def data_rules(executed: Executed, strict: bool) -> tuple[str, ...]:
@@ -92,8 +149,7 @@ def located(name: str, source: Any, suffixes: Sequence[str] = SUFFIXES) -> Any:
 
 
 def _all_fit(entry: ExecutedInput, values: NDArray[np.float64]) -> bool:
-    lower = np.array([-np.inf if b is None else float(b) for b in entry.lower])
-    upper = np.array([np.inf if b is None else float(b) for b in entry.upper])
+    lower, upper = _ends(entry)
     fit = bool(np.all(np.isfinite(values) & (values >= lower) & (values <= upper)))
     if fit and entry.ball is not None:
         lengths = np.linalg.norm(values.reshape(-1, entry.ball.size), ord=entry.ball.norm, axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -156,7 +156,11 @@ def _ball(data: Mapping[str, Any], coordinates: int) -> InputBall:
     return ball
 
 
-def _input(data: Mapping[str, Any], guarantees: list[Mapping[str, Any]]) -> ExecutedInput:
+def read_input(data: Mapping[str, Any], guarantees: Sequence[Mapping[str, Any]]) -> ExecutedInput:
+    """An input of a plan with these guarantees.
+
+    Raises: KeyError, TypeError, ValueError.
+    """
     start, stop, layout = int(data["start"]), int(data["stop"]), str(data["layout"])
     if layout not in LAYOUTS:
         raise ValueError(f"unknown layout {layout!r}")
@@ -183,7 +187,7 @@ def _input(data: Mapping[str, Any], guarantees: list[Mapping[str, Any]]) -> Exec
     )
 
 
-def _only_adding(name: str, guarantees: list[Mapping[str, Any]]) -> bool:
+def _only_adding(name: str, guarantees: Sequence[Mapping[str, Any]]) -> bool:
     """Whether every guarantee for the input is about adding or removing records.
 
     Only then may a record be left out: replacing a fitting record by one that is left out would change the
@@ -222,7 +226,7 @@ def _read(plan: Mapping[str, Any]) -> Executed:
     executed = plan["mechanism"]["executed"]
     strategy = DyadicMatrix.from_json(executed["strategy"])
     rows, columns = strategy.shape
-    inputs = tuple(_input(i, plan.get("guarantees", [])) for i in executed["inputs"])
+    inputs = tuple(read_input(i, plan.get("guarantees", [])) for i in executed["inputs"])
     _check_contiguous([(i.start, i.stop) for i in inputs], columns)
     reconstruction = DyadicMatrix.from_json(executed["reconstruction"]["matrix"])
     of = executed["reconstruction"]["of"]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.execute.keeper import Keeper
 
 if TYPE_CHECKING:
     from privspec.execute.ballots.reading import Roll
@@ -38,7 +39,8 @@ def silent(what: str, done: int, total: int | None) -> None:
 class Circumstances:
     """What a run knows besides plan and data: the spec, how outputs come from inputs, whether misfits are refused.
 
-    `roll` says whose data count, where that is limited.
+    `roll` says whose data count, where that is limited; `header`, whether text files have one. `keeper` is told how the
+    data fit: nothing that is released or refused depends on it.
     """
 
     model: Model | None = None
@@ -46,6 +48,8 @@ class Circumstances:
     strict: bool = False
     progress: Progress = silent
     roll: Roll | None = None
+    header: bool = True
+    keeper: Keeper = field(default_factory=Keeper)
 
 
 @dataclass(frozen=True, slots=True)

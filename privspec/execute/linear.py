@@ -43,7 +43,14 @@ class LinearMechanism(Mechanism):
         """The base vector of the data, and the function that computes outputs from estimated inputs."""
         model, target = circumstances.model, circumstances.target
         declared = None if model is None else declared_shapes(model)
-        base = read_inputs(self.executed, data, declared=declared, strict=circumstances.strict)
+        base = read_inputs(
+            self.executed,
+            data,
+            declared=declared,
+            strict=circumstances.strict,
+            header=circumstances.header,
+            keeper=circumstances.keeper,
+        )
         if self.executed.of_inputs and target is None and model is not None:
             target = target_of(model, self.executed)
         return _BaseVector(self, base, target, circumstances.strict)

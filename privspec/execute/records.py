@@ -2,17 +2,14 @@
 
 A variable with one value a record has a column with its name. One with several (a point in the plane, a vector) has
 columns `place_1`, `place_2`, ... (`place.1` and `place[1]` are understood), row-major. Columns are found by name only,
-never by their content: a text file without a line of names is refused, since its first record would be lost.
+never by their content; a text file without a line of names has these columns and no others, in their order.
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
-import json
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import prod
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
@@ -20,8 +17,10 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.execute.arrays import COMMA_SEPARATED, is_frame
+from privspec.execute.arrays import is_frame, load_array, load_json
+from privspec.execute.frames import collect, column_names, load_frame, readable
 from privspec.execute.problems import refuse, refuse_unreadable
+from privspec.execute.text import is_text, rows_of_text
 
 BATCH = 65_536
 """Records that are held in their original form at once."""
@@ -68,20 +67,20 @@ class Fields:
         )
 
 
-def batches(fields: Fields, source: Any) -> Batches:
+def batches(fields: Fields, source: Any, *, header: bool = True) -> Batches:
     """The columns of a variable, batch after batch.
 
     Args: source, a path (.csv, .csv.gz, .tsv, .parquet, .npy, .json), a table of named columns, or one array or list
-        with a record in each row.
+        with a record in each row; header, whether the first line of a text file names its columns.
     Raises: DataError (PS0803 to PS0805).
     """
     if isinstance(source, Path):
-        if source.name.lower().endswith(COMMA_SEPARATED):
-            return _text(fields, source)
+        if is_text(source):
+            return _text(fields, source, header=header)
         if source.suffix.lower() == ".parquet":
             return _parquet(fields, source)
         if source.suffix.lower() == ".npy":
-            return _array(fields, _mapped(fields, source))
+            return _array(fields, load_array(fields.name, source, mapped=True))
         return _document(fields, _json(fields, source))
     if isinstance(source, Mapping) and fields.name in source:
         return batches(fields, source[fields.name])
@@ -97,34 +96,14 @@ def batches(fields: Fields, source: Any) -> Batches:
 # --- text -----------------------------------------------------------------------------------------
 
 
-def _text(fields: Fields, path: Path) -> Batches:
-    separator = "\t" if path.suffix.lower() == ".tsv" else ","
-    opened = gzip.open if path.name.lower().endswith(".gz") else open
-    try:
-        with opened(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
-            lines = csv.reader(file, delimiter=separator)
-            names = [name.strip() for name in next(lines, [])]
-            at = [names.index(name) for name in fields.find(names)]
-            yield from _line_batches(lines, at)
-    except (OSError, EOFError, zlib.error, csv.Error):
-        refuse_unreadable(fields.name, "comma-separated values")
-
-
-def _line_batches(lines: Iterator[list[str]], at: list[int]) -> Batches:
-    """Lines in batches; what a short line lacks is missing, empty lines at the end are none."""
-    batch: list[list[str]] = []
-    empty = 0
-    for line in lines:
-        if not line:
-            empty += 1
-            continue
-        batch += [[]] * empty
-        empty = 0
-        batch.append(line)
-        if len(batch) >= BATCH:
-            yield _picked(batch, at)
-            batch = []
-    if batch:
+def _text(fields: Fields, path: Path, *, header: bool) -> Batches:
+    rows = rows_of_text(fields.name, path)
+    names = [name.strip() for name in next(rows, [])] if header else list(fields.columns)
+    at = [names.index(name) for name in fields.find(names)]
+    while batch := list(islice(rows, BATCH)):
+        if not header and len(batch[0]) != fields.count:
+            _wrong_width(fields, str(len(batch[0])))
+        header = True
         yield _picked(batch, at)
 
 
@@ -142,6 +121,7 @@ def _parquet(fields: Fields, path: Path) -> Batches:
     try:
         with pq.ParquetFile(path) as file:
             names = fields.find(file.schema_arrow.names)
+            readable(fields.name, load_frame(fields.name, path), names)
             for batch in file.iter_batches(batch_size=BATCH, columns=names):
                 yield [_arrow(batch.column(name)) for name in names]
     except (pa.ArrowException, OSError):
@@ -152,18 +132,17 @@ def _arrow(column: Any) -> Column:
     """An Arrow column: an array of numbers (not a number where one is missing), or a list."""
     import pyarrow as pa
 
-    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False))
+    if any(test(column.type) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)):
+        # the nearest double, also of whole numbers that none is equal to
+        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
     found: list[Any] = column.to_pylist()
     return found
 
 
 def _frame(fields: Fields, source: Any) -> Batches:
-    from privspec.execute.frames import collect, column_names, load_frame
-
     frame = load_frame(fields.name, source)
     names = fields.find(column_names(fields.name, frame))
-    table = collect(fields.name, frame.select(names))
+    table = collect(fields.name, readable(fields.name, frame, names))
     for part in table.iter_slices(BATCH):
         yield [c.to_numpy() if c.dtype.is_numeric() else c.to_list() for c in part.get_columns()]
 
@@ -171,17 +150,9 @@ def _frame(fields: Fields, source: Any) -> Batches:
 # --- arrays and lists -----------------------------------------------------------------------------
 
 
-def _mapped(fields: Fields, path: Path) -> NDArray[Any]:
-    try:
-        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        refuse_unreadable(fields.name, "a NumPy array")
-    if not isinstance(loaded, np.ndarray):
-        refuse_unreadable(fields.name, "a single NumPy array")
-    return loaded
-
-
 def _array(fields: Fields, array: NDArray[Any]) -> Batches:
+    if array.dtype.kind not in "biufUSO":
+        refuse_unreadable(fields.name, "an array of numbers or texts")
     if array.ndim == 0:
         array = array.reshape(1)
     if prod(array.shape[1:]) != fields.count:
@@ -200,10 +171,7 @@ def _wrong_width(fields: Fields, found: str) -> NoReturn:
 
 
 def _json(fields: Fields, path: Path) -> Any:
-    try:
-        loaded = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        refuse_unreadable(fields.name, "JSON")
+    loaded = load_json(fields.name, path)
     if isinstance(loaded, dict) and isinstance(loaded.get("outputs"), dict):
         # a release of local reports
         found = loaded["outputs"]
@@ -215,10 +183,10 @@ def _document(fields: Fields, found: Any) -> Batches:
     """A list with an item for each record, a list of objects, or an object of lists."""
     if isinstance(found, Mapping):
         if fields.name in found:
-            found = found[fields.name]
+            found = _listed(found[fields.name])
         else:
             names = fields.find(list(found))
-            columns = [found[name] for name in names]
+            columns = [_listed(found[name]) for name in names]
             if any(not isinstance(c, list) or len(c) != len(columns[0]) for c in columns):
                 refuse_unreadable(fields.name, "a list of records")
             found = [list(row) for row in zip(*columns, strict=True)]
@@ -226,6 +194,11 @@ def _document(fields: Fields, found: Any) -> Batches:
         found = [found]
     for start in range(0, len(found), BATCH):
         yield _items(fields, found[start : start + BATCH])
+
+
+def _listed(column: Any) -> Any:
+    """A column; some writers number its cells."""
+    return list(column.values()) if isinstance(column, Mapping) else column
 
 
 def _items(fields: Fields, items: Sequence[Any]) -> list[Column]:

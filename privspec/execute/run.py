@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
 from privspec.core.files import PRIVATE
 from privspec.execute.family import Circumstances, Progress, Secret, exposure_of, mechanism_of, silent
+from privspec.execute.keeper import Keeper
 from privspec.execute.ledger import Receipt, debit, look
 from privspec.execute.mechanism import Target
 from privspec.execute.participation import Participation
@@ -85,6 +86,8 @@ def run(
     joint_draw: Path | None = None,
     participation: Path | None = None,
     mode: int = PRIVATE,
+    header: bool = True,
+    keeper: Keeper | None = None,
 ) -> Release:
     """One release of a plan on data, paid for in the data set's ledger before any noise is drawn.
 
@@ -94,7 +97,8 @@ def run(
         `SimulationRandomness` gives a result marked as not private, and debits nothing; progress, told how many records
         are done; party, the one whose message is made from its own data (the ledger is its own, too); participation,
         the file that counts in how many rounds each voter took part, where rounds share a budget; mode, the
-        permissions of the release's files.
+        permissions of the release's files; header, whether the first line of a text file is one; keeper, told how the
+        data fit, for their keeper alone.
     Raises: BudgetError (exit 6), DataError, UsageError, VerificationError.
     """
     source = randomness or SystemRandomness()
@@ -111,7 +115,8 @@ def run(
             whole = party is None and joint_draw is None
             counted = stack.enter_context(_counted(plan, digest, participation, whole=whole))
         roll = None if counted is None else counted.admit
-        secret = mechanism.read(inputs, Circumstances(model, target, strict, progress, roll))
+        circumstances = Circumstances(model, target, strict, progress, roll, header, keeper or Keeper())
+        secret = mechanism.read(inputs, circumstances)
         release = _prepared(_undrawn(plan, digest, mechanism.outputs, model), secret, inputs, strict)
         if party is None:
             release = replace(release, observers=observers_of(plan["guarantees"], mechanism.outputs))

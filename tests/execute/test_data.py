@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import traceback
@@ -17,9 +18,11 @@ from privspec.core.diagnostics import DataError, PrivspecError
 from privspec.execute.arrays import Declared, read_entries
 from privspec.execute.data import located, read_inputs
 from privspec.execute.executed import Attribute, ExecutedInput, read_executed
+from privspec.execute.frames import load_frame
 from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.run import run
 from privspec.execute.tables import count_cells
+from privspec.execute.text import rows_of_text
 
 MakePlan = Callable[..., dict[str, Any]]
 SENTINEL = "8675309"
@@ -35,35 +38,181 @@ def write(path: Path, text: str) -> Path:
 @pytest.mark.parametrize(
     "text",
     [
-        "1\n2\n3\n",
         "x\n1\n2\n3",
-        "1,2,3\n",
         "a,b,c\n1,2,3\n",
-        "\ufeff1\n2\n3\n",
+        "\ufeffx\n1\n2\n3\n",
         "id,x\n7,1\n8,2\n9,3\n",
-        '"1"\r\n"2"\r\n"3"\r\n',
+        '"x"\r\n"1"\r\n"2"\r\n"3"\r\n',
+        "x\n1\n2\n3\n\n\n",
     ],
 )
 def test_vectors_from_csv(tmp_path: Path, text: str) -> None:
     assert read_entries(VECTOR, write(tmp_path / "x.csv", text)).tolist() == [1, 2, 3]
 
 
-@pytest.mark.parametrize("text", ["1,2,3\n4,5,6\n", "a,b,c\n1,2,3\n4,5,6\n"])
-def test_matrices_from_csv(tmp_path: Path, text: str) -> None:
-    assert read_entries(MATRIX, write(tmp_path / "x.csv", text)).tolist() == [1, 2, 3, 4, 5, 6]
+@pytest.mark.parametrize("text", ["1\n2\n3\n", "1,2,3\n", "\ufeff1\n2\n3", '"1"\r\n"2"\r\n"3"\r\n'])
+def test_vectors_without_a_header(tmp_path: Path, text: str) -> None:
+    path = write(tmp_path / "x.csv", text)
+    assert read_entries(VECTOR, path, header=False).tolist() == [1, 2, 3]
+    with pytest.raises(DataError, match=r"PS080[45]") as caught:
+        read_entries(VECTOR, path)
+    assert "--no-header" in str(caught.value.diagnostics[0].help)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("x\n1\n2\n", "PS0805"),
+        ("x\n1\n2\n3\n4\n", "PS0805"),
+        ("1\n2\n3\n", "PS0805"),
+        # one line more than there should be: no first record is taken for a header
+        ("1\n2\n3\n4\n", "PS0804"),
+        ("salary\n1\n2\n3\n", "PS0804"),
+        ("1,2,3\n4,5,6\n", "PS0804"),
+        ("a,b\n1,2\n3,4\n5,6\n", "PS0804"),
+    ],
+)
+def test_a_header_is_a_first_line_that_names_the_column(tmp_path: Path, text: str, code: str) -> None:
+    with pytest.raises(DataError, match=code):
+        read_entries(VECTOR, write(tmp_path / "x.csv", text))
+
+
+def test_a_header_is_no_person(tmp_path: Path) -> None:
+    """A header and one person too few are as many lines as there are people."""
+    salaries = "".join(f"{value}\n" for value in range(499))
+    people = Declared("salary", (500,))
+    for text, header in ((f"salary\n{salaries}", True), (f"7\n8\n{salaries}", False)):
+        with pytest.raises(DataError, match="PS0805: salary is declared with size 500"):
+            read_entries(people, write(tmp_path / "x.csv", text), header=header)
+
+
+def test_a_blank_line_is_a_cell(tmp_path: Path) -> None:
+    """The last cell of a column moves no other, whatever stands in it."""
+    declared = Declared("x", (8,))
+    cells = [f"0.{i}" for i in range(1, 9)]
+    for blank in (0, 3, 7):
+        text = "\n".join(["x", *(cell if i != blank else "" for i, cell in enumerate(cells))]) + "\n"
+        for end in ("", "\n"):
+            found = read_entries(declared, write(tmp_path / "x.csv", text + end))
+            assert np.isnan(found).tolist() == [i == blank for i in range(8)]
+            assert np.delete(found, blank).tolist() == [float(c) for i, c in enumerate(cells) if i != blank]
+
+
+@pytest.mark.parametrize(("text", "header"), [("1,2,3\n4,5,6\n", False), ("a,b,c\n1,2,3\n4,5,6\n", True)])
+def test_matrices_from_csv(tmp_path: Path, text: str, header: bool) -> None:
+    assert read_entries(MATRIX, write(tmp_path / "x.csv", text), header=header).tolist() == [1, 2, 3, 4, 5, 6]
+    with pytest.raises(DataError, match="PS0805"):
+        read_entries(MATRIX, tmp_path / "x.csv", header=not header)
+    beside = write(tmp_path / "y.csv", "M_2,name,M_1,M_3\n2,a,1,3\n5,b,4,6\n")
+    assert read_entries(MATRIX, beside).tolist() == [1, 2, 3, 4, 5, 6]
 
 
 def test_two_entries_as_a_row_under_names_or_as_a_column(tmp_path: Path) -> None:
     declared = Declared("x", (2,))
     assert read_entries(declared, write(tmp_path / "a.csv", "u,v\n1,2\n")).tolist() == [1, 2]
-    assert read_entries(declared, write(tmp_path / "b.csv", "1\n2\n")).tolist() == [1, 2]
-    assert read_entries(declared, write(tmp_path / "c.csv", "1,2\n")).tolist() == [1, 2]
+    assert read_entries(declared, write(tmp_path / "b.csv", "1\n2\n"), header=False).tolist() == [1, 2]
+    assert read_entries(declared, write(tmp_path / "c.csv", "1,2\n"), header=False).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ('a,b\n"1,2",3\n', [["1,2", "3"]]),
+        ('a,b\n"1""2",3\n', [['1"2', "3"]]),
+        ('a,b\n"1\n2",3\n4,5\n', [["1\n2", "3"], ["4", "5"]]),
+        # a quote that nothing closes stays on its line
+        ('a,b\n"1,2\n3,4\n', [['"1', "2"], ["3", "4"]]),
+        ('a,b\n"1,2\n"3,4\n', [['"1', "2"], ['"3', "4"]]),
+        ('a,b\n"1,2\n"3",4\n', [['"1', "2"], ["3", "4"]]),
+        ('a,b\n"1"x,2\n3,4\n', [['"1"x', "2"], ["3", "4"]]),
+        ('a,b\n1"2,3\n4",5\n', [['1"2', "3"], ['4"', "5"]]),
+        ('a,b\n"1,2\n3,4",5,6\n7,8', [['"1', "2"], ["3", '4"', "5", "6"], ["7", "8"]]),
+        ("a,b\n\n,\n1\n1,2,3\n\n", [[""], ["", ""], ["1"], ["1", "2", "3"], [""]]),
+        ("a,b\r\n1\r,2\r\n\x00,\ufeff\r\n", [["1\r", "2"], ["\x00", "\ufeff"]]),
+        ('a\n"\n"\n""\n', [["\n"], [""]]),
+    ],
+)
+def test_text_is_cut_by_one_rule(tmp_path: Path, text: str, rows: list[list[str]]) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(text.encode())
+    first, *found = rows_of_text("x", path)
+    assert found == rows
+    width = len(first)
+    frame = load_frame("x", path).collect().rows()
+    padded = [[*row, *[""] * width][:width] for row in rows]
+    assert [[(cell or "").strip() for cell in row] for row in frame] == [
+        [cell.strip().replace("\n", "\ufffd") for cell in row] for row in padded
+    ]
+
+
+def test_bytes_that_are_no_text_are_a_cell(tmp_path: Path) -> None:
+    for bad in (b"\xff\xfe", b"\x00", b"9" * 200_000, b"'", b'"', b'""""', b"1e999", b"\xc3", b"--", b"#", b"\\"):
+        (tmp_path / "x.csv").write_bytes(b"x\n1\n" + bad + b"\n3\n")
+        found = read_entries(VECTOR, tmp_path / "x.csv")
+        assert found[[0, 2]].tolist() == [1, 3]
+        (tmp_path / "x.csv.gz").write_bytes(gzip.compress((tmp_path / "x.csv").read_bytes()))
+        assert np.array_equal(read_entries(VECTOR, tmp_path / "x.csv.gz"), found, equal_nan=True)
+
+
+def test_json_cells_of_any_kind(tmp_path: Path) -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    odd = ["1" * 5_000, "-" + "1" * 5_000, "1e999", "NaN", "null", '"\\ud800"', "{}", '{"x": 2}', "[1, 2]", deep]
+    for bad in odd:
+        found = read_entries(VECTOR, write(tmp_path / "x.json", f"[1, {bad}, 3]"))
+        assert found[[0, 2]].tolist() == [1, 3]
+        found = read_entries(VECTOR, write(tmp_path / "x.json", f'[{{"x": 1}}, {{"x": {bad}}}, {{"x": 3}}]'))
+        assert found[[0, 2]].tolist() == [1, 3]
+
+
+def test_arrays_are_numbers_or_texts(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.array(["1", "two", "3"]))
+    assert np.isnan(read_entries(VECTOR, path)).tolist() == [False, True, False]
+    np.save(path, np.array([b"1", b"\xff", b"3"]))
+    assert np.isnan(read_entries(VECTOR, path)).tolist() == [False, True, False]
+    pairs = np.array([(1, 2.0)] * 3, dtype=[("a", "i4"), ("b", "f8")])
+    for other in (pairs, np.array([1j] * 3), np.array(["2026-01-01"] * 3, dtype="M8[D]")):
+        np.save(path, other)
+        with pytest.raises(DataError, match="PS0803"):
+            read_entries(VECTOR, path)
+    np.save(path, np.array([1.0, 2.0, 3.0]))
+    whole = path.read_bytes()
+    for at in range(8, 100):
+        for byte in (0, 32, 39, 40, 91, 255):
+            path.write_bytes(whole[:at] + bytes([byte]) + whole[at + 1 :])
+            with contextlib.suppress(DataError):
+                read_entries(VECTOR, path)
+
+
+def test_columns_of_other_kinds_are_refused_whatever_they_hold(tmp_path: Path) -> None:
+    import polars as pl
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    far = pa.array([2**31 - 1, 0, None], pa.int32()).cast(pa.date32())
+    late = pa.array([0, 1, 2**62], pa.timestamp("us"))
+    for column in (far, late, pa.array([[1], [2], None]), pa.array([{"a": 1}] * 3)):
+        table = pa.table({"x": column, "age": column, "sex": ["F", "M", "F"]})
+        pq.write_table(table, tmp_path / "x.parquet")
+        for source in (tmp_path / "x.parquet", table, pl.from_arrow(table)):
+            with pytest.raises(DataError, match="PS0803: the column x of the data"):
+                read_entries(VECTOR, source)
+            with pytest.raises(DataError, match="PS0803: the column age of the data"):
+                count_cells(cells(True), AGE_SEX, source, strict=False)
+        # a column that is not read may be of any kind
+        assert read_entries(Declared("y", (3,)), table.append_column("y", pa.array([1, 2, 3]))).tolist() == [1, 2, 3]
+
+
+def test_two_inputs_from_two_columns_of_one_file(tmp_path: Path) -> None:
+    path = write(tmp_path / "both.csv", '"y","x"\n1,4\n2,5\n3,6\n')
+    assert read_entries(VECTOR, path).tolist() == [4, 5, 6]
+    assert read_entries(Declared("y", (3,)), path).tolist() == [1, 2, 3]
 
 
 def test_other_files(tmp_path: Path) -> None:
     import polars as pl
 
-    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(b"1\n2\n3\n"))
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(b"x\n1\n2\n3\n"))
     np.save(tmp_path / "x.npy", np.array([[1], [2], [3]]))
     write(tmp_path / "x.json", "[1, 2, 3]")
     write(tmp_path / "y.json", '{"x": [[1, 2, 3]]}')
@@ -106,10 +255,10 @@ def test_data_of_parties_come_in_the_order_of_the_index(tmp_path: Path) -> None:
 
 
 def test_missing_and_unreadable_numbers_are_not_numbers(tmp_path: Path) -> None:
-    values = read_entries(Declared("x", (4,)), write(tmp_path / "x.csv", "1\n\nhello\n4\n"))
+    values = read_entries(Declared("x", (4,)), write(tmp_path / "x.csv", "x\n1\n\nhello\n4\n"))
     assert values[[0, 3]].tolist() == [1, 4]
     assert np.isnan(values[1:3]).all()
-    short = read_entries(MATRIX, write(tmp_path / "m.csv", "1,2,3\n4\n"))
+    short = read_entries(MATRIX, write(tmp_path / "m.csv", "a,b,c\n1,2,3\n4\n"))
     assert np.isnan(short).tolist() == [False] * 4 + [True] * 2
     ragged = read_entries(MATRIX, [[1, 2, None], [4, 5, 6, 7]])
     assert np.isnan(ragged).tolist() == [False, False, True, False, False, False]

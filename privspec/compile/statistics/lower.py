@@ -75,7 +75,7 @@ def _lower(model: Model) -> StatisticSystem:
             f"solve takes a value of {call.function.name} for each {source.index}, and this is for one of them",
             help=f"{call.node.name}[{source.index}] = {call.function.name}({source.name}[{source.index}], ...)",
         )
-    records = _records(source)
+    records = records_of(source)
     pool, mean = _pool(model, call.node)
     output = _output(model, pool)
     parties = model.parties[source.index].size if source.index is not None else 1
@@ -107,8 +107,11 @@ def _lower(model: Model) -> StatisticSystem:
     )
 
 
-def _records(source: GraphNode) -> Records:
-    """N records of d numbers, each in a ball about 0 or unbounded."""
+def records_of(source: GraphNode) -> Records:
+    """N records of d numbers, each in a ball about 0 or unbounded.
+
+    Raises: Failure PS0501 for others.
+    """
     domain: Domain | None = source.domain
     if isinstance(domain, Power) and isinstance(domain.base, L2Ball) and len(domain.exponents) == 1:
         return Records(domain.exponents[0], domain.base.dimension, domain.base.radius)

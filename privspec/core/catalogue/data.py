@@ -30,8 +30,10 @@ ENTRIES: tuple[Entry, ...] = (
         "PS0803",
         "a data file cannot be read as what its suffix says",
         """
-        The file is damaged or of another format. The reason is not printed, because the words of a
-        reader may quote the data. A .npy file must hold one array of numbers (no pickled objects).
+        The file is damaged or of another format, or a column is of a kind that holds neither numbers nor words, such
+        as dates or lists. The reason is not printed, because the words of a reader may quote the data. A .npy file
+        must hold one array of numbers or texts (no pickled objects, no structures). What stands in a single cell is
+        never a reason: a cell that does not fit is put into its domain by a public rule (see PS0809).
         """,
         "python -c \"import polars; polars.read_csv('shops.csv')\"   # shows the reader's own words",
     ),
@@ -39,9 +41,10 @@ ENTRIES: tuple[Entry, ...] = (
         "PS0804",
         "a column or entry is missing",
         """
-        A table needs a column for each attribute that the spec declares, named like it; a vector
-        needs one column, or one that is named like the input; a JSON object an entry with that name.
-        The names that were found are not printed: a file without a header has data there.
+        The first line of a text file is its header, whatever stands in it. It names a column for each attribute that
+        the spec declares; for a vector the column that is named like the input; a JSON object has an entry with that
+        name. Where a file has no header, say --no-header: its columns then stand in the order of the spec. The names
+        that were found are not printed: a file without a header has data there.
         """,
         "age,sex          # first line of the file for: input x in table(age in 0..120, sex in {F, M})",
     ),
@@ -49,11 +52,12 @@ ENTRIES: tuple[Entry, ...] = (
         "PS0805",
         "the data have another size than the input is declared with",
         """
-        The declared size of an input is public and fixed: a vector is one column or one row of that
-        length, a matrix one line a row, with or without a line of names. A table of records may
+        The declared size of an input is public and fixed: a vector is one column or one row of that length, a matrix
+        one line a row, below the header of a text file (--no-header: from its first line on). Every line is a row, a
+        blank one too: it is a missing value, and moves no other. A table of records may
         have any number of them, unless the spec says how many, as in table(...)^100, and its lines replace records.
         """,
-        "input x in [0, 1]^64          # 64 lines, or one line with 64 numbers",
+        "input x in [0, 1]^64          # a line with the name x, and 64 lines with a number each",
     ),
     Entry(
         "PS0806",
@@ -63,16 +67,6 @@ ENTRIES: tuple[Entry, ...] = (
         the index set must be there, each with the same number of rows.
         """,
         "voter,v1,v2\n1,0.2,-0.1\n2,0.5,0.3",
-    ),
-    Entry(
-        "PS0807",
-        "a record of local reports is not one of the declared values",
-        """
-        Numbers outside their domain move to its nearest value, each by itself. A word that is not in its
-        set has no nearest one, and any other choice would count somebody for what they did not say: nothing
-        is drawn and nothing is spent. The number of the record is printed, never what stands in it.
-        """,
-        "answer           # first line of the file for: input answer in {yes, no}\nyes",
     ),
     Entry(
         "PS0808",
@@ -87,14 +81,15 @@ ENTRIES: tuple[Entry, ...] = (
         "PS0809",
         "data that do not fit are refused because of --strict",
         """
-        Without --strict a public rule is applied to every record by itself: a number outside the
-        domain moves to its nearest point, a missing or unreadable one becomes the point nearest to
-        zero, a record that fits no cell of a table is left out (where all guarantees are about adding
-        or removing records) or gets the first value of the attribute's domain. With --strict the run
-        is refused instead, which reveals that such a record exists; neither which nor how many is
-        printed.
+        Without --strict a public rule is applied to every cell by itself: a number outside the domain moves to its
+        nearest point, a missing or unreadable one becomes the point nearest to zero; a word that is not in its set
+        becomes the set's first, a ballot that is none the first of all ballots. Where all guarantees are about adding
+        or removing records (or voters), a record that fits no cell of a table, or a ballot that is none, is left out
+        instead. Of a voter with several ballots the first counts; a count of ballots that is no whole number from 0
+        counts as 0. A run tells its keeper how often, and `privspec data` also which words; neither costs anything.
+        With --strict the run is refused instead, which reveals that such a record exists; not what stands in it.
         """,
-        "privspec run shop.plan.json --input x=shops.csv          # without --strict",
+        "privspec data shop.plan.json --input x=shops.csv          # how the data fit: for their keeper",
     ),
     Entry(
         "PS0810",
@@ -111,7 +106,8 @@ ENTRIES: tuple[Entry, ...] = (
         """
         How many take part is public and fixed: a mean is divided by that number, and where everybody adds
         noise of their own, weights are for as many. Parties are counted by the different values of the
-        column that is named like their index; rows without a value there belong to nobody.
+        column that is named like their index, which is a public fact as their number is; rows without a value there
+        belong to nobody.
         """,
         "privspec solve society.priv --set N=132",
     ),
@@ -126,37 +122,6 @@ ENTRIES: tuple[Entry, ...] = (
         "polars.scan_csv('votes.csv').sort('voter', maintain_order=True)",
     ),
     Entry(
-        "PS0815",
-        "a ballot is not one of the declared ones",
-        """
-        It names what is no alternative, names one twice, or names too few. Alternatives are written as the spec
-        writes them, or, where they are words, as numbers from 1 in its order. A ballot counts as far as its first
-        tie; of a ranking that is given to a vote for one alternative the first place counts. Any other choice would
-        count somebody for what they did not say: nothing is drawn and nothing is spent. Where the number of voters
-        is secret such ballots are left out instead. The number of the row is printed, never what stands in it.
-        """,
-        "choice,count     # first line of the file for: input vote[voter] in {north, south}\nnorth,621\nsouth,555",
-    ),
-    Entry(
-        "PS0816",
-        "a count of ballots is no whole number",
-        """
-        The column `count` says how often the ballot of its row was cast: whole numbers from 0, together at most
-        2^53. Without that column every row is one ballot.
-        """,
-        "ranking,count\nnorth south west,621\nwest north south,17",
-    ),
-    Entry(
-        "PS0817",
-        "a voter has more than one ballot",
-        """
-        What is promised is about replacing, adding or removing one voter, so nobody may have two ballots. A table
-        with a column that is named like the index set of the voters has one row for each of them; rows without
-        a value there belong to nobody and are left out.
-        """,
-        "voter,choice\n1,north\n2,south",
-    ),
-    Entry(
         "PS0818",
         "a PrefLib file does not fit the spec",
         """
@@ -165,16 +130,6 @@ ENTRIES: tuple[Entry, ...] = (
         numbers count in the order of the spec, and there must be as many. Anything between would guess.
         """,
         "# ALTERNATIVE NAME 1: north\n# ALTERNATIVE NAME 2: south\n621: 1,2",
-    ),
-    Entry(
-        "PS0819",
-        "none of the ballots is one of the declared ones",
-        """
-        Where the number of voters is secret, ballots that name what is no alternative are left out. If all of them
-        are, the file and the spec most likely write the alternatives differently, and a run would spend budget on
-        an empty election: nothing is drawn and nothing is spent.
-        """,
-        "parameters: A = {north, south}     # the file says North and South",
     ),
     Entry(
         "PS0820",

@@ -9,6 +9,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from privspec.execute.problems import STRICT_RULE
 from privspec.model.domains import Domain, FiniteSet, IntegerRange, PartialRankingOf, RankingOf
 from privspec.model.values import Symbol, show
@@ -29,7 +32,7 @@ class Form:
     """The ballots of one input: rankings with `least` to `most` places, of which the first is the first choice.
 
     party: the index set whose members vote, None where nobody is named. drops: ballots that are none are left out,
-    because nothing that is promised depends on how many there are; otherwise they are refused.
+    because nothing that is promised depends on how many there are; otherwise each counts as the first of all ballots.
     """
 
     name: str
@@ -74,6 +77,19 @@ class Form:
             return f"a ranking of all {self.least} alternatives"
         return f"a ranking of 1 to {self.most} alternatives"
 
+    @property
+    def first(self) -> NDArray[np.int16]:
+        """The first of all ballots (most,): what counts in place of one that is none."""
+        places = np.full(self.most, NOT_ONE, dtype=np.int16)
+        places[: self.least] = np.arange(self.least)
+        return places
+
+    @property
+    def fate(self) -> str:
+        """What becomes of a ballot that is none."""
+        names = " ".join(show(item) for item in self.alternatives[: self.least])
+        return "each is left out" if self.drops else f"each counts as {names}"
+
     def rules(self, *, strict: bool) -> tuple[str, ...]:
         """What was done with ballots, whatever they are."""
         if strict:
@@ -85,8 +101,7 @@ class Form:
             words.append(f"the first {self.most} places of a longer ranking count")
         elif self.least == len(self.alternatives):
             words.append("one that leaves out a single alternative has it last")
-        end = "is left out" if self.drops else "is refused before anything is drawn"
-        words.append(f"one that is not {self.what} {end}")
+        words.append(f"one that is not {self.what} {'is left out' if self.drops else self.fate.removeprefix('each ')}")
         return ("; ".join(words),)
 
 

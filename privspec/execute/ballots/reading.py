@@ -13,14 +13,15 @@ from privspec.execute.ballots.form import NOT_ONE, Form
 from privspec.execute.ballots.parsing import Codes, parse
 from privspec.execute.ballots.sources import BALLOT, COUNT, PARTY, open_ballots
 from privspec.execute.frames import collect, column_names
+from privspec.execute.keeper import Keeper
 from privspec.execute.problems import refuse
-from privspec.model.values import Symbol
+from privspec.model.values import Symbol, show
 
 if TYPE_CHECKING:
     import polars as pl
 
-MOST_BALLOTS = 2**53
-"""Ballots that are counted, at most."""
+MOST_OF_A_KIND = 2**32
+"""Ballots that one row of counts can stand for."""
 _ROW = "row"
 _WHOLE = r"^(\d+)\.0+$"
 Roll: TypeAlias = "Callable[[pl.Series], pl.Series]"
@@ -51,52 +52,61 @@ class Ballots:
 
 
 def read_ballots(
-    form: Form, source: Any, *, strict: bool = False, only: str | None = None, roll: Roll | None = None
+    form: Form,
+    source: Any,
+    *,
+    strict: bool = False,
+    only: str | None = None,
+    roll: Roll | None = None,
+    header: bool = True,
+    keeper: Keeper | None = None,
 ) -> Ballots:
-    """The ballots of an input.
+    """The ballots of an input: each by itself, and of a voter with several the first.
 
     Args: source, see `sources.open_ballots`; strict, refuse what a rule would have to be applied to; only, the one
-        party whose ballot is read; roll, says whose ballots count.
-    Raises: DataError (PS0802 to PS0805, PS0809, PS0815 to PS0819); a row is named by its number, never by its ballot.
+        party whose ballot is read; roll, says whose ballots count; keeper, told how the ballots fit.
+    Raises: DataError (PS0802 to PS0805, PS0809, PS0818); a row is named by its number, never by its ballot.
     """
     import polars as pl
 
-    frame, find = open_ballots(form, source)
+    keeper = keeper or Keeper()
+    frame, find = open_ballots(form, source, header=header)
     names = column_names(form.name, frame)
     frame = frame.with_row_index(_ROW)
-    if roll is not None:
-        if PARTY not in names:
-            _refuse_unnamed(form)
-        # one voter has one name, however a table of numbers writes it
-        frame = frame.with_columns(pl.col(PARTY).str.replace(_WHOLE, "${1}"))
-    if PARTY in names:
-        # rows without a party belong to nobody
-        frame = frame.filter(pl.col(PARTY) == only if only is not None else pl.col(PARTY) != "")
-        _check_parties(form, frame, counted=COUNT in names)
+    if roll is not None and PARTY not in names:
+        _refuse_unnamed(form)
     if COUNT in names:
-        # text, whole numbers and doubles alike; what is no number stays null
-        frame = frame.with_columns(pl.col(COUNT).cast(pl.Float64, strict=False).alias(COUNT))
-        _check_counts(form, frame)
+        frame = _with_counts(form, frame, keeper, least_one=PARTY in names)
+    if PARTY in names:
+        # rows without a party belong to nobody; one voter has one name, however a table of numbers writes it
+        frame = frame.with_columns(pl.col(PARTY).str.replace(_WHOLE, "${1}"))
+        frame = frame.filter(pl.col(PARTY) == only if only is not None else pl.col(PARTY) != "")
+        frame = _one_each(form, frame, keeper)
     if roll is not None:
         frame, names = _counted(form, frame, roll, counts=COUNT in names), [*names, COUNT]
-    many = pl.col(COUNT).cast(pl.Int64).sum() if COUNT in names else pl.len().cast(pl.Int64)
+    many = pl.col(COUNT).sum() if COUNT in names else pl.len().cast(pl.Int64)
     grouped = collect(form.name, frame.group_by(BALLOT).agg(many.alias(COUNT), pl.col(_ROW).min()))
     counts = grouped[COUNT].to_numpy().astype(np.int64)
     found = parse(form, grouped[BALLOT], find)
     # what is refused does not depend on whose ballots count
     seen = (counts > 0) | (roll is not None)
-    fits = found.exact if strict else found.valid
-    bad = seen & ~fits
-    if bad.any() and (strict or not form.drops):
-        _refuse_ballot(form, _first_row(grouped, bad), strict=strict)
-    if bad.any() and not (seen & fits).any():
-        _refuse_all(form)
-    kept = (counts > 0) & fits
-    return Ballots(form, found.ranked[kept], counts[kept])
+    if strict and (seen & ~found.exact).any():
+        _refuse_ballot(form, int(grouped[_ROW].to_numpy()[seen & ~found.exact].min()) + 1)
+    _tell(form, keeper, grouped[BALLOT], counts, found.valid)
+    kept = (counts > 0) & found.valid if form.drops else counts > 0
+    ranked = np.where(found.valid[:, None], found.ranked, form.first)
+    return Ballots(form, ranked[kept], counts[kept])
 
 
-def _first_row(grouped: pl.DataFrame, bad: NDArray[np.bool_]) -> int:
-    return int(grouped[_ROW].to_numpy()[bad].min()) + 1
+def _tell(form: Form, keeper: Keeper, texts: pl.Series, counts: NDArray[np.int64], valid: NDArray[np.bool_]) -> None:
+    """How many ballots are none, and what they say, for the keeper."""
+    words = [show(item) for item in form.alternatives]
+    fit = keeper.fit(form.name, fate=form.fate, words=words, what=form.what if form.most > 1 else "")
+    fit.rows += int(counts.sum())
+    for text, count in zip(texts.filter(~valid).to_list(), counts[~valid].tolist(), strict=True):
+        fit.cell(text, count)
+    if not valid.any() and counts.sum():
+        keeper.remark(form.name, f"no row is {form.what}: the file and the spec may write the alternatives differently")
 
 
 def _counted(form: Form, frame: pl.LazyFrame, roll: Roll, *, counts: bool) -> pl.LazyFrame:
@@ -104,8 +114,8 @@ def _counted(form: Form, frame: pl.LazyFrame, roll: Roll, *, counts: bool) -> pl
     import polars as pl
 
     rows = collect(form.name, frame)
-    count = pl.col(COUNT) if counts else pl.lit(1.0)
-    return rows.with_columns(pl.when(roll(rows[PARTY])).then(count).otherwise(0.0).alias(COUNT)).lazy()
+    count = pl.col(COUNT) if counts else pl.lit(1, dtype=pl.Int64)
+    return rows.with_columns(pl.when(roll(rows[PARTY])).then(count).otherwise(0).alias(COUNT)).lazy()
 
 
 def _refuse_unnamed(form: Form) -> NoReturn:
@@ -118,43 +128,33 @@ def _refuse_unnamed(form: Form) -> NoReturn:
     )
 
 
-def _check_counts(form: Form, frame: pl.LazyFrame) -> None:
+def _with_counts(form: Form, frame: pl.LazyFrame, keeper: Keeper, *, least_one: bool) -> pl.LazyFrame:
+    """With whole numbers as counts: what is none, from 0 to MOST_OF_A_KIND, counts as 0; of a voter at most one."""
     import polars as pl
 
-    count = pl.col(COUNT)
-    wrong = ~((count >= 0) & (count <= MOST_BALLOTS) & (count == count.floor())).fill_null(value=False)
-    looked = collect(form.name, frame.select(pl.col(_ROW).filter(wrong).min().alias(_ROW), count.sum().alias(COUNT)))
-    row, total = looked.row(0)
-    if row is not None:
-        refuse(
-            "PS0816",
-            f"the count of row {row + 1} of {form.name} is no whole number from 0",
-            "nothing was drawn and nothing was spent",
-            help="the column count says how many ballots of this kind there are",
-        )
-    if total > MOST_BALLOTS:
-        refuse("PS0816", f"the counts of {form.name} add up to more than 2^53 ballots")
+    kind = frame.collect_schema()[COUNT]
+    plain = pl.col(COUNT).str.strip_chars() if kind == pl.String else pl.col(COUNT)
+    number = plain.cast(pl.Float64, strict=False)
+    most = 1 if least_one else MOST_OF_A_KIND
+    whole = ((number >= 0) & (number <= MOST_OF_A_KIND) & (number == number.floor())).fill_null(value=False)
+    wrong, rows = collect(form.name, frame.select((~whole).sum().alias(COUNT), pl.len())).row(0)
+    if wrong:
+        keeper.remark(form.name, f"{wrong:,} of {rows:,} counts are no whole numbers from 0, and count as 0")
+    held = pl.when(whole).then(number).otherwise(0.0).cast(pl.Int64).clip(0, most)
+    return frame.with_columns(held.alias(COUNT))
 
 
-def _check_parties(form: Form, frame: pl.LazyFrame, *, counted: bool) -> None:
-    """Nobody has two ballots: privacy is about one of each."""
+def _one_each(form: Form, frame: pl.LazyFrame, keeper: Keeper) -> pl.LazyFrame:
+    """The first row of each voter: privacy is about one ballot of each."""
     import polars as pl
 
-    several = pl.col(COUNT).cast(pl.Float64, strict=False) > 1 if counted else pl.lit(value=False)
-    looked = collect(
-        form.name, frame.select(pl.col(PARTY).n_unique(), pl.len().alias(_ROW), several.any().alias(COUNT))
+    different, rows = collect(form.name, frame.select(pl.col(PARTY).n_unique(), pl.len().alias(_ROW))).row(0)
+    if different == rows:
+        return frame
+    keeper.remark(
+        form.name, f"{rows - different:,} of {rows:,} rows are further ballots of a {form.party}, and are left out"
     )
-    different, rows, found = looked.row(0)
-    if different == rows and not found:
-        return
-    repeated = (pl.col(PARTY).is_duplicated() & ~pl.col(PARTY).is_first_distinct()) | several
-    row = collect(form.name, frame.select(pl.col(_ROW).filter(repeated).min())).item()
-    refuse(
-        "PS0817",
-        f"row {row + 1} of {form.name} is a further ballot of a {form.party} who has one already",
-        "nothing was drawn and nothing was spent",
-        help=f"one row for each {form.party}; the column count is for ballots of which nobody knows whose they are",
-    )
+    return frame.filter(pl.col(PARTY).is_first_distinct())
 
 
 def refuse_number(form: Form, wanted: int, found: int) -> NoReturn:
@@ -167,29 +167,11 @@ def refuse_number(form: Form, wanted: int, found: int) -> NoReturn:
     )
 
 
-def _refuse_ballot(form: Form, row: int, *, strict: bool) -> NoReturn:
-    """Which row, never what stands in it."""
-    if strict:
-        refuse(
-            "PS0809",
-            f"row {row} of {form.name} is not {form.what} as it stands, and --strict was asked for",
-            "nothing was drawn and nothing was spent",
-        )
-    partial = form.least > 1
+def _refuse_ballot(form: Form, row: int) -> NoReturn:
+    """Under --strict: which row, never what stands in it."""
     refuse(
-        "PS0815",
-        f"row {row} of {form.name} is not {form.what}",
+        "PS0809",
+        f"row {row} of {form.name} is not {form.what} as it stands, and --strict was asked for",
         "nothing was drawn and nothing was spent",
-        help="for rankings of some alternatives write `in partial_ranking(A)`"
-        if partial
-        else "correct the row, or leave it out if its voter does not take part",
-    )
-
-
-def _refuse_all(form: Form) -> NoReturn:
-    refuse(
-        "PS0819",
-        f"no row of {form.name} is {form.what}",
-        "nothing was drawn and nothing was spent",
-        help="write the alternatives as the spec does, or as numbers in its order",
+        help="without --strict a public rule is applied to every ballot by itself",
     )

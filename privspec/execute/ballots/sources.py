@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privspec.execute.arrays import is_frame
+from privspec.execute.arrays import is_frame, load_array, load_json
 from privspec.execute.ballots.form import NOT_ONE, Form
 from privspec.execute.ballots.preflib import SUFFIXES as PREFLIB
 from privspec.execute.ballots.preflib import read_preflib
 from privspec.execute.data import SUFFIXES, located
-from privspec.execute.frames import column_names, load_frame
-from privspec.execute.problems import refuse, refuse_unreadable
+from privspec.execute.frames import cell_text, column_names, load_frame, readable
+from privspec.execute.problems import refuse
+from privspec.execute.text import is_text, rows_of_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,35 +30,44 @@ Find: TypeAlias = Callable[[str], int]
 """From a word of a ballot to the place of the alternative that it names, or NOT_ONE."""
 
 
-def open_ballots(form: Form, source: Any) -> tuple[pl.LazyFrame, Find]:
+def open_ballots(form: Form, source: Any, *, header: bool = True) -> tuple[pl.LazyFrame, Find]:
     """A lazy frame of the ballots, and what their words mean.
 
     The frame has texts in `ballot`, and where the source has them `count` and `party`, as they are.
 
     Args: source, a path (.csv, .csv.gz, .tsv, .parquet, .json, .npy, .soc, .soi, .toc, .toi), a table of named columns,
-        an array or a list with a ballot in each row.
+        an array or a list with a ballot in each row; header, whether the first line of a text file names its columns,
+        which else are the ballots and, if there is another one, their counts.
     Raises: DataError (PS0802 to PS0805, PS0818).
     """
     found = located(form.name, source, (*SUFFIXES, *PREFLIB))
     if isinstance(found, Path) and found.name.lower().endswith(PREFLIB):
         frame, numbers = read_preflib(form, found)
         return frame, lambda word: numbers.get(word, NOT_ONE)
-    return _opened(form, found), form.find
+    return _opened(form, found, header=header), form.find
 
 
-def _opened(form: Form, found: Any) -> pl.LazyFrame:
+def _opened(form: Form, found: Any, *, header: bool) -> pl.LazyFrame:
     if isinstance(found, Path):
         lower = found.name.lower()
         if lower.endswith(".npy"):
-            return _plain(form, _array(form, found))
+            return _plain(form, load_array(form.name, found))
         if not lower.endswith(".json"):
-            return _columns(form, load_frame(form.name, found))
-        found = _json(form, found)
+            return _columns(form, load_frame(form.name, found, None if header else _headerless(form, found)))
+        found = load_json(form.name, found)
     if isinstance(found, Mapping) and form.name in found and not _sized_alike(found):
         found = found[form.name]
     if is_frame(found):
         return _columns(form, load_frame(form.name, found))
     return _plain(form, found)
+
+
+def _headerless(form: Form, path: Path) -> tuple[str, ...] | None:
+    """The columns of a text file without a header: ballots, and counts if its first line has another cell."""
+    if not is_text(path):
+        return None
+    first = next(rows_of_text(form.name, path), [])
+    return (GENERIC[form.most > 1], COUNT) if len(first) == 2 else (GENERIC[form.most > 1],)
 
 
 def holds_ballots(form: Form, source: Any) -> bool:
@@ -85,23 +93,6 @@ def _sized_alike(found: Mapping[Any, Any]) -> bool:
     return len(found) > 1 and len(lengths) == 1
 
 
-def _json(form: Form, path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return refuse_unreadable(form.name, "JSON")
-
-
-def _array(form: Form, path: Path) -> NDArray[Any]:
-    try:
-        loaded = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        refuse_unreadable(form.name, "a NumPy array")
-    if not isinstance(loaded, np.ndarray):
-        refuse_unreadable(form.name, "a single NumPy array")
-    return loaded
-
-
 # --- tables ---------------------------------------------------------------------------------------
 
 
@@ -122,13 +113,16 @@ def _columns(form: Form, frame: pl.LazyFrame) -> pl.LazyFrame:
         )
     column = stripped[title]
     chosen = [_text(pl.col(column), schema[column]).alias(BALLOT)]
+    plain = [stripped[name] for name in (COUNT, form.party) if name is not None and name in stripped]
+    kind = schema[column]
+    listed = isinstance(kind, pl.List | pl.Array)
+    if isinstance(kind, pl.List | pl.Array):
+        readable(form.name, pl.LazyFrame(schema={column: kind.inner}), [column])
+    # a column of another kind holds no ballots, whatever is in it
+    readable(form.name, frame, plain if listed else [column, *plain])
     if COUNT in stripped:
-        plain = schema[stripped[COUNT]].is_numeric() or schema[stripped[COUNT]] == pl.String
-        count = pl.col(stripped[COUNT]) if plain else pl.lit(None, dtype=pl.String)
-        chosen.append(count.alias(COUNT))
+        chosen.append(pl.col(stripped[COUNT]).alias(COUNT))
     if form.party is not None and form.party in stripped:
-        if schema[stripped[form.party]].is_nested():
-            refuse_unreadable(form.name, f"a table with one {form.party} a row")
         chosen.append(pl.col(stripped[form.party]).cast(pl.String, strict=False).str.strip_chars().alias(PARTY))
     return frame.select(chosen)
 
@@ -159,20 +153,11 @@ def _plain(form: Form, found: Any) -> pl.LazyFrame:
     if isinstance(found, str) or not isinstance(found, Iterable):
         refuse("PS0803", f"the data for {form.name} are of a kind that cannot be read", help="one ballot a row")
     rows = list(found)
-    if any(isinstance(row, Mapping) for row in rows):
-        names = list(dict.fromkeys(key for row in rows if isinstance(row, Mapping) for key in row))
-        table = {str(key): [row.get(key) if isinstance(row, Mapping) else None for row in rows] for key in names}
-        for key, values in table.items():
-            if key not in (COUNT, form.party):
-                table[key] = [_line(value) for value in values]
-        return _columns(form, load_frame(form.name, table))
-    return pl.DataFrame({BALLOT: [_line(row) for row in rows]}, schema={BALLOT: pl.String}).lazy()
-
-
-def _line(ballot: Any) -> str | None:
-    """A ballot as text."""
-    if isinstance(ballot, str) or ballot is None:
-        return ballot
-    if isinstance(ballot, list | tuple | np.ndarray):
-        return " ".join(str(item) for item in ballot if item is not None)
-    return str(ballot)
+    names = list(dict.fromkeys(key for row in rows if isinstance(row, Mapping) for key in row))
+    titles = [name for name in (form.name, *GENERIC) if name in names]
+    if rows and titles and all(isinstance(row, Mapping) for row in rows):
+        return _columns(form, load_frame(form.name, {str(key): [row.get(key) for row in rows] for key in names}))
+    if rows and not titles and all(isinstance(row, Mapping) for row in rows):
+        return _columns(form, load_frame(form.name, {str(key): [] for key in names}))
+    texts = [cell_text(row.get(titles[0]) if titles and isinstance(row, Mapping) else row) for row in rows]
+    return pl.DataFrame({BALLOT: texts}, schema={BALLOT: pl.String}).lazy()

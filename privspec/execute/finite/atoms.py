@@ -5,6 +5,7 @@ Every rule looks at that value alone, so that two data sets that differ in one r
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.execute.arrays import number
+from privspec.execute.frames import cell_text
+from privspec.execute.keeper import Fit, Keeper
 from privspec.model.domains import Domain, Power
 from privspec.model.values import Symbol, show
 
@@ -65,19 +68,38 @@ class Numbers:
         fits: NDArray[np.bool_] = self.figures[self.places(values)] == values
         return fits
 
-    def codes(self, column: Sequence[Any] | NDArray[Any], *, strict: bool = False) -> NDArray[np.intp]:
+    def codes(
+        self, column: Sequence[Any] | NDArray[Any], *, strict: bool = False, fit: Fit | None = None
+    ) -> NDArray[np.intp]:
         """The place of each value of a column; NO_PLACE, if `strict`, where it is no value of the domain."""
         if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
             values = column.astype(np.float64)
         else:
             values = np.array([number(cell) for cell in column], dtype=np.float64)
+        if fit is not None:
+            for place in np.flatnonzero(np.isnan(values)).tolist():
+                fit.cell(column[place])
+            self.tell(values, fit)
         places = self.places(values)
         return np.where(self.fits(values), places, NO_PLACE) if strict else places
+
+    def fit(self, keeper: Keeper, name: str, column: str | None = None) -> Fit:
+        """Where to count how values fit."""
+        nearest = show(self.elements[int(self.places(np.array([np.nan]))[0])])
+        ends = float(self.figures.min()), float(self.figures.max())
+        return keeper.fit(name, column, fate=f"each counts as {nearest}", lower=ends[0], upper=ends[1])
+
+    def tell(self, values: NDArray[np.float64], fit: Fit) -> None:
+        """How numbers fit, as they were read; of what is none the keeper was told already."""
+        fit.rows += len(values)
+        fit.numbers(values)
+        inside = (values > self.figures.min()) & (values < self.figures.max())
+        fit.outside += int((inside & ~self.fits(values)).sum())
 
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """Words in the order of their domain; any other value has no place."""
+    """Words in the order of their domain; any other value counts as the first, or has no place."""
 
     elements: tuple[Any, ...]
 
@@ -92,7 +114,7 @@ class Words:
 
     def read(self, cell: Any) -> float:
         """The place of a value as a number; not a number where it has none."""
-        place = self._find(cell)
+        place = self._find(_text(cell))
         return float("nan") if place == NO_PLACE else float(place)
 
     def places(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -103,20 +125,43 @@ class Words:
         """Which of what `read` gave are places."""
         return ~np.isnan(values)
 
-    def codes(self, column: Sequence[Any] | NDArray[Any], *, strict: bool = False) -> NDArray[np.intp]:
-        """The place of each value of a column, NO_PLACE where it has none."""
-        cells = column.tolist() if isinstance(column, np.ndarray) else column
-        try:
-            # columns hold few different values: each is looked up once
-            known = {cell: self._find(cell) for cell in set(cells)}
-            return np.array([known[cell] for cell in cells], dtype=np.intp)
-        except TypeError:
-            return np.array([self._find(cell) for cell in cells], dtype=np.intp)
+    def codes(
+        self, column: Sequence[Any] | NDArray[Any], *, strict: bool = False, fit: Fit | None = None
+    ) -> NDArray[np.intp]:
+        """The place of each value of a column; NO_PLACE, if `strict`, where it has none, and else the first word's."""
+        # columns hold few different values: each is looked up once
+        texts = [_text(cell) for cell in (column.tolist() if isinstance(column, np.ndarray) else column)]
+        known = {text: self._find(text) for text in set(texts)}
+        if fit is not None:
+            fit.rows += len(texts)
+            for text, times in Counter(texts).items():
+                if known[text] == NO_PLACE:
+                    fit.cell(text, times)
+        places = np.array([known[text] for text in texts], dtype=np.intp)
+        return places if strict else np.maximum(places, 0)
 
-    def _find(self, cell: Any) -> int:
-        if isinstance(cell, list | tuple):
-            cell = " ".join(map(str, cell))
-        return self._place.get(" ".join(str(cell).split()), NO_PLACE)
+    def fit(self, keeper: Keeper, name: str, column: str | None = None) -> Fit:
+        """Where to count how values fit."""
+        words = [word(element) for element in self.elements]
+        return keeper.fit(name, column, fate=f"each counts as {words[0]}", words=words)
+
+    def tell(self, values: NDArray[np.float64], fit: Fit) -> None:
+        """How many values there are; of what is none the keeper was told already."""
+        fit.rows += len(values)
+
+    @cached_property
+    def _quantities(self) -> dict[float, int]:
+        """The words that are numbers: 1, 1.0 and "1.00" are the same."""
+        return {float(e): i for i, e in enumerate(self.elements) if isinstance(e, Fraction)}
+
+    def _find(self, text: str) -> int:
+        found = self._place.get(" ".join(text.split()))
+        return self._quantities.get(number(text), NO_PLACE) if found is None else found
+
+
+def _text(cell: Any) -> str:
+    """A cell as text, a ranking with spaces; blank where there is none."""
+    return cell_text(cell) or ""
 
 
 def word(element: Any) -> str:

@@ -58,19 +58,7 @@ def read_central(law: TableLaw, rows: ModelRows, data: Mapping[str, Any], circum
 
     Raises: DataError (PS0802 to PS0809); UsageError (PS0820) if the table has no row for what the data amount to.
     """
-    values: dict[str, Value] = {}
-    applied: dict[str, None] = {}
-    for block in rows.blocks:
-        if block.name not in data:
-            refuse("PS0801", f"no data for the input {block.name}", help=f"give --input {block.name}=FILE")
-        source, strict = data[block.name], circumstances.strict
-        form = _ballots(rows, block, source)
-        if form is None:
-            values[block.name] = _read_value(rows, block, located(block.name, source), strict=strict)
-            applied[CENTRAL_RULE] = None
-        else:
-            values[block.name] = _read_ballots(rows, block, form, source, strict=strict)
-            applied |= dict.fromkeys(form.rules(strict=strict))
+    values, applied = read_values(rows, data, circumstances)
     row = rows.row_of(values)
     if row is None:
         raise UsageError(
@@ -80,20 +68,44 @@ def read_central(law: TableLaw, rows: ModelRows, data: Mapping[str, Any], circum
                 help="solve the spec again with this version of privspec",
             )
         )
-    return OneRow(law, row, circumstances.strict, tuple(applied))
+    return OneRow(law, row, circumstances.strict, applied)
 
 
-def _ballots(rows: ModelRows, block: InputBlock, source: Any) -> Form | None:
+def read_values(
+    rows: ModelRows, data: Mapping[str, Any], circumstances: Circumstances
+) -> tuple[dict[str, Value], tuple[str, ...]]:
+    """The values of all inputs, and the rules that were applied to them.
+
+    Raises: DataError (PS0801 to PS0809).
+    """
+    values: dict[str, Value] = {}
+    applied: dict[str, None] = {}
+    for block in rows.blocks:
+        if block.name not in data:
+            refuse("PS0801", f"no data for the input {block.name}", help=f"give --input {block.name}=FILE")
+        source = data[block.name]
+        form = _ballots(rows, block, source, header=circumstances.header)
+        if form is None:
+            values[block.name] = _read_value(rows, block, located(block.name, source), circumstances)
+            applied[CENTRAL_RULE] = None
+        else:
+            values[block.name] = _read_ballots(rows, block, form, source, circumstances)
+            applied |= dict.fromkeys(form.rules(strict=circumstances.strict))
+    return values, tuple(applied)
+
+
+def _ballots(rows: ModelRows, block: InputBlock, source: Any, *, header: bool) -> Form | None:
     """The ballots that a source holds, for an input of one value a party whose order nothing looks at."""
     if block.index is None or order_matters(rows.model, block.name):
         return None
     form = Form.of_block(block)
-    return form if form is not None and holds_ballots(form, source) else None
+    return form if form is not None and header and holds_ballots(form, source) else None
 
 
-def _read_ballots(rows: ModelRows, block: InputBlock, form: Form, source: Any, *, strict: bool) -> Value:
+def _read_ballots(rows: ModelRows, block: InputBlock, form: Form, source: Any, circumstances: Circumstances) -> Value:
     """The value of an input from its ballots, in any order."""
-    found = read_ballots(form, source, strict=strict)
+    strict, header, keeper = circumstances.strict, circumstances.header, circumstances.keeper
+    found = read_ballots(form, source, strict=strict, header=header, keeper=keeper)
     if found.number != block.type.size:
         refuse_number(form, block.type.size, found.number)
     ranked = isinstance(block.type.element, Rankings)
@@ -101,10 +113,13 @@ def _read_ballots(rows: ModelRows, block: InputBlock, form: Form, source: Any, *
     return rows.value(block, [value for value, count in each for _ in range(count)])
 
 
-def _read_value(rows: ModelRows, block: InputBlock, source: Any, *, strict: bool) -> Value:
+def _read_value(rows: ModelRows, block: InputBlock, source: Any, circumstances: Circumstances) -> Value:
     """The value of an input, each entry put into its domain by itself."""
     atom = atom_of(tuple(base_of(block.domain).elements()))
-    found = read_entries(Declared(block.name, block.type.shape, block.index, atom.read), source)
-    if strict and not atom.fits(found).all():
+    fit = atom.fit(circumstances.keeper, block.name)
+    declared = Declared(block.name, block.type.shape, block.index, atom.read, fit.cell)
+    found = read_entries(declared, source, header=circumstances.header)
+    atom.tell(found, fit)
+    if circumstances.strict and not atom.fits(found).all():
         refuse_strictly(block.name)
     return rows.value(block, [atom.elements[place] for place in atom.places(found)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,15 +24,28 @@ if TYPE_CHECKING:
     from privspec.model.graph import Model
 
 
+def is_local(model: Model | None, rows: ModelRows | None, measures: Iterable[str]) -> bool:
+    """Whether every record of the data is one person's, who makes a report of their own.
+
+    So it is where nobody is trusted, and where a guarantee is about any two values of one report (LDP, metric privacy);
+    inputs that are indexed by their parties are data of all of them.
+    """
+    of_reports = any("-LDP" in measure or "metric-DP" in measure for measure in measures)
+    if model is None or rows is None:
+        return of_reports
+    shared = any(model.nodes[block.name].index is not None for block in rows.blocks)
+    return not shared and (of_reports or model.trust.name == "nobody")
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class FiniteMechanism(Mechanism):
-    """A table, and whether its guarantees are about one person's report."""
+    """A table, and the measures of its guarantees."""
 
     law: TableLaw
     of: tuple[str, ...]
     labels: tuple[Any, ...]
     inputs: frozenset[str]
-    local_measure: bool
+    measures: tuple[str, ...]
 
     @classmethod
     def of_plan(cls, plan: Plan) -> FiniteMechanism:
@@ -43,7 +56,7 @@ class FiniteMechanism(Mechanism):
             tuple(str(name) for name in mechanism["of"]),
             tuple(mechanism["inputs"]),
             frozenset(name for g in guarantees for name in names_of(g.get("wrt", ()))),
-            any("-LDP" in str(g["measure"]) or "metric-DP" in str(g["measure"]) for g in guarantees),
+            tuple(str(g["measure"]) for g in guarantees),
         )
 
     @property
@@ -52,15 +65,8 @@ class FiniteMechanism(Mechanism):
         return tuple(f.name for f in self.law.columns.fields)
 
     def local(self, model: Model | None) -> bool:
-        """Whether every record of the data is one person's, who makes a report of their own.
-
-        So it is where nobody is trusted, and where a guarantee is about any two values of one report (LDP, metric
-        privacy); inputs that are indexed by their parties are data of all of them.
-        """
-        if model is None:
-            return self.local_measure
-        shared = any(model.nodes[block.name].index is not None for block in self._rows(model).blocks)
-        return not shared and (self.local_measure or model.trust.name == "nobody")
+        """Whether every record of the data is one person's, who makes a report of their own."""
+        return is_local(model, None if model is None else self._rows(model), self.measures)
 
     def local_reports(self, model: Model | None) -> LocalReports | None:
         """The table, where every record gets a draw of its own."""

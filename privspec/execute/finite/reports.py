@@ -22,7 +22,7 @@ Codes = NDArray[np.unsignedinteger[Any]]
 
 REPORT_RULE = (
     "each record by itself: a number moves to the nearest value of its domain (halfway, to the larger), a missing or "
-    "unreadable number to the value nearest to zero; a word that is not in its set is refused before anything is drawn"
+    "unreadable number to the value nearest to zero; a word that is missing or not in its set becomes the set's first"
 )
 
 
@@ -62,6 +62,18 @@ def read_reports(law: TableLaw, rows: Rows, data: Mapping[str, Any], circumstanc
     An input without data of its own takes its columns from the only data there are.
     Raises: DataError (PS0802 to PS0809), whose messages name a record by its number and never show a value.
     """
+    encoded = encode(rows, data, circumstances)
+    chosen = _choose_rows(rows, list(encoded.values()), len(law.rows))
+    if not len(chosen):
+        refuse("PS0808", "there are no records", help="one record a row, below a line that names the columns")
+    return Reports(law, chosen, circumstances)
+
+
+def encode(rows: Rows, data: Mapping[str, Any], circumstances: Circumstances) -> dict[str, Codes]:
+    """The place of each value in its domain (n, places), by variable.
+
+    Raises: DataError (PS0802 to PS0809).
+    """
     encoded = {}
     for variable in rows.variables:
         name = variable.fields.name
@@ -73,10 +85,7 @@ def read_reports(law: TableLaw, rows: Rows, data: Mapping[str, Any], circumstanc
             "the inputs have different numbers of records: " + ", ".join(f"{n} {k}" for n, k in lengths.items()),
             help="record i of every input belongs to the same person",
         )
-    chosen = _choose_rows(rows, list(encoded.values()), len(law.rows))
-    if not len(chosen):
-        refuse("PS0808", "there are no records", help="one record a row, below a line that names the columns")
-    return Reports(law, chosen, circumstances)
+    return encoded
 
 
 def _source(name: str, data: Mapping[str, Any]) -> Any:
@@ -93,12 +102,19 @@ def _encode(variable: Variable, source: Any, circumstances: Circumstances) -> Co
     parts: list[Codes] = []
     done = 0
     progress: Progress = circumstances.progress
-    for columns in batches(variable.fields, source):
-        strict = circumstances.strict
-        found = [atom.codes(column, strict=strict) for atom, column in zip(variable.atoms, columns, strict=True)]
+    name, strict = variable.fields.name, circumstances.strict
+    fits_of = [
+        atom.fit(circumstances.keeper, name, column)
+        for atom, column in zip(variable.atoms, variable.fields.columns, strict=True)
+    ]
+    for columns in batches(variable.fields, source, header=circumstances.header):
+        found = [
+            atom.codes(column, strict=strict, fit=fit)
+            for atom, column, fit in zip(variable.atoms, columns, fits_of, strict=True)
+        ]
         fits = np.all([codes != NO_PLACE for codes in found], axis=0)
         if not fits.all():
-            _refuse_record(variable.fields.name, done + int(np.argmin(fits)), strict=strict)
+            _refuse_record(name, done + int(np.argmin(fits)))
         parts.append(np.stack(found, axis=1).astype(kind))
         done += len(fits)
         progress("records read", done, None)
@@ -117,25 +133,16 @@ def _choose_rows(rows: Rows, encoded: list[Codes], count: int) -> Codes:
             if key not in known:
                 known[key] = rows.row(key)
         found = [known[key] for key in keys]
-        if None in found:
-            missing = np.array([row is None for row in found])[places.reshape(-1)]
-            _refuse_record(rows.variables[0].fields.name, start + int(np.argmax(missing)), strict=False)
-        chosen[start : start + len(joint)] = np.array(found)[places.reshape(-1)]
+        # a table that names fewer rows than there are combinations of values: the first row, whoever else is there
+        chosen[start : start + len(joint)] = np.array([row or 0 for row in found])[places.reshape(-1)]
     return chosen
 
 
-def _refuse_record(name: str, place: int, *, strict: bool) -> NoReturn:
-    """Which record, never what stands in it."""
-    if strict:
-        refuse(
-            "PS0809",
-            f"record {place + 1} of {name} does not fit the declared domain, and --strict was asked for",
-            "nothing was drawn and nothing was spent",
-            help="without --strict numbers move to the nearest value of the domain",
-        )
+def _refuse_record(name: str, place: int) -> NoReturn:
+    """Under --strict: which record, never what stands in it."""
     refuse(
-        "PS0807",
-        f"record {place + 1} of {name} is not one of its declared values",
+        "PS0809",
+        f"record {place + 1} of {name} does not fit the declared domain, and --strict was asked for",
         "nothing was drawn and nothing was spent",
-        help="correct the record, or leave it out if its person does not take part",
+        help="without --strict a public rule is applied to every record by itself",
     )

@@ -117,7 +117,7 @@ class LotteryMechanism(Mechanism):
     def ballots(self, data: Mapping[str, Any], circumstances: Circumstances, only: str | None = None) -> Ballots:
         """The ballots of a run.
 
-        Raises: DataError PS0801 to PS0805, PS0809, PS0811, PS0815 to PS0819.
+        Raises: DataError PS0801 to PS0805, PS0809, PS0811, PS0818.
         """
         form = self.form_for(circumstances.model)
         for name in data:
@@ -126,7 +126,15 @@ class LotteryMechanism(Mechanism):
         if form.name not in data:
             refuse("PS0801", f"no data for the input {form.name}", help=f"give --input {form.name}=FILE")
         roll = circumstances.roll
-        found = read_ballots(form, data[form.name], strict=circumstances.strict, only=only, roll=roll)
+        found = read_ballots(
+            form,
+            data[form.name],
+            strict=circumstances.strict,
+            only=only,
+            roll=roll,
+            header=circumstances.header,
+            keeper=circumstances.keeper,
+        )
         if roll is None:  # else their number would tell how many were left out
             circumstances.progress("ballots read", found.number, self.voters)
         return found
@@ -134,7 +142,7 @@ class LotteryMechanism(Mechanism):
     def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
         """The total points.
 
-        Raises: DataError PS0801 to PS0805, PS0809, PS0811, PS0815 to PS0819.
+        Raises: DataError PS0801 to PS0805, PS0809, PS0811, PS0818.
         """
         found = self.ballots(data, circumstances)
         if self.voters is not None and found.number != self.voters:

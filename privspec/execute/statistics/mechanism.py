@@ -21,7 +21,7 @@ from privspec.execute.statistics.executed import Executed, executed_of
 from privspec.execute.statistics.noise import AddedLaw
 from privspec.execute.statistics.parties import Gatherer
 from privspec.execute.statistics.tables import Wanted, rows_of
-from privspec.model.routes import Steps
+from privspec.model.routes import Records, Steps
 
 if TYPE_CHECKING:
     import polars as pl
@@ -124,12 +124,11 @@ def read_statistics(
             refuse("PS0801", f"the plan has no input {name}", help=f"its input is {executed.source}")
     if executed.source not in data:
         refuse("PS0801", f"no data for the input {executed.source}", help=f"give --input {executed.source}=FILE")
-    source = located(executed.source, data[executed.source])
+    source = data[executed.source]
     records = executed.records
-    wanted = Wanted(executed.source, executed.party, records.dimension, records.count, only)
     gatherer = Gatherer(executed.party or "party", records.count, records.dimension)
     done = 0
-    for keys, found in gatherer.blocks(_bounded(executed, wanted, source, strict=circumstances.strict)):
+    for keys, found in gatherer.blocks(bounded(executed.source, executed.party, records, source, circumstances, only)):
         widest = records.count * max(records.dimension, executed.route.size)
         step = max(1, CELLS // widest)
         for start in range(0, len(keys), step):
@@ -138,11 +137,27 @@ def read_statistics(
         circumstances.progress(f"{executed.party or 'parties'}s read", done, executed.parties)
 
 
-def _bounded(executed: Executed, wanted: Wanted, source: Any, *, strict: bool) -> Iterator[tuple[pl.Series, Steps]]:
-    for keys, values in rows_of(wanted, source):
-        steps, fits = to_steps(values, executed.records.radius)
-        if strict and not fits.all():
-            refuse_strictly(executed.source)
+def bounded(
+    name: str,
+    party: str | None,
+    records: Records,
+    data: Any,
+    circumstances: Circumstances,
+    only: str | None = None,
+) -> Iterator[tuple[pl.Series, Steps]]:
+    """Keys of the parties of some rows, and their records in steps, each in its ball.
+
+    Raises: DataError PS0802 to PS0805, PS0809.
+    """
+    fate = "records with such a number count as zero"
+    fit = circumstances.keeper.fit(name, fate=fate, what="in records outside the ball")
+    wanted = Wanted(name, party, records.dimension, records.count, only, circumstances.header, fit)
+    for keys, values in rows_of(wanted, located(name, data)):
+        steps, fits = to_steps(values, records.radius)
+        fit.rows += values.size
+        fit.outside += int((~fits & np.isfinite(values).all(axis=1)).sum()) * records.dimension
+        if circumstances.strict and not fits.all():
+            refuse_strictly(name)
         yield keys, steps
 
 

@@ -6,7 +6,6 @@ The header alone decides how a table is read: columns `V_1`, `V_2`, ... hold the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.execute.frames import collect, column_names, load_frame
+from privspec.execute.arrays import load_array, load_json, number
+from privspec.execute.frames import collect, column_names, load_frame, readable
+from privspec.execute.keeper import Fit
 from privspec.execute.problems import refuse, refuse_unreadable
 from privspec.execute.records import Fields
 
@@ -33,7 +34,9 @@ CELLS = 2**24
 class Wanted:
     """What is looked for: the input's name, the column of the parties (None: one party), features, records a party.
 
-    `only`: the one party whose rows are wanted; data without a column of parties are then all of that party.
+    `only`: the one party whose rows are wanted; data without a column of parties are then all of that party. `header`:
+    whether text files have one; else their columns are the party's and then the features in their order. `fit`: where
+    the keeper is told of cells that are no numbers.
     """
 
     name: str
@@ -41,6 +44,14 @@ class Wanted:
     dimension: int
     count: int
     only: str | None = None
+    header: bool = True
+    fit: Fit | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a table in which they stand in order."""
+        key = () if self.party is None or self.only is not None else (self.party,)
+        return (*key, *Fields(self.name, self.dimension).columns)
 
     @property
     def rows(self) -> int:
@@ -50,6 +61,10 @@ class Wanted:
 
 class Layout(Protocol):
     """How records stand in a table."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are read."""
 
     def arranged(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """The columns that are needed, the rows of a party together as far as the layout can see to it."""
@@ -66,9 +81,10 @@ def rows_of(wanted: Wanted, source: Any) -> Rows:
     Raises: DataError (PS0803 to PS0805).
     """
     if isinstance(source, Path) and source.suffix.lower() == ".npy":
-        source = _mapped(wanted, source)
+        source = load_array(wanted.name, source, mapped=True)
     if isinstance(source, Path) and source.suffix.lower() == ".json":
-        source = _document(wanted, source)
+        found = load_json(wanted.name, source)
+        source = found.get(wanted.name, found) if isinstance(found, Mapping) else found
     if isinstance(source, list):
         source = _listed(wanted, source)
     if isinstance(source, np.ndarray):
@@ -81,7 +97,7 @@ def rows_of(wanted: Wanted, source: Any) -> Rows:
 def _table(wanted: Wanted, source: Any) -> Rows:
     import polars as pl
 
-    frame = load_frame(wanted.name, source)
+    frame = load_frame(wanted.name, source, None if wanted.header else wanted.columns)
     layout = layout_of(wanted, column_names(wanted.name, frame))
     for table in _slices(wanted, source, layout, frame):
         keys, records = layout.split(wanted, table)
@@ -107,10 +123,11 @@ def _known(wanted: Wanted, keys: pl.Series) -> pl.Series:
 def _slices(wanted: Wanted, source: Any, layout: Layout, frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     import polars as pl
 
+    plain = readable(wanted.name, frame, layout.names)
     if isinstance(source, Path) and source.suffix.lower() == ".parquet" and isinstance(layout, Columns):
         yield from _parquet(wanted, source, layout)
         return
-    arranged = layout.arranged(frame)
+    arranged = layout.arranged(plain)
     batches = getattr(arranged, "collect_batches", None)
     try:
         parts = collect(wanted.name, arranged).iter_slices(wanted.rows) if batches is None else batches()
@@ -193,28 +210,27 @@ class Columns:
 
     def split(self, wanted: Wanted, table: pl.DataFrame) -> tuple[pl.Series | None, NDArray[np.float64]]:
         """Keys and records."""
-        records = _matrix(table, self.chosen)
+        records = _matrix(table, self.chosen, wanted.fit)
         if self.rejected:
             # infinite minus infinite is not a number, as it should be
             with np.errstate(invalid="ignore", over="ignore"):
-                records = records - _matrix(table, self.rejected)
+                records = records - _matrix(table, self.rejected, wanted.fit)
         return None if self.key is None else table[self.key], records
 
 
-def _matrix(table: pl.DataFrame, names: Sequence[str]) -> NDArray[np.float64]:
+def _matrix(table: pl.DataFrame, names: Sequence[str], fit: Fit | None = None) -> NDArray[np.float64]:
     """Columns as doubles; what cannot be read as a number is none."""
     import polars as pl
 
     out = np.empty((len(table), len(names)))
     for j, name in enumerate(names):
         column = table[name]
-        if column.dtype == pl.String:
-            column = column.str.strip_chars()
-        readable = column.dtype.is_numeric() or column.dtype in (pl.String, pl.Boolean)
-        numbers = (
-            column.cast(pl.Float64, strict=False) if readable else pl.Series([None] * len(table), dtype=pl.Float64)
-        )
-        out[:, j] = numbers.fill_null(float("nan")).to_numpy()
+        if not column.dtype.is_numeric() and column.dtype != pl.Boolean:
+            column = column.cast(pl.String, strict=False).str.strip_chars()
+        out[:, j] = column.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy()
+        if fit is not None:
+            for cell in column.filter(np.isnan(out[:, j])).to_list():
+                fit.cell(cell)
     return out
 
 
@@ -248,6 +264,11 @@ class MoralMachine:
 
     features: tuple[str, ...]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        return (*MORAL_KEYS, *self.features)
+
     def arranged(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """One row a response, sorted by user; needs memory for all of them."""
         import polars as pl
@@ -265,7 +286,7 @@ class MoralMachine:
 
     def split(self, wanted: Wanted, table: pl.DataFrame) -> tuple[pl.Series | None, NDArray[np.float64]]:
         """Keys and records."""
-        return table["UserID"], _matrix(table, self.features)
+        return table["UserID"], _matrix(table, self.features, wanted.fit)
 
 
 # --- arrays ---------------------------------------------------------------------------------------
@@ -289,30 +310,23 @@ def _array(wanted: Wanted, array: NDArray[Any]) -> Rows:
         yield pl.Series(keys), part.reshape(-1, wanted.dimension)
 
 
-def _mapped(wanted: Wanted, path: Path) -> NDArray[Any]:
-    try:
-        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        refuse_unreadable(wanted.name, "a NumPy array")
-    if not isinstance(loaded, np.ndarray):
-        refuse_unreadable(wanted.name, "a single NumPy array")
-    return loaded
-
-
-def _document(wanted: Wanted, path: Path) -> Any:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        refuse_unreadable(wanted.name, "JSON")
-    return found.get(wanted.name, found) if isinstance(found, Mapping) else found
-
-
 def _listed(wanted: Wanted, found: list[Any]) -> Any:
-    """A list of objects is a table; nested lists are an array."""
+    """A list of objects is a table; nested lists are an array, with no numbers where a record is not as long."""
     if found and all(isinstance(item, Mapping) for item in found):
         names = list(dict.fromkeys(str(name) for item in found for name in item))
         return {name: [item.get(name) for item in found] for name in names}
-    try:
-        return np.array(found, dtype=np.float64)
-    except (TypeError, ValueError):
-        refuse_unreadable(wanted.name, "nested lists of numbers, of one length each")
+    alone = wanted.party is None or wanted.only is not None
+    parties = [found] if alone else found
+    lengths = {len(record) for records in parties for record in _items(records) if isinstance(record, list)}
+    if lengths and wanted.dimension not in lengths:
+        _check_width(wanted, min(lengths))
+    out = np.full((len(parties), wanted.count, wanted.dimension), np.nan)
+    for i, records in enumerate(parties):
+        for j, record in enumerate(_items(records)[: wanted.count]):
+            if len(cells := _items(record)) == wanted.dimension:
+                out[i, j] = [number(cell) for cell in cells]
+    return out
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,265 @@
+"""How data fit their spec, for the keeper of the data alone: counted while they are read, never part of a release.
+
+Nothing that is released, debited, returned or refused depends on what is counted here.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_WORDS = 1_000
+"""Different unknown words that are told apart."""
+SHOWN = 5
+"""Unknown words that a report names, the most frequent first."""
+LONGEST = 40
+"""Signs of an unknown word that a report shows."""
+THOUSAND = 1_000
+MOST = 0.9
+"""The share of values that makes a report ask about their unit."""
+_GROUPED = re.compile(r"[+-]?\d{1,3}(?:[ ,.'_\u00a0\u202f’]\d{3})+(?:[.,]\d+)?")
+_COMMA = re.compile(r"[+-]?\d+,\d+")
+_BETWEEN = re.compile(r"\s*[>,;|/=]+\s*|\s+")
+_WITH_UNIT = re.compile(r"[+-]?[\d.,]+\s*[^\W\d_]{1,12}\.?")
+
+
+@dataclass(eq=False, slots=True)
+class Fit:
+    """How one column of one input fits.
+
+    fate: what becomes of a cell that does not fit, in words; words: the words that it may hold, if it holds words;
+    what: how to say what it may hold; lower, upper: the ends of a range of numbers, None where there is none.
+    """
+
+    fate: str = ""
+    words: tuple[str, ...] = ()
+    lower: float | None = None
+    upper: float | None = None
+    what: str = ""
+    rows: int = 0
+    missing: int = 0
+    unreadable: int = 0
+    unknown: int = 0
+    below: int = 0
+    above: int = 0
+    outside: int = 0
+    small: int = 0
+    nonzero: int = 0
+    found: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def misfits(self) -> int:
+        """How many cells a rule was applied to."""
+        return self.missing + self.unreadable + self.unknown + self.below + self.above + self.outside
+
+    def cell(self, cell: Any, times: int = 1) -> None:
+        """A cell that is no number and no known word, as it was read."""
+        if is_missing(cell):
+            self.missing += times
+        elif self.words:
+            self.unknown += times
+            text = str(cell)[: 4 * LONGEST].strip()
+            if text in self.found or len(self.found) < MOST_WORDS:
+                self.found[text] += times
+        else:
+            self.unreadable += times
+            self.reasons[why_no_number(cell)] += times
+
+    def numbers(
+        self,
+        values: NDArray[np.float64],
+        lower: NDArray[np.float64] | float | None = None,
+        upper: NDArray[np.float64] | float | None = None,
+        times: NDArray[np.int64] | int = 1,
+    ) -> None:
+        """Numbers (n,) as they were read, each with its ends; those that are none were told by `cell`."""
+        times = np.broadcast_to(times, values.shape)
+        if self.lower is not None:
+            self.below += int(times[values < (self.lower if lower is None else lower)].sum())
+        if self.upper is not None:
+            self.above += int(times[values > (self.upper if upper is None else upper)].sum())
+        if self.upper is not None and self.upper >= THOUSAND:
+            nonzero = (values != 0) & ~np.isnan(values)
+            self.nonzero += int(times[nonzero].sum())
+            self.small += int(times[nonzero & (np.abs(values) <= self.upper / THOUSAND)].sum())
+
+    def counts(self) -> Iterator[str]:
+        """What does not fit, in numbers alone; nothing where all does."""
+        for count, what in (
+            (self.unknown, "not one of the declared values"),
+            (self.unreadable, "not readable as a number"),
+            (self.missing, "missing"),
+            (self.below, f"below {_plain(self.lower)}"),
+            (self.above, f"above {_plain(self.upper)}"),
+            (self.outside, f"{self._beyond}: moved to the nearest"),
+        ):
+            if count:
+                yield f"{count:,} of {self.rows:,} {what}"
+
+    def details(self) -> Iterator[str]:
+        """What does not fit, with the words that are none and what may be meant: one line each."""
+        shown = self.found.most_common(SHOWN)
+        for text, count in shown:
+            yield f"{count:,} of {self.rows:,} say {_shown(text)}: not {self._what}{self._meant(text)}"
+        rest = self.unknown - sum(count for _, count in shown)
+        if rest:
+            yield f"{rest:,} of {self.rows:,} say other words: not {self._what}"
+        for reason, count in self.reasons.most_common():
+            yield f"{count:,} of {self.rows:,} are not readable as numbers: {reason}"
+        if self.missing:
+            yield f"{self.missing:,} of {self.rows:,} are missing"
+        for count, where in ((self.below, f"below {_plain(self.lower)}"), (self.above, f"above {_plain(self.upper)}")):
+            if count:
+                yield f"{_share(count, self.rows)} {where}: moved to it"
+        if self.outside:
+            yield f"{_share(self.outside, self.rows)} {self._beyond}: moved to the nearest"
+        yield from self._units()
+
+    @property
+    def _beyond(self) -> str:
+        return self.what or "not one of the declared values as it stands"
+
+    @property
+    def _what(self) -> str:
+        return self.what or f"one of {_few(self.words)}"
+
+    def _units(self) -> Iterator[str]:
+        if self.upper is not None and self.nonzero and self.small >= MOST * self.nonzero:
+            yield (
+                f"{_share(self.small, self.nonzero)} of those that are not 0 within {_plain(self.upper / THOUSAND)} "
+                f"where {_plain(self.upper)} is allowed: is this in thousands?"
+            )
+        elif self.upper is not None and self.rows and self.above >= self.rows / 2:
+            yield f"most are above {_plain(self.upper)}: is the spec in another unit, such as thousands?"
+
+    def _meant(self, text: str) -> str:
+        known = {_folded(word): word for word in self.words}
+        # a ballot is written best first, with spaces between
+        parts = [part for part in _BETWEEN.split(text) if part]
+        spaced = " ".join(known.get(_folded(part), part) for part in parts)
+        if len(parts) > 1 and (_folded(spaced) in known or all(_folded(part) in known for part in parts)):
+            return f" (write `{known.get(_folded(spaced), spaced)}`)"
+        close = get_close_matches(_folded(text), list(known), 1, 0.7)
+        found = known.get(_folded(text)) or (known[close[0]] if close else None)
+        return "" if found is None else f" (did you mean {found}?)"
+
+
+@dataclass(eq=False, slots=True)
+class Keeper:
+    """What is said to the keeper of the data: by input, and by column of an input that has several."""
+
+    fits: dict[tuple[str, str], Fit] = field(default_factory=dict)
+    remarks: dict[str, list[str]] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
+
+    def fit(
+        self,
+        name: str,
+        column: str | None = None,
+        *,
+        fate: str = "",
+        words: Sequence[str] = (),
+        lower: float | None = None,
+        upper: float | None = None,
+        what: str = "",
+    ) -> Fit:
+        """Where to count how a column fits; the same one each time it is asked for."""
+        key = (name, column or name)
+        if key not in self.fits:
+            low, high = (end if end is not None and isfinite(end) else None for end in (lower, upper))
+            self.fits[key] = Fit(fate, tuple(words), low, high, what)
+        return self.fits[key]
+
+    def remark(self, name: str, text: str) -> None:
+        """Something about an input as a whole."""
+        known = self.remarks.setdefault(name, [])
+        if text not in known:
+            known.append(text)
+
+    def brief(self) -> list[str]:
+        """What a run says: how many cells do not fit, no cell; nothing where all fit."""
+        lines = []
+        for (name, column), fit in self.fits.items():
+            found = ", ".join(fit.counts())
+            if found:
+                lines.append(f"{_title(name, column)}: {found}{'; ' + fit.fate if fit.fate else ''}")
+        lines += [f"{name}: {text}" for name, texts in self.remarks.items() for text in texts]
+        return lines
+
+    def report(self) -> list[str]:
+        """What `privspec data` says: a line or more for each column."""
+        lines = []
+        for name in dict.fromkeys([*(n for n, _ in self.fits), *self.remarks]):
+            lines += [f"{name}: {text}" for text in self.remarks.get(name, ())]
+            for (owner, column), fit in self.fits.items():
+                if owner != name:
+                    continue
+                fate = fit.fate if fit.unreadable or fit.missing or fit.unknown else ""
+                said = "all fit" if not fit.misfits else f"{fit.misfits:,} do not fit{'; ' * bool(fate)}{fate}"
+                lines.append(f"{_title(name, column)}: {fit.rows:,} values, {said}")
+                lines += [f"  {line}" for line in fit.details()]
+        return lines
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell is blank."""
+    return cell is None or (isinstance(cell, str) and not cell.strip()) or (isinstance(cell, float) and cell != cell)
+
+
+def why_no_number(cell: Any) -> str:
+    """Why a cell is no number, without a sign of the cell itself."""
+    if not isinstance(cell, str):
+        return "something else than a number stands there"
+    text = cell.strip()
+    if any(unicodedata.category(sign) == "Sc" for sign in text):
+        return "a currency sign stands there: write the number alone"
+    if text.endswith("%"):
+        return "a per cent sign stands there: write the number alone"
+    if _COMMA.fullmatch(text) and not _GROUPED.fullmatch(text):
+        return "a comma stands where a point is wanted"
+    if _GROUPED.fullmatch(text):
+        return "signs stand between the thousands: write digits and a point alone"
+    if _WITH_UNIT.fullmatch(text):
+        return "a unit stands behind the number: write the number alone"
+    if text.startswith('"') or text.endswith('"'):
+        return "a quote stands there that nothing closes"
+    return "words stand where numbers are wanted"
+
+
+def _folded(text: str) -> str:
+    return re.sub(r"[\s_-]+", " ", unicodedata.normalize("NFKC", text).casefold()).strip()
+
+
+def _title(name: str, column: str) -> str:
+    return name if name == column else f"{name}, {column}"
+
+
+def _shown(text: str) -> str:
+    """A word on one line, without signs that a terminal would obey."""
+    plain = "".join(sign if sign.isprintable() else "·" for sign in text)
+    return f'"{plain[:LONGEST]}{"..." if len(plain) > LONGEST else ""}"'
+
+
+def _few(words: Sequence[str]) -> str:
+    return ", ".join(words) if len(words) <= 6 else f"{', '.join(words[:5])}, ..., {words[-1]}"
+
+
+def _plain(value: float | None) -> str:
+    if value is None:
+        return "0"
+    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:g}"
+
+
+def _share(count: int, rows: int) -> str:
+    percent = 100 * count / max(rows, 1)
+    return f"{percent:.0f} %" if percent >= 1 else f"{count:,} of {rows:,}"

@@ -1,0 +1,150 @@
+"""`privspec data`, and what a run tells the keeper: words in the report alone, nothing written, nothing spent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from privspec.cli import run_command_line
+from privspec.templates import template_text
+
+SECRET = "zq8675309"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("keeper")
+    for name in ("histogram", "prefix_sums", "frequency_survey", "private_plurality", "borda_lottery"):
+        (path / f"{name}.priv").write_text(template_text(name))
+    for name in ("histogram", "prefix_sums", "frequency_survey", "private_plurality"):
+        assert run_command_line(["solve", str(path / f"{name}.priv"), "--quiet"]) == 0
+    return path
+
+
+def written(path: Path, head: str, cells: list[str]) -> str:
+    path.write_text("\n".join([head, *cells]) + "\n")
+    return str(path)
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    code = run_command_line(list(arguments))
+    captured = capsys.readouterr()
+    assert captured.out == "" or arguments[0] != "data"
+    return code, captured.err
+
+
+PEOPLE = ["adult,F", "Adult,M", "child,f", f"{SECRET},M", "old, M ", ",F", "yuong,F"]
+
+
+@pytest.mark.parametrize("document", ["histogram.priv", "histogram.plan.json"])
+def test_unknown_words_are_shown_with_what_may_be_meant(
+    folder: Path, capsys: pytest.CaptureFixture[str], document: str
+) -> None:
+    file = written(folder / "people.csv", "age_group,sex", PEOPLE)
+    before = sorted(folder.iterdir())
+    code, text = said(capsys, "data", str(folder / document), "--input", f"people={file}")
+    assert code == 0
+    assert '1 of 7 say "Adult": not one of child, young, adult, old (did you mean adult?)' in text
+    assert '1 of 7 say "yuong": not one of child, young, adult, old (did you mean young?)' in text
+    assert '1 of 7 say "f": not one of F, M (did you mean F?)' in text
+    assert f'1 of 7 say "{SECRET}"' in text
+    assert "people: 5 of 7 records fit no cell and are left out" in text
+    assert text.endswith("nothing was read for release, and nothing was spent\n")
+    assert sorted(folder.iterdir()) == before
+
+
+def test_units_and_signs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = ["€ 20500", "20,5", "12 %", "1 000", "3 kg", '"5', f"{SECRET}", "", "7", *["0.5"] * 55]
+    file = written(folder / "x.csv", "x", [f'"{c}"' if "," in c else c for c in cells])
+    code, text = said(capsys, "data", str(folder / "prefix_sums.priv"), "--input", f"x={file}")
+    assert code == 0
+    for reason in ("currency", "comma", "per cent", "thousands", "unit", "quote"):
+        assert reason in text
+    assert SECRET not in text
+    assert "20500" not in text
+    (folder / "pay.priv").write_text(
+        "spec pay\nvariables:\n  input pay in [0, 100000]^40\n  intermediate y\n  output O\n"
+        "background:\n  y = mean(pay)\nloss:\n  E[ ||O - y||^2 ]\n"
+        "privacy:\n  O is (1, 1e-6)-DP wrt pay, replacing one entry\n"
+    )
+    for pay, asked in (("20.5", "is this in thousands?"), ("20500000", "is the spec in another unit"), ("20500", "")):
+        file = written(folder / "pay.csv", "pay", [pay] * 40)
+        code, text = said(capsys, "data", str(folder / "pay.priv"), "--input", f"pay={file}")
+        assert (code, asked in text) == (0, True)
+        assert ("?" in text) == bool(asked)
+
+
+def test_ballots_in_another_form(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = ["pool > park > library > theatre", "pool,park,theatre,library", "pool park theatre library"] * 200
+    file = written(folder / "votes.csv", "ranking", [f'"{row}"' for row in rows[:500]])
+    code, text = said(capsys, "data", str(folder / "borda_lottery.priv"), "--input", f"vote={file}")
+    assert code == 0
+    assert '167 of 500 say "pool > park > library > theatre"' in text
+    assert "(write `pool park library theatre`)" in text
+    assert "(write `pool park theatre library`)" in text
+    file = written(folder / "votes.csv", "choice", ["lake > hills", "Lake", "lake>hills", *["hills"] * 47])
+    code, text = said(capsys, "data", str(folder / "private_plurality.plan.json"), "--input", f"vote={file}")
+    assert code == 0
+    assert '"Lake": not one of lake, hills, city (did you mean lake?)' in text
+    assert '"lake>hills": not one of lake, hills, city (write `lake hills`)' in text
+
+
+def test_structure_is_refused_as_in_a_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, head, rows, code in (
+        ("prefix_sums", "x", ["1"] * 63, "PS0805"),
+        ("prefix_sums", "salary", ["1"] * 64, "PS0804"),
+        ("private_plurality", "choice", ["lake"] * 49, "PS0811"),
+        ("frequency_survey", "said", ["car"], "PS0804"),
+    ):
+        file = written(folder / "odd.csv", head, rows)
+        variable = {"prefix_sums": "x", "private_plurality": "vote", "frequency_survey": "answer"}[name]
+        data = ["--input", f"{variable}={file}"]
+        for arguments in (["data", f"{name}.priv"], ["data", f"{name}.plan.json"], ["run", f"{name}.plan.json"]):
+            found, text = said(capsys, arguments[0], str(folder / arguments[1]), *data)
+            assert (found, code in text) == (1, True)
+    assert said(capsys, "data", str(folder / "prefix_sums.priv"), "--input", "y=x.csv")[0] == 1
+    file = written(folder / "bare.csv", "0.5", ["0.5"] * 63)
+    assert said(capsys, "data", str(folder / "prefix_sums.priv"), "--input", f"x={file}")[0] == 1
+    assert said(capsys, "data", str(folder / "prefix_sums.priv"), "--no-header", "--input", f"x={file}")[0] == 0
+
+
+CASES = {
+    "prefix_sums": ("x", "x", ["0.5"] * 64),
+    "histogram": ("people", "age_group,sex", ["adult,F"] * 9),
+    "frequency_survey": ("answer", "answer", ["car"] * 9),
+    "private_plurality": ("vote", "choice", ["lake"] * 50),
+}
+ODD = [
+    SECRET,
+    f'"{SECRET}',
+    f'"{SECRET}\n"',
+    f'"{SECRET},{SECRET}"',
+    "",
+    '""',
+    "9" * 200_000,
+    "8675309",
+    "\x00",
+    "North",
+]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_cell_shows_in_what_a_run_says_or_writes(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    variable, head, rows = CASES[name]
+    for odd in ODD:
+        cell = odd if "," not in rows[0] else f"{odd},F"
+        file = written(tmp_path / "data.csv", head, [cell, *rows[1:]])
+        out = tmp_path / "out.json"
+        arguments = ["run", str(folder / f"{name}.plan.json"), "--seed", "1", "--input", f"{variable}={file}"]
+        code, err = said(capsys, *arguments, "-o", str(out))
+        assert code == 0
+        lines = [line for line in err.splitlines() if not line.startswith(("  ", "for the keeper"))]
+        assert lines == [f"released to {out} (simulation: not private)"]
+        assert "8675309" not in err + out.read_text()
+        assert "misfits" not in json.loads(out.read_text())
+        code, err = said(capsys, *arguments, "-o", str(out), "--quiet")
+        assert (code, err) == (0, "")
