@@ -66,7 +66,7 @@ def on_grid(values: NDArray[np.float64], grid: Fraction) -> NDArray[np.float64]:
     return rounded
 
 
-DEVIATIONS_LIMIT = 2**26
+DEVIATIONS_LIMIT = 2**24
 """Numbers of the map from the noise to the outputs that are worked out for their standard deviations."""
 
 

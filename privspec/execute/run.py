@@ -1,4 +1,7 @@
-"""Runs a plan on data: check, read, pay, draw, write, in this order."""
+"""Runs a plan on data: check, read, pay, draw, write, in this order.
+
+What is here believes the plan: `Plan.run`, `combine` and `aggregate` verify it first.
+"""
 
 from __future__ import annotations
 
