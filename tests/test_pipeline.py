@@ -124,7 +124,7 @@ def holds(plan: Plan, tmp_path: Path, **data: Any) -> None:
     report = plan.verify()
     assert report.ok, str(report)
     assert all(plan.explain(reader, "md") for reader in ("public", "auditor", "engineer"))
-    release = plan.run(data, ledger=tmp_path / "ledger.db").to_json()["outputs"]
+    release = plan.run(data, ledger=tmp_path / "ledger.db").outputs
     assert all(np.all(np.isfinite(np.asarray(value, float))) for value in release.values())
 
 
@@ -280,6 +280,58 @@ privacy: O is {epsilon}-DP wrt salary, replacing one entry
     plan = Problem(text).solve()
     assert plan.loss.value == pytest.approx(2 * (400 / epsilon) ** 2, rel=1e-6)
     holds(plan, tmp_path, salary=np.linspace(0, 200_000, 500))
+
+
+MIXED = """\
+variables:
+  input x in [0, 1]^4
+  intermediate a = sum(x)
+  intermediate b = x[1]
+  output O1
+  output O2
+loss: LOSS + E[ (O1 - a)^2 ]
+privacy: all outputs are 1-GDP wrt x, replacing one entry
+"""
+
+
+def mixed_loss(errors: list[list[float]]) -> float:
+    """The least loss by the dual: nuclear norm of the weighted effects, largest over weights of the entries."""
+    effects = np.array(errors) @ np.array([[1.0, 1, 1, 1], [1, 0, 0, 0]])
+    shares = np.linspace(0, 1, 4001)[1:-1]
+    roots = (np.sqrt([share, *[(1 - share) / 3] * 3]) for share in shares)
+    return float(max(np.linalg.svd(effects * root, compute_uv=False).sum() ** 2 for root in roots))
+
+
+@pytest.mark.parametrize(
+    ("loss", "errors"),
+    [
+        ("E[ (O1 - O2 - a + b)^2 ]", [[1, -1], [1, 0]]),
+        ("E[ (b - O2 + O1 - sum(x))^2 ]", [[1, -1], [1, 0]]),
+        ("E[ (2 * O1 - O2 / 2 - 2 * a + b / 2)^2 ] + E[ (O2 - x[1])^2 ]", [[2, -0.5], [0, 1], [1, 0]]),
+        ("E[ (O1 + O2 - (a + b))^2 ] + E[ (O2 - b)^2 ]", [[1, 1], [0, 1], [1, 0]]),
+    ],
+)
+def test_errors_of_several_outputs_together(loss: str, errors: list[list[float]], tmp_path: Path) -> None:
+    """The average does not depend on x: each output is what its own term, or the sum, says."""
+    plan = Problem(MIXED.replace("LOSS", loss)).solve()
+    certified(plan, mixed_loss(errors), 1e-5 * plan.loss.value)
+    holds(plan, tmp_path, x=np.array([0, 1, 0.5, 0.25]))
+
+
+@pytest.mark.parametrize(
+    "loss", ["E[ (O1 - O2 - a)^2 ] + E[ (O2 - b)^2 ]", "E[ (O1 + O2 - a + b)^2 ] + E[ (O2 - b)^2 ]"]
+)
+def test_errors_of_several_outputs_that_do_depend_on_the_data(loss: str) -> None:
+    with pytest.raises(PrivspecError) as caught:
+        Problem(MIXED.replace("LOSS", loss)).check()
+    assert [d.code for d in caught.value.diagnostics] == ["PS0401"]
+
+
+def test_a_combination_that_nothing_prices() -> None:
+    text = MIXED.replace("LOSS + E[ (O1 - a)^2 ]", "E[ (O1 - O2 - a + b)^2 ]")
+    with pytest.raises(PrivspecError) as caught:
+        Problem(text.replace("output O1", "output O1 in real").replace("output O2", "output O2 in real")).solve()
+    assert [d.code for d in caught.value.diagnostics] == ["PS0506"]
 
 
 # --- stages --------------------------------------------------------------------------------------

@@ -259,13 +259,20 @@ def _meanings(spec: syntax.Spec, name: str, scope: Scope, found: Definitions) ->
     functions = same_type_functions()
     places: list[syntax.Expr] = [] if spec.loss is None else [spec.loss]
     places += [target.left for target in spec.accuracy]
+    outputs = scope.of("output")
+    later: list[syntax.Expr] = []
     for place in places:
-        for comparison in comparisons(place, scope.of("output"), functions):
+        for comparison in comparisons(place, outputs, functions):
             if reference(comparison.mine) == name:
                 meaning = whole_of(comparison)
                 # a term of a `for` differs from term to term, so it is not what the output stands for
                 if meaning is not None and all(_fixed(n, scope) for n in names_used(meaning)):
-                    yield meaning
+                    if any(n in outputs for n in names_used(meaning)):
+                        later.append(meaning)
+                    else:
+                        yield meaning
+    # what is said of the output together with others counts where nothing is said of it alone
+    yield from later
     for constraint in found.constraints:
         match constraint:
             case syntax.Relation(op="=", left=syntax.Over(operator="E", body=syntax.Name(id=body))) if body == name:

@@ -21,7 +21,7 @@ from privspec.model.scope import Scope
 from privspec.model.shapes import Bindings, Typer, plain
 from privspec.model.types import Type
 from privspec.model.unit_rules import sort_clauses
-from privspec.model.walk import Comparison, children, comparisons, names_used, reference, root
+from privspec.model.walk import Comparison, children, comparisons, names_used, reference, root, summands, walk
 
 DISTRIBUTIONS: Mapping[str, tuple[int, int]] = {
     "uniform": (0, 2),
@@ -43,6 +43,8 @@ DISTRIBUTIONS: Mapping[str, tuple[int, int]] = {
 }
 """Distributions by name, with the least and largest number of arguments."""
 
+LONGEST_SUM = 4096
+"""Terms, with all that they are computed from, up to which a sum is looked through."""
 JOINT = ("categorical", "empirical", "uniform")
 """Distributions that can be the law of several inputs together."""
 
@@ -378,6 +380,7 @@ class LossReader:
         """Names used, leaving out `O - y` where O is a number the solver draws around y: only noise remains."""
         drawn = self._drawn()
         noise = [c.whole for c in comparisons(expr, drawn) if self._is_noise(c)]
+        noise += [node for node in walk(expr) if _mixes(node, drawn) and self._cancels(node, drawn)]
         yield from self._names_outside(expr, noise)
 
     def _names_outside(self, expr: syntax.Node, skipped: list[syntax.Node]) -> Iterator[str]:
@@ -394,6 +397,38 @@ class LossReader:
         """Whether the output is compared with what it stands for (anything, if it is computed from noisy values)."""
         name = reference(comparison.mine) or ""
         return name in self.definitions.of or whole_of(comparison) == self.definitions.targets.get(name)
+
+    def _cancels(self, whole: syntax.Node, drawn: frozenset[str]) -> bool:
+        """Whether a sum of outputs and other terms is zero once each output is what it stands for, term by term."""
+        left: list[tuple[Fraction, syntax.Expr]] = []
+        waiting = [(Fraction(1), whole)] if isinstance(whole, syntax.Expr) else []
+        for _ in range(LONGEST_SUM):
+            if not waiting:
+                return isinstance(whole, syntax.Expr) and not left
+            factor, term = waiting.pop()
+            match term:
+                case syntax.Name(id=name) if name in drawn and name in self.definitions.targets:
+                    waiting.append((factor, self.definitions.targets[name]))
+                case syntax.Name(id=name) if name in self.definitions.of and name not in self.definitions.circular:
+                    waiting.append((factor, self.definitions.of[name].expr))
+                case syntax.Binary(op="+" | "-") | syntax.Negate():
+                    waiting += [(factor * sign, part) for sign, part in summands(term)]
+                case syntax.Binary(op="*", left=first, right=second) if (share := self._number(first)) is not None:
+                    waiting.append((factor * share, second))
+                case syntax.Binary(op="*" | "/", left=first, right=second) if share := self._number(second):
+                    waiting.append((factor * share if term.op == "*" else factor / share, first))
+                case _:
+                    before = sum((share for share, other in left if other == term), Fraction(0))
+                    left = [(share, other) for share, other in left if other != term]
+                    left += [(before + factor, term)] if before + factor else []
+        return False
+
+    def _number(self, expr: syntax.Expr) -> Fraction | None:
+        """The value of a public number."""
+        if any(name in self.definitions.targets or name in self.definitions.of for name in names_used(expr)):
+            return None
+        value = self.typer.public(expr)
+        return value if isinstance(value, Fraction) else None
 
     def _drawn(self) -> frozenset[str]:
         """Outputs that are drawn without bias around what they are compared with."""
@@ -419,6 +454,11 @@ class LossReader:
             if name not in self.modelled:
                 stack.extend(self.definitions.dependencies.get(name, ()))
         return [name for name in seen if name in inputs]
+
+
+def _mixes(node: syntax.Node, outputs: frozenset[str]) -> bool:
+    """Whether it is a sum with outputs in it."""
+    return isinstance(node, syntax.Binary) and node.op in "+-" and any(name in outputs for name in names_used(node))
 
 
 _SPECIAL = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)

@@ -75,17 +75,15 @@ class Comparison:
 
 
 def comparisons(expr: Tree, outputs: Collection[str], same_type: Collection[str] = frozenset()) -> Iterator[Comparison]:
-    """Sums and differences with exactly one output as a term, and `f(a, b)` for f in `same_type`.
+    """Sums and differences with outputs as terms, and `f(a, b)` for f in `same_type`.
 
-    `O - y`, `y - O`, `O - A @ x - b` (against A @ x + b); entries likewise. Sums of two outputs say nothing of
-    either one.
+    `O - y`, `y - O`, `O - A @ x - b` (against A @ x + b); entries likewise. With several outputs, as in
+    `O - P - y`, each of them against the rest (P + y, O - y).
     """
     match expr:
         case syntax.Binary(op="+" | "-"):
-            terms = list(_terms(expr, 1))
-            found = _one_output(expr, terms, outputs)
-            if found is not None:
-                yield found
+            terms = list(summands(expr))
+            yield from _each_output(expr, terms, outputs)
             for _, term in terms:
                 yield from comparisons(term, outputs, same_type)
             return
@@ -101,35 +99,38 @@ def comparisons(expr: Tree, outputs: Collection[str], same_type: Collection[str]
 _SPECIAL = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)
 
 
-def _terms(expr: syntax.Expr, sign: int) -> Iterator[tuple[int, syntax.Expr]]:
+def summands(expr: syntax.Expr, sign: int = 1) -> Iterator[tuple[int, syntax.Expr]]:
     """The terms of a sum with their signs, left to right."""
     match expr:
         case syntax.Binary(op="+" | "-", left=left, right=right):
-            yield from _terms(left, sign)
-            yield from _terms(right, sign if expr.op == "+" else -sign)
+            yield from summands(left, sign)
+            yield from summands(right, sign if expr.op == "+" else -sign)
         case syntax.Negate(operand=operand):
-            yield from _terms(operand, -sign)
+            yield from summands(operand, -sign)
         case _:
             yield sign, expr
 
 
-def _one_output(
+def _each_output(
     whole: syntax.Expr, terms: list[tuple[int, syntax.Expr]], outputs: Collection[str]
-) -> Comparison | None:
+) -> Iterator[Comparison]:
     mine = [(sign, term) for sign, term in terms if reference(term) in outputs]
-    if len(mine) != 1:
-        return None
-    sign, output = mine[0]
+    inside = [name for _, term in terms for name in names_used(term) if name in outputs]
+    if len(set(inside)) == len(inside) == len(mine) and len(terms) > 1:
+        for sign, output in mine:
+            yield Comparison(whole, output, _other_side(sign, output, terms))
+
+
+def _other_side(sign: int, output: syntax.Expr, terms: list[tuple[int, syntax.Expr]]) -> syntax.Expr:
+    """What a term of a sum equals where the sum is zero."""
     rest = [(-sign * s, term) for s, term in terms if term is not output]
-    if any(name in outputs for _, term in rest for name in names_used(term)):
-        return None
     rest.sort(key=lambda part: part[0] < 0)  # start with what is added, so that no leading minus is needed
     first_sign, total = rest[0]
     if first_sign < 0:
         total = syntax.Negate(total, span=total.span)
     for s, term in rest[1:]:
         total = syntax.Binary("+" if s > 0 else "-", total, term, span=total.span.to(term.span))
-    return Comparison(whole, output, total)
+    return total
 
 
 def reference(expr: Tree) -> str | None:
