@@ -12,6 +12,7 @@ from privspec.language.syntax import VariableKind
 from privspec.language.visit import free_names
 from privspec.model.domains import Domain, Power, Real
 from privspec.model.graph import GraphNode, Model
+from privspec.model.measures import Chosen
 from privspec.model.requirements import Requirement
 from privspec.model.trust import Curator, Nobody
 
@@ -64,7 +65,11 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
     for component in model.components:
         yield at(component.span, "whole systems of components")
     for choice in model.choices:
-        yield at(choice.span, f"a value for {choice.name}: nothing can be left to `choose`")
+        yield at(
+            choice.span,
+            f"a value for {choice.name} here: nothing can be left to `choose`",
+            f"give {choice.name} a value under `parameters:`; privspec sweep SPEC --over compares many",
+        )
     for node in model.outputs:
         other = _output_within(model, node)
         if other is not None:
@@ -140,7 +145,8 @@ def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
             help=f"ask for an epsilon of at most {LARGEST_EPSILON} or a mu of at most {LARGEST_MU}",
             source=model.source,
         )
-    if measure.gaussian_mu_down() is None and measure.pure_epsilon is None:
+    # an amount that is left to choose is told where it is declared
+    if measure.gaussian_mu_down() is None and measure.pure_epsilon is None and not isinstance(measure, Chosen):
         yield Diagnostic(
             "PS0501",
             f"solve cannot compute {measure.name} requirements yet",

@@ -335,3 +335,22 @@ def test_a_price_of_a_loss_below_zero_says_which_way() -> None:
     plan = solved(LISTED.format(k="{1}", m="{5}", condition="", a="0", b="1"))
     assert plan["loss"]["value"] < 0
     assert [item["loss_change"] < 0 for item in plan["binding"]] == [True]
+
+
+@pytest.mark.parametrize(
+    ("variable", "line", "message"),
+    [
+        ("choose epsilon in [0.1, 5]", "z is epsilon-LDP wrt x", "solve cannot choose the amount of epsilon-LDP"),
+        ("choose e in [0.1, 5]", "z is e-DP wrt x, replacing everything", "solve cannot choose the amount of e-DP"),
+        ("", "z is 1-zCDP wrt x, replacing everything", "solve cannot compute rho-zCDP requirements"),
+    ],
+)
+def test_what_is_refused_is_not_what_is_recommended(variable: str, line: str, message: str) -> None:
+    """A measure that tables know is never told to be unknown: what is refused is the amount that is chosen."""
+    text = f"variables:\n  input x in 1..4\n  output z in 1..4\n  {variable}\nbackground: x ~ uniform\n"
+    with pytest.raises(SpecError) as caught:
+        solved(f"{text}loss: E[ mismatch(z, x) ]\nprivacy: {line}\n")
+    (found,) = caught.value.diagnostics
+    assert found.message.startswith(message)
+    refused = found.message.removeprefix("solve cannot compute ").partition(" ")[0]
+    assert not re.search(rf"(?<!-){re.escape(refused)}(?!\w)", found.help or "")

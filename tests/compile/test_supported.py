@@ -192,3 +192,12 @@ def test_numbers_beyond_doubles(variables: str, background: str, loss: str, line
         lowered(model_of(spec(variables, background, loss)))
     assert [d.code for d in caught.value.diagnostics] == ["PS0513"]
     assert lines_of(caught.value) == {line}
+
+
+def test_an_amount_left_to_choose_is_told_once() -> None:
+    text = spec("input x in [0, 1]^3; choose e in [0.1, 5]; output O", "", "E[ ||O - x||^2 ] + e", "O is e-DP wrt x")
+    with pytest.raises(SpecError) as caught:
+        lowered(model_of(text))
+    (found,) = caught.value.diagnostics
+    assert "nothing can be left to `choose`" in found.message
+    assert "under `parameters:`" in (found.help or "")

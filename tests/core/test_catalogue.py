@@ -78,3 +78,34 @@ def test_right_forms_of_the_syntax_examples_parse() -> None:
     for code in ("PS0105", "PS0106", "PS0103"):
         line = next(x for x in entries()[code].example.splitlines() if "# right" in x)
         parse(Source(code, f"background:\n{line}\n"))
+
+
+def test_lists_of_words_are_whole() -> None:
+    """What an entry lists is what the language has."""
+    from privspec.functions import REGISTRY
+    from privspec.model.evaluate import DOMAIN_CALLS
+    from privspec.model.loss_rules import DISTRIBUTIONS
+    from privspec.model.option_rules import FAMILIES as NOISE
+
+    lists = {"PS0205": REGISTRY, "PS0220": DOMAIN_CALLS, "PS0404": DISTRIBUTIONS, "PS0272": NOISE}
+    for code, words in lists.items():
+        missing = [word for word in words if not re.search(rf"\b{word}\b", explain_code(code))]
+        assert not missing, f"{code} does not name {missing}"
+
+
+def test_items_of_lists_stand_on_lines_of_their_own() -> None:
+    entry = Entry("PS0101", "title", "One of:\n- a short one;\n- a longer one,\n  which goes on.\nAnd then\nmore.")
+    assert entry.text().split("\n\n")[1].splitlines() == [
+        "One of:",
+        "- a short one;",
+        "- a longer one, which goes on.",
+        "And then more.",
+    ]
+
+
+def test_every_part_of_the_compiler_is_named_where_solve_refuses() -> None:
+    text = explain_code("PS0501")
+    parts = [p for p in (ROOT / "privspec" / "compile").iterdir() if p.is_dir() and (p / "family.py").exists()]
+    named = {"finite": "tables of probabilities", "lotteries": "votes", "statistics": "statistics of many parties"}
+    assert {p.name for p in parts} == set(named)
+    assert all(words in text for words in (*named.values(), "sums and counts"))

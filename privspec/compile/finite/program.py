@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from privspec.compile.finite.system import Costs, FiniteSystem, LinearLine, Requested, Scalar
-from privspec.model.measures import LDP, EpsilonDelta, Measure, MetricDP, PerAtomLDP, PureDP
+from privspec.model.measures import LDP, Chosen, EpsilonDelta, Measure, MetricDP, PerAtomLDP, PureDP
 from privspec.model.reports import Failure
 from privspec.model.values import as_float
 from privspec.solvers.table_programs import (
@@ -143,11 +143,18 @@ def _block(requested: Requested) -> Privacy | None:
     measure = requested.requirement.measure
     make = _BLOCKS.get(type(measure))
     if make is None:
+        if isinstance(measure, Chosen):
+            raise Failure(
+                "PS0501",
+                requested.requirement.span,
+                f"solve cannot choose the amount of {measure.text} for tables yet",
+                help="give it a value under `parameters:`; privspec sweep SPEC --over compares many",
+            )
         raise Failure(
             "PS0501",
             requested.requirement.span,
             f"solve cannot compute {measure.name} requirements for tables yet",
-            help="epsilon-DP, (epsilon, delta)-DP, LDP, per-atom-LDP and metric-DP can be computed",
+            help="write epsilon-DP, (epsilon, delta)-DP, LDP, per-atom-LDP or metric-DP, with one figure for everybody",
         )
     return make(requested)
 

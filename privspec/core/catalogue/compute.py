@@ -12,23 +12,32 @@ ENTRIES: tuple[Entry, ...] = (
         "PS0501",
         "solve cannot compute this yet",
         """
-        The spec is well formed and `privspec check` accepts it, but the compiler does not know this
-        construct yet. It computes linear systems: numeric inputs or tables, values that are linear in
-        them, squared errors as loss, and (epsilon, delta)-DP, pure epsilon-DP, zCDP, GDP and RDP
-        requirements. Every line that it cannot compute is listed.
+        The spec is well formed and `privspec check` accepts it, but the compiler does not know this construct yet, or
+        not beside the others of this spec. It takes each spec with the one of its four parts that fits:
+        - sums and counts: numbers or tables of records, answers that are linear in them, squared errors, and
+          epsilon-DP, (epsilon, delta)-DP, zCDP, GDP or RDP: noise is added;
+        - tables of probabilities: inputs and outputs of finitely many values, any loss that can be averaged over them,
+          conditions on the mechanism, fairness, and DP, LDP or metric-DP;
+        - votes: one winner drawn from the ballots of many voters, epsilon-DP or epsilon-LDP, and the least epsilon for
+          accuracy that must be met;
+        - statistics of many parties, such as fitted models (probit_mle) and what is computed from them: ways to add
+          noise are compared on simulated data.
 
-        Nothing is approximated in silence: a line is computed as it reads, or refused.
+        Every line that cannot be computed is listed. Nothing is approximated in silence: a line is computed as it
+        reads, or refused.
         """,
-        "loss: E[ ||O - A @ x||^2 ]        # linear and squared: computed\n"
-        "loss: E[ |O[1] - x[1]| ]          # absolute error: not yet",
+        "loss: E[ ||O - A @ x||^2 ]        # linear and squared: noise is added\n"
+        "loss: E[ |O[1] - x[1]| ]          # absolute error of a real output: not yet\n"
+        "loss: E[ |z - x| ]                # of x and z in 1..10: a table of probabilities",
     ),
     Entry(
         "PS0502",
         "the loss is not a sum of squared errors",
         """
-        Solve minimises weighted sums of squared errors, or the largest of several single squared errors
-        written max(... for j in ...). Weights are positive numbers. Norms other than the Euclidean one,
-        absolute errors and products of errors are not computed yet.
+        A loss is a sum of averages E[ ... ] and worst cases worst[ ... ] with public weights. Where noise is added to
+        real numbers, the averages are of squared errors, with positive weights, or the loss is the largest of several
+        written max(... for j in ...): norms other than the Euclidean one, absolute errors and products of errors are
+        computed for outputs of finitely many values only. Total variation and worst cases cannot be rewarded.
         """,
         "loss: E[ ||O - y||^2 ]\nloss: 2 * E[ (O[1] - y[1])^2 ] + E[ ||P - z||^2 ]\n"
         "loss: max(E[ (O[j] - y[j])^2 ] for j in 1..32)",

@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import dedent, fill, indent
 
 _CODE = re.compile(r"PS\d{4}")
+
+
+def _filled(paragraph: str) -> Iterator[str]:
+    """The lines of a paragraph at the width of a page; what begins with `- ` is an item of a list."""
+    pieces: list[str] = []
+    for line in paragraph.split("\n"):
+        listed = bool(pieces) and pieces[-1].startswith("- ")
+        goes_on = line.startswith("  ") or not (line.startswith("- ") or listed)
+        if pieces and goes_on:
+            pieces[-1] += " " + line.strip()
+        else:
+            pieces.append(line)
+    for piece in pieces:
+        hang = "  " if piece.startswith("- ") else ""
+        yield fill(piece, 88, subsequent_indent=hang, break_on_hyphens=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +47,7 @@ class Entry:
     def text(self) -> str:
         """The entry as `privspec explain-error` prints it, with a final line end."""
         paragraphs = dedent(self.long_text).strip().split("\n\n")
-        parts = [f"{self.code}: {self.title}", *(fill(p, 88, break_on_hyphens=False) for p in paragraphs)]
+        parts = [f"{self.code}: {self.title}", *("\n".join(_filled(p)) for p in paragraphs)]
         if self.example:
             parts.append(indent(dedent(self.example).strip("\n").rstrip(), "    "))
         return "\n\n".join(parts) + "\n"

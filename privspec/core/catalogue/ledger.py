@@ -14,9 +14,8 @@ ENTRIES: tuple[Entry, ...] = (
         """
         Every release on a data set adds to what can be learned about the people in it. The ledger
         adds the releases up and refuses the one that would exceed its limit; nothing was drawn or
-        spent. Without a limit of your own, the first release sets one that it uses up entirely, so
-        that a second run of the same plan cannot average its noise away. To allow more, say how
-        much all releases together may cost.
+        spent. A limit made by `run --new-ledger` is what that one plan spends, so that a second run
+        cannot average its noise away. To allow more, say how much all releases together may cost.
         """,
         "privspec ledger init data.ledger.db --raise --limit 'epsilon=2 delta=1e-6'",
     ),
@@ -44,7 +43,8 @@ ENTRIES: tuple[Entry, ...] = (
         "PS1004",
         "there is no ledger",
         """
-        The ledger of a plan is beside it unless --ledger names another; the first run makes it.
+        The ledger of a data set stands beside the first of its files, as FILE.ledger.db, unless --ledger
+        names another. It is made once, by `privspec ledger init` or by `run --new-ledger`.
         """,
         "privspec ledger init data.ledger.db --limit 'epsilon=2 delta=1e-6'",
     ),

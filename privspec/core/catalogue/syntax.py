@@ -81,11 +81,13 @@ ENTRIES: tuple[Entry, ...] = (
         "a strict inequality",
         """
         Only <= and >= can be written. An error that must stay below 4 but may come as close to it
-        as you like has no best mechanism, while "at most 4" has one.
+        as you like has no best mechanism, while "at most 4" has one. Functions take no conditions
+        yet: to count the records with age above 2, count every age and add up those that are meant.
         """,
         """
         E[ (O - y)^2 ] < 4         # wrong
         E[ (O - y)^2 ] <= 4        # right
+        y = [0, 0, 0, 1, 1] @ marginals(people, {age})     # those with age in 3..4, of age in 0..4
         """,
     ),
     Entry(
