@@ -10,7 +10,7 @@ from privspec.compile.candidate import Mechanism
 from privspec.compile.problem import Problem
 from privspec.model.measures import Measure
 from privspec.model.requirements import Requirement
-from privspec.model.values import show
+from privspec.model.values import readable
 
 STEP = Fraction(11, 10)
 """Prices are for a tenth more of an amount."""
@@ -59,6 +59,6 @@ def _change(requirement: Requirement, amount: str, share: float, pure: bool) -> 
     return {
         "line": requirement.line,
         "text": requirement.text,
-        "change": f"{amount} {show(now)} -> {show(now * STEP)}",
+        "change": f"{amount} {readable(now)} -> {readable(now * STEP)}",
         "loss_change": ratio ** (2 * share) - 1,
     }

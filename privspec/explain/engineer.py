@@ -67,7 +67,7 @@ def _result(facts: Facts) -> tuple[Block, ...]:
         ("Iterations", solver.iterations.text if solver.iterations else "not stated"),
         ("Seconds", solver.seconds.text if solver.seconds else "not stated"),
         ("Versions", ", ".join(f"{k} {v}" for k, v in solver.versions) or "not stated"),
-        *((f"Parameter {name}", value) for name, value in facts.parameters),
+        *((f"Parameter {name}", value) for name, value in facts.parameter_words),
     ]
     blocks: list[Block] = [Table("The plan at a glance", ("Item", "Value"), tuple(rows))]
     if facts.gaps:
@@ -158,7 +158,10 @@ def _frontier(facts: Facts) -> tuple[Block, ...]:
 
 
 def _commands(facts: Facts) -> Listing:
-    sets = "".join(f" --set {k}={quote(v)}" for k, v in facts.parameters if " " not in v and "[" not in v)
+    written = {name for name, words in facts.parameter_words if " = " in words}
+    sets = "".join(
+        f" --set {k}={quote(v)}" for k, v in facts.parameters if " " not in v and "[" not in v and k not in written
+    )
     spec, plan = quote(facts.spec_file), quote(facts.plan_file)
     run = "\n".join(facts.mechanism.run_commands(facts, plan))
     return Listing(

@@ -227,6 +227,7 @@ class Facts:
     family: str
     mechanism: MechanismFact
     parameters: tuple[tuple[str, str], ...]
+    parameter_words: tuple[tuple[str, str], ...]
     context: Context
     claims: tuple[ClaimFact, ...]
     exposures: tuple[ExposureFact, ...]

@@ -51,6 +51,7 @@ from privspec.explain.sentences import (
     Status,
 )
 from privspec.model.observers import how_many, unit_of
+from privspec.model.parameters import parameter_words
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -58,6 +59,10 @@ if TYPE_CHECKING:
 REPEATS = (1, 2, 5, 10)
 GROUPS = (1, 2, 5, 10)
 PRIORS = (Fraction(1, 100), Fraction(10, 100), Fraction(50, 100))
+
+
+def _is_number(model: Model, name: str) -> bool:
+    return isinstance(model.parameters.get(name), Fraction)
 
 
 def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
@@ -90,6 +95,10 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
         family=mechanism.family,
         mechanism=mechanism,
         parameters=tuple((k, str(v)) for k, v in (spec.get("parameters") or {}).items()),
+        parameter_words=tuple(
+            (k, parameter_words(model.spec, k, model.parameters) if model and _is_number(model, k) else str(v))
+            for k, v in (spec.get("parameters") or {}).items()
+        ),
         context=where,
         claims=claims,
         exposures=tuple(_exposure(item, stated, mechanism, model) for item in shown),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from privspec.language.syntax import VariableKind
 from privspec.model.graph import GraphNode, Model
+from privspec.model.parameters import parameter_words
 from privspec.model.reports import listing
 from privspec.model.requirements import Requirement
 from privspec.model.sensitivity import Degree, degree_of, linear_map, sensitivity
@@ -85,7 +86,11 @@ def _public(model: Model) -> Iterator[str]:
         if isinstance(value, tuple):
             words = "{" + ", ".join(show(item) for item in value) + "}"
         else:
-            words = show(value) if not shape else f"{' x '.join(map(str, shape))} figures"
+            words = (
+                parameter_words(model.spec, name, model.parameters)
+                if not shape
+                else f"{' x '.join(map(str, shape))} figures"
+            )
         rows.append((name, f"{words} (parameter)"))
     for node in model.constants:
         known = "" if node.name in model.values else "; its value is given when the plan is made or run"

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from privspec.language import syntax
-from privspec.model.values import show
+from privspec.model.values import readable
 
 
 @lru_cache(maxsize=1024)
@@ -72,7 +72,7 @@ class PureDP(Measure):
 
     def describe(self) -> str:
         """With its figure."""
-        return f"{show(self.epsilon)}-DP"
+        return f"{readable(self.epsilon)}-DP"
 
     def gaussian_mu_down(self) -> Fraction | None:
         """No Gaussian release satisfies it."""
@@ -99,7 +99,7 @@ class EpsilonDelta(Measure):
 
     def describe(self) -> str:
         """With its figures."""
-        return f"({show(self.epsilon)}, {show(self.delta)})-DP"
+        return f"({readable(self.epsilon)}, {readable(self.delta)})-DP"
 
     def gaussian_mu_down(self) -> Fraction | None:
         """Exact, by Balle & Wang 2018; none for delta 0."""
@@ -131,8 +131,8 @@ class LDP(Measure):
     def describe(self) -> str:
         """With its figures."""
         if self.delta:
-            return f"({show(self.epsilon)}, {show(self.delta)})-LDP"
-        return f"{show(self.epsilon)}-LDP"
+            return f"({readable(self.epsilon)}, {readable(self.delta)})-LDP"
+        return f"{readable(self.epsilon)}-LDP"
 
     def gaussian_mu_down(self) -> Fraction | None:
         """As for (epsilon, delta)-DP."""
@@ -168,7 +168,7 @@ class PerAtomLDP(Measure):
 
     def describe(self) -> str:
         """With its figures."""
-        return f"({show(self.epsilon)}, {show(self.delta)})-per-atom-LDP"
+        return f"({readable(self.epsilon)}, {readable(self.delta)})-per-atom-LDP"
 
     def gaussian_mu_down(self) -> Fraction | None:
         """It counts inputs and outputs, so it says nothing of a real release."""
@@ -207,7 +207,7 @@ class ZCDP(Measure):
 
     def describe(self) -> str:
         """With its figure."""
-        return f"{show(self.rho)}-zCDP"
+        return f"{readable(self.rho)}-zCDP"
 
     def gaussian_mu_down(self) -> Fraction | None:
         """sqrt(2 rho)."""
@@ -230,7 +230,7 @@ class GDP(Measure):
 
     def describe(self) -> str:
         """With its figure."""
-        return f"{show(self.mu)}-GDP"
+        return f"{readable(self.mu)}-GDP"
 
     def gaussian_mu_down(self) -> Fraction | None:
         """Mu itself."""
@@ -252,7 +252,7 @@ class RDP(Measure):
 
     def describe(self) -> str:
         """With its figures."""
-        return f"({show(self.order)}, {show(self.epsilon)})-RDP"
+        return f"({readable(self.order)}, {readable(self.epsilon)})-RDP"
 
     def gaussian_mu_down(self) -> Fraction | None:
         """sqrt(2 epsilon / order)."""
@@ -288,7 +288,7 @@ class MetricDP(Measure):
 
     def describe(self) -> str:
         """With its figure and distance."""
-        return f"{show(self.epsilon)}-metric-DP ({self.metric} distance)"
+        return f"{readable(self.epsilon)}-metric-DP ({self.metric} distance)"
 
     def gaussian_mu_down(self) -> Fraction | None:
         """No Gaussian release satisfies it at every distance."""
@@ -318,7 +318,7 @@ class Lipschitz(Measure):
 
     def describe(self) -> str:
         """With its figure and distance."""
-        return f"{show(self.constant)}-Lipschitz ({self.metric} distance)"
+        return f"{readable(self.constant)}-Lipschitz ({self.metric} distance)"
 
     def gaussian_mu_down(self) -> Fraction | None:
         """Not a measure of privacy."""

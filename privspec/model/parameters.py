@@ -12,13 +12,14 @@ import numpy as np
 from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
+from privspec.language.spelling import spell
 from privspec.language.tokens import REFUSED
 from privspec.model.domains import Domain
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import PartySet
 from privspec.model.reports import Failure, Report, nearest, suggestion
 from privspec.model.scope import Scope
-from privspec.model.values import Value, as_fraction, exact_array, show
+from privspec.model.values import Value, as_fraction, exact_array, readable, show
 from privspec.model.walk import names_used
 
 PARTY_LIMIT = 2**40
@@ -199,6 +200,23 @@ def read_parameters(
         except SpecError as error:
             report.diagnostics.extend(error.diagnostics)
     return values, parties
+
+
+def parameter_words(spec: syntax.Spec, name: str, values: Mapping[str, Value]) -> str:
+    """A number for people: as it is written beside its decimal, where that is not the whole of it."""
+    value = values[name]
+    words = readable(value)
+    if not isinstance(value, Fraction) or words == show(value):
+        return words
+    for node in spec.parameters:
+        if node.target.name == name and not node.target.indices:
+            try:
+                same = evaluate(node.value, Environment(values)) == value
+            except Failure:
+                same = False
+            # a value that was given from outside is not what the spec writes
+            return f"{spell(node.value)} = {words}" if same else words
+    return words
 
 
 def _known_problem(

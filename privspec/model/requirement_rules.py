@@ -8,20 +8,21 @@ from math import prod
 
 from privspec.core.spans import Span
 from privspec.language import syntax
+from privspec.language.spelling import spell
 from privspec.model import neighbours as nb
 from privspec.model.caution_rules import warn_about_amounts
 from privspec.model.distance_rules import DistanceReader
 from privspec.model.distances import DISTANCES
 from privspec.model.domains import Domain
-from privspec.model.evaluate import Environment
+from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import InputBlock
 from privspec.model.measure_rules import MEASURES, AmountReader
 from privspec.model.measures import Lipschitz, Measure, Metric, MetricDP, PerAtomLDP, Personalised
-from privspec.model.reports import Report, listing, nearest
+from privspec.model.reports import Failure, Report, listing, nearest
 from privspec.model.requirements import Requirement
 from privspec.model.scope import Scope
 from privspec.model.unit_rules import Clauses, UnitReader, sort_clauses
-from privspec.model.values import show
+from privspec.model.values import readable, show
 
 
 @dataclass(slots=True)
@@ -151,9 +152,34 @@ class RequirementReader:
         if not outputs or not wrt or metric is None or measure is None or relation is None:
             return None
         number, text = self.line(line.span)
-        found = Requirement(outputs, wrt, relation, measure, observers, line.span, number, text, default)
+        found = Requirement(
+            outputs, wrt, relation, measure, observers, line.span, number, text, default, self._written(line, measure)
+        )
         warn_about_amounts(line, found, self.blocks, self.report)
         return found
+
+    def _written(self, line: syntax.Requirement, measure: Measure) -> str:
+        """The amounts that no short decimal gives, as the spec writes them."""
+        found = []
+        for (name, value), item in zip(measure.amounts.items(), line.amount.items, strict=False):
+            if readable(value) == show(value):
+                continue
+            declared = self.scope.get(item.id) if isinstance(item, syntax.Name) else None
+            node = None if declared is None else declared.node
+            if isinstance(node, syntax.Parameter):
+                # a value that was given from outside is not what the spec writes
+                if self._value(node.value) == value:
+                    found.append(f"{node.target.name} = {spell(node.value)}")
+            elif self._value(item) == value:
+                found.append(f"{name} = {spell(item)}")
+        return ", ".join(found)
+
+    def _value(self, expr: syntax.Expr) -> object:
+        """The value of an expression, None where it has none."""
+        try:
+            return evaluate(expr, self.environment)
+        except Failure:
+            return None
 
     def line(self, span: Span) -> tuple[int, str]:
         """Line number and text, without its comment."""

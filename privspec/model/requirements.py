@@ -15,7 +15,8 @@ from privspec.model.values import Value
 class Requirement:
     """For any two worlds that are neighbours, the joint law of `outputs` satisfies the measure.
 
-    `text` is the source line without its comment; `unit_by_default` says that the line names no unit.
+    `text` is the source line without its comment; `unit_by_default` says that the line names no unit,
+    `written` how amounts are written that no short decimal gives, as in "epsilon = log(3)".
     """
 
     outputs: tuple[str, ...]
@@ -27,15 +28,14 @@ class Requirement:
     line: int
     text: str
     unit_by_default: bool = False
+    written: str = ""
 
     def describe(self) -> str:
         """In one line, with the unit and the observer spelt out."""
         names = ", ".join(self.outputs)
         who = " and ".join(self.observers)
-        return (
-            f"{names}: {self.measure.describe()} with respect to {', '.join(self.wrt)}, "
-            f"{self.neighbours.describe()}, seen by {who}"
-        )
+        measure = f"{self.measure.describe()} ({self.written})" if self.written else self.measure.describe()
+        return f"{names}: {measure} with respect to {', '.join(self.wrt)}, {self.neighbours.describe()}, seen by {who}"
 
 
 @dataclass(frozen=True, slots=True)

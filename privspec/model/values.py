@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -46,6 +47,24 @@ def show(value: object) -> str:
     if Fraction(decimal) == value:
         return decimal.replace("e-0", "e-").replace("e+0", "e")
     return str(value)
+
+
+def readable(value: object) -> str:
+    """A number for people: as an author would write it, or six digits rounded up where that would be a long fraction.
+
+    Exact numbers, which plans and certificates carry, are written by `show`.
+    """
+    text = show(value)
+    if not isinstance(value, Fraction) or ("/" not in text and len(text) <= LONGEST):
+        return text
+    if len(text) <= SHORT_FRACTION:
+        return text
+    with localcontext(prec=READABLE_DIGITS, rounding=ROUND_CEILING):
+        return format((Decimal(value.numerator) / Decimal(value.denominator)).normalize(), "g")
+
+
+LONGEST, SHORT_FRACTION, READABLE_DIGITS = 20, 7, 6
+"""Decimals and fractions of at most so many characters are shown whole, others to so many digits."""
 
 
 def approximate(value: Fraction) -> float:

@@ -20,7 +20,7 @@ from privspec.compile.finite.lines import ConditionLine, Line, PrivacyLine, line
 from privspec.compile.finite.system import FiniteSystem
 from privspec.compile.finite.trials import Trials
 from privspec.model.graph import Model
-from privspec.model.values import show
+from privspec.model.values import readable
 from privspec.solvers.results import OutOfTimeError
 from privspec.solvers.table_programs import AtomRatio, CompleteDual, CompleteRatio, PairDual, PairRatio
 from privspec.solvers.table_ratios import classes
@@ -70,7 +70,7 @@ def _questions(decision: TableDecision, line: Line) -> Iterator[_Question]:
     for figure in line.changes(decision.model):
         if isinstance(figure, Figure) and figure.name in _PRICED and figure.now > 0:
             more = figure.now * STEP
-            yield _Question(line, f"{figure.name} {show(figure.now)} -> {show(more)}", figure)
+            yield _Question(line, f"{figure.name} {readable(figure.now)} -> {readable(more)}", figure)
 
 
 def _may_bind(decision: TableDecision, line: Line) -> bool:
