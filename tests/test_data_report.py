@@ -148,3 +148,45 @@ def test_no_cell_shows_in_what_a_run_says_or_writes(
         assert "misfits" not in json.loads(out.read_text())
         code, err = said(capsys, *arguments, "-o", str(out), "--quiet")
         assert (code, err) == (0, "")
+
+
+QUOTED = """
+spec quoted
+variables:
+  input people in table("hours-paid" in 0..3, level in {"65+", "under 65", no})
+  intermediate c
+  output O
+background:
+  c = marginals(people, {"hours-paid"}, {level})
+loss:
+  E[ ||O - c||^2 ]
+privacy:
+  O is (1, 1e-6)-DP wrt people, adding or removing one record
+"""
+
+
+def test_names_in_quotes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Columns and labels with signs and spaces, in the spec and in files."""
+    spec = tmp_path / "quoted.priv"
+    spec.write_text(QUOTED)
+    assert said(capsys, "fmt", str(spec))[0] == 0
+    assert '"hours-paid" in 0..3' in spec.read_text()
+    assert said(capsys, "fmt", str(spec), "--check")[0] == 0
+    file = written(tmp_path / "people.csv", '"hours-paid","level"', ['1,"65+"', '"2"," under 65"', "3,no", "3,65"])
+    code, text = said(capsys, "data", str(spec), "--input", f"people={file}")
+    assert (code, "1 of 4 records fit no cell" in text) == (0, True)
+    assert '"65": not one of 65+, under 65, no (did you mean 65+?)' in text
+
+
+def test_two_inputs_from_two_columns_of_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = tmp_path / "two.priv"
+    spec.write_text(
+        "spec two\nvariables:\n  input a in [0, 1]^3\n  input b in [0, 9]^3\n  intermediate y\n  output O\n"
+        "background:\n  y = sum(a) + sum(b)\nloss:\n  E[ (O - y)^2 ]\n"
+        "privacy:\n  O is (1, 1e-6)-DP wrt a, replacing one entry\n  O is (1, 1e-6)-DP wrt b, replacing one entry\n"
+    )
+    file = written(tmp_path / "both.csv", "b,a", ["7,0.5", "8,2", "9,0.5"])
+    code, text = said(capsys, "data", str(spec), "--input", f"a={file}", "--input", f"b={file}")
+    assert code == 0
+    assert "a: 3 values, 1 do not fit\n    33 % above 1: moved to it" in text
+    assert "b: 3 values, all fit" in text

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import singledispatch
 
 from privspec.language import syntax as s
 
+_WORD = re.compile(r"[^\W\d_²³¹][^\W²³¹]*")
+"""A name of a column that needs no quotes."""
 _SUM, _PRODUCT, _UNARY, _POSTFIX, _ATOM = 1, 2, 3, 4, 5
 _LEVELS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "@": _PRODUCT, "^": _UNARY}
 
@@ -168,7 +171,9 @@ def _(node: s.Keyword) -> str:
 
 @spell.register
 def _(node: s.Member) -> str:
-    return f"{node.name} in {spell(node.domain)}"
+    # a column with a name that is no word of the language stands in quotes
+    name = node.name if _WORD.fullmatch(node.name) else f'"{node.name}"'
+    return f"{name} in {spell(node.domain)}"
 
 
 @spell.register

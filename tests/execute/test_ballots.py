@@ -193,6 +193,17 @@ def test_alternatives_that_are_numbers_are_themselves() -> None:
         assert keeper.fit("vote").misfits == 1
 
 
+def test_names_of_several_words() -> None:
+    names = ("red oak", "oak", "silver  lime")
+    first, ranking = Form("vote", None, names), Form("vote", None, names, 3, 3)
+    table = {"choice": ["red oak", " red  oak ", "oak", "red", "silver lime", "3"]}
+    assert held(replace(first, drops=True), table) == {("red oak",): 2, ("oak",): 1, ("silver  lime",): 2}
+    assert held(ranking, ["oak red oak silver lime", "red oak oak"]) == {
+        ("oak", "red oak", "silver  lime"): 1,
+        ("red oak", "oak", "silver  lime"): 1,
+    }
+
+
 # --- the rules ------------------------------------------------------------------------------------
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MOST_ALTERNATIVES = 2**15 - 1
 """Alternatives that are numbered, at most."""
+JOIN = "\x1e"
+"""Stands for a space within the name of an alternative."""
 NOT_ONE = -1
 """The number of what is no alternative."""
 _NUMBER = re.compile(r"[+-]?\d{1,40}(?:\.\d{0,40}|/0{0,9}[1-9]\d{0,30})?", re.ASCII)
@@ -55,11 +57,17 @@ class Form:
     @cached_property
     def numbers(self) -> dict[str, int]:
         """From the ways to write an alternative to its number, from 0: its name, or, for words, its number from 1."""
-        found = {show(item): i for i, item in enumerate(self.alternatives)}
+        found = {JOIN.join(show(item).split()): i for i, item in enumerate(self.alternatives)}
         if not any(isinstance(item, Fraction) for item in self.alternatives):
             for i in range(len(self.alternatives)):
                 found.setdefault(str(i + 1), i)
         return found
+
+    @cached_property
+    def spaced(self) -> tuple[str, ...]:
+        """The alternatives whose names have spaces, the longest first."""
+        names = {" ".join(show(item).split()) for item in self.alternatives}
+        return tuple(sorted((name for name in names if " " in name), key=lambda name: (-len(name), name)))
 
     def find(self, text: str) -> int:
         """The number of the alternative that a word of a ballot names, NOT_ONE if it names none."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.execute.ballots.form import NOT_ONE, Form
+from privspec.execute.ballots.form import JOIN, NOT_ONE, Form
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,7 +32,14 @@ class Parsed:
 
 
 def parse(form: Form, texts: pl.Series, find: Find) -> Parsed:
-    """Texts, best first with spaces between; what follows an opening brace is tied and does not count."""
+    """Texts, best first with spaces between; what follows an opening brace is tied and does not count.
+
+    An alternative whose own name has spaces is found as a whole, a longer name before a shorter one.
+    """
+    if form.spaced:
+        texts = texts.str.strip_chars().str.replace_all(r"\s+", " ")
+        for name in form.spaced:
+            texts = texts.str.replace_all(name, name.replace(" ", JOIN), literal=True)
     tied = texts.str.contains("{", literal=True).fill_null(value=False).to_numpy()
     if tied.any():
         texts = texts.str.split("{").list.first()
