@@ -251,25 +251,39 @@ def alternatives(subject: Opened) -> Iterator[Claim]:
 
 
 def binding(subject: Subject) -> Iterator[Claim]:
-    """The price of each requirement: exact where one requirement binds, within its limits where several do."""
+    """The price of a requirement that stands alone, and slopes; what solving again would bring is not looked at."""
+    alone = len(subject.requirements) == 1 and not subject.model.accuracy
+    resolved = False
     for item in subject.plan["binding"].items():
         change, line = item["loss_change"].double(), item["line"].integer()
         found = [r for r in subject.requirements if r.line == line]
         if not found or found[0].text != item["text"].text():
             raise Malformed(f"{item.place} is no requirement of the spec")
-        yield _price(subject, item, found[0], change)
+        slope = item.get("first_order")
+        if alone or (slope is not None and slope.flag()):
+            yield _price(subject, item, found[0], change)
+        else:
+            resolved = True
+            _changed_amount(item, found[0])
+    if resolved:
+        yield Claim("binding", "not checked", "what a change of a line would do to the loss")
 
 
-def _price(subject: Subject, item: At, requirement: Requirement, change: float) -> Claim:
-    written = item["change"].text()
-    words = written.split()
+def _changed_amount(item: At, requirement: Requirement) -> tuple[str, Fraction]:
+    """Which amount of a line changes, and to what."""
+    words = item["change"].text().split()
     amounts = requirement.measure.amounts
     if len(words) != 4 or words[2] != "->" or words[0] not in amounts:
         raise Malformed(f"{item.place}.change is not understood")
-    key = words[0]
-    if At(words[1], item.place).exact() != amounts[key]:
+    if At(words[1], item.place).exact() != amounts[words[0]]:
         raise Malformed(f"{item.place}.change does not start from the requirement")
-    after = with_figures(requirement.measure, {key: At(words[3], item.place).exact()})
+    return words[0], At(words[3], item.place).exact()
+
+
+def _price(subject: Subject, item: At, requirement: Requirement, change: float) -> Claim:
+    written, amounts = item["change"].text(), requirement.measure.amounts
+    key, more = _changed_amount(item, requirement)
+    after = with_figures(requirement.measure, {key: more})
     share = _share_of(subject, requirement)
     if subject.gaussian:
         old, new = gaussian_mu_up(requirement.measure), gaussian_mu_up(after)

@@ -78,7 +78,7 @@ def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...
         "mechanism": _mechanism(problem, mechanism),
         "guarantees": [_guarantee(problem, r, i, mechanism) for i, r in enumerate(model.requirements)],
         "accuracy": accuracy_json(problem, mechanism.release),
-        "binding": binding_prices(problem, mechanism),
+        "binding": binding_prices(problem, mechanism, chosen.loss),
         "assumptions": _assumptions(problem, mechanism),
         "certificate": _certificate(problem, chosen, mechanism),
         "solver": {

@@ -139,12 +139,13 @@ def _binding(facts: Facts) -> tuple[Block, ...]:
     for item in facts.binding:
         error = f" (the error by {item.error_change})" if item.error_change else ""
         verb = "lowers" if item.lowers else "raises"
+        about, tail = ("about ", ", to first order") if item.about else ("", "")
         text = (
-            f"Line {item.line.number} holds the loss up: {change_words(item.change)} {verb} the loss by "
-            f"{item.loss_change}{error}."
+            f"Line {item.line.number} limits the loss: {change_words(item.change)} {verb} the loss by "
+            f"{about}{item.loss_change}{error}{tail}."
         )
-        # prices of tables come from solving again, which `verify` does not repeat
-        by_solver = facts.family == "table"
+        # prices that come from solving again are not found again by `verify`
+        by_solver = facts.family == "table" or (len(facts.claims) > 1 and not item.about)
         found.append(
             Sentence(text, Status.TESTED, (item.line,))
             if by_solver

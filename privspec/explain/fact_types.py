@@ -173,11 +173,12 @@ class AlternativeFact:
 
 @dataclass(frozen=True, slots=True)
 class BindingFact:
-    """A line that holds the loss up, and what relaxing it would give."""
+    """A line that limits the loss, and what relaxing it would give; `about` where only the slope is known."""
 
     line: SpecLine
     change: str
     lowers: bool
+    about: bool
     loss_change: Quantity
     error_change: Quantity | None
 

@@ -380,6 +380,7 @@ def _binding(item: Mapping[str, Any], where: Context, loss: LossFact | None) -> 
         where.line(int(item.get("line") or 0)),
         str(item.get("change", "")),
         change <= 0,
+        bool(item.get("first_order", False)),
         percent(abs(change)),
         percent(abs(1 - math.sqrt(1 + change))) if squared and change >= -1 else None,
     )

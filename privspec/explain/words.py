@@ -117,8 +117,9 @@ def fairness_words(item: FairnessFact) -> str:
 def binding_words(item: BindingFact) -> str:
     """What relaxing a line would give: "the requirement on line 14: ε 1 → 1.1 lowers the error by 8 %"."""
     verb = "lowers" if item.lowers else "raises"
-    gain = f"the error by {item.error_change}" if item.error_change else f"the loss by {item.loss_change}"
-    return f"the requirement on line {item.line.number}: {change_words(item.change)} {verb} {gain}"
+    about, tail = ("about ", ", to first order") if item.about else ("", "")
+    gain = f"the error by {about}{item.error_change}" if item.error_change else f"the loss by {about}{item.loss_change}"
+    return f"the requirement on line {item.line.number}: {change_words(item.change)} {verb} {gain}{tail}"
 
 
 def change_words(change: str) -> str:
