@@ -16,7 +16,7 @@ from privspec.compile.choose import best_loss
 from privspec.compile.problem import Problem
 from privspec.model.measures import Measure
 from privspec.model.requirements import Requirement
-from privspec.model.values import readable
+from privspec.model.values import show
 from privspec.solvers.results import SolverError
 
 STEP = Fraction(11, 10)
@@ -68,7 +68,7 @@ def _price(requirement: Requirement, amount: str, change: float) -> dict[str, An
     return {
         "line": requirement.line,
         "text": requirement.text,
-        "change": f"{amount} {readable(now)} -> {readable(now * STEP)}",
+        "change": f"{amount} {show(now)} -> {show(now * STEP)}",
         "loss_change": change,
     }
 

@@ -6,6 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from privspec.explain.quantities import parse_exact
+from privspec.model.values import readable
+
 if TYPE_CHECKING:
     from privspec.explain.fact_types import (
         AlternativeFact,
@@ -123,6 +126,7 @@ def binding_words(item: BindingFact) -> str:
 
 
 def change_words(change: str) -> str:
-    """A change of a parameter with its letter and an arrow: "ε 1 → 1.1"."""
-    named = re.sub(r"\b(epsilon|delta|mu|rho|alpha)\b", lambda m: _GREEK[m[1]], change)
+    """A change of a parameter with its letter and an arrow, long fractions as decimals: "ε 1 → 1.1"."""
+    short = re.sub(r"\d+/\d+", lambda m: readable(parse_exact(m[0])), change)
+    named = re.sub(r"\b(epsilon|delta|mu|rho|alpha)\b", lambda m: _GREEK[m[1]], short)
     return named.replace("->", "→")
