@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from privspec.solvers.programs import Array
@@ -11,6 +11,8 @@ from privspec.solvers.results import OutOfTimeError, Progress, SolverError, Watc
 from scipy import linalg
 
 GROWTH = 20.0
+INSIDE = 0.999
+"""Share of the limits that leaves enough room to start from."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -92,7 +94,7 @@ def laplace_scales(
         return _alone(costs, weights, np.asarray(errors, float), bounds)
     first = np.cbrt(weights[:, columns].sum(axis=0) / inner.max(axis=0))
     if len(hard):
-        first, *_ = _newton(_Program(inner, hard, bounds, np.zeros(len(hard))), first, tolerance, watch, enough=0.999)
+        first = _within(inner, weights[:, columns].sum(axis=0), hard, bounds, first, tolerance, watch)
     program = _Program(
         inner,
         np.vstack([weights[:, columns], hard]),
@@ -107,6 +109,24 @@ def laplace_scales(
     scales[columns] *= float(used.max()) * (1 + (len(columns) + 8) * np.finfo(float).eps)
     value = float((weights @ scales**2).max()) * (1 + (weights.shape[1] + 4) * float(np.finfo(float).eps))
     return LaplaceSolution(scales, value, program.bound(multipliers, prices), dual, watch.iterations)
+
+
+def _within(
+    costs: Array, weights: Array, hard: Array, bounds: Array, inverse: Array, tolerance: float, watch: Watch
+) -> Array:
+    """Inverse scales whose errors keep the limits, or come near to it.
+
+    The largest ratio of an error to its limit is minimised, with ever less of the loss mixed in: scales that no limit
+    sees would have no least value otherwise.
+    """
+    loss = weights / float(weights @ (float((costs @ inverse).max()) / inverse) ** 2)
+    limits = _Program(costs, hard, bounds, np.zeros(len(hard)))
+    for share in (1e-2, 1e-5, 1e-8):
+        rows = hard + share * bounds[:, None] * loss
+        inverse, *_ = _newton(replace(limits, rows=rows), inverse, tolerance, watch, enough=INSIDE)
+        if limits.value(inverse) <= INSIDE:
+            break
+    return inverse
 
 
 def _alone(costs: Array, weights: Array, errors: Array, bounds: Array) -> LaplaceSolution | None:

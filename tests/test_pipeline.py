@@ -282,6 +282,49 @@ privacy: O is {epsilon}-DP wrt salary, replacing one entry
     holds(plan, tmp_path, salary=np.linspace(0, 200_000, 500))
 
 
+def last_total(bound: float, epsilon: float = 1) -> Problem:
+    return Problem(f"""\
+variables:
+  input x in [0, 1]^8
+  intermediate y = prefix_sums(x)
+  output O
+loss: E[ ||O - y||^2 ]
+accuracy: E[ (O[8] - y[8])^2 ] <= {bound}
+privacy: O is {epsilon}-DP wrt x, replacing one entry
+""")
+
+
+@pytest.mark.parametrize("bound", [60, 12, 6])
+def test_pure_epsilon_with_an_accuracy_line(bound: float, tmp_path: Path) -> None:
+    """Noise of scale 1 on the entries leaves 16; else on the totals, of scales with 1/b_8 + 7/b = 1."""
+    plan = last_total(bound).solve()
+    last = (bound / 2) ** 0.5
+    on_totals = 2 * (7 * (7 / (1 - 1 / last)) ** 2 + last**2)
+    assert plan.loss.value == pytest.approx(72 if bound > 16 else on_totals, rel=1e-5)
+    (line,) = plan.document["accuracy"]
+    assert line["value"] <= bound
+    holds(plan, tmp_path, x=np.linspace(0, 1, 8))
+
+
+def test_pure_epsilon_too_strict_for_an_accuracy_line() -> None:
+    """Unbiased mechanisms need 1 / (4 sinh(1/2)^2) = 0.92; the Laplace noise that is known needs 2."""
+    plan = last_total(0.5).solve()
+    assert plan.status == "infeasible"
+    assert plan.document["reason"].startswith("the privacy asked for makes errors at least 1.841 times")
+    target, measure = (way["change"] for way in plan.document["relaxations"])
+    assert last_total(float(target.split()[1])).solve().feasible
+    assert last_total(0.5, float(measure.removeprefix("accept ").removesuffix("-DP"))).solve().feasible
+
+
+def test_an_accuracy_line_between_what_is_known_and_what_is_excluded() -> None:
+    with pytest.raises(SolveError) as caught:
+        last_total(1.5).solve()
+    (found,) = caught.value.diagnostics
+    assert (found.code, caught.value.exit_code) == ("PS0612", 5)
+    assert "errors below 0.6138 times" in found.notes[1]
+    assert last_total(float(found.help.split()[1])).solve().feasible  # type: ignore[union-attr]
+
+
 MIXED = """\
 variables:
   input x in [0, 1]^4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import isfinite, sqrt
+from math import inf, isfinite, sinh, sqrt
 from typing import Any
 
 import numpy as np
@@ -99,6 +99,60 @@ def _bound_at_targets(solution: GaussianSolution, limits: Sequence[Limit]) -> fl
         return solution.lower_bound
     room = sum(float(nu) * limit.bound * ROOM / (1 - ROOM) for nu, limit in zip(prices, limits, strict=True))
     return solution.lower_bound - room * (1 + 1e-9)
+
+
+def unbiased_budgets(epsilons: Iterable[float]) -> tuple[float, ...]:
+    """The mu that no unbiased mechanism of these pure epsilons exceeds (Hammersley, Chapman & Robbins)."""
+    return tuple(2 * sinh(epsilon / 2) * (1 + 1e-12) for epsilon in epsilons)
+
+
+def pure_conflict(problem: Problem, epsilons: Sequence[Fraction], known: Sequence[Candidate]) -> Infeasible:
+    """The lines that no unbiased mechanism of these pure epsilons meets together.
+
+    Args: known, the mechanisms that were computed and miss some line.
+    Raises: SolveError PS0612 when none is known and none is proved not to exist.
+    """
+    near = min(known, key=lambda c: _missed(problem, c))
+    ratio = _missed(problem, near)
+    ways = tuple(_pure_relaxations(problem, epsilons, ratio))
+    budgets = unbiased_budgets(float(epsilon) for epsilon in epsilons)
+    least = _least_excess(problem, problem.views(budgets), problem.system.limits)
+    if least.bound > 1:
+        return replace(_conflict(problem, budgets, least.value), relaxations=ways)
+    spans = {limit.span: Label(limit.span) for limit in problem.system.limits}
+    raise SolveError(
+        Diagnostic(
+            "PS0612",
+            "no mechanism that solve knows meets the accuracy lines, and none is proved not to exist",
+            tuple(spans.values()),
+            notes=(
+                f"the nearest, {near.name}, has errors {ratio:.4g} times as large as allowed",
+                f"no unbiased mechanism has errors below {least.bound:.4g} times what is allowed",
+            ),
+            help=", or ".join(f"{way.change} (line {way.line})" for way in ways) or "allow larger errors",
+            source=problem.model.source,
+        )
+    )
+
+
+def _missed(problem: Problem, candidate: Candidate) -> float:
+    """The largest ratio of an expected error to its target."""
+    if candidate.mechanism is None:
+        return inf
+    values = accuracy_values(problem, candidate.mechanism.release)
+    return max(value / limit.bound for value, limit in zip(values, problem.system.limits, strict=True))
+
+
+def _pure_relaxations(problem: Problem, epsilons: Sequence[Fraction], ratio: float) -> Iterator[Relaxation]:
+    """What lets the nearest known mechanism meet the lines: noise of pure epsilon shrinks as epsilon grows."""
+    lines, requirements = {limit.line for limit in problem.system.limits}, problem.model.requirements
+    if len(lines) == 1:
+        yield _looser_target(problem.system.limits, ratio * (1 + 1e-5))
+    if len(requirements) == 1:
+        wanted = Fraction(f"{float(epsilons[0]) * sqrt(ratio) * (1 + 1e-4):.4g}")
+        weaker = _with(requirements[0].measure, "epsilon", max(wanted, epsilons[0]))
+        if weaker is not None and weaker.pure_epsilon is not None:
+            yield Relaxation(f"accept {weaker.describe()}", requirements[0].line)
 
 
 # --- feasibility ----------------------------------------------------------------------------------
@@ -223,13 +277,18 @@ def _relaxations(
     lines: Sequence[int], limits: Sequence[AccuracyLimit], requirements: Sequence[Requirement], excess: float
 ) -> Iterator[Relaxation]:
     if len(lines) == 1:
-        bounds = {limit.bound for limit in limits}
-        values = ", ".join(f"{bound * excess:.6g}" for bound in sorted(bounds))
-        yield Relaxation(f"accept {values} in place of {', '.join(f'{b:.6g}' for b in sorted(bounds))}", lines[0])
+        yield _looser_target(limits, excess)
     if len(requirements) == 1:
         weaker = loosened(requirements[0].measure, sqrt(excess) * (1 + 1e-6))
         if weaker is not None:
             yield Relaxation(f"accept {weaker.describe()}", requirements[0].line)
+
+
+def _looser_target(limits: Sequence[AccuracyLimit], factor: float) -> Relaxation:
+    """All targets of one line times a factor."""
+    bounds = sorted({limit.bound for limit in limits})
+    values = ", ".join(f"{bound * factor:.6g}" for bound in bounds)
+    return Relaxation(f"accept {values} in place of {', '.join(f'{b:.6g}' for b in bounds)}", limits[0].line)
 
 
 def loosened(measure: Measure, factor: float) -> Measure | None:

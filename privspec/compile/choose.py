@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from privspec.compile.accuracy import meets, within_limits
+from privspec.compile.accuracy import meets, pure_conflict, within_limits
 from privspec.compile.candidate import Candidate
 from privspec.compile.gaussian import gaussian_budgets, gaussian_candidates
 from privspec.compile.infeasible import Infeasible
@@ -85,6 +85,9 @@ def _within_accuracy(problem: Problem, found: list[Candidate], possible: list[Ca
     if budgets is None or problem.local or problem.model.noise_at is not None or not problem.family_allowed("gaussian"):
         if kept:
             return Choice(kept[0], tuple(c for c in judged if c is not kept[0]))
+        epsilons = [epsilon for epsilon in problem.epsilons if epsilon is not None]
+        if len(epsilons) == len(problem.epsilons):
+            return pure_conflict(problem, epsilons, possible)
         refuse_missing(problem.model)
     best = within_limits(problem, budgets)
     if isinstance(best, Infeasible):

@@ -10,11 +10,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, sinh
+from math import ceil
 
 import numpy as np
 
 from privspec.compile.accuracy import ROOM as LIMIT_ROOM
+from privspec.compile.accuracy import unbiased_budgets
 from privspec.compile.affine import INPUTS, Affine
 from privspec.compile.candidate import Candidate, Dual, Mechanism
 from privspec.compile.gaussian import correlated_program, run_solver
@@ -109,11 +110,6 @@ class Bound:
         """With room for the rounding of the guide, which a checker starts from."""
         room = 1.0 if problem.system.seen_whole else 1 - GUIDED_ROOM
         return cls(solution, budgets, problem.proved(solution.lower_bound) * room)
-
-
-def unbiased_budgets(epsilons: tuple[float, ...]) -> tuple[float, ...]:
-    """The mu that no unbiased mechanism of these pure epsilons exceeds (Hammersley, Chapman & Robbins)."""
-    return tuple(2 * sinh(epsilon / 2) * (1 + 1e-12) for epsilon in epsilons)
 
 
 def _bound(problem: Problem, epsilons: tuple[float, ...]) -> Bound | None:
@@ -223,11 +219,16 @@ def _prices(problem: Problem, place: Place) -> Array:
     weights = 2 * np.asarray(problem.system.error_map @ place.outputs) ** 2
     if not problem.system.worst:
         weights = weights.sum(axis=0, keepdims=True)
+    return _priced(weights)
+
+
+def _priced(weights: Array) -> Array:
+    """The same weights (J, k) with a little on what none of them sees."""
     return np.maximum(weights, np.where(weights.max(axis=0) > 0, 0.0, UNPRICED * weights.max()))
 
 
 def _scales(problem: Problem, place: Place, costs: Array) -> Array:
-    """The scales of least loss that meet the accuracy lines; those of least loss where none do."""
+    """The scales of least loss that meet the accuracy lines; where none do, those that come nearest."""
     system, deadline, weights = problem.system, problem.settings.deadline, _prices(problem, place)
     if system.limits:
         errors = np.array(
@@ -237,6 +238,7 @@ def _scales(problem: Problem, place: Place, costs: Array) -> Array:
         found = laplace_scales(costs, weights, deadline=deadline, limits=(errors, bounds))
         if found is not None:
             return found.scales
+        weights = _priced(errors / bounds[:, None])
     found = laplace_scales(costs, weights, deadline=deadline)
     if found is None:
         raise InternalError("scales without limits can always be larger")

@@ -44,6 +44,17 @@ ENTRIES: tuple[Entry, ...] = (
         "loss: max(E[ (O[j] - y[j])^2 ] for j in 1..256)",
     ),
     Entry(
+        "PS0612",
+        "no known mechanism meets the accuracy lines",
+        """
+        Under pure epsilon the noise of least error is not known. Solve tries Laplace noise at every place of the
+        graph, with the best scales that the accuracy lines leave, and K-norm noise; none of them is accurate enough.
+        The bound that holds for every unbiased mechanism does not exclude that another one would be. The message says
+        how far the nearest is, and which accuracy or which epsilon it needs. The exit code is 5.
+        """,
+        "accuracy: E[ (O[8] - y[8])^2 ] <= 16      # what Laplace noise of scale 1 on eight entries has",
+    ),
+    Entry(
         "PS0620",
         "the plan did not pass the independent check",
         """
