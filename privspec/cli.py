@@ -497,7 +497,7 @@ def verify(plan: Path, as_json: bool, quiet: bool) -> int:
     return FAILED
 
 
-@app.command(epilog="Example: privspec run shops.plan.json --input x=shops.csv -o release.json")
+@app.command(epilog="Example: privspec run shops.plan.json --input x=shops.csv --new-ledger -o release.json")
 @plan_path
 @click.option(
     "--input",
@@ -506,7 +506,8 @@ def verify(plan: Path, as_json: bool, quiet: bool) -> int:
     metavar="NAME=FILE",
     help="Data: CSV, Parquet, NPY, JSON, or an election of PrefLib; may be repeated.",
 )
-@click.option("--ledger", type=PATH, metavar="DB", help="The data set's ledger (default: beside the plan).")
+@click.option("--ledger", type=PATH, metavar="DB", help="The data set's ledger (default: beside its first file).")
+@click.option("--new-ledger", is_flag=True, help="Declare the budget of these data: exactly what this plan spends.")
 @output_option
 @mode_option
 @click.option("--strict", is_flag=True, help="Refuse data that do not fit instead of clipping them.")
@@ -525,6 +526,7 @@ def run(
     plan: Path,
     inputs: Sequence[str],
     ledger: Path | None,
+    new_ledger: bool,
     output: Path | None,
     mode: str,
     strict: bool,
@@ -549,6 +551,7 @@ def run(
                 paths,
                 ledger,
                 output,
+                new_ledger=new_ledger,
                 strict=strict,
                 randomness=randomness,
                 progress=progress,

@@ -288,6 +288,7 @@ class Plan:
         ledger: Path | str | None = None,
         output: Path | str | None = None,
         *,
+        new_ledger: bool = False,
         strict: bool = False,
         randomness: Randomness | None = None,
         progress: Progress | None = None,
@@ -298,23 +299,22 @@ class Plan:
         header: bool = True,
         keeper: Keeper | None = None,
     ) -> Release:
-        """Execute the plan on data (paths or objects in memory), paid for in the ledger first.
+        """Execute the plan on data (paths or objects in memory), paid for in the ledger of these data first.
 
-        Args: progress, told what is done, how many records of it, and how many there are; party, the one whose message
-            is made from its own data, for `combine`; joint_draw, where to write the transcript of a joint draw by all
-            voters and two mixers (random dictatorship with a public number of voters; needs PyNaCl); participation,
-            the file that counts in how many rounds each voter took part, where rounds share a budget; mode, the
-            permissions of the release's files (only their owner reads them, unless told otherwise); header, whether the
-            first line of a text file names its columns; keeper, told how the data fit, for their keeper alone.
+        Args: ledger, by default beside the first file of the data (data in memory need a named one); new_ledger, to
+            declare the budget of these data as exactly what this plan spends; progress, told what is done, how many
+            records of it, and how many there are; party, the one whose message is made from its own data, for
+            `combine`; joint_draw, where to write the transcript of a joint draw by all voters and two mixers (random
+            dictatorship with a public number of voters; needs PyNaCl); participation, the file that counts in how many
+            rounds each voter took part, where rounds share a budget; mode, the permissions of the release's files
+            (only their owner reads them, unless told otherwise); header, whether the first line of a text file names its
+            columns; keeper, told how the data fit, for their keeper alone.
         Raises: BudgetError, DataError, UsageError, VerificationError.
         """
         from privspec.execute.family import silent
         from privspec.execute.run import run
 
         plan = self.verified()
-        stem = self.name if self.path is None else self.path.name.removesuffix(".json").removesuffix(".plan")
-        beside = Path() if self.path is None else self.path.parent
-        book = Path(ledger) if ledger is not None else beside / f"{stem}.ledger.db"
         out = Path(output) if output is not None else None
         told = progress or silent
         board = Path(joint_draw) if joint_draw is not None else None
@@ -322,11 +322,12 @@ class Plan:
         return run(
             plan.document,
             inputs,
-            book,
+            ledger,
             out,
             strict,
             plan.model(),
             randomness,
+            new_ledger=new_ledger,
             progress=told,
             party=party,
             joint_draw=board,

@@ -153,7 +153,7 @@ DATA = np.array([0.25, 0.5, 0.75, 1.0])
 )
 def test_a_plan_runs_on_data_of_any_kind(data: object, tmp_path: Path) -> None:
     plan = problem(epsilon=50).solve()
-    release = plan.run({"x": data}, ledger=tmp_path / "ledger.db")
+    release = plan.run({"x": data}, ledger=tmp_path / "ledger.db", new_ledger=True)
     values = np.asarray(release.outputs["O"])
     np.testing.assert_allclose(values, A @ DATA + [10, 20], atol=10 * np.sqrt(plan.loss.value))
     assert release.plan_sha256 == plan.digest
@@ -164,7 +164,7 @@ def test_a_plan_runs_on_data_of_any_kind(data: object, tmp_path: Path) -> None:
 
 def test_outputs_are_written_with_their_guarantee(tmp_path: Path) -> None:
     plan = problem().solve()
-    plan.run({"x": DATA}, ledger=tmp_path / "ledger.db", output=tmp_path / "out.json")
+    plan.run({"x": DATA}, ledger=tmp_path / "ledger.db", output=tmp_path / "out.json", new_ledger=True)
     text = (tmp_path / "out.json").read_text("utf-8")
     assert plan.digest in text
     assert "guarantees" in text

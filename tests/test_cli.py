@@ -206,7 +206,7 @@ def test_a_template_goes_the_whole_way(name: str, call: Call, tmp_path: Path) ->
             if form == "html":
                 assert "<html" in text
                 assert "http://" not in text.replace("http://www.w3.org", "")
-    run = call("run", "mine.plan.json", *data_for(plan, tmp_path), "-o", "release.json")
+    run = call("run", "mine.plan.json", *data_for(plan, tmp_path), "-o", "release.json", "--new-ledger")
     assert (run.code, run.out) == (0, "")
     releases = [json.loads(path.read_text("utf-8")) for path in sorted(tmp_path.glob("release*.json"))]
     assert {name for release in releases for name in release["outputs"]} == set(mechanism_of(plan).outputs)
@@ -238,7 +238,7 @@ def test_quiet_prints_nothing(call: Call, small: Path, tmp_path: Path) -> None:
         ("solve", "small.priv", "--quiet"),
         ("solve", "small.priv", "-q", "--solver", "cvxpy"),
         ("verify", "small.plan.json", "--quiet"),
-        ("run", "small.plan.json", "--input", "x=x.csv", "-o", "out.json", "--quiet"),
+        ("run", "small.plan.json", "--input", "x=x.csv", "--new-ledger", "-o", "out.json", "--quiet"),
         ("sweep", "small.priv", "--over", "epsilon=1,2", "-o", "sweep.csv", "--quiet"),
     ):
         assert call(*words) == Done(0, "", ""), words
@@ -325,7 +325,9 @@ def test_exit_1_data_that_do_not_fit(call: Call, small: Path, tmp_path: Path) ->
     refused(call("run", "small.plan.json", "--input", "x=nothing.csv"), 1, "PS0802")
     (tmp_path / "short.csv").write_text("x\n1\n", "utf-8")
     refused(call("run", "small.plan.json", "--input", "x=short.csv"), 1, "PS0805")
-    assert call("run", "small.plan.json", "--input", "x=x.csv").code == 0, "nothing was spent on what was refused"
+    assert call("run", "small.plan.json", "--input", "x=x.csv", "--new-ledger").code == 0, (
+        "nothing was spent on what was refused"
+    )
 
 
 @pytest.mark.parametrize(
@@ -405,15 +407,16 @@ def test_exit_5_no_time(call: Call, small: Path) -> None:
 
 def test_exit_6_the_budget_is_spent(call: Call, small: Path, tmp_path: Path) -> None:
     call("solve", "small.priv", "-q")
-    assert call("run", "small.plan.json", "--input", "x=x.csv").code == 0
+    refused(call("run", "small.plan.json", "--input", "x=x.csv"), 6, "PS1010")
+    assert call("run", "small.plan.json", "--input", "x=x.csv", "--new-ledger").code == 0
     done = call("run", "small.plan.json", "--input", "x=x.csv", "-o", "out.json")
     refused(done, 6, "PS1001")
     assert "privspec ledger init" in done.err
     assert not (tmp_path / "out.json").exists()
-    assert "spent" in call("ledger", "show", "small.ledger.db").out
-    assert call("ledger", "verify", "small.ledger.db").code == 0
+    assert "spent" in call("ledger", "show", "x.ledger.db").out
+    assert call("ledger", "verify", "x.ledger.db").code == 0
     limit = "epsilon=10 delta=1e-4 wrt x, replacing one entry"
-    raised = call("ledger", "init", "small.ledger.db", "--raise", "--limit", limit)
+    raised = call("ledger", "init", "x.ledger.db", "--raise", "--limit", limit)
     assert raised.code == 0, raised.err
     assert call("run", "small.plan.json", "--input", "x=x.csv").code == 0
 

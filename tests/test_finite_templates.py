@@ -86,7 +86,7 @@ def test_reports_of_people_in_a_file(name: str, tmp_path: Path) -> None:
         lines = csv.writer(file)
         lines.writerow(people)
         lines.writerows(kinds[i % len(kinds)] for i in range(DRAWS))
-    plan.run({block.name: path for block in plan.model().blocks}, tmp_path / "ledger.db", out)
+    plan.run({block.name: path for block in plan.model().blocks}, tmp_path / "ledger.db", out, new_ledger=True)
     with out.open(encoding="utf-8", newline="") as file:
         _, *reports = csv.reader(file)
     assert len(reports) == DRAWS

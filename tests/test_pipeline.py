@@ -498,7 +498,7 @@ def test_a_plan_is_shown(plan: Plan) -> None:
 
 
 def test_a_plan_is_run(plan: Plan, tmp_path: Path) -> None:
-    release = plan.run({"x": np.array([0.0, 0.5, 1.0, 0.25])}, ledger=tmp_path / "ledger.db")
+    release = plan.run({"x": np.array([0.0, 0.5, 1.0, 0.25])}, ledger=tmp_path / "ledger.db", new_ledger=True)
     assert release.private
     assert np.shape(release.to_json()["outputs"]["O"]["values"]) == (4,)
     with pytest.raises(PrivspecError) as caught:

@@ -9,6 +9,7 @@ all drones alike, until the ledger refuses; then a second journey counts in how 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from collections import Counter
@@ -44,9 +45,10 @@ def told(votes: dict[str, list[str]]) -> str:
 
 def all_alike(plan: privspec.Plan, folder: Path) -> None:
     """Every round costs every drone its share, whether it is there or not."""
+    book = folder / "alike.ledger.db"
     for votes in rounds(1):
         try:
-            release = plan.run({"vote": votes}, folder / "alike.ledger.db")
+            release = plan.run({"vote": votes}, book, new_ledger=not book.exists())
         except BudgetError as refusal:
             (why,) = refusal.diagnostics
             print(f"  refused: {why.message}", *why.notes, sep="\n    ")
@@ -61,7 +63,8 @@ def each_counted(plan: privspec.Plan, folder: Path) -> None:
     fit = plan.document["mechanism"]["rounds"]["fit"]
     for number in range(1, JOURNEY + 1):
         votes = next(every)
-        release = plan.run({"vote": votes}, folder / "counted.ledger.db", participation=folder / "drones.db")
+        book, roll = folder / "counted.ledger.db", folder / "drones.db"
+        release = plan.run({"vote": votes}, book, new_ledger=number == 1, participation=roll)
         counted = [name for name in votes["drone"] if taken[name] < fit]
         taken.update(counted)
         if number % 4 == 1:
@@ -81,6 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if any(folder.glob("*.db")):
             # a ledger is never begun anew by itself
             sys.exit(f"{folder} holds the ledger of another journey: take another folder")
+        # the drones are invented: nobody's own registry of data sets learns of them
+        os.environ["XDG_STATE_HOME"] = str(folder.resolve())
         plan = privspec.load(HERE / "drones.priv").solve()
         assert plan.verify().ok
         plan.write(folder / "drones.plan.json")

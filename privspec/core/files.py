@@ -161,6 +161,17 @@ def _mask() -> int:
     return mask
 
 
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two names are of one file.
+
+    By links of any kind, or but for the case of letters, which some disks ignore.
+    """
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError):
+        return os.path.realpath(one).casefold() == os.path.realpath(other).casefold()
+
+
 def _unwritable(path: Path, error: OSError) -> UsageError:
     reason = error.strerror or "it cannot be written"
     return UsageError(Diagnostic("PS0713", f"{path} cannot be written: {reason}", help="choose another place with -o"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import secrets
 import sqlite3
@@ -147,6 +148,31 @@ class LedgerState:
             lines.append(f"{self.waiting.describe()} for the unit of the first release")
         lines += counted_rounds(self.events)
         return "\n".join([*lines, f"{len(self.events)} events, last {self.head[:16]}"])
+
+
+def place_of(inputs: Mapping[str, Any], named: Path | str | None = None) -> Path:
+    """Where the ledger of a data set is.
+
+    As named, else as PRIVSPEC_LEDGER says, else beside the first input that is a file.
+
+    Raises: BudgetError PS1010 where all data are in memory and no ledger is named.
+    """
+    named = named if named is not None else os.environ.get("PRIVSPEC_LEDGER") or None
+    if named is not None:
+        return Path(named)
+    for source in inputs.values():
+        if isinstance(source, str | Path):
+            file = Path(source)
+            stem = file.name.removesuffix(".gz")
+            return file.with_name(f"{stem.removesuffix(Path(stem).suffix)}.ledger.db")
+    raise BudgetError(
+        Diagnostic(
+            "PS1010",
+            "data in memory have no ledger of their own: name one",
+            notes=("all plans that are run on these data share it",),
+            help='run(.., ledger="people.ledger.db"), with new_ledger=True to give it exactly what this plan spends',
+        )
+    )
 
 
 def create(path: Path, limits: Sequence[str], *, change: bool = False) -> LedgerState:

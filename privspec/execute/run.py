@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
-from privspec.core.files import PRIVATE
+from privspec.core.files import PRIVATE, same_file
 from privspec.execute.family import Circumstances, Progress, Secret, exposure_of, mechanism_of, silent
 from privspec.execute.keeper import Keeper
-from privspec.execute.ledger import Receipt, debit, look
+from privspec.execute.ledger import Receipt, debit, look, place_of
 from privspec.execute.mechanism import Target
 from privspec.execute.participation import Participation
 from privspec.execute.participation import participation as participation_file
 from privspec.execute.problems import STRICT_WARNING, refuse
 from privspec.execute.randomness import Randomness, SystemRandomness
-from privspec.execute.release import MAJOR, Release, ReleaseFiles, kind_of, observers_of, write_release
+from privspec.execute.registry import registration
+from privspec.execute.release import MAJOR, Release, ReleaseFiles, kind_of, observers_of, places, write_release
 from privspec.execute.rounds import adds
 from privspec.model.labels import labels_of
 
@@ -77,12 +78,13 @@ def execute_plan(
 def run(
     plan: Mapping[str, Any],
     inputs: Mapping[str, Any],
-    ledger: Path | None = None,
+    ledger: Path | str | None = None,
     output: Path | None = None,
     strict: bool = False,
     model: Model | None = None,
     randomness: Randomness | None = None,
     *,
+    new_ledger: bool = False,
     target: Target | None = None,
     progress: Progress = silent,
     party: str | None = None,
@@ -94,14 +96,14 @@ def run(
 ) -> Release:
     """One release of a plan on data, paid for in the data set's ledger before any noise is drawn.
 
-    Args: inputs, paths or objects in memory by input name; ledger, by default in the working directory;
-        output, written by its suffix, one file an observer where there are several; model, the spec as loaded, for
-        labels and for outputs computed from estimates; randomness, by default the operating system's: a
-        `SimulationRandomness` gives a result marked as not private, and debits nothing; progress, told how many records
-        are done; party, the one whose message is made from its own data (the ledger is its own, too); participation,
-        the file that counts in how many rounds each voter took part, where rounds share a budget; mode, the
-        permissions of the release's files; header, whether the first line of a text file is one; keeper, told how the
-        data fit, for their keeper alone.
+    Args: inputs, paths or objects in memory by input name; ledger, by default that of `place_of`; new_ledger, whether
+        the budget is declared now, as exactly what this plan spends; output, written by its suffix, one file an
+        observer where there are several; model, the spec as loaded, for labels and for outputs computed from
+        estimates; randomness, by default the operating system's: a `SimulationRandomness` gives a result marked as not
+        private, and debits nothing; progress, told how many records are done; party, the one whose message is made
+        from its own data (the ledger is its own, too); participation, the file that counts in how many rounds each
+        voter took part, where rounds share a budget; mode, the permissions of the release's files; header,
+        whether the first line of a text file is one; keeper, told how the data fit, for their keeper alone.
     Raises: BudgetError (exit 6), DataError, UsageError, VerificationError.
     """
     source = randomness or SystemRandomness()
@@ -111,7 +113,7 @@ def run(
         from privspec.execute.joint_draw.plans import JointMechanism
 
         mechanism = JointMechanism.of(mechanism, digest, joint_draw, private=source.private)
-    path = ledger or Path(f"{plan.get('spec', {}).get('name', 'privspec')}.ledger.db")
+    path = place_of(inputs, ledger) if source.private else None
     with ExitStack() as stack:
         counted = None
         if participation is not None:
@@ -123,17 +125,40 @@ def run(
         release = _prepared(_undrawn(plan, digest, mechanism.outputs, model), secret, inputs, strict)
         if party is None:
             release = replace(release, observers=observers_of(plan["guarantees"], mechanism.outputs))
+        written = [] if output is None else [output, *places(output, release.observers).values()]
+        kept = {**inputs, "the ledger": path, "the participation file": participation}
+        _refuse_overwriting([*written, *([] if joint_draw is None else [joint_draw])], kept)
         files = None
         if output is not None:
             files = stack.enter_context(ReleaseFiles(output, release.observers, mode))
         receipt = None
-        if source.private:
-            receipt = debit(path, plan, model, counted, new=look(path) is None)
+        if path is not None:
+            # on disk in this order, before noise is drawn: who was counted, the debit, what the registry knows of it
+            with registration(inputs, party) as known:
+                known.check(path, look(path))
+                receipt = debit(path, plan, model, counted, new=new_ledger)
+                known.record(path, receipt)
         now = None if receipt is None else round_words(plan, receipt, counted)
         release = replace(_drawn(release, secret, source), round=now, ledger=receipt)
         if files is not None:
             files.commit(release)
     return release
+
+
+def _refuse_overwriting(outputs: Sequence[Path], kept: Mapping[str, Any]) -> None:
+    """Raises: UsageError PS0832 if an output is a file that this run reads or pays with."""
+    for output in outputs:
+        for name, other in kept.items():
+            if isinstance(other, str | Path) and same_file(output, Path(other)):
+                what = name if name.startswith("the ") else f"the data for {name}"
+                raise UsageError(
+                    Diagnostic(
+                        "PS0832",
+                        f"{output} would take the place of {what}",
+                        notes=("nothing was drawn and nothing was spent",),
+                        help="choose another place with -o",
+                    )
+                )
 
 
 def _counted(plan: Mapping[str, Any], digest: str, path: Path, *, whole: bool) -> AbstractContextManager[Participation]:

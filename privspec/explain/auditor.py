@@ -122,14 +122,21 @@ def _residual(facts: Facts) -> tuple[Sentence, ...]:
     weakest = facts.weakest
     found = [
         proved(f"Measure: {facts.mechanism.measure}", _PRIVACY),
-        tested("Measure: a ledger limits how often the data are used.", _LEDGER),
+        tested(
+            "Measure: a ledger limits what all releases of the data together spend, as long as the keeper keeps it.",
+            _LEDGER,
+        ),
     ]
     if weakest is not None and weakest.shown is not None:
         found.append(proved(weakest.question.residual(weakest.shown.advantage.text), _ODDS, _PRIVACY))
     return (
         *found,
         assumed("Residual risk: facts about groups can be learned, and may be used on their members.", _ODDS),
-        assumed("Residual risk: other releases of the same data add to this one.", _LEDGER),
+        assumed(
+            "Residual risk: releases of the same data that are in no ledger add to this one, and nobody can notice "
+            "them.",
+            _LEDGER,
+        ),
     )
 
 

@@ -196,11 +196,14 @@ def composition_blocks(facts: Facts) -> tuple[Block, ...]:
             caption = f"Odds when several {plural} change together, for line {line} (note group-privacy)"
             blocks.append(_odds_table(fact, caption, plural.capitalize(), fact.groups))
     ledger = (
-        "`privspec run` debits a ledger before each release and refuses what would exceed its limit; "
-        "without a limit "
-        "of its own, the first release uses up the budget."
+        "`privspec run` debits a ledger before each release and refuses what would exceed its limit. The limit is "
+        "declared once for the data set, and all plans share it; where the user's registry knows the data, a copied or "
+        "renamed file, another ledger, a deleted one and an older copy are refused."
     )
-    others = "Releases of the same data that are not entered in the same ledger are not counted."
+    others = (
+        "Nothing can stop a keeper who deletes ledger and registry, or who releases the data elsewhere: such releases "
+        "are not counted."
+    )
     return (*blocks, Points((tested(ledger, _LEDGER), assumed(others, _LEDGER))))
 
 

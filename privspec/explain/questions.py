@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from privspec.explain.fact_types import ClaimFact, Facts, OddsFact
 
 ODDS_NOTE = Note("odds")
-LEDGER = "A ledger counts the releases and refuses those over its limit."
+LEDGER = (
+    "A ledger counts the releases and refuses those over its limit. It cannot stop a keeper who deletes it, or who "
+    "publishes the data in another way."
+)
 
 
 @dataclass(frozen=True, slots=True)

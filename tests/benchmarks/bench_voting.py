@@ -53,7 +53,9 @@ CASES = (
     ("exponential", "replacing one voter", MEAN),
     ("permute_and_flip", "replacing one voter", MEAN),
 )
-ALONE = "import privspec, sys; privspec.load(sys.argv[1]).solve().run({'vote': sys.argv[2]}, sys.argv[3])"
+ALONE = (
+    "import privspec, sys; privspec.load(sys.argv[1]).solve().run({'vote': sys.argv[2]}, sys.argv[3], new_ledger=True)"
+)
 
 
 def timed(action: Callable[[], Any]) -> tuple[float, Any]:

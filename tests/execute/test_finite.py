@@ -26,9 +26,10 @@ from privspec.execute.finite.table import RowLaw, TableLaw
 from privspec.execute.keeper import Keeper
 from privspec.execute.mechanism import simulate
 from privspec.execute.randomness import Randomness, SimulationRandomness, SystemRandomness
-from privspec.execute.run import execute_plan, plan_digest, run
+from privspec.execute.run import execute_plan, plan_digest
 from privspec.model.build import load_model
 from privspec.model.graph import Model
+from tests.execute.begun import run
 
 from .tables import ALARM, chi_square, k_rr, make_table_plan
 

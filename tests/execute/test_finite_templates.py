@@ -66,7 +66,7 @@ def test_a_count_is_released_once(tmp_path: Path) -> None:
     out = tmp_path / "o.json"
     path = tmp_path / "answers.csv"
     path.write_text("answers\n" + "1\n0\n" * (n // 2))
-    release = plan.run({"answers": path}, tmp_path / "l.db", out)
+    release = plan.run({"answers": path}, tmp_path / "l.db", out, new_ledger=True)
     assert release.outputs["O"].shape == () and 0 <= release.outputs["O"] <= n
     assert json.loads(out.read_text())["outputs"]["O"]["values"] == [release.outputs["O"]]
     assert ledger.show(tmp_path / "l.db").debits == 1
@@ -93,7 +93,7 @@ def test_words_of_parties_are_read_as_the_spec_lays_them_out(tmp_path: Path) -> 
     plan = solved_text(VOTES)
     path = tmp_path / "votes.csv"
     path.write_text("voter,vote\n2,east\n1,north\n3,east\n")
-    release = plan.run({"vote": path}, tmp_path / "l.db")
+    release = plan.run({"vote": path}, tmp_path / "l.db", new_ledger=True)
     assert release.outputs["winner"] in ("north", "east")
     shares = [plan.run({"vote": v}, randomness=SimulationRandomness(i)) for v in (["east"] * 3,) for i in range(300)]
     east = sum(r.outputs["winner"] == "east" for r in shares) / len(shares)
@@ -121,7 +121,7 @@ privacy:
 
 def test_two_observers_are_paid_for_together(tmp_path: Path) -> None:
     plan = solved_text(TWO + "  (O1, O2) is 1-DP wrt answers, replacing one record\n")
-    release = plan.run({"answers": [1, 0, 1, 1]}, tmp_path / "l.db", tmp_path / "o.csv")
+    release = plan.run({"answers": [1, 0, 1, 1]}, tmp_path / "l.db", tmp_path / "o.csv", new_ledger=True)
     assert set(release.outputs) == {"O1", "O2"}
     (account,) = ledger.show(tmp_path / "l.db").accounts
     assert account.limit is not None and account.limit.describe() == "epsilon=1"
@@ -133,7 +133,7 @@ def test_a_table_whose_outputs_together_reveal_without_bound_is_not_run(tmp_path
     law = TableLaw.of_plan(plan.document)
     assert any(0 in row.weights for row in law.laws)
     with pytest.raises(UsageError, match="PS1006") as caught:
-        plan.run({"answers": [1, 0, 1, 1]}, tmp_path / "l.db")
+        plan.run({"answers": [1, 0, 1, 1]}, tmp_path / "l.db", new_ledger=True)
     assert caught.value.diagnostics[0].help == "add a requirement for (O1, O2) together"
     assert not (tmp_path / "l.db").exists()
 
@@ -175,10 +175,8 @@ def test_from_people_to_reports_to_shares_on_the_command_line(
     plan = solved(name).write(tmp_path / f"{name}.plan.json")
     first = write_people(name, tmp_path / "people.csv", 3000)
     reports, shares = tmp_path / "reports.csv", tmp_path / "shares.json"
-    assert (
-        run_command_line(["run", str(plan.path), "--input", f"{first}={tmp_path / 'people.csv'}", "-o", str(reports)])
-        == 0
-    )
+    command = ["run", str(plan.path), "--input", f"{first}={tmp_path / 'people.csv'}"]
+    assert run_command_line([*command, "--new-ledger", "-o", str(reports)]) == 0
     assert len(reports.read_text().splitlines()) == 3001
     assert run_command_line(["aggregate", str(plan.path), str(reports), "-o", str(shares)]) == 0
     printed = capsys.readouterr().out
@@ -187,7 +185,7 @@ def test_from_people_to_reports_to_shares_on_the_command_line(
     assert data["reports"] == 3000 and len(data["shares"]) == len(plan.document["mechanism"]["inputs"])
     assert sum(row["share"] for row in data["shares"]) == pytest.approx(1)
     # a second run is refused: the budget of these people is spent
-    assert run_command_line(["run", str(plan.path), "--input", f"{first}={tmp_path / 'people.csv'}", "--quiet"]) == 6
+    assert run_command_line([*command, "--quiet"]) == 6
 
 
 def test_formats_of_shares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -267,7 +265,7 @@ def test_rankings_are_written_best_first(tmp_path: Path) -> None:
     plan = solved_text(RANKINGS)
     path = tmp_path / "r.csv"
     path.write_text("r\n" + "b a c\nc  b a\n" * 100)
-    release = plan.run({"r": path}, tmp_path / "l.db", tmp_path / "o.csv")
+    release = plan.run({"r": path}, tmp_path / "l.db", tmp_path / "o.csv", new_ledger=True)
     assert (release.outputs["z"] == [["b", "a", "c"], ["c", "b", "a"]] * 100).all(axis=1).mean() > 0.9
     found = plan.aggregate([tmp_path / "o.csv"])
     assert max(zip(found.shares, found.values, strict=True))[1] in ("b, a, c", "c, b, a")
@@ -282,7 +280,7 @@ def test_places_on_a_map(tmp_path: Path) -> None:
     plan = solved("geo_indistinguishability")
     generator = np.random.default_rng(1)
     places = generator.normal([3, 5], 1, size=(5000, 2))
-    release = plan.run({"place": places}, tmp_path / "l.db", tmp_path / "o.csv")
+    release = plan.run({"place": places}, tmp_path / "l.db", tmp_path / "o.csv", new_ledger=True)
     assert release.outputs["report"].shape == (5000, 2)
     (account,) = ledger.show(tmp_path / "l.db").accounts
     assert account.unit.neighbours == "replacing everything, for each unit of distance euclidean"

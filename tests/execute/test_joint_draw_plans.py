@@ -16,7 +16,8 @@ from privspec.execute.joint_draw.parties import Voter
 from privspec.execute.joint_draw.plans import read_transcript, shuffled
 from privspec.execute.joint_draw.protocol import joint_draw
 from privspec.execute.randomness import SimulationRandomness
-from privspec.execute.run import plan_digest, run
+from privspec.execute.run import plan_digest
+from tests.execute.begun import run
 
 from .voting import make_lottery_plan
 

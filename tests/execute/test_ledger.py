@@ -45,7 +45,7 @@ def plan_with(make_plan: MakePlan, achieved: dict[str, str], **more: Any) -> dic
 
 def test_a_second_run_is_refused_and_can_be_allowed_knowingly(tmp_path: Path, identity_plan: dict[str, Any]) -> None:
     path = tmp_path / "l.db"
-    run(identity_plan, DATA, ledger=path)
+    run(identity_plan, DATA, ledger=path, new_ledger=True)
     with pytest.raises(BudgetError) as caught:
         run(identity_plan, DATA, ledger=path)
     assert caught.value.exit_code == 6
@@ -285,10 +285,10 @@ def test_export_holds_the_whole_chain(tmp_path: Path, identity_plan: dict[str, A
     assert exported["events"][-1]["body"]["plan_sha256"] == identity_plan["digest"]
 
 
-def _race(path: Path, plan: dict[str, Any], start: Any, results: Any) -> None:
+def _race(path: Path, plan: dict[str, Any], new: bool, start: Any, results: Any) -> None:
     start.wait()
     try:
-        run(plan, DATA, ledger=path)
+        run(plan, DATA, ledger=path, new_ledger=new)
         results.put("released")
     except BudgetError:
         results.put("refused")
@@ -301,7 +301,9 @@ def test_of_two_processes_only_one_succeeds(tmp_path: Path, identity_plan: dict[
         ledger.create(path, ["mu=0.5"])
     context = multiprocessing.get_context("fork")
     start, results = context.Barrier(4), context.Queue()
-    processes = [context.Process(target=_race, args=(path, identity_plan, start, results)) for _ in range(4)]
+    processes = [
+        context.Process(target=_race, args=(path, identity_plan, not existing, start, results)) for _ in range(4)
+    ]
     for process in processes:
         process.start()
     outcomes = sorted(results.get(timeout=60) for _ in processes)
@@ -321,14 +323,14 @@ def test_a_crash_after_the_debit_loses_budget(
 
     monkeypatch.setattr(module, "draw", crash)
     with pytest.raises(KeyboardInterrupt):
-        run(identity_plan, DATA, ledger=tmp_path / "l.db", output=tmp_path / "o.json")
+        run(identity_plan, DATA, ledger=tmp_path / "l.db", output=tmp_path / "o.json", new_ledger=True)
     assert ledger.show(tmp_path / "l.db").debits == 1
     assert [p.name for p in tmp_path.iterdir()] == ["l.db"]
 
 
 def test_a_release_names_its_ledger_and_the_head_of_its_debit(tmp_path: Path, identity_plan: dict[str, Any]) -> None:
     book, out = tmp_path / "l.db", tmp_path / "o.json"
-    release = run(identity_plan, DATA, ledger=book, output=out)
+    release = run(identity_plan, DATA, ledger=book, output=out, new_ledger=True)
     state = ledger.show(book)
     assert release.ledger == ledger.Receipt(state.identity, 3, state.head)
     assert json.loads(out.read_text())["ledger"] == {"identity": state.identity, "event": 3, "head": state.head}

@@ -22,7 +22,7 @@ from privspec.execute.lotteries.draws import Coin, draw, report, sampler, weight
 from privspec.execute.lotteries.laws import law_in_doubles
 from privspec.execute.mechanism import simulate
 from privspec.execute.randomness import SimulationRandomness
-from privspec.execute.run import combine, execute_plan, run
+from privspec.execute.run import combine, execute_plan
 from privspec.model.build import load_model
 from privspec.model.lotteries import (
     Exponential,
@@ -33,6 +33,7 @@ from privspec.model.lotteries import (
     Proportional,
     RandomisedLargest,
 )
+from tests.execute.begun import run
 
 from .tables import ALARM, chi_square
 from .voting import ABC, PARAMETERS, make_lottery_plan
@@ -411,7 +412,7 @@ def test_an_election_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureF
         "# ALTERNATIVE NAME 1: South\n# ALTERNATIVE NAME 2: West\n# ALTERNATIVE NAME 3: North\n900000: 2,{1,3}\n5: 1\n"
     )
     head = ["run", str(plan), "--input", f"vote={tmp_path / 'town.soi'}", "--quiet"]
-    assert run_command_line([*head, "-o", str(tmp_path / "out.json")]) == 0
+    assert run_command_line([*head, "--new-ledger", "-o", str(tmp_path / "out.json")]) == 0
     release = json.loads((tmp_path / "out.json").read_text())
     assert release["outputs"]["O"]["values"] == ["west"]
     assert release["private"]
@@ -429,7 +430,7 @@ def test_reports_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     pl.DataFrame({"voter": ["ann", "bob"], "choice": ["west", "north"]}).write_csv(tmp_path / "votes.csv")
     votes = ["--input", f"vote={tmp_path / 'votes.csv'}", "--quiet"]
     for who in ("ann", "bob"):
-        files = ["--ledger", str(tmp_path / f"{who}.db"), "-o", str(tmp_path / f"{who}.json")]
+        files = ["--new-ledger", "--ledger", str(tmp_path / f"{who}.db"), "-o", str(tmp_path / f"{who}.json")]
         assert run_command_line(["run", str(plan), "--party", who, *votes, *files]) == 0
     messages = [str(tmp_path / f"{who}.json") for who in ("ann", "bob")]
     capsys.readouterr()
@@ -437,7 +438,7 @@ def test_reports_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert json.loads(capsys.readouterr().out)["outputs"]["O"]["values"][0] in ABC
     assert run_command_line(["aggregate", str(plan), messages[0]]) == DataError.exit_code
     # all of them at once, by whoever simulates them
-    assert run_command_line(["run", str(plan), *votes, "-o", str(tmp_path / "all.csv")]) == 0
+    assert run_command_line(["run", str(plan), *votes, "-o", str(tmp_path / "all.csv"), "--seed", "1"]) == 0
 
 
 def test_a_million_ballots_in_seconds(tmp_path: Path) -> None:

@@ -21,11 +21,12 @@ from privspec.execute.budget import Unit, spends_of_plan
 from privspec.execute.family import Circumstances, mechanism_of
 from privspec.execute.mechanism import simulate
 from privspec.execute.randomness import SimulationRandomness
-from privspec.execute.run import combine, execute_plan, plan_digest, run
+from privspec.execute.run import combine, execute_plan, plan_digest
 from privspec.execute.statistics.bounded import to_steps
 from privspec.execute.statistics.executed import executed_of
 from privspec.execute.statistics.mechanism import EachParty, StatisticMechanism
 from privspec.model.routes import GRID_BITS
+from tests.execute.begun import run
 
 from .societies import RECORDS, SPEC, SUM_POOL, UNBOUNDED, documents, without_noise
 
@@ -305,7 +306,15 @@ def test_messages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     pl.DataFrame({"voter": np.repeat(["ann", "bob"], 4), **columns}).write_csv(tmp_path / "V.csv")
     head = [str(tmp_path / "society.plan.json")]
     for who in ("ann", "bob"):
-        made = ["--party", who, "--input", f"V={tmp_path / 'V.csv'}", "--ledger", str(tmp_path / f"{who}.db")]
+        made = [
+            "--party",
+            who,
+            "--input",
+            f"V={tmp_path / 'V.csv'}",
+            "--ledger",
+            str(tmp_path / f"{who}.db"),
+            "--new-ledger",
+        ]
         assert run_command_line(["run", *head, *made, "-o", str(tmp_path / f"{who}.json"), "--quiet"]) == 0
     messages = [str(tmp_path / "ann.json"), str(tmp_path / "bob.json")]
     assert run_command_line(["aggregate", *head, *messages, "-o", str(tmp_path / "O.csv"), "--quiet"]) == 0

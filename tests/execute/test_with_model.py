@@ -16,10 +16,10 @@ from privspec.core.spans import Source
 from privspec.execute.budget import spends_of_plan
 from privspec.execute.joint import l1_reach, l2_reach
 from privspec.execute.randomness import SimulationRandomness
-from privspec.execute.run import run
 from privspec.model.build import load_model
 from privspec.model.graph import Model
 from privspec.model.neighbours import BallDifferences, BoxDifferences, PairDifferences, VectorDifferences
+from tests.execute.begun import run
 
 MakePlan = Callable[..., dict[str, Any]]
 

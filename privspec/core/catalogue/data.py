@@ -179,6 +179,15 @@ ENTRIES: tuple[Entry, ...] = (
         "privspec run shop.plan.json --input x=shops.csv -o answers.json",
     ),
     Entry(
+        "PS0832",
+        "an output would take the place of a file that the run needs",
+        """
+        The file to be written is one of the inputs, the ledger, or the participation file: by name, by a link, or but
+        for the case of letters. Writing it would destroy data, or the record of what was spent on them.
+        """,
+        "privspec run shop.plan.json --input x=shops.csv -o answers.csv",
+    ),
+    Entry(
         "PS0841",
         "a plan makes no local reports",
         """

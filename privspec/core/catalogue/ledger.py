@@ -14,8 +14,9 @@ ENTRIES: tuple[Entry, ...] = (
         """
         Every release on a data set adds to what can be learned about the people in it. The ledger
         adds the releases up and refuses the one that would exceed its limit; nothing was drawn or
-        spent. A limit made by `run --new-ledger` is what that one plan spends, so that a second run
-        cannot average its noise away. To allow more, say how much all releases together may cost.
+        spent. A limit that `run --new-ledger` made is used up entirely by that release, so that a
+        second run of the same plan cannot average its noise away. To allow more, say how
+        much all releases together may cost.
         """,
         "privspec ledger init data.ledger.db --raise --limit 'epsilon=2 delta=1e-6'",
     ),
@@ -43,8 +44,8 @@ ENTRIES: tuple[Entry, ...] = (
         "PS1004",
         "there is no ledger",
         """
-        The ledger of a data set stands beside the first of its files, as FILE.ledger.db, unless --ledger
-        names another. It is made once, by `privspec ledger init` or by `run --new-ledger`.
+        The ledger of a data set is beside its first file unless --ledger or PRIVSPEC_LEDGER names another. It is made
+        once, deliberately: with `ledger init`, or by a run with --new-ledger.
         """,
         "privspec ledger init data.ledger.db --limit 'epsilon=2 delta=1e-6'",
     ),
@@ -116,5 +117,36 @@ ENTRIES: tuple[Entry, ...] = (
         and nothing was spent. Run without --new-ledger, and what was spent so far counts.
         """,
         "privspec run people.plan.json --input people=people.csv",
+    ),
+    Entry(
+        "PS1012",
+        "data belong to another ledger",
+        """
+        The data were released before, perhaps under another name, from a copy, or in another format, and paid for in
+        another ledger. What several releases reveal about the people in the data adds up wherever it is written down,
+        so there is one ledger. Data are recognised by what is in them; where other people's data happen to be equal to
+        the last cell, keep them under a registry of their own (another XDG_STATE_HOME).
+        """,
+        "privspec run people.plan.json --input people=copy.csv --ledger people.ledger.db",
+    ),
+    Entry(
+        "PS1013",
+        "the ledger of these data is gone or an older copy",
+        """
+        The user's registry knows that releases of these data were paid for in a ledger that is not there any more, or
+        that had more events than the one that is there. A release that forgets what was spent would promise too much.
+        Put the newest ledger back; if it was moved, --ledger names its place. Nobody can notice that the ledger *and*
+        the registry were deleted, or that the data were released elsewhere.
+        """,
+        "privspec run people.plan.json --input people=people.csv --ledger archive/people.ledger.db",
+    ),
+    Entry(
+        "PS1014",
+        "the registry of data sets cannot be used",
+        """
+        The registry keeps which ledger each data set has, under keyed fingerprints that leave it for nothing else. It
+        is a file of the user's own, written before anything is drawn; where it cannot be, nothing is released.
+        """,
+        "ls -l ~/.local/state/privspec",
     ),
 )

@@ -152,7 +152,7 @@ def rounds_table(rounds: Rounds) -> Table:
 def points(rounds: Rounds) -> list[Sentence]:
     """How rounds add up, and who counts them."""
     counted = " With `--participation` rounds are counted for each voter, and the first pays in full."
-    limit = f"The ledger's limit is the budget: round {rounds.number + 1} is refused."
+    limit = f"The ledger's limit is the budget: while it is kept, round {rounds.number + 1} is refused."
     return [
         proved(
             f"Several rounds: {rounds_words(rounds)}. Epsilons add up, also where earlier winners decide "

@@ -1,0 +1,292 @@
+"""What a user's runs know of data sets: the ledger of each, where it was, and how far it had come.
+
+Inputs are recognised by fingerprints that nobody can compare with a guess without this registry's key: of the bytes
+of a file, and of the numbers and words in it, so that a copy, another name or another format is the same data.
+Key and fingerprints never leave the registry. It cannot know what was released elsewhere, or before it was deleted.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import hmac
+import io
+import json
+import os
+import secrets
+import sqlite3
+import zlib
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.diagnostics import BudgetError, Diagnostic, PrivspecError, UsageError
+from privspec.execute.arrays import is_frame
+from privspec.execute.database import UnusableError, real_path, transaction
+from privspec.execute.ledger import LedgerState, Receipt, look
+
+Column: TypeAlias = Sequence[Any] | NDArray[Any]
+APPLICATION = 0x7073_7231
+"""What stands in the header of a registry's file."""
+LARGEST = 8 * 2**20
+"""A larger file is known by its bytes alone: to read it again would take longer than the run."""
+_SCHEMA = (
+    "CREATE TABLE secret (key BLOB NOT NULL)",
+    "CREATE TABLE ledgers (identity TEXT PRIMARY KEY, path TEXT NOT NULL, event INTEGER NOT NULL, head TEXT NOT NULL)",
+    "CREATE TABLE inputs (fingerprint TEXT NOT NULL, identity TEXT NOT NULL, PRIMARY KEY (fingerprint, identity))",
+)
+_NO_TABLE = (
+    *(PrivspecError, OSError, EOFError, zlib.error, csv.Error),
+    *(TypeError, ValueError, ArithmeticError, RecursionError),
+)
+_NOTHING = "nothing was drawn and nothing was spent"
+
+
+def registry_path() -> Path:
+    """The user's registry: in $XDG_STATE_HOME, by default ~/.local/state.
+
+    Raises: UsageError PS1014 if the user has no home.
+    """
+    base = os.environ.get("XDG_STATE_HOME", "")
+    try:
+        root = Path(base) if Path(base).is_absolute() else Path.home() / ".local" / "state"
+    except RuntimeError:
+        raise _unusable(Path("~"), "this user has no home") from None
+    return root / "privspec" / "registry.db"
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A ledger as a run last saw it."""
+
+    identity: str
+    path: Path
+    event: int
+    head: str
+
+
+@dataclass(eq=False, slots=True)
+class Registration:
+    """The data of one run in an open registry: no other run of this user goes on until it is closed."""
+
+    _database: sqlite3.Connection
+    _sought: Set[str]
+    _kept: Set[str]
+    _expected: str | None = None
+
+    def check(self, path: Path, state: LedgerState | None) -> None:
+        """Whether these data may be debited to the ledger at `path` (None: there is none).
+
+        Raises: BudgetError (PS1012 they belong to another one, PS1013 it is gone or older than it was).
+        """
+        place = real_path(path)
+        self._expected = None if state is None else state.identity
+        for known in self._of_data():
+            if known.identity != self._expected:
+                _belongs_elsewhere(known)
+        for known in self._select("path = ?", (str(place),)):
+            if known.identity != self._expected:
+                _gone(known)
+        for known in self._select("identity = ?", (self._expected,)):
+            events = () if state is None else state.events
+            if len(events) < known.event or events[known.event - 1].digest != known.head:
+                _older(path)
+
+    def record(self, path: Path, receipt: Receipt) -> None:
+        """Keep what was just paid; on disk when the registry is closed, and nothing is drawn before.
+
+        Raises: BudgetError PS1013 if the ledger was exchanged meanwhile.
+        """
+        place = str(real_path(path))
+        if self._expected not in (None, receipt.identity):
+            _older(path)
+        self._database.execute(
+            "INSERT OR REPLACE INTO ledgers VALUES (?, ?, ?, ?)",
+            (receipt.identity, place, receipt.event, receipt.head),
+        )
+        self._database.executemany(
+            "INSERT OR IGNORE INTO inputs VALUES (?, ?)", ((f, receipt.identity) for f in self._kept)
+        )
+
+    def _of_data(self) -> list[_Known]:
+        marks = ", ".join("?" * len(self._sought))
+        where = f"identity IN (SELECT identity FROM inputs WHERE fingerprint IN ({marks}))"
+        return self._select(where, tuple(self._sought))
+
+    def _select(self, where: str, values: Sequence[str | None]) -> list[_Known]:
+        rows = self._database.execute(f"SELECT identity, path, event, head FROM ledgers WHERE {where}", values)
+        return [_Known(str(identity), Path(path), int(event), str(head)) for identity, path, event, head in rows]
+
+
+@contextmanager
+def registration(inputs: Mapping[str, Any], party: str | None = None) -> Iterator[Registration]:
+    """These data in the user's registry, which is made if there is none; what was recorded is kept on leaving.
+
+    A party's data are known as those of that party, and not to another, who may well say the same.
+    Raises: UsageError PS1014.
+    """
+    path = registry_path()
+    # read before others are kept waiting
+    found = {digest for name, source in inputs.items() for digest in digests(name, source)}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.chmod(0o700)
+        with transaction(path, APPLICATION, _SCHEMA) as database:
+            row = database.execute("SELECT key FROM secret").fetchone()
+            if row is None:
+                row = (secrets.token_bytes(32),)
+                database.execute("INSERT INTO secret VALUES (?)", row)
+            own, others = ("whole", "of a party") if party is None else (f"of party {party}", "whole")
+
+            def keyed(whose: str) -> set[str]:
+                head = hashlib.sha256(whose.encode("utf-8", "surrogatepass")).digest()
+                return {hmac.new(row[0], head + digest, hashlib.sha256).hexdigest() for digest in found}
+
+            mine = keyed(own)
+            yield Registration(database, mine | keyed(others), mine if party is None else mine | keyed("of a party"))
+    except (sqlite3.Error, UnusableError, OSError) as error:
+        raise _unusable(path, (error.strerror if isinstance(error, OSError) else None) or str(error)) from None
+
+
+# --- fingerprints ---------------------------------------------------------------------------------
+
+
+def digests(name: str, source: Any) -> frozenset[bytes]:
+    """Digests by which the data of an input are the same: of a file's bytes, and of the table in file or memory.
+
+    A table is known by its columns, whatever their names, order, library and format.
+    """
+    found = []
+    if isinstance(source, str | Path):
+        source = Path(source)
+        with source.open("rb") as file:
+            found.append(hashlib.file_digest(file, "sha256").digest())
+        if source.stat().st_size > LARGEST:
+            return frozenset(found)
+    try:
+        found += [_of_table(columns) for columns in _tables(name, source) if columns]
+    except _NO_TABLE:
+        # no table, nor an array: an object in memory is known by its text
+        if not isinstance(source, Path):
+            found.append(hashlib.sha256(repr(source).encode("utf-8", "replace")).digest())
+    return frozenset(found)
+
+
+def _of_table(columns: Sequence[Column]) -> bytes:
+    return hashlib.sha256(b"".join(sorted(map(_of_column, columns)))).digest()
+
+
+def _of_column(column: Column) -> bytes:
+    """Of numbers, as doubles, if there is nothing else in it; of trimmed words otherwise. Blank is missing."""
+    if not isinstance(column, np.ndarray):
+        words = ["" if cell is None else str(cell).strip() for cell in column]
+        try:
+            column = np.array([float(word or "nan") for word in words])
+        except ValueError:
+            return hashlib.sha256(b"words" + "\x1f".join(words).encode("utf-8", "replace")).digest()
+    numbers = column.astype("<f8") + 0.0
+    return hashlib.sha256(b"numbers" + np.where(np.isnan(numbers), np.nan, numbers).tobytes()).digest()
+
+
+def _tables(name: str, source: Any) -> Iterator[Sequence[Column]]:
+    """The columns of a source; of a text file with its first line and without it: it may be a header."""
+    kind = source.name.lower() if isinstance(source, Path) else ""
+    if kind.endswith((".csv", ".csv.gz", ".tsv")):
+        rows = _rows(source)
+        yield _columns(rows)
+        yield _columns(rows[1:])
+    elif kind.endswith(".parquet") or is_frame(source):
+        from privspec.execute.frames import collect, load_frame
+
+        frame = collect(name, load_frame(name, source))
+        yield _upright([c.to_numpy() if c.dtype.is_numeric() else c.to_list() for c in frame])
+    else:
+        if kind.endswith(".npy"):
+            source = np.load(source, allow_pickle=False)
+        elif kind.endswith(".json"):
+            found = json.loads(source.read_text(encoding="utf-8"))
+            source = found.get(name) if isinstance(found, dict) else found
+        elif isinstance(source, Path):
+            return
+        array = np.asarray(source.to_numpy() if hasattr(source, "to_numpy") else source)
+        if array.size == 0:
+            return
+        columns = array.reshape(len(array), -1).T if array.ndim else array.reshape(1, 1)
+        yield _upright([c if c.dtype.kind in "biuf" else c.tolist() for c in columns])
+
+
+def _rows(path: Path) -> list[list[str]]:
+    raw = path.read_bytes()
+    text = (gzip.decompress(raw) if path.suffix.lower() == ".gz" else raw).decode("utf-8-sig", errors="replace")
+    return list(csv.reader(io.StringIO(text), delimiter="\t" if path.suffix.lower() == ".tsv" else ","))
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> Sequence[Column]:
+    width = len(rows[0]) if rows else 0
+    return _upright([[row[j] if j < len(row) else "" for row in rows] for j in range(width)])
+
+
+def _upright(columns: Sequence[Column]) -> Sequence[Column]:
+    """One row of many cells is a vector that lies down; where no row is, there is nothing to know data by."""
+    if columns and len(columns[0]) == 1 < len(columns):
+        return [[column[0] for column in columns]]
+    return columns if columns and len(columns[0]) else []
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+def _belongs_elsewhere(known: _Known) -> NoReturn:
+    try:
+        found = look(known.path)
+    except PrivspecError:
+        found = None
+    if found is None or found.identity != known.identity:
+        _gone(known)
+    raise BudgetError(
+        Diagnostic(
+            "PS1012",
+            "these data belong to another ledger",
+            notes=("a data set has one budget, whatever its files are called", _NOTHING),
+            help=f"give --ledger {known.path}",
+        )
+    )
+
+
+def _gone(known: _Known) -> NoReturn:
+    raise BudgetError(
+        Diagnostic(
+            "PS1013",
+            f"the ledger of these data is gone from {known.path}",
+            notes=("what was spent on them cannot be known without it", _NOTHING),
+            help="put it back, or say with --ledger where it is now",
+        )
+    )
+
+
+def _older(path: Path) -> NoReturn:
+    raise BudgetError(
+        Diagnostic(
+            "PS1013",
+            f"{path} is an older copy of the ledger of these data: it lacks releases that were paid for",
+            notes=(_NOTHING,),
+            help="put back the newest one",
+        )
+    )
+
+
+def _unusable(path: Path, why: str) -> UsageError:
+    return UsageError(
+        Diagnostic(
+            "PS1014",
+            f"the registry of your data sets cannot be used: {path}: {why}",
+            notes=("nothing was released: without it a copied file or an older ledger would not be noticed",),
+            help="it is in $XDG_STATE_HOME/privspec, by default ~/.local/state/privspec: let it be written to",
+        )
+    )
