@@ -23,8 +23,9 @@ from privspec.execute import ledger
 from privspec.execute.ledger import Receipt
 from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.release import Release, observers_of, places, write_release
-from privspec.execute.run import execute_plan, run
+from privspec.execute.run import execute_plan
 from privspec.model.build import load_model
+from tests.execute.begun import run
 
 PAID = Receipt("12" * 16, 3, "ab" * 32)
 MARKS = "true,3:abababababababababababababababab,abc"
@@ -161,7 +162,7 @@ def test_labels_stand_where_the_language_counts(tmp_path: Path) -> None:
         "variables:\n  input x in [0, 1]^3\n  output O\n  output T\n"
         "loss: E[ ||O - x||^2 ] + E[ (T - x[2])^2 ]\nprivacy: all outputs are 500-GDP wrt x"
     ).solve()
-    plan.run({"x": [0.25, 0.5, 0.75]}, ledger=tmp_path / "l.db", output=tmp_path / "o.csv")
+    plan.run({"x": [0.25, 0.5, 0.75]}, ledger=tmp_path / "l.db", output=tmp_path / "o.csv", new_ledger=True)
     rows = {(r["output"], r["index"]): r["value"] for r in pl.read_csv(tmp_path / "o.csv").to_dicts()}
     assert rows["O", 2] == pytest.approx(0.5, abs=0.05) and rows["T", None] == pytest.approx(0.5, abs=0.05)
 
@@ -263,7 +264,7 @@ def test_only_the_owner_reads_a_release_unless_told_otherwise(tmp_path: Path, id
             more = {} if mode == 0o600 else {"mode": mode}
             path = tmp_path / f"{mode}.csv"
             path.write_text("older, and open to all")
-            run(identity_plan, {"x": [0.5] * 4}, tmp_path / f"{mode}.db", path, **more)
+            run(identity_plan, {"x": [mode / 1000] * 4}, tmp_path / f"{mode}.db", path, **more)
             assert path.stat().st_mode & 0o777 == mode
     finally:
         os.umask(mask)
