@@ -819,14 +819,21 @@ def ledger_show(database: Path) -> None:
     print(show(database).describe())
 
 
-@ledger_app.command("verify")
+@ledger_app.command("verify", epilog="Example: privspec ledger verify people.ledger.db --against may.csv june.csv")
 @ledger_path
-def ledger_verify(database: Path) -> None:
-    """Recompute the chain and every debit."""
+@click.argument("releases", nargs=-1, type=PATH, metavar="[RELEASE...]")
+@click.option("--against", is_flag=True, help="Also find the entry that each of these releases names.")
+def ledger_verify(database: Path, releases: tuple[Path, ...], against: bool) -> None:
+    """Recompute the chain and every debit, and find the entries that releases name: an end that was cut off shows."""
     from privspec.execute.ledger import verify as verify_ledger
 
-    verify_ledger(database)
+    if against is not bool(releases):
+        raise UsageError(Diagnostic("PS0721", "--against and releases go together", help="--against may.csv june.csv"))
+    verify_ledger(database, releases)
     print(f"{database}: the chain and every debit are in order")
+    if releases:
+        some = "the release is" if len(releases) == 1 else f"all {len(releases)} releases are"
+        print(f"{some} entered in it")
 
 
 @ledger_app.command("export")

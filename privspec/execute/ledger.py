@@ -237,12 +237,17 @@ def _no_ledger(path: Path) -> UsageError:
     )
 
 
-def verify(path: Path) -> LedgerState:
+def verify(path: Path, against: Sequence[Path] = ()) -> LedgerState:
     """Recompute the chain and every debit against the limit in force at that moment.
 
-    Raises: UsageError (PS1004), VerificationError (PS1005).
+    Args: against, files of releases, each of which names the last event of its time: none of them was cut off.
+    Raises: UsageError (PS0710, PS1004), VerificationError (PS1005, PS1015 a release that is not of this ledger).
     """
+    from privspec.execute.receipts import check_release
+
     state = show(path)
+    for release in against:
+        check_release(state, release)
     for end, event in enumerate(state.events, 1):
         if event.body["kind"] == "debit":
             try:

@@ -359,3 +359,83 @@ def test_what_is_no_ledger_on_disk_is_refused_and_not_touched(
         ledger.create(Path(name), ["mu=1"])
     assert (tmp_path / "taken.db").read_bytes() == before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["folder", "taken.db"]
+
+
+SUFFIXES = ("json", "csv", "parquet", "npy")
+
+
+@pytest.fixture
+def published(tmp_path: Path, identity_plan: dict[str, Any]) -> tuple[Path, list[Path]]:
+    """A ledger, and a release in each format that it paid for."""
+    book, files = tmp_path / "l.db", [tmp_path / f"o.{suffix}" for suffix in SUFFIXES]
+    ledger.create(book, ["mu=9 wrt x, replacing one entry"])
+    for file in files:
+        run(identity_plan, DATA, book, file)
+    return book, files
+
+
+def test_releases_are_found_in_their_ledger(published: tuple[Path, list[Path]]) -> None:
+    book, files = published
+    assert ledger.verify(book, files).debits == 4
+
+
+def test_a_tail_that_was_cut_off_shows_against_a_release(
+    tmp_path: Path, published: tuple[Path, list[Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    from privspec.cli import run_command_line
+
+    book, files = published
+    database = sqlite3.connect(book)
+    database.execute("DROP TRIGGER no_delete")
+    database.execute("DELETE FROM events WHERE sequence > 3")
+    database.execute(ledger._SCHEMA[-1])
+    database.commit()
+    database.close()
+    assert ledger.verify(book, files[:1]).debits == 1, "by itself nothing shows"
+    for file in files[1:]:
+        with pytest.raises(VerificationError, match=r"PS1015.*cut off"):
+            ledger.verify(book, [file])
+    command = ["ledger", "verify", str(book)]
+    assert run_command_line([*command, "--against", str(files[0])]) == 0
+    assert "the release is entered in it" in capsys.readouterr().out
+    assert run_command_line([*command, "--against", *map(str, files)]) == 7
+    assert run_command_line([*command, str(files[0])]) == 2
+
+
+def test_a_release_of_another_ledger_does_not_fit(tmp_path: Path, make_plan: MakePlan) -> None:
+    plan = plan_with(make_plan, {"mu": "1/2"})
+    others = []
+    for name in ("a", "b"):
+        ledger.create(tmp_path / f"{name}.db", ["mu=9"])
+        for suffix in SUFFIXES:
+            others.append(tmp_path / f"{name}.{suffix}")
+            run(plan, {"x": [0.1 if name == "a" else 0.2] * 4}, tmp_path / f"{name}.db", others[-1])
+    for file in others[len(SUFFIXES) :]:
+        with pytest.raises(VerificationError, match="PS1015"):
+            ledger.verify(tmp_path / "a.db", [file])
+
+
+def test_what_names_no_entry_does_not_fit(
+    tmp_path: Path, published: tuple[Path, list[Path]], identity_plan: dict[str, Any]
+) -> None:
+    book, files = published
+    text = files[1].read_text()
+    mark = re.search(r"\d+:[0-9a-f]{32}", text)
+    assert mark is not None
+    (tmp_path / "one.csv").write_text(text.replace(mark[0], "", 1))
+    (tmp_path / "create.csv").write_text(text.replace(mark[0], f"1:{ledger.show(book).events[0].digest[:32]}"))
+    (tmp_path / "not.json").write_text("[1]")
+    (tmp_path / "not.parquet").write_text("[1]")
+    (tmp_path / "plain.csv").write_text("a,b,c\n1,2,3\n")
+    (tmp_path / "empty.csv").write_text("")
+    np.save(tmp_path / "plain.npy", np.zeros(3))
+    for suffix in SUFFIXES:
+        place = tmp_path / f"seeded.{suffix}"
+        run(identity_plan, DATA, output=place, randomness=SimulationRandomness(1))
+    for file in sorted({*tmp_path.glob("*.*")} - {book, *files}):
+        with pytest.raises(VerificationError, match="PS1015"):
+            ledger.verify(book, [file])
+    with pytest.raises(UsageError, match="PS0710"):
+        ledger.verify(book, [tmp_path / "none.csv"])
+    with pytest.raises(UsageError, match="PS0831"):
+        ledger.verify(book, [book])

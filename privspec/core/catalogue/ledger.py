@@ -149,4 +149,14 @@ ENTRIES: tuple[Entry, ...] = (
         """,
         "ls -l ~/.local/state/privspec",
     ),
+    Entry(
+        "PS1015",
+        "a release does not fit a ledger",
+        """
+        Every release names the ledger that paid for it, the event of the debit and the first digits of that event's
+        digest. This ledger has another event there, or ends before it: it is another ledger, an older copy, or
+        its end was cut off. A simulation, and a release that parties' messages add up to, name no ledger.
+        """,
+        "privspec ledger verify people.ledger.db --against may.csv june.csv",
+    ),
 )
