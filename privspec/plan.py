@@ -307,8 +307,8 @@ class Plan:
             `combine`; joint_draw, where to write the transcript of a joint draw by all voters and two mixers (random
             dictatorship with a public number of voters; needs PyNaCl); participation, the file that counts in how many
             rounds each voter took part, where rounds share a budget; mode, the permissions of the release's files
-            (only their owner reads them, unless told otherwise); header, whether the first line of a text file names its
-            columns; keeper, told how the data fit, for their keeper alone.
+            (only their owner reads them, unless told otherwise); header, whether the first line of a text file names
+            its columns; keeper, told how the data fit, for their keeper alone.
         Raises: BudgetError, DataError, UsageError, VerificationError.
         """
         from privspec.execute.family import silent

@@ -1,7 +1,7 @@
 """Shared by all tests: golden files, the profile of Hypothesis, one thread for each process of the run."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,10 +23,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(autouse=True)
-def registry_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def registry_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test sees what others released, or the registry of whoever runs them."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-    monkeypatch.delenv("PRIVSPEC_LEDGER", raising=False)
+    # of its own as well: a test may undo all that its monkeypatch did
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        patch.delenv("PRIVSPEC_LEDGER", raising=False)
+        yield
 
 
 @pytest.fixture

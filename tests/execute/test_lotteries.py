@@ -304,15 +304,15 @@ def test_a_run_is_paid_for_once(tmp_path: Path) -> None:
     plan = make_lottery_plan()
     assert spends_of_plan(plan).popitem()[1] == Spend(pure=Fraction(9, 10))
     for name, text in (("a.json", None), ("b.csv", "output,value,")):
-        book = tmp_path / f"{name}.db"
-        run(plan, {"vote": VOTES}, book, tmp_path / name)
+        book, votes = tmp_path / f"{name}.db", VOTES if text is None else VOTES[::-1]
+        run(plan, {"vote": votes}, book, tmp_path / name)
         content = (tmp_path / name).read_text()
         if text is None:
             assert json.loads(content)["outputs"]["O"]["values"][0] in ABC
         else:
             assert content.startswith(text)
         with pytest.raises(BudgetError):
-            run(plan, {"vote": VOTES}, book, tmp_path / name)
+            run(plan, {"vote": votes}, book, tmp_path / name)
     with pytest.raises(UsageError, match="PS0831"):
         run(plan, {"vote": VOTES}, tmp_path / "c.db", tmp_path / "c.npz")
     # what cannot be read costs nothing
