@@ -188,5 +188,5 @@ def test_two_inputs_from_two_columns_of_one_file(tmp_path: Path, capsys: pytest.
     file = written(tmp_path / "both.csv", "b,a", ["7,0.5", "8,2", "9,0.5"])
     code, text = said(capsys, "data", str(spec), "--input", f"a={file}", "--input", f"b={file}")
     assert code == 0
-    assert "a: 3 values, 1 do not fit\n    33 % above 1: moved to it" in text
+    assert "a: 3 values, 1 does not fit\n    33 % above 1: moved to it" in text
     assert "b: 3 values, all fit" in text

@@ -105,6 +105,7 @@ class Fit:
         ):
             if count:
                 yield f"{count:,} of {self.rows:,} {what}"
+        yield from self._units()
 
     def details(self) -> Iterator[str]:
         """What does not fit, with the words that are none and what may be meant: one line each."""
@@ -192,7 +193,8 @@ class Keeper:
         for (name, column), fit in self.fits.items():
             found = ", ".join(fit.counts())
             if found:
-                lines.append(f"{_title(name, column)}: {found}{'; ' + fit.fate if fit.fate else ''}")
+                fate = fit.fate if fit.unreadable or fit.missing or fit.unknown else ""
+                lines.append(f"{_title(name, column)}: {found}{'; ' * bool(fate)}{fate}")
         lines += [f"{name}: {text}" for name, texts in self.remarks.items() for text in texts]
         return lines
 
@@ -205,7 +207,8 @@ class Keeper:
                 if owner != name:
                     continue
                 fate = fit.fate if fit.unreadable or fit.missing or fit.unknown else ""
-                said = "all fit" if not fit.misfits else f"{fit.misfits:,} do not fit{'; ' * bool(fate)}{fate}"
+                verb = "does" if fit.misfits == 1 else "do"
+                said = f"{fit.misfits:,} {verb} not fit{'; ' * bool(fate)}{fate}" if fit.misfits else "all fit"
                 lines.append(f"{_title(name, column)}: {fit.rows:,} values, {said}")
                 lines += [f"  {line}" for line in fit.details()]
         return lines

@@ -71,6 +71,14 @@ def has_quotes(name: str, path: Path) -> bool:
     return False
 
 
+def _unquoted(part: str) -> str | None:
+    """What lies between two separators, if it has no quotes but one at either end; None if it is not that simple."""
+    if QUOTE not in part:
+        return part
+    inner = part[1:-1]
+    return inner if len(part) > 1 and part[0] == QUOTE == part[-1] and QUOTE not in inner else None
+
+
 class _Lines:
     """The lines of a file, and those of them that were looked at ahead of their turn."""
 
@@ -86,6 +94,9 @@ class _Lines:
             return None
         if QUOTE not in line:
             return line.split(self._separator)
+        plain = [_unquoted(part) for part in line.split(self._separator)]
+        if None not in plain:
+            return plain  # type: ignore[return-value]
         if joined:
             cells, used = self._cells(line, far=True)
             if not used or width is None or len(cells) == width:

@@ -418,7 +418,15 @@ def test_names_with_spaces(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "nonsense\n", "# TITLE: no names\n3: 1,2\n", "5\n1,a\n", "2\nx,y\n1,a\n1,1,1\n", "2\n1,a\n2,b\n1,1,1\n"],
+    [
+        "",
+        "nonsense\n",
+        "# TITLE: no names\n3: 1,2\n",
+        "5\n1,a\n",
+        "2\nx,y\n1,a\n1,1,1\n",
+        "2\n1,a\n2,b\n1,1,1\n",
+        "9" * 5000 + "\n1,a\n",
+    ],
 )
 def test_what_is_no_file_of_preflib(tmp_path: Path, text: str) -> None:
     (tmp_path / "election.soi").write_text(text)

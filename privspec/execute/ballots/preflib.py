@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 SUFFIXES = tuple(kind + end for kind in (".soc", ".soi", ".toc", ".toi") for end in ("", ".gz"))
-_NAME = re.compile(r"#\s*ALTERNATIVE NAME\s+(\d+)\s*:\s*(.*?)\s*$", re.IGNORECASE)
+_NAME = re.compile(r"#\s*ALTERNATIVE NAME\s+(\d{1,9})\s*:\s*(.*?)\s*$", re.IGNORECASE)
 
 
 def read_preflib(form: Form, path: Path) -> tuple[pl.LazyFrame, dict[str, int]]:
@@ -64,13 +64,13 @@ def _lines(form: Form, path: Path) -> list[str]:
 
 def _old_head(form: Form, lines: list[str]) -> tuple[dict[str, str], list[str], str]:
     """Names by number, the lines of the orders, and what stands after their counts."""
-    if not lines[0].isdecimal() or int(lines[0]) >= len(lines):
+    if not re.fullmatch(r"\d{1,9}", lines[0]) or int(lines[0]) >= len(lines):
         _refuse(form, "its first line is neither a comment nor the number of its alternatives")
     count = int(lines[0])
     names = {}
     for line in lines[1 : count + 1]:
         number, comma, name = line.partition(",")
-        if not comma or not number.strip().isdecimal():
+        if not comma or not re.fullmatch(r"\d{1,9}", number.strip()):
             _refuse(form, "a line of its head is no number and name of an alternative")
         names[number.strip()] = name.strip()
     return names, lines[count + 2 :], ","
