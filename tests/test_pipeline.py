@@ -325,6 +325,25 @@ def test_an_accuracy_line_between_what_is_known_and_what_is_excluded() -> None:
     assert last_total(float(found.help.split()[1])).solve().feasible  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("size", [2, 8])
+def test_public_constants_are_added_once(size: int, tmp_path: Path) -> None:
+    """Whether outputs are computed from the noisy answers or from noisy inputs (more outputs than inputs)."""
+    text = f"""\
+variables:
+  input x in [0, 1]^3
+  constant A in real^({size}, 3)
+  constant b in real^{size}
+  output O
+loss: E[ ||O - (A @ x + b)||^2 ]
+privacy: O is 1000-GDP wrt x, replacing one entry
+"""
+    A, b, x = np.arange(3.0 * size).reshape(size, 3) % 5, 10 * np.arange(1.0, size + 1), np.array([0.25, 0.5, 1.0])
+    plan = Problem(text, constants={"A": A, "b": b}).solve()
+    assert plan.document["mechanism"]["executed"]["reconstruction"]["of"] == ("inputs" if size > 3 else "outputs")
+    released = plan.run({"x": x}, ledger=tmp_path / "ledger.db").outputs["O"]
+    np.testing.assert_allclose(released, A @ x + b, atol=0.1)
+
+
 MIXED = """\
 variables:
   input x in [0, 1]^4
