@@ -669,6 +669,7 @@ def aggregate(
     Where every party made a message with `run --party`, from these messages to the release.
     """
     from privspec.aggregate import aggregate_json, aggregate_text, check_suffix, write_aggregate
+    from privspec.core.files import refuse_overwriting
 
     found = _plan(plan)
     if found.by_messages:
@@ -676,6 +677,7 @@ def aggregate(
         return
     if output is not None:
         check_suffix(output)
+        refuse_overwriting([output], {f"the reports in {path}": path for path in reports} | {"the plan": plan})
     with _counting(quiet) as progress:
         shares = found.aggregate(reports, estimator=estimator, level=level, seed=seed, progress=progress)
     if output is not None:

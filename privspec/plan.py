@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
-from privspec.core.files import PRIVATE, write_atomically
+from privspec.core.files import PRIVATE, refuse_overwriting, write_atomically
 from privspec.core.matrices import read_array
 from privspec.core.spans import Source
 
@@ -316,6 +316,8 @@ class Plan:
 
         plan = self.verified()
         out = Path(output) if output is not None else None
+        if out is not None:
+            refuse_overwriting([out], {"the plan": self.path})
         told = progress or silent
         board = Path(joint_draw) if joint_draw is not None else None
         counted = Path(participation) if participation is not None else None
@@ -351,8 +353,10 @@ class Plan:
         """
         from privspec.execute.run import combine
 
-        plan = self.verified()
-        return combine(plan.document, messages, None if output is None else Path(output), plan.model(), mode)
+        plan, out = self.verified(), None if output is None else Path(output)
+        if out is not None:
+            refuse_overwriting([out], {"the plan": self.path})
+        return combine(plan.document, messages, out, plan.model(), mode)
 
     def aggregate(
         self,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import privspec
-from privspec.core.diagnostics import VerificationError
+from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.execute.run import plan_digest
 from privspec.plan import Plan
 from privspec.templates import template_text
@@ -40,7 +40,7 @@ def forged(plan: Plan) -> dict[str, Any]:
 
 
 ENTRANCES: dict[str, Callable[[Plan, Path], object]] = {
-    "run": lambda p, folder: p.run(DATA, ledger=folder / "l.db", output=folder / "o.json"),
+    "run": lambda p, folder: p.run(DATA, ledger=folder / "l.db", new_ledger=True, output=folder / "o.json"),
     "combine": lambda p, _: p.combine([]),
     "aggregate": lambda p, _: p.aggregate([["a", "b"]]),
     "explain": lambda p, _: p.explain("auditor"),
@@ -63,12 +63,12 @@ def test_a_document_changed_after_it_was_verified_is_another_one(plan: Plan, tmp
     document = copy.deepcopy(dict(plan.document))
     open_to_change = Plan(document)
     assert open_to_change.verify().ok
-    open_to_change.run(DATA, ledger=tmp_path / "first.db")
+    open_to_change.run(DATA, ledger=tmp_path / "first.db", new_ledger=True)
     document["mechanism"]["executed"]["noise"]["standard_deviation"] = "1/100"
     for digest in (document["digest"], plan_digest(document)):
         document["digest"] = digest
         with pytest.raises(VerificationError, match="PS0910"):
-            open_to_change.run(DATA, ledger=tmp_path / "second.db")
+            open_to_change.run(DATA, ledger=tmp_path / "second.db", new_ledger=True)
     assert not (tmp_path / "second.db").exists()
 
 
@@ -83,7 +83,7 @@ def test_a_document_changed_while_it_runs_does_not_matter(plan: Plan, tmp_path: 
             executed["standard_deviation"] = "0"
             return super().__getitem__(name)
 
-    release = Plan(document).run(Changing(DATA), ledger=tmp_path / "l.db")
+    release = Plan(document).run(Changing(DATA), ledger=tmp_path / "l.db", new_ledger=True)
     assert executed["standard_deviation"] == "0" and release.plan_sha256 == plan.digest
     assert (release.outputs["O"] != DATA["x"]).all()
 
@@ -92,7 +92,7 @@ def test_a_plan_is_verified_once(plan: Plan, tmp_path: Path, monkeypatch: pytest
     again = Plan(json.loads(plan.to_json()))
     monkeypatch.setattr("privspec.certify.verify", lambda document: pytest.fail("verified once more"))
     assert again.summary() and again.explain()
-    assert again.run(DATA, ledger=tmp_path / "l.db").private
+    assert again.run(DATA, ledger=tmp_path / "l.db", new_ledger=True).private
 
 
 def test_a_plan_that_was_only_read_says_so(plan: Plan) -> None:
@@ -119,3 +119,10 @@ def test_reports_of_a_forged_plan_are_not_counted() -> None:
     document["digest"] = plan_digest(document)
     with pytest.raises(VerificationError, match="PS0910"):
         Plan(document).aggregate([["a"]])
+
+
+def test_the_plan_is_not_written_over(plan: Plan, tmp_path: Path) -> None:
+    written = plan.write(tmp_path / "mine.plan.json")
+    with pytest.raises(UsageError, match="PS0832"):
+        written.run(DATA, ledger=tmp_path / "l.db", new_ledger=True, output=tmp_path / "mine.plan.json")
+    assert Plan.read(tmp_path / "mine.plan.json") == plan and not (tmp_path / "l.db").exists()

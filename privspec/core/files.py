@@ -7,7 +7,7 @@ import errno
 import os
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -170,6 +170,24 @@ def same_file(one: Path, other: Path) -> bool:
         return one.samefile(other)
     except (OSError, ValueError):
         return os.path.realpath(one).casefold() == os.path.realpath(other).casefold()
+
+
+def refuse_overwriting(outputs: Iterable[Path], kept: Mapping[str, object]) -> None:
+    """Nothing is written over a file that is needed as it is; `kept` has those by what they are.
+
+    Raises: UsageError PS0832.
+    """
+    for output in outputs:
+        for what, other in kept.items():
+            if isinstance(other, str | Path) and same_file(output, Path(other)):
+                raise UsageError(
+                    Diagnostic(
+                        "PS0832",
+                        f"{output} would take the place of {what}",
+                        notes=("nothing was drawn and nothing was spent",),
+                        help="choose another place with -o",
+                    )
+                )
 
 
 def _unwritable(path: Path, error: OSError) -> UsageError:

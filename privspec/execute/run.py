@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
-from privspec.core.files import PRIVATE, same_file
+from privspec.core.files import PRIVATE, refuse_overwriting
 from privspec.execute.family import Circumstances, Progress, Secret, exposure_of, mechanism_of, silent
 from privspec.execute.keeper import Keeper
 from privspec.execute.ledger import Receipt, debit, look, place_of
@@ -126,8 +126,9 @@ def run(
         if party is None:
             release = replace(release, observers=observers_of(plan["guarantees"], mechanism.outputs))
         written = [] if output is None else [output, *places(output, release.observers).values()]
-        kept = {**inputs, "the ledger": path, "the participation file": participation}
-        _refuse_overwriting([*written, *([] if joint_draw is None else [joint_draw])], kept)
+        data = {f"the data for {name}": source for name, source in inputs.items()}
+        kept = {**data, "the ledger": path, "the participation file": participation}
+        refuse_overwriting([*written, *([] if joint_draw is None else [joint_draw])], kept)
         files = None
         if output is not None:
             files = stack.enter_context(ReleaseFiles(output, release.observers, mode))
@@ -143,22 +144,6 @@ def run(
         if files is not None:
             files.commit(release)
     return release
-
-
-def _refuse_overwriting(outputs: Sequence[Path], kept: Mapping[str, Any]) -> None:
-    """Raises: UsageError PS0832 if an output is a file that this run reads or pays with."""
-    for output in outputs:
-        for name, other in kept.items():
-            if isinstance(other, str | Path) and same_file(output, Path(other)):
-                what = name if name.startswith("the ") else f"the data for {name}"
-                raise UsageError(
-                    Diagnostic(
-                        "PS0832",
-                        f"{output} would take the place of {what}",
-                        notes=("nothing was drawn and nothing was spent",),
-                        help="choose another place with -o",
-                    )
-                )
 
 
 def _counted(plan: Mapping[str, Any], digest: str, path: Path, *, whole: bool) -> AbstractContextManager[Participation]:
@@ -245,6 +230,10 @@ def combine(
     """
     digest = check_digest(plan)
     mechanism = mechanism_of(plan)
+    observers = observers_of(plan["guarantees"], mechanism.outputs)
+    if output is not None:
+        named = {f"message {place}": message for place, message in enumerate(messages, 1)}
+        refuse_overwriting([output, *places(output, observers).values()], named)
     opened = [_opened(message, place) for place, message in enumerate(messages, 1)]
     drawn = mechanism.combine(digest, opened)
     # one message whose noise came from a seed, and its party is not protected
@@ -255,7 +244,7 @@ def combine(
         guarantees=tuple(plan["guarantees"]) if private else (),
         grid=drawn.grid,
         private=private,
-        observers=observers_of(plan["guarantees"], mechanism.outputs),
+        observers=observers,
     )
     if output is not None:
         write_release(release, output, mode)

@@ -316,7 +316,7 @@ def plan_of(**more: Any) -> dict[str, Any]:
 
 def reports_file(path: Path, plan: dict[str, Any], people: int = 300) -> NDArray[Any]:
     data = {"x": [COLOURS[i % 3] for i in range(people)]}
-    return run(plan, data, path.with_name(f"{path.name}.db"), path).outputs["z"]
+    return run(plan, data, path.with_name(f"{path.name}.db"), path, new_ledger=True).outputs["z"]
 
 
 @pytest.mark.parametrize("suffix", ["json", "csv", "parquet", "npy"])

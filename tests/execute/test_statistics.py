@@ -319,6 +319,11 @@ def test_messages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     messages = [str(tmp_path / "ann.json"), str(tmp_path / "bob.json")]
     assert run_command_line(["aggregate", *head, *messages, "-o", str(tmp_path / "O.csv"), "--quiet"]) == 0
     assert (tmp_path / "O.csv").read_text().startswith("output,index,value,")
+    # a message was paid for: it is not written over, and neither is the plan
+    for needed in (messages[1], head[0]):
+        before = Path(needed).read_bytes()
+        assert run_command_line(["aggregate", *head, *messages, "-o", needed]) == UsageError.exit_code
+        assert Path(needed).read_bytes() == before and "PS0832" in capsys.readouterr().err
     capsys.readouterr()
     assert run_command_line(["aggregate", *head, *messages]) == 0
     assert len(json.loads(capsys.readouterr().out)["outputs"]["O"]["values"]) == 3

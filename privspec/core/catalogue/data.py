@@ -182,8 +182,9 @@ ENTRIES: tuple[Entry, ...] = (
         "PS0832",
         "an output would take the place of a file that the run needs",
         """
-        The file to be written is one of the inputs, the ledger, or the participation file: by name, by a link, or but
-        for the case of letters. Writing it would destroy data, or the record of what was spent on them.
+        The file to be written is one of the inputs, the plan, the ledger, the participation file, or reports or
+        messages that were paid for: by name, by a link, or but for the case of letters. Writing it would destroy data,
+        or the record of what was spent on them.
         """,
         "privspec run shop.plan.json --input x=shops.csv -o answers.csv",
     ),
