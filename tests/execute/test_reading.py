@@ -25,12 +25,15 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from privspec.execute.arrays import Declared, read_entries
 from privspec.execute.ballots.form import Form
 from privspec.execute.ballots.reading import read_ballots
 from privspec.execute.executed import Attribute, ExecutedInput
 from privspec.execute.finite.atoms import Numbers, Words
+from privspec.execute.frames import load_frame
 from privspec.execute.records import Fields, batches
 from privspec.execute.statistics.tables import Wanted, rows_of
 from privspec.execute.tables import count_cells
@@ -473,3 +476,28 @@ def test_no_value_in_memory_moves_another(case: Case) -> None:
         for value in odd:
             found = case.read(changed(case.table, column, 2, value))  # type: ignore[arg-type]
             assert case.apart(expected, found, 2), f"{column} = {shown(value)}"
+
+
+RAW = st.text(
+    st.sampled_from(['"', "'", ";", " ", "\r", "\x00", "a", "7", ".", "\\", "\ufeff", "\x1f", "é"]), max_size=8
+)
+
+
+@given(RAW, st.integers(0, ROWS - 1), st.booleans(), st.sampled_from(["x", "y,x", "x,y"]))
+@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_no_sign_typed_into_a_line_moves_another(tmp_path: Path, raw: str, place: int, quoted: bool, head: str) -> None:
+    """A file that an editor changed: one line for each row, whatever the quotes in it say."""
+    sign = '"' if quoted else ""
+    cells_of = [
+        [raw if (i, name) == (place, "x") else f"{sign}0.{i + 1}{sign}" for name in head.split(",")]
+        for i in range(ROWS)
+    ]
+    path = tmp_path / "x.csv"
+    path.write_bytes("\n".join([head, *(",".join(row) for row in cells_of), ""]).encode())
+    expected = [0.1 + i / 10 for i in range(ROWS)]
+    found = entries(path)
+    assert [i for i in range(ROWS) if not np.isclose(found[i], expected[i])] in ([], [place])
+    frame = load_frame("x", path).collect()
+    assert frame.height == ROWS
+    kept = [text for i, text in enumerate(frame["x"].to_list()) if i != place]
+    assert kept == [f"0.{i + 1}" for i in range(ROWS) if i != place]
