@@ -28,7 +28,7 @@ from privspec.model.option_rules import read_options
 from privspec.model.parameters import fit_constant, given_constants, read_parameters
 from privspec.model.reports import Failure, Report
 from privspec.model.requirement_rules import RequirementReader
-from privspec.model.scope import Scope, collect, resolve
+from privspec.model.scope import Scope, collect, resolve, warn_of_unused
 from privspec.model.shapes import Binding, Bindings, Typer
 from privspec.model.types import NUMBER, UNKNOWN, Laws, Symbols, Tables, Type
 from privspec.model.values import Value
@@ -165,6 +165,7 @@ class _Builder:
             for failure in wrong_laws(model):
                 report.failure(failure)
             report.raise_errors()
+        warn_of_unused(spec, scope, report)
         if model.requirements or model.fairness:  # without either, `check` says so in a line of its own
             warn_about_gaps(model, report)
         return replace(model, warnings=report.warnings)

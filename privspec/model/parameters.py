@@ -101,13 +101,18 @@ def _parse_text(name: str, text: str, environment: Environment) -> Value:
             Diagnostic(
                 "PS0251",
                 f"the value given for {name} cannot be read: {found.message}",
-                help=f"write a number, a list or a set, as in --set {name}=0.5",
+                help=found.help or f"write a number, a list or a set, as in --set {name}=0.5",
                 source=shown,
             )
         ) from error
     except Failure as error:
         raise SpecError(
-            Diagnostic("PS0251", f"the value given for {name} cannot be computed: {error.message}", source=shown)
+            Diagnostic(
+                "PS0251",
+                f"the value given for {name} cannot be computed: {error.message}",
+                help=error.help,
+                source=shown,
+            )
         ) from error
     return value
 

@@ -110,6 +110,22 @@ def collect(spec: syntax.Spec, report: Report) -> Scope:
     return scope
 
 
+def warn_of_unused(spec: syntax.Spec, scope: Scope, report: Report) -> None:
+    """Parameters that nothing uses: whoever changes one of them would change nothing."""
+    used = {node.id for node in walk(spec) if isinstance(node, syntax.Name)}
+    for name, found in scope.of("parameter").items():
+        if name not in used:
+            report.warn(
+                "PS0233",
+                found.span,
+                f"nothing uses the parameter {name}",
+                label="changing it would change nothing",
+                help=f"leave it out, or write {name} where it belongs, as in O is {name}-DP wrt x"
+                if name in ("epsilon", "rho", "mu")
+                else "leave it out, or write it where it belongs",
+            )
+
+
 def _warn_of_lookalikes(spec: syntax.Spec, scope: Scope, report: Report) -> None:
     """Names that a reader may take for others: letters of two alphabets, or two names that look the same."""
     groups: list[dict[str, Span]] = [{name: found.span for name, found in scope.declarations.items()}]

@@ -6,9 +6,7 @@ from privspec.core.lookalikes import alike, disguised, fold
 from privspec.core.spans import Source
 from privspec.model import load_model
 
-SPEC = """parameters:
-  epsilon = 1
-variables:
+SPEC = """variables:
   input x in [0, 1]^64
   intermediate y
   output O
@@ -16,6 +14,7 @@ background: y = prefix_sums(x)
 loss: E[ ||O - y||^2 ]
 privacy: O is {amount} wrt x, {unit}
 """
+PARAMETER = "parameters:\n  epsilon = 1\n"
 TABLE = """variables:
   input people in table(age in 0..4, sex in {F, M})
   output O
@@ -30,7 +29,8 @@ def warnings(text: str, **parameters: str) -> dict[str, str]:
 
 
 def of(amount: str, unit: str = "replacing one entry", **parameters: str) -> dict[str, str]:
-    return warnings(SPEC.replace("{amount}", amount).replace("{unit}", unit), **parameters)
+    text = SPEC.format(amount=amount, unit=unit)
+    return warnings(PARAMETER + text if "epsilon" in amount else text, **parameters)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_parameter_that_is_set_is_judged_by_its_value() -> None:
 )
 def test_names_in_the_letters_of_a_language_are_fine(name: str) -> None:
     text = SPEC.format(amount="1-DP", unit="replacing one entry").replace("y", name).replace(f"entr{name}", "entry")
-    text = text.replace(f"privac{name}", "privacy").replace("  epsilon = 1\n", "  one = 1\n")
+    text = text.replace(f"privac{name}", "privacy")
     assert disguised(name) is None
     assert not warnings(text)
 
@@ -104,3 +104,11 @@ def test_two_names_that_look_the_same() -> None:
 def test_two_words_of_a_set_that_look_the_same() -> None:
     text = TABLE.replace("DELTA", "1e-6").replace("{F, M}", "{north, nоrth}")
     assert "PS0232" in warnings(text)
+
+
+def test_a_parameter_that_nothing_uses() -> None:
+    """`0.5-DP` beside `epsilon = 0.1`: the line says another amount than its author may think."""
+    found = warnings(PARAMETER + SPEC.format(amount="0.5-DP", unit="replacing one entry"), epsilon="0.1")
+    assert "nothing uses the parameter epsilon" in found["PS0233"]
+    assert not of("epsilon-DP")
+    assert not of("(2 * epsilon, 1e-6)-DP")

@@ -93,7 +93,7 @@ ENTRIES: tuple[Entry, ...] = (
         "PS0508",
         "an accuracy target is not a positive number",
         """
-        An accuracy line bounds an expected squared error. The bound must be a positive public number:
+        Where noise is added, an accuracy line bounds an expected squared error. The bound must be a positive number:
         no noise at all would be needed to reach 0, and nothing private could be released.
         """,
         "accuracy: E[ (O[j] - y[j])^2 ] <= 4 for j in 1..32",

@@ -281,6 +281,19 @@ ENTRIES: tuple[Entry, ...] = (
         """,
     ),
     Entry(
+        "PS0233",
+        "a parameter that nothing uses",
+        """
+        The parameter has a value and stands in no line: changing it, with --set too, would change nothing. Where it is
+        a privacy parameter, a line most likely says another amount than the author thinks.
+        """,
+        """
+        parameters: epsilon = 0.1
+        privacy: O is 0.5-DP wrt x         # wrong: the parameter is not used
+        privacy: O is epsilon-DP wrt x     # right
+        """,
+    ),
+    Entry(
         "PS0240",
         "a file cannot be found or read",
         "Files named in a spec are looked up beside the spec, unless the name starts at the root.",
