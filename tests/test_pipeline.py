@@ -124,7 +124,7 @@ def holds(plan: Plan, tmp_path: Path, **data: Any) -> None:
     report = plan.verify()
     assert report.ok, str(report)
     assert all(plan.explain(reader, "md") for reader in ("public", "auditor", "engineer"))
-    release = plan.run(data, ledger=tmp_path / "ledger.db").outputs
+    release = plan.run(data, ledger=tmp_path / "ledger.db", new_ledger=True).outputs
     assert all(np.all(np.isfinite(np.asarray(value, float))) for value in release.values())
 
 
@@ -340,8 +340,24 @@ privacy: O is 1000-GDP wrt x, replacing one entry
     A, b, x = np.arange(3.0 * size).reshape(size, 3) % 5, 10 * np.arange(1.0, size + 1), np.array([0.25, 0.5, 1.0])
     plan = Problem(text, constants={"A": A, "b": b}).solve()
     assert plan.document["mechanism"]["executed"]["reconstruction"]["of"] == ("inputs" if size > 3 else "outputs")
-    released = plan.run({"x": x}, ledger=tmp_path / "ledger.db").outputs["O"]
+    released = plan.run({"x": x}, ledger=tmp_path / "ledger.db", new_ledger=True).outputs["O"]
     np.testing.assert_allclose(released, A @ x + b, atol=0.1)
+
+
+@pytest.mark.parametrize("measure", ["100-GDP", "100-DP"])
+def test_entries_that_stand_for_different_things(measure: str, tmp_path: Path) -> None:
+    """More answers than inputs, and no one expression for all of them."""
+    text = f"""\
+variables:
+  input x in [0, 1]^2
+  output O in real^3
+loss: E[ (O[1] - x[1])^2 ] + E[ (O[2] - x[2])^2 ] + E[ (O[3] - x[1] - x[2])^2 ]
+privacy: O is {measure} wrt x, replacing one entry
+"""
+    plan = Problem(text).solve()
+    assert plan.verify().ok
+    released = plan.run({"x": np.array([0.5, 0.25])}, ledger=tmp_path / "ledger.db", new_ledger=True).outputs["O"]
+    np.testing.assert_allclose(released, [0.5, 0.25, 0.75], atol=0.5)
 
 
 MIXED = """\

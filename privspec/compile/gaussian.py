@@ -136,12 +136,12 @@ def _reconstruction(problem: Problem, solution: GaussianSolution) -> tuple[Array
     system = problem.system
     if not system.seen_whole:
         return solution.reconstruction, None
-    if system.outputs_count <= system.inputs_count and solution.reconstruction is not None:
+    if not problem.through_inputs and solution.reconstruction is not None:
         diagonal = _diagonal(system.error_map)
         if diagonal is not None and solution.reconstruction.shape[0] == len(diagonal):
             return solution.reconstruction / diagonal[:, None], None
     inverse = solution.input_estimate if solution.input_estimate is not None else _inverse(solution.strategy)
-    if system.outputs_count <= system.inputs_count:
+    if not problem.through_inputs:
         return system.target @ inverse, None
     return None, inverse
 

@@ -14,6 +14,7 @@ from privspec.compile.cache import SolutionCache
 from privspec.compile.program import LinearSystem
 from privspec.compile.views import scaled_differences
 from privspec.model.graph import Model
+from privspec.model.targets import meaning
 from privspec.model.trust import Nobody
 from privspec.solvers.programs import Array, ExpectedLoss, View, WorstLoss
 
@@ -55,6 +56,12 @@ class Problem:
     def local(self) -> bool:
         """Whether what each party sends is seen by all."""
         return isinstance(self.model.trust, Nobody)
+
+    @cached_property
+    def through_inputs(self) -> bool:
+        """Whether outputs are computed from noisy inputs: there are more of them, and each has one aim."""
+        aimed = all(meaning(self.model, output.name) is not None for output in self.system.outputs)
+        return self.system.outputs_count > self.system.inputs_count and aimed
 
     def family_allowed(self, *families: str) -> bool:
         """Whether the spec allows one of these noise families."""

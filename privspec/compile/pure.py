@@ -381,7 +381,7 @@ def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Ca
     elif forced:
         reason = "`noise at` rules it out"
     inverse = np.asarray(np.linalg.pinv(solution.strategy), dtype=np.float64)
-    wide = system.outputs_count > system.inputs_count
+    wide = problem.through_inputs
     release = LinearRelease(
         rounded_strategy(solution.strategy * (1 - SLACK), system.views),
         KNormL2Noise(Fraction(1)),

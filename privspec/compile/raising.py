@@ -254,7 +254,7 @@ def _assumptions(problem: Problem, mechanism: Mechanism) -> list[dict[str, Any]]
         },
     ]
     out += unit_assumptions(model)
-    if mechanism.release.rounding == "strategy" and problem.system.outputs_count > problem.system.inputs_count:
+    if mechanism.release.inputs_matrix is not None:
         out.append(
             {
                 "text": "Outputs are computed from noisy estimates of the inputs, which costs no privacy.",

@@ -261,16 +261,18 @@ def _meanings(spec: syntax.Spec, name: str, scope: Scope, found: Definitions) ->
     places += [target.left for target in spec.accuracy]
     outputs = scope.of("output")
     later: list[syntax.Expr] = []
-    for place in places:
-        for comparison in comparisons(place, outputs, functions):
-            if reference(comparison.mine) == name:
-                meaning = whole_of(comparison)
-                # a term of a `for` differs from term to term, so it is not what the output stands for
-                if meaning is not None and all(_fixed(n, scope) for n in names_used(meaning)):
-                    if any(n in outputs for n in names_used(meaning)):
-                        later.append(meaning)
-                    else:
-                        yield meaning
+    spoken = [c for place in places for c in comparisons(place, outputs, functions) if reference(c.mine) == name]
+    entries = [whole_of(c) for c in spoken if isinstance(c.mine, syntax.Index)]
+    for comparison in spoken:
+        meaning = whole_of(comparison)
+        if isinstance(comparison.mine, syntax.Index) and any(other != meaning for other in entries):
+            continue  # its entries stand for different things
+        # a term of a `for` differs from term to term, so it is not what the output stands for
+        if meaning is not None and all(_fixed(n, scope) for n in names_used(meaning)):
+            if any(n in outputs for n in names_used(meaning)):
+                later.append(meaning)
+            else:
+                yield meaning
     # what is said of the output together with others counts where nothing is said of it alone
     yield from later
     for constraint in found.constraints:

@@ -396,7 +396,10 @@ class LossReader:
     def _is_noise(self, comparison: Comparison) -> bool:
         """Whether the output is compared with what it stands for (anything, if it is computed from noisy values)."""
         name = reference(comparison.mine) or ""
-        return name in self.definitions.of or whole_of(comparison) == self.definitions.targets.get(name)
+        aim = self.definitions.targets.get(name)
+        if name in self.definitions.of or (aim is None and isinstance(comparison.mine, syntax.Index)):
+            return True  # an entry by itself stands for what it is compared with
+        return whole_of(comparison) == aim
 
     def _cancels(self, whole: syntax.Node, drawn: frozenset[str]) -> bool:
         """Whether a sum of outputs and other terms is zero once each output is what it stands for, term by term."""
