@@ -619,13 +619,18 @@ def data(document: Path, inputs: Sequence[str], no_header: bool, sets: Sequence[
 @app.command("verify-draw", epilog="Example: privspec verify-draw transcript.json --plan vote.plan.json")
 @click.argument("transcript", type=PATH, metavar="TRANSCRIPT")
 @click.option("--plan", type=PATH, metavar="PLAN", help="Also check that it is a draw of this plan.")
+@click.option("--keys", type=PATH, metavar="FILE", help="The public keys of the voters, from the voters: JSON by name.")
+@click.option("--session", metavar="ID", help="The session that was agreed on.")
 @json_option
 @quiet_option
-def verify_draw(transcript: Path, plan: Path | None, as_json: bool, quiet: bool) -> int:
-    """Check the transcript of a joint draw: anybody can, without a key."""
+def verify_draw(
+    transcript: Path, plan: Path | None, keys: Path | None, session: str | None, as_json: bool, quiet: bool
+) -> int:
+    """Check the transcript of a joint draw: anybody can, without a secret key."""
     from privspec.execute.joint_draw.plans import read_transcript, void
 
-    report = read_transcript(transcript, None if plan is None else _plan(plan).verified().document)
+    document = None if plan is None else _plan(plan).verified().document
+    report = read_transcript(transcript, document, keys, session)
     if as_json:
         print(json.dumps(report.to_json(), indent=1))
     if not report.ok:
@@ -633,6 +638,7 @@ def verify_draw(transcript: Path, plan: Path | None, as_json: bool, quiet: bool)
         return FAILED
     if not quiet and not as_json:
         print(f"{transcript}: a sound draw of {report.ballots} ballots; the winner is {report.winner}")
+        print(f"  {report.anchors.text()}")
         print(f"  {report.protection()}")
     return 0
 

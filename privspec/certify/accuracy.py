@@ -109,6 +109,8 @@ def loss(subject: Subject) -> Iterator[Claim]:
     """The expected loss, from the loss of the spec and the noise that is executed."""
     stated = subject.plan["loss"]
     said, errors = stated["value"].double(), subject.noise_errors
+    if stated.get("standard_error") is not None:
+        yield Claim("loss", "failed", "a simulated loss where the exact one is known")
     value = errors.value()
     close = abs(value - said) <= SAME * value
     yield claim("loss", Finding(close, f"re-derived {value:.10g}, the plan says {said:.10g}"))

@@ -32,6 +32,7 @@ from privspec.certify.spec import model_inside
 from privspec.certify.subject import Subject
 from privspec.core.diagnostics import PrivspecError
 from privspec.model.graph import Model
+from privspec.model.parameters import overrides
 from privspec.model.reports import Failure
 
 Progress: TypeAlias = Callable[[str], None]
@@ -120,18 +121,39 @@ def _verify(plan: Mapping[str, Any], base: Path | None, tell: Progress) -> Repor
         model = model_of(at, base)
         family = FAMILIES.get(at["mechanism"]["family"].text(), LINEAR)
         subject = family.read(at, model)
+        changed = overrides(model)
     except DEFECTS as error:
         return Report((Claim("integrity", "failed", _sentence(error)),))
     claims = [Claim("integrity", "ok", "format, digest and source fit; the spec inside builds")]
+    if changed:
+        claims.append(Claim("parameters", "ok", "parameters as solved: " + "; ".join(changed)))
     for name, check in family.checks:
         tell(name)
         try:
             claims.extend(check(subject))
         except NotUnderstood as reason:
-            claims.append(Claim(name, "not checked", f"{name}: {reason}"))
+            claims.append(_open(name, str(reason), claimed=_claims_a_bound(at)))
         except DEFECTS as error:
             claims.append(Claim(name, "failed", _sentence(error)))
     return Report(tuple(claims))
+
+
+MAY_STAY_OPEN = ("alternatives", "binding", "figures", "properties", "paper")
+"""Claims about what is not run, and that nothing rests on."""
+OPEN_WITHOUT_A_BOUND = ("loss", "optimality")
+"""Claims that may stay open where a plan says of no mechanism that there is no better one."""
+
+
+def _open(name: str, reason: str, *, claimed: bool) -> Claim:
+    """What is left of a claim that this checker cannot follow: nothing that people rely on may be taken on trust."""
+    if name in MAY_STAY_OPEN or (name in OPEN_WITHOUT_A_BOUND and not claimed):
+        return Claim(name, "not checked", f"{name}: {reason}")
+    return Claim(name, "failed", f"{name} could not be derived again: {reason}")
+
+
+def _claims_a_bound(at: At) -> bool:
+    stated = at["loss"]
+    return at["status"].text() == "optimal" or stated.get("lower_bound") is not None
 
 
 def model_of(at: At, base: Path | None = None) -> Model:

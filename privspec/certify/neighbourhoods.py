@@ -126,6 +126,11 @@ class LaplaceCost:
             by_scale[scale] = by_scale.get(scale, Fraction(0)) + length + step
         return sum((total / scale for scale, total in by_scale.items()), Fraction(0))
 
+    def steps(self, unit: Integers) -> Fraction:
+        """The cost of rounding where the coordinates of a unit have a part."""
+        rows = np.flatnonzero(np.any(self.integers[:, unit] != 0, axis=1) & (self.rounded != 0))
+        return sum((self.grid / self.scales[row] for row in rows), Fraction(0))
+
     def worst(self, shifts: Integers) -> Fraction:
         """The largest cost over the columns of integer shifts (k, N): exact for those that can be the largest."""
         weights = np.array([float(self.unit / b) for b in self.scales])
@@ -165,11 +170,17 @@ class Neighbourhood(ABC):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Entries(Neighbourhood):
-    """Up to `group` coordinates change, i by at most ranges[i]; guarantees are asked for `cover` times that."""
+    """Up to `group` coordinates change, i by at most ranges[i]; guarantees are asked for `cover` times that.
+
+    `mixed`: units of which any coordinates change together, so that the changes are mixtures of those; answers that are
+    rounded then move wherever the unit has a part, in up to `units_moved` units.
+    """
 
     ranges: Mapping[int, Fraction]
     group: int = 1
     cover: int = 1
+    mixed: tuple[Integers, ...] = ()
+    units_moved: int = 1
 
     @property
     def exact(self) -> bool:
@@ -192,11 +203,12 @@ class Entries(Neighbourhood):
     def cost(self, laplace: LaplaceCost) -> Fraction:
         """The largest column, as many times as may change."""
         worst = Fraction(0)
+        exact = replace(laplace, grid=Fraction(0)) if self.mixed else laplace
         for size in set(self.ranges.values()):
             columns = np.array([i for i, r in self.ranges.items() if r == size], dtype=np.int64)
-            scaled = replace(laplace, unit=laplace.unit * size)
+            scaled = replace(exact, unit=laplace.unit * size)
             worst = max(worst, scaled.worst(np.abs(laplace.integers[:, columns])))
-        return worst * self.group * self.cover
+        return worst * self.group * self.cover + self.units_moved * max(map(laplace.steps, self.mixed), default=0)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -19,13 +19,12 @@ from privspec.certify.relations import neighbourhoods
 from privspec.certify.report import Claim
 from privspec.certify.subject import Subject
 from privspec.certify.targets import instances
+from privspec.core import OPTIMAL_GAP
 from privspec.model.requirements import Requirement
 from privspec.model.trust import Nobody
 
 SAME = 1e-9
 """Relative difference of figures that were computed in doubles from one another."""
-OPTIMAL_GAP = 1e-5
-"""Largest relative gap of a plan that calls itself optimal."""
 STATUSES = ("proved", "tested", "assumed", "asserted by the user")
 MANY = 4
 """Times the number of inputs: with more differences than that, only their second moment is formed."""
@@ -53,8 +52,8 @@ def optimality(subject: Subject) -> Iterator[Claim]:
     real = max((value - bound) / value, 0.0) if value > 0 else 0.0
     if not 0 <= bound <= value * (1 + SAME) or abs(share - real) > 4e-16 + SAME * real:
         yield Claim("optimality", "failed", "loss, lower bound and gap do not fit together")
-    if status == "optimal" and share > OPTIMAL_GAP:
-        yield Claim("optimality", "failed", f"with a gap of {share:.1e} a plan is not optimal")
+    if status == "optimal" and max(share, real) > OPTIMAL_GAP:
+        yield Claim("optimality", "failed", f"with a gap of {max(share, real):.1e} a plan is not optimal")
     derived, among, word = _derived(subject, subject.proof)
     if word not in stated["among"].text():
         yield Claim("optimality", "failed", f"the bound is about {among}, not about what the plan says")

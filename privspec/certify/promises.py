@@ -12,13 +12,14 @@ from fractions import Fraction
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privspec.certify.exact import Integers, sqrt_up
 from privspec.certify.measures import Finding, gaussian_proves, pure_proves
 from privspec.certify.neighbourhoods import LaplaceCost, Neighbourhood, Quadratic, StrategyForm
 from privspec.certify.projection import projected_form
 from privspec.certify.reading import Gaussian, Guarantee, KNorm, Laplace, Malformed
-from privspec.certify.relations import base_domain, neighbourhoods
+from privspec.certify.relations import base_domain, exposed, neighbourhoods
 from privspec.certify.report import Claim
 from privspec.certify.subject import Subject
 from privspec.model.domains import Ball, L1Ball, Table
@@ -153,20 +154,18 @@ def _guarantee(subject: Subject, guarantee: Guarantee, requirement: Requirement)
         raise Malformed(f"{guarantee.place}: a view has {rows} strategy rows")
     if executed.of_inputs and executed.views[guarantee.requirement].rows != rows:
         raise Malformed(f"{guarantee.place}: outputs that are computed from noisy inputs use all strategy rows")
-    seen = executed.rows_of(requirement.outputs)
-    mixed = not executed.of_inputs and bool(np.any(executed.reconstruction.integers[seen, rows:]))
-    projected = executed.round_outputs and len(seen) < executed.size
-    if mixed and not projected:
+    seen = executed.rows_of(exposed(subject.model, requirement))
+    used = np.ones(executed.strategy.shape[0], dtype=bool)
+    if not executed.of_inputs and not isinstance(subject.model.trust, Nobody):
+        used = np.any(executed.reconstruction.integers[seen] != 0, axis=0)
+    projected = executed.round_outputs and len(seen) < executed.size and not isinstance(subject.model.trust, Nobody)
+    if np.any(used[rows:]) and not projected:
         raise Malformed(f"{', '.join(requirement.outputs)}: more strategy rows are used than the plan says")
     measure = with_figures(requirement.measure, dict(guarantee.figures))
     head = f"{', '.join(requirement.outputs)}, {requirement.neighbours.describe()}: "
     tail = "" if all(s.exact for s in sets) else " (a bound)"
     noise = executed.noise
     if isinstance(noise, Laplace | KNorm):
-        used = np.arange(rows)
-        if not executed.of_inputs:
-            # noise on every row is independent: rows that these outputs do not use say nothing to who sees them
-            used = np.flatnonzero(executed.reconstruction.integers[seen, :rows].any(axis=0))
         epsilon = max(_pure_epsilon(subject, noise, used, s, guarantee) for s in sets)
         yield from _pure(guarantee, measure, epsilon, head, tail)
     elif isinstance(noise, Gaussian):
@@ -199,14 +198,17 @@ def _pure(guarantee: Guarantee, measure: Measure, epsilon: Fraction, head: str, 
 
 
 def _pure_epsilon(
-    subject: Subject, noise: Laplace | KNorm, used: Integers, differences: Neighbourhood, guarantee: Guarantee
+    subject: Subject, noise: Laplace | KNorm, used: NDArray[np.bool_], differences: Neighbourhood, guarantee: Guarantee
 ) -> Fraction:
-    """The pure epsilon of the executed release under one set of differences, not below the truth."""
+    """The pure epsilon of the executed release under one set of differences, not below the truth.
+
+    Of Laplace noise, which is independent, an observer sees only the answers that its outputs are made of.
+    """
     executed = subject.executed
     if isinstance(noise, Laplace):
         integers = np.ascontiguousarray(executed.strategy.integers[used])
+        scales = tuple(scale for scale, seen in zip(noise.scales, used, strict=True) if seen)
         rounded = _off_lattice(subject, integers)
-        scales = tuple(noise.scales[r] for r in used)
         cost = LaplaceCost(integers, executed.strategy.unit, scales, executed.grid, rounded)
         return differences.cost(cost)
     square = differences.reach(StrategyForm(executed.strategy.integers, executed.strategy.unit**2))
@@ -225,7 +227,9 @@ def _off_lattice(subject: Subject, integers: Integers) -> Integers:
     unit, off = subject.executed.strategy.unit, np.zeros(len(integers), dtype=np.int64)
     for index, data in enumerate(subject.executed.inputs):
         steps = {unit}
-        if data.layout == "entries":
+        if data.ball is not None:
+            steps = {unit * data.grid * data.ball[0]}  # `run` places balls on shares of their radius, around zero
+        elif data.layout == "entries":
             steps = {unit * data.grid * subject.width(index), unit * (data.lower[0] or 0)}
         for step in steps:
             whole = (step / subject.executed.grid).denominator

@@ -330,13 +330,9 @@ def _output(data: At, at: int) -> Output:
     shape = tuple(item.integer() for item in data["shape"].items())
     if any(extent < 0 for extent in shape) or int(np.prod(shape, dtype=object)) != stop - start:
         raise Malformed(f"{data.place}.shape does not fit")
-    offset = data.get("offset")
-    if offset is None:
-        values = np.zeros(stop - start)
-    elif isinstance(offset.value, list):
-        values = offset.doubles(stop - start)
-    else:
-        values = np.full(stop - start, offset.double())
+    offset = data["offset"]
+    size = stop - start
+    values = offset.doubles(size) if isinstance(offset.value, list) else np.full(size, offset.double())
     return Output(data["name"].text(), start, stop, shape, values)
 
 

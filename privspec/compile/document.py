@@ -21,8 +21,6 @@ from privspec.model.requirements import Requirement
 from privspec.model.values import show
 
 FORMAT = "privspec-plan/1.0"
-OPTIMAL_GAP = 1e-6
-"""Relative gap up to which a plan is called optimal."""
 
 
 def sealed(document: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from privspec.compile.accuracy import accuracy_json
 from privspec.compile.candidate import Candidate, Dual, Mechanism
 from privspec.compile.document import (
     FORMAT,
-    OPTIMAL_GAP,
     decimal_up,
     guarantee_head,
     line_of,
@@ -27,6 +26,7 @@ from privspec.compile.prices import binding_prices
 from privspec.compile.problem import Problem
 from privspec.compile.release import checked_amount
 from privspec.compile.stored import spec_json
+from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
 from privspec.language.printer import print_expr

@@ -33,7 +33,8 @@ def protected_views(model: Model, outputs: Sequence[OutputSlice]) -> list[Protec
     total = outputs[-1].stop if outputs else 0
     views = []
     for index, requirement in enumerate(model.requirements):
-        seen = [o for o in outputs if o.name in requirement.outputs]
+        exposed = model.exposed(requirement)
+        seen = [o for o in outputs if o.name in exposed]
         rows = np.concatenate([np.arange(o.start, o.stop, dtype=np.intp) for o in seen])
         blocks = [model.block(name) for name in requirement.wrt]
         try:

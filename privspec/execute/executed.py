@@ -264,8 +264,10 @@ def _read(plan: Mapping[str, Any]) -> Executed:
 
 def _offset(output: Mapping[str, Any]) -> NDArray[np.float64]:
     size = int(output["stop"]) - int(output["start"])
-    offset = output.get("offset", 0)
-    return np.broadcast_to(np.array(offset, dtype=np.float64).reshape(-1), (size,)) if size else np.zeros(0)
+    offset = np.array(output["offset"], dtype=np.float64).reshape(-1)
+    if not np.all(np.isfinite(offset)):
+        raise ValueError("an offset is no number")
+    return np.broadcast_to(offset, (size,)) if size else np.zeros(0)
 
 
 def _check_contiguous(ranges: list[tuple[int, int]], size: int) -> None:

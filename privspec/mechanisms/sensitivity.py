@@ -73,14 +73,16 @@ def scaled_l1_sensitivity(
 ) -> Fraction:
     """The largest sum over rows of (|B_r d| + step where row r moves) / scale_r, exactly.
 
-    Where d moves several units, a bound of it: each may round rows of its own.
+    Where d moves several units, a bound of it: each may round rows of its own; of mixtures, wherever a unit has a part.
     Raises: InternalError for balls and boxes.
     """
     B = strategy.integers
-    step *= _moved(differences)
+    times = _moved(differences)
     worst = Fraction(0)
+    mixed = differences.mixed if isinstance(differences, VectorDifferences) else ()
+    own = Fraction(0) if mixed else step * times
     inverse = np.array([float(strategy.unit / b) for b in scales])
-    steps = np.array([float(step / b) for b in scales])
+    steps = np.array([float(own / b) for b in scales])
     for first, second, amount in _moved_columns(differences):
         shift = np.abs(B[:, first] - (B[:, second] if second is not None else 0))
         moved = np.flatnonzero(shift)
@@ -89,9 +91,10 @@ def scaled_l1_sensitivity(
             continue
         exact = Fraction(0)
         for r in moved:
-            exact += (int(shift[r]) * strategy.unit * amount + step) / scales[r]
+            exact += (int(shift[r]) * strategy.unit * amount + own) / scales[r]
         worst = max(worst, exact)
-    return worst
+    touched = (np.flatnonzero(B[:, unit].any(axis=1)) for unit in (mixed if step else ()))
+    return worst + times * max((sum((step / scales[r] for r in rows), Fraction(0)) for rows in touched), default=0)
 
 
 def _moved(differences: Differences) -> int:

@@ -115,23 +115,34 @@ class Adjacency:
     def _named(self, requirement: Requirement) -> list[int]:
         return [i for i, s in enumerate(self.spaces) if s.node.name in requirement.wrt]
 
+    def _relations(self, requirement: Requirement) -> list[tuple[NeighbourRelation, list[int]]]:
+        """The relations of a line, each with the inputs that it moves at once."""
+        relation, named = requirement.neighbours, self._named(requirement)
+        parts = relation.joined if isinstance(relation, ReplacingOneOf) else ((relation, requirement.wrt),)
+        found: list[tuple[NeighbourRelation, list[int]]] = []
+        for own, names in parts:
+            places = [i for i in named if self.spaces[i].node.name in names]
+            together = isinstance(own, ReplacingEverything | ReplacingVoter)
+            found += [(own, places)] if together else [(own, [i]) for i in places]
+        return found
+
     def _alike(self, requirement: Requirement) -> Iterator[Sequence[int]]:
         """Sets of worlds of which every two are neighbours, where the relation has such."""
-        relation, named = requirement.neighbours, self._named(requirement)
-        if relation.adding:
+        if requirement.neighbours.adding:
             raise Failure("PS0516", requirement.span, "tables are for a fixed number of records")
-        parts: list[tuple[int, int]]
-        if isinstance(relation, ReplacingEverything):
-            parts = [(self._strides[i], self._sizes[i]) for i in named]
-            yield from self._agreeing(parts)
-        elif _one_voter_in_several(relation, named):
-            people = self.model.parties[relation.party].size
-            for chosen in combinations(range(people), min(relation.group, people)):
-                parts = []
-                for i in named:
-                    each = _size_of_one(self.spaces[i])
-                    parts += [(self._strides[i] * each ** (people - 1 - person), each) for person in chosen]
+        for relation, places in self._relations(requirement):
+            parts: list[tuple[int, int]]
+            if isinstance(relation, ReplacingEverything):
+                parts = [(self._strides[i], self._sizes[i]) for i in places]
                 yield from self._agreeing(parts)
+            elif _one_voter_in_several(relation, places):
+                people = self.model.parties[relation.party].size
+                for chosen in combinations(range(people), min(relation.group, people)):
+                    parts = []
+                    for i in places:
+                        each = _size_of_one(self.spaces[i])
+                        parts += [(self._strides[i] * each ** (people - 1 - person), each) for person in chosen]
+                    yield from self._agreeing(parts)
 
     def _agreeing(self, parts: Sequence[tuple[int, int]]) -> Iterator[Sequence[int]]:
         """Worlds that agree in all but some places, which have a stride and an extent each."""
@@ -144,17 +155,15 @@ class Adjacency:
 
     def _moved(self, requirement: Requirement) -> Iterator[tuple[int, int]]:
         """Ordered pairs of neighbouring worlds, for relations that change one input."""
-        relation, named = requirement.neighbours, self._named(requirement)
-        if isinstance(relation, ReplacingEverything) or _one_voter_in_several(relation, named):
-            return
         sizes, strides = self._sizes, self._strides
-        for i in named:
-            space = self.spaces[i]
-            own = relation.of(self.model.block(space.node.name)) if isinstance(relation, ReplacingOneOf) else relation
-            others = [range(n) if j != i else range(1) for j, n in enumerate(sizes)]
-            rest = [sum(k * s for k, s in zip(place, strides, strict=True)) for place in product(*others)]
-            for a, b in space.moves(own):
-                yield from ((base + a * strides[i], base + b * strides[i]) for base in rest)
+        for relation, places in self._relations(requirement):
+            if isinstance(relation, ReplacingEverything) or _one_voter_in_several(relation, places):
+                continue
+            for i in places:
+                others = [range(n) if j != i else range(1) for j, n in enumerate(sizes)]
+                rest = [sum(k * s for k, s in zip(place, strides, strict=True)) for place in product(*others)]
+                for a, b in self.spaces[i].moves(relation):
+                    yield from ((base + a * strides[i], base + b * strides[i]) for base in rest)
 
 
 def _complete(pairs: NDArray[np.intp], rows: int) -> bool:

@@ -24,7 +24,7 @@ from privspec.model.requirements import (
     MechanismConstraint,
     Requirement,
 )
-from privspec.model.trust import Trust
+from privspec.model.trust import Nobody, Trust
 from privspec.model.types import Tables, Type
 from privspec.model.values import Array, Value, approximate
 
@@ -252,6 +252,10 @@ class Model:
     def choices(self) -> tuple[GraphNode, ...]:
         """What the solver picks."""
         return self._kind(VariableKind.CHOOSE)
+
+    def exposed(self, requirement: Requirement) -> tuple[str, ...]:
+        """The outputs whose joint law a line is about: under `trust nobody` every message is seen by all."""
+        return tuple(node.name for node in self.outputs) if isinstance(self.trust, Nobody) else requirement.outputs
 
     def block(self, name: str) -> InputBlock:
         """The block of an input.

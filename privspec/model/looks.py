@@ -9,7 +9,7 @@ from privspec.language import syntax
 from privspec.model.distances import takes_distance
 from privspec.model.graph import Model
 from privspec.model.library import library
-from privspec.model.neighbours import ReplacingVoter
+from privspec.model.neighbours import ReplacingOneOf, ReplacingVoter
 from privspec.model.requirements import Requirement
 from privspec.model.walk import children, names_used
 
@@ -79,7 +79,7 @@ def order_matters(model: Model, name: str) -> bool:
         return True
     for line in (*model.requirements, *model.fairness):
         if isinstance(line, Requirement) and name in line.wrt:
-            joined = isinstance(line.neighbours, ReplacingVoter) and len(line.wrt) > 1
+            joined = isinstance(line.neighbours, ReplacingVoter | ReplacingOneOf) and len(line.wrt) > 1
             if joined or takes_distance(line):
                 return True
     definitions = [node.definition for node in model.nodes.values() if node.definition is not None]

@@ -33,13 +33,15 @@ class VectorDifferences:
     """The differences +-amounts[i] e_(indices[i]).
 
     `exact` False: the true differences lie in k times the convex hull of these, which holds them all. `moved`: how
-    many units change at once; each may change answers that the others leave, and so their rounding.
+    many units change at once; each may change answers that the others leave, and so their rounding. `mixed`: units of
+    which any coordinates change together, and so the rounding of any answer that they have a part in.
     """
 
     indices: Indices
     amounts: NDArray[Any]
     exact: bool = True
     moved: int = 1
+    mixed: tuple[Indices, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -117,7 +119,7 @@ class NeighbourRelation(ABC):
         """Every difference of the base vector that a pair of neighbours can have, times `scale`.
 
         Args: blocks, the inputs named by the requirement; n, number of coordinates in all.
-        Returns: a union of difference sets, one or more for each input.
+        Returns: a union of difference sets, whose every unit lies in one input.
         Raises: UnboundedError if one unit can change an input without limit.
         """
         found: list[Differences] = []
@@ -171,6 +173,28 @@ class ReplacingVoter(NeighbourRelation):
         """The coordinates of each person."""
         return block.party_units
 
+    def differences(
+        self, blocks: Sequence[InputBlock], n: int, scale: Fraction = Fraction(1)
+    ) -> tuple[Differences, ...]:
+        """All that one person holds in all these inputs changes at once.
+
+        Balls of one size stay balls; where boxes and balls come together, boxes cover both.
+        """
+        if len(blocks) < 2:
+            return NeighbourRelation.differences(self, blocks, n, scale)
+        units = [np.concatenate(parts) for parts in zip(*map(self.units, blocks), strict=True)]
+        first = blocks[0].geometry
+        if isinstance(first, BallGeometry) and all(block.geometry == first for block in blocks):
+            return first.of_units(blocks[0], units, self, scale)
+        group = min(self.group, len(units))
+        if group > 1 and comb(len(units), group) <= GROUP_LIMIT:
+            units, group = [np.concatenate(some) for some in combinations(units, group)], 1
+        reach = _constant(Fraction(0), n)
+        for block in blocks:
+            reach[block.start : block.stop] = block.geometry.reach(block, adding=self.adding) * scale * group
+        exact = group == 1 and all(isinstance(block.geometry, BoxGeometry) for block in blocks)
+        return (BoxDifferences(tuple(units), reach, exact),)
+
 
 @dataclass(frozen=True, slots=True)
 class ReplacingEverything(NeighbourRelation):
@@ -209,8 +233,20 @@ class ReplacingOneOf(NeighbourRelation):
 
     def describe(self) -> str:
         """In the words of the language: "replacing one record of x or one voter of V"."""
-        words = [f"{relation.describe().removeprefix('replacing ')} of {name}" for name, relation in self.parts]
+        words = [
+            f"{relation.describe().removeprefix('replacing ')} of {' and '.join(names)}"
+            for relation, names in self.joined
+        ]
         return "replacing " + " or ".join(words)
+
+    @property
+    def joined(self) -> tuple[tuple[NeighbourRelation, tuple[str, ...]], ...]:
+        """The relations with the inputs that they move: all that one person holds moves at once."""
+        found: dict[object, tuple[NeighbourRelation, tuple[str, ...]]] = {}
+        for name, relation in self.parts:
+            key = relation if isinstance(relation, ReplacingVoter) else name
+            found[key] = relation, (*found.get(key, (relation, ()))[1], name)
+        return tuple(found.values())
 
     def of(self, block: InputBlock) -> NeighbourRelation:
         """The relation of one input."""
@@ -220,8 +256,14 @@ class ReplacingOneOf(NeighbourRelation):
         """Those of the input's own relation."""
         return self.of(block).units(block)
 
-    def _of(self, block: InputBlock, n: int, scale: Fraction) -> tuple[Differences, ...]:
-        return block.geometry.differences(block, self.of(block), n, scale)
+    def differences(
+        self, blocks: Sequence[InputBlock], n: int, scale: Fraction = Fraction(1)
+    ) -> tuple[Differences, ...]:
+        """A union over the relations."""
+        found: list[Differences] = []
+        for relation, names in self.joined:
+            found.extend(relation.differences([b for b in blocks if b.name in names], n, scale))
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,10 +361,15 @@ class BallGeometry(Geometry):
         self, block: InputBlock, relation: NeighbourRelation, n: int, scale: Fraction
     ) -> tuple[Differences, ...]:
         """Balls; several balls of one unit are covered by a larger one (l2), or by their vertices, multiplied (l1)."""
+        return self.of_units(block, relation.units(block), relation, scale)
+
+    def of_units(
+        self, block: InputBlock, units: Sequence[Indices], relation: NeighbourRelation, scale: Fraction
+    ) -> tuple[Differences, ...]:
+        """The same for units that consist of one or more balls each, of one input or of several like it."""
         from privspec.core.gaussian import sqrt_up
 
         amount = self.reach(block, adding=relation.adding) * scale
-        units = relation.units(block)
         group = min(relation.group, len(units))
         if all(len(unit) == 1 for unit in units):
             indices = np.concatenate(units)
@@ -331,7 +378,9 @@ class BallGeometry(Geometry):
         if self.norm == 1:
             indices = np.concatenate(units)
             count = balls * group
-            return (VectorDifferences(indices, _constant(amount * count, len(indices)), count == 1, count),)
+            return (
+                VectorDifferences(indices, _constant(amount * count, len(indices)), count == 1, group, tuple(units)),
+            )
         radius = amount * group * (sqrt_up(Fraction(balls)) if balls > 1 else 1)
         return (BallDifferences(tuple(units), radius, balls == 1 and group == 1),)
 

@@ -16,9 +16,10 @@ from privspec.language.spelling import spell
 from privspec.language.tokens import REFUSED
 from privspec.model.domains import Domain
 from privspec.model.evaluate import Environment, evaluate
-from privspec.model.graph import PartySet
+from privspec.model.graph import Model, PartySet
 from privspec.model.reports import Failure, Report, nearest, suggestion
 from privspec.model.scope import Scope
+from privspec.model.targets import environment
 from privspec.model.values import Value, as_fraction, exact_array, readable, show
 from privspec.model.walk import names_used
 
@@ -386,3 +387,43 @@ def given_constants(
         except (TypeError, ValueError):
             report.error("PS0253", found.span, f"the value given for {name} is not an array of finite numbers")
     return values
+
+
+# --- given from outside --------------------------------------------------------------------------------
+
+SHOWN = 8
+"""Entries of a list that are written out."""
+
+
+def overrides(model: Model) -> tuple[str, ...]:
+    """One sentence for each, in order of the text: "epsilon = 1 (the spec's text says epsilon = 0.5)".
+
+    A parameter that the text computes from others is compared with what those give, as they were solved.
+    """
+    found = []
+    for line in model.spec.parameters:
+        name = line.target.name
+        solved = model.parameters.get(name)
+        try:
+            written: Value | None = _parameter(line, environment(model), model.parties)
+        except Failure:
+            written = None
+        if solved is not None and not _same(solved, written):
+            found.append(f"{name} = {_text(solved)} (the spec's text says {name} = {spell(line.value)})")
+    return tuple(found)
+
+
+def _same(solved: Value, written: Value | None) -> bool:
+    if isinstance(solved, np.ndarray) or isinstance(written, np.ndarray):
+        return written is not None and np.array_equal(np.asarray(solved), np.asarray(written))
+    return solved == written
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, np.ndarray):
+        flat = value.ravel().tolist()
+        shown = ", ".join(show(item) for item in flat[:SHOWN])
+        return f"[{shown}]" if len(flat) <= SHOWN else f"[{shown}, ... {len(flat)} numbers]"
+    if isinstance(value, tuple):
+        return "{" + ", ".join(show(item) for item in value) + "}"
+    return show(value)

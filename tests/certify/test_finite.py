@@ -363,10 +363,10 @@ def test_a_bound_needs_the_pairs_of_the_requirement() -> None:
     assert fails(changed(plan, ("certificate", "dual", "privacy"), lambda _: [complete]), "optimality")
 
 
-def test_a_bound_of_a_kind_that_is_not_known_is_not_checked() -> None:
+def test_a_bound_of_a_kind_that_is_not_known_fails() -> None:
     plan = changed(made("k-RR"), ("certificate", "kind"), lambda _: "oracle")
     report = verify(plan)
-    assert [claim.status for claim in report.claims if claim.name == "optimality"] == ["not checked"]
+    assert [claim.status for claim in report.claims if claim.name == "optimality"] == ["failed"]
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "debiased"])

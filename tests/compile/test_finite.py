@@ -402,11 +402,15 @@ def second(column: Any) -> Any:
     [
         ("(a, b) is 1-LDP wrt x", [Ratio(every_pair(THREE), ONE)]),
         (
-            "a is 0.5-LDP wrt x, seen by press; all outputs are 1-LDP wrt x, seen by auditors",
+            "a is 0.5-DP wrt x, seen by press; all outputs are 1-DP wrt x, seen by auditors",
             [Ratio(every_pair(THREE), HALF, seen=first), Ratio(every_pair(THREE), ONE)],
         ),
+        (  # a message that is sent to nobody who is trusted is seen by all
+            "a is 0.5-LDP wrt x, seen by press; all outputs are 1-LDP wrt x, seen by auditors",
+            [Ratio(every_pair(THREE), HALF)],
+        ),
         (
-            "a is 0.5-LDP wrt x, seen by A; b is (0.25, 0.1)-LDP wrt x, seen by B; (a, b) is 1-LDP wrt x, seen by C",
+            "a is 0.5-DP wrt x, seen by A; b is (0.25, 0.1)-DP wrt x, seen by B; (a, b) is 1-DP wrt x, seen by C",
             [
                 Ratio(every_pair(THREE), HALF, seen=first),
                 Ratio(every_pair(THREE), Fraction(1, 4), Fraction(1, 10), second),
@@ -414,7 +418,7 @@ def second(column: Any) -> Any:
             ],
         ),
         (
-            "b is 0.5-metric-DP wrt x, distance manhattan; (b, a) is 1-LDP wrt x",
+            "b is 0.5-metric-DP wrt x, distance manhattan; (b, a) is 1-DP wrt x",
             [Ratio(every_pair(THREE), HALF, seen=second, distance=apart), Ratio(every_pair(THREE), ONE)],
         ),
     ],

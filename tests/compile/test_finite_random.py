@@ -208,8 +208,8 @@ def observed(draw: st.DrawFn) -> Drawn:
         f"input x in 1..{count}; output a in 1..2; output b in 1..3",
         f"x ~ categorical({masses})",
         loss,
-        f"(a, b) is epsilon-LDP wrt x, seen by A; a is 0.25-LDP wrt x, seen by B; "
-        f"b is (0.1, {decimal(delta)})-LDP wrt x, seen by C",
+        f"(a, b) is epsilon-DP wrt x, seen by A; a is 0.25-DP wrt x, seen by B; "
+        f"b is (0.1, {decimal(delta)})-DP wrt x, seen by C",
         parameters=f"epsilon = {decimal(epsilon)}; A = {one}; B = {two}",
     )
     ratios = [

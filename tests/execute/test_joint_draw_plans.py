@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from privspec.execute.joint_draw import plans
 from privspec.execute.joint_draw.parties import Voter
 from privspec.execute.joint_draw.plans import read_transcript, shuffled
 from privspec.execute.joint_draw.protocol import joint_draw
+from privspec.execute.joint_draw.terms import Terms
 from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.run import plan_digest
 from tests.execute.begun import run
@@ -118,6 +120,47 @@ def test_anybody_verifies_a_draw_by_the_command_line(
     (tmp_path / "no.json").write_text("[")
     assert run_command_line(["verify-draw", str(tmp_path / "no.json")]) == 7
     assert "PS0855" in capsys.readouterr().err
+
+
+def test_keys_and_session_come_from_who_verifies(
+    paths: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One process can play all voters: what it cannot do is sign with the keys that the voters made known."""
+    plan, board = make_lottery_plan(voters=5), paths[1]
+    run(plan, {"vote": BALLOTS}, paths[0], joint_draw=board)
+    head = json.loads(board.read_text())["head"]
+    keys = {name: one["sign"] for part in ("voters", "mixers") for name, one in head[part].items()}
+
+    def verified(keys: Any, *options: str) -> tuple[int, str]:
+        given = tmp_path / "keys.json"
+        given.write_text(keys if isinstance(keys, str) else json.dumps(keys))
+        status = run_command_line(["verify-draw", str(board), "--keys", str(given), *options])
+        shown = capsys.readouterr()
+        return status, shown.out + shown.err
+
+    assert run_command_line(["verify-draw", str(board)]) == 0
+    assert "checked against keys that the transcript itself names" in capsys.readouterr().out
+    status, shown = verified(keys, "--session", head["session"])
+    assert status == 0 and "the keys given, of all voters and mixers; the session is the one given" in shown
+    status, shown = verified({"voters": head["voters"]})
+    assert status == 0 and "the transcript itself names those of the mixers" in shown
+    assert "the session is the one that the transcript names" in shown
+    status, shown = verified(keys | {"voter 6": "0" * 64})
+    assert status == 0 and "not in this draw: voter 6" in shown
+    # the same terms and names, played by another process
+    outcome = joint_draw(Terms(("north", "south", "west"), 5, Fraction(3, 2)), BALLOTS, plan=plan["digest"])
+    board.write_text(json.dumps(outcome.transcript))
+    assert run_command_line(["verify-draw", str(board)]) == 0
+    status, shown = verified(keys)
+    assert status == 7 and "voter 1 has another key than the one given" in shown
+    status, shown = verified({name: key for name, key in keys.items() if name != "voter 2"})
+    assert status == 7 and "voter 2 has no key" in shown
+    assert run_command_line(["verify-draw", str(board), "--session", head["session"]]) == 7
+    assert "is of another session" in capsys.readouterr().err
+    twice = '{"a": "' + "0" * 64 + '", "a": "' + "1" * 64 + '"}'
+    for junk in ("[", "{}", '{"voter 1": "ab"}', '{"voter 1": 3}', twice):
+        status, shown = verified(junk)
+        assert status == 2 and "PS0856" in shown, junk
 
 
 def test_a_draw_of_another_plan_is_seen(paths: tuple[Path, Path]) -> None:

@@ -27,8 +27,8 @@ from privspec.model.pointwise import Pointwise
 from privspec.model.targets import environment
 from privspec.model.values import Value
 
-ROUNDED = Fraction(1, 10**12)
-"""Share of a figure by which its double may lie above it."""
+ROUNDED = Fraction(1, 2**51)
+"""Share of a figure by which its double, rounded up, may lie above it."""
 
 
 # --- the table -----------------------------------------------------------------------------------------
@@ -98,6 +98,8 @@ def loss(subject: FiniteSubject) -> Iterator[Claim]:
     if parse_expression(Source("plan", stated["expression"].text())) != model.loss:
         yield Claim("loss", "failed", "the loss of the plan is not the loss of the spec")
     yield from _prior(subject)
+    if stated.get("standard_error") is not None:
+        yield Claim("loss", "failed", "a simulated loss where the exact one is known")
     exact, said = total(subject, model.loss), Fraction(stated["value"].double())
     holds = exact <= said <= exact + abs(exact) * ROUNDED
     yield claim("loss", Finding(holds, f"re-derived {float(exact):.10g} exactly, the plan says {float(said):.10g}"))

@@ -12,6 +12,7 @@ from privspec.certify.finite.privacy import Limit, Ratios, asked_by
 from privspec.certify.finite.ratios import Indices
 from privspec.certify.finite.subject import FiniteSubject
 from privspec.certify.reading import At, Malformed
+from privspec.certify.relations import exposed
 
 
 def add_privacy(lagrangian: Lagrangian, subject: FiniteSubject, item: At) -> None:
@@ -24,7 +25,7 @@ def add_privacy(lagrangian: Lagrangian, subject: FiniteSubject, item: At) -> Non
         raise Malformed(f"{item.place}: there is no requirement {number}")
     requirement = subject.requirements[number]
     asked = asked_by(subject, requirement)
-    view = subject.view(requirement.outputs)
+    view = subject.view(exposed(subject.model, requirement))
     form = item["form"].text()
     if form == "complete":
         _complete(lagrangian, asked, view, item)
@@ -43,13 +44,20 @@ def _members(view: Indices) -> list[list[int]]:
 
 
 def _numbers(data: At, extents: Sequence[int]) -> Iterator[tuple[list[int], int]]:
-    """Entries [i, j, ..., value]: whole numbers below the extents, then a multiplier."""
+    """Entries [i, j, ..., value]: whole numbers below the extents, each place once, then a multiplier.
+
+    Were one split into several, what is paid once for the largest of a pair would be paid for a part of it.
+    """
+    known: set[tuple[int, ...]] = set()
     for entry in data.list():
         if not isinstance(entry, list) or len(entry) != len(extents) + 1:
             raise Malformed(f"{data.place} has an entry of another form")
         *at, value = entry
         if any(type(i) is not int or not 0 <= i < extent for i, extent in zip(at, extents, strict=True)):
             raise Malformed(f"{data.place} has an entry for what is not there")
+        if tuple(at) in known:
+            raise Malformed(f"{data.place} has two multipliers of one pair of rows and one column")
+        known.add(tuple(at))
         yield at, multiplier(value, data.place)
 
 

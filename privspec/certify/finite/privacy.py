@@ -19,6 +19,7 @@ from privspec.certify.measures import Finding, pure_proves
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.promises import claim, mismatches, with_figures
 from privspec.certify.reading import Guarantee, Malformed
+from privspec.certify.relations import exposed
 from privspec.certify.report import Claim
 from privspec.certify.rounds import told
 from privspec.model.measures import LDP, RDP, ZCDP, EpsilonDelta, Measure, MetricDP, PerAtomLDP, Personalised, PureDP
@@ -310,7 +311,7 @@ def _whole(subject: FiniteSubject) -> None:
 
 
 def _guarantee(subject: FiniteSubject, guarantee: Guarantee, requirement: Requirement) -> Iterator[Claim]:
-    seen = subject.seen(requirement.outputs)
+    seen = subject.seen(exposed(subject.model, requirement))
     measure, achieved = requirement.measure, dict(guarantee.achieved)
     if isinstance(measure, ZCDP | RDP):
         yield from _through_pure(subject, guarantee, requirement, seen)

@@ -14,7 +14,7 @@ import numpy as np
 from privspec.certify.finite.ratios import Indices
 from privspec.certify.finite.worlds import Facet, Part, Rows, Worlds
 from privspec.certify.motion import NotUnderstood
-from privspec.certify.relations import COMBINATION_LIMIT, Unbounded
+from privspec.certify.relations import COMBINATION_LIMIT, Unbounded, together
 from privspec.model import neighbours as words
 from privspec.model.domains import Power
 from privspec.model.graph import Model
@@ -127,9 +127,8 @@ class Units:
 
     @moves.register
     def _(self, relation: words.ReplacingOneOf, wrt: Sequence[str]) -> Iterator[Move]:
-        parts = dict(relation.parts)
-        for name in wrt:
-            yield from (Move(move.sets) for move in self.moves(parts[name], (name,)))
+        for own, names in together(relation, wrt):
+            yield from (Move(move.sets) for move in self.moves(own, names))
 
     @moves.register
     def _(self, relation: words.ReplacingEntry, wrt: Sequence[str]) -> Iterator[Move]:

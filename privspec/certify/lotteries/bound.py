@@ -29,6 +29,7 @@ from privspec.certify.promises import claim
 from privspec.certify.reading import At, Malformed
 from privspec.certify.report import Claim
 from privspec.certify.rounds import shared
+from privspec.core import OPTIMAL_GAP
 from privspec.language import syntax
 from privspec.model.evaluate import evaluate
 from privspec.model.measures import LDP, Chosen, Measure, PureDP
@@ -36,8 +37,6 @@ from privspec.model.pointwise import Pointwise
 from privspec.model.requirements import Requirement
 from privspec.model.targets import environment
 
-OPTIMAL = 1e-6
-"""Relative gap up to which a plan may be called optimal."""
 SCOPE = "every rule that meets the requirement"
 
 
@@ -247,7 +246,7 @@ def _proved(subject: LotterySubject, proof: At, bound: float, listed: float, sta
     said = subject.plan["loss"]["relative_gap"].double()
     if abs(said - gap) > 1e-9 + 1e-6 * gap:
         yield Claim("gap", "failed", f"the gap is {gap:.6g}, the plan says {said:.6g}")
-    elif (status == "optimal") != (gap <= OPTIMAL):
+    elif (status == "optimal") != (gap <= OPTIMAL_GAP):
         yield Claim("gap", "failed", f"with a gap of {gap:.3g} the plan is called {status}")
     else:
         yield Claim("gap", "ok", f"{100 * gap:.3g} % of the loss lies above the bound")

@@ -26,6 +26,9 @@ from privspec.solvers.table_programs import (
 )
 from privspec.solvers.table_search_programs import DebiasedProgram, DebiasedSolution, SearchSplit
 
+ROOM = Fraction(1, 2**40)
+"""Share of the loss by which a bound is stated below what its multipliers prove."""
+
 
 @dataclass(frozen=True, eq=False)
 class TableDecision(ABC):
@@ -76,8 +79,8 @@ class TableDecision(ABC):
 
     @property
     def lower_bound(self) -> float | None:
-        """The bound, rounded down."""
-        return float_down(self.exact_bound)
+        """The bound, rounded down, with room for a checker that adds up and rounds multipliers in another order."""
+        return float_down(self.exact_bound - ROOM * abs(self.exact_loss))
 
     def document(self) -> dict[str, Any]:
         """The plan."""

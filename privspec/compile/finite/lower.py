@@ -84,7 +84,7 @@ def _labels(model: Model, law: str) -> tuple[str, ...]:
 
 def _requested(space: Worlds) -> Iterator[Requested]:
     for index, requirement in enumerate(space.model.requirements):
-        neighbours, view = space.neighbours(requirement), space.view(requirement.outputs)
+        neighbours, view = space.neighbours(requirement), space.view(space.model.exposed(requirement))
         nearest = min((d for d in neighbours.distances or () if d), default=None)
         if nearest is not None and requirement.measure.amounts["epsilon"] * nearest > LARGEST_EPSILON:
             raise Failure("PS0501", requirement.span, f"solve cannot compute {_as_weak(requirement)} yet")

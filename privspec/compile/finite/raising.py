@@ -11,7 +11,6 @@ import numpy as np
 
 from privspec.compile.document import (
     FORMAT,
-    OPTIMAL_GAP,
     decimal_up,
     float_up,
     guarantee_head,
@@ -28,6 +27,7 @@ from privspec.compile.finite.system import Requested
 from privspec.compile.finite.votes import kept_properties, table_figures
 from privspec.compile.lotteries.rounds import rounds_json, shared_rounds
 from privspec.compile.stored import spec_json
+from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
 from privspec.language.printer import print_expr
 from privspec.model.measures import PerAtomLDP
@@ -44,7 +44,7 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
     """The plan of a table."""
     model, system = decision.model, decision.system
     value, bound = decision.loss, decision.lower_bound
-    gap = relative_gap(decision.exact_loss, decision.exact_bound)
+    gap = relative_gap(Fraction(value), Fraction(bound))
     others, named = beside(decision)
     document = {
         "format": FORMAT,

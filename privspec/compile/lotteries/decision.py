@@ -9,7 +9,6 @@ from typing import Any
 
 from privspec.compile.document import (
     FORMAT,
-    OPTIMAL_GAP,
     decimal_up,
     float_down,
     float_up,
@@ -28,6 +27,7 @@ from privspec.compile.lotteries.rounds import rounds_json
 from privspec.compile.lotteries.system import Limit, LotterySystem, Promise
 from privspec.compile.problem import Settings
 from privspec.compile.stored import spec_json
+from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
 from privspec.language.printer import print_expr
 from privspec.mechanisms.lotteries.rule import Calibrated

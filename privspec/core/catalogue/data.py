@@ -304,4 +304,14 @@ ENTRIES: tuple[Entry, ...] = (
         """,
         "privspec verify-draw transcript.json --plan vote.plan.json",
     ),
+    Entry(
+        "PS0856",
+        "a file of the voters' keys cannot be read",
+        """
+        `--keys` takes a JSON object with the public key that each voter signs with, as 64 hexadecimal digits, by the
+        name that the transcript gives the voter. The keys have to come from the voters: a transcript names keys of its
+        own, and whoever makes all of a transcript makes those as well.
+        """,
+        "privspec verify-draw transcript.json --keys voters.json --session autumn",
+    ),
 )

@@ -17,9 +17,9 @@ from privspec.execute.ballots.reading import refuse_number
 from privspec.execute.exact import ExactVector
 from privspec.execute.family import Circumstances, Drawn, Mechanism, Secret, mechanism_of
 from privspec.execute.joint_draw.checking import verify_transcript
-from privspec.execute.joint_draw.primitives import need_pynacl
+from privspec.execute.joint_draw.primitives import KEY, need_pynacl
 from privspec.execute.joint_draw.protocol import joint_draw
-from privspec.execute.joint_draw.report import Finding, Report, protection
+from privspec.execute.joint_draw.report import Anchors, Finding, Report, protection
 from privspec.execute.joint_draw.terms import Terms, coalition_ratio
 from privspec.execute.joint_draw.transcript import Head, unreadable
 from privspec.execute.lotteries.mechanism import LotteryMechanism
@@ -115,16 +115,20 @@ def terms_of(mechanism: LotteryMechanism, voters: int, lottery: Proportional) ->
     return Terms(tuple(str(winner) for winner in mechanism.winners), voters, lottery.dummies)
 
 
-def read_transcript(path: Path, plan: Mapping[str, Any] | None = None) -> Report:
-    """What the transcript in a file shows, and whether it is a draw of that plan.
+def read_transcript(
+    path: Path, plan: Mapping[str, Any] | None = None, keys: Path | None = None, session: str | None = None
+) -> Report:
+    """What the transcript in a file shows, and whether it is a draw of that plan, of those voters, in that session.
 
-    Raises: UsageError PS0850, PS0852; VerificationError PS0855.
+    Args: keys, a JSON file with the public signature key of every voter, and of the mixers where they are known, by
+    name. A transcript names keys of its own, which prove nothing of who has cast a ballot.
+    Raises: UsageError PS0850, PS0852, PS0856; VerificationError PS0855.
     """
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise unreadable("it is no JSON file") from error
-    report = verify_transcript(body)
+    report = _anchored(verify_transcript(body), Head.from_json(body["head"]), read_keys(keys), session)
     if plan is None:
         return report
     wanted = JointMechanism.of(mechanism_of(plan), str(plan.get("digest")), path, private=True)
@@ -133,7 +137,65 @@ def read_transcript(path: Path, plan: Mapping[str, Any] | None = None) -> Report
     same = replace(wanted.terms, voters=head.terms.voters, mixers=head.terms.mixers) == head.terms
     if same and head.plan == wanted.digest and head.terms.voters <= wanted.terms.voters:
         return report
-    return replace(report, winner=None, findings=(*report.findings, Finding(("the draw",), "is not one of this plan")))
+    return _refused(report, ("the draw",), "is not one of this plan")
+
+
+def _refused(report: Report, parties: tuple[str, ...], what: str) -> Report:
+    return replace(report, winner=None, findings=(*report.findings, Finding(parties, what)))
+
+
+def _anchored(report: Report, head: Head, keys: Mapping[str, str] | None, session: str | None) -> Report:
+    """Held against keys and session from outside."""
+    if session is not None and session != head.session:
+        report = _refused(report, ("the draw",), "is of another session")
+    if keys is None:
+        return replace(report, anchors=Anchors(session=session is not None))
+    for name, own in head.voters.items():
+        if keys.get(name) != own.sign.hex():
+            report = _refused(report, (name,), "has another key than the one given" if name in keys else "has no key")
+    known = [name for name in head.mixers if name in keys]
+    for name in known:
+        if keys[name] != head.mixers[name].sign.hex():
+            report = _refused(report, (name,), "has another key than the one given")
+    absent = tuple(name for name in keys if head.keys(name) is None)
+    anchors = Anchors(True, len(known) == len(head.mixers), session is not None, absent)
+    return replace(report, anchors=anchors)
+
+
+def read_keys(path: Path | None) -> Mapping[str, str] | None:
+    """Public signature keys by name, in hexadecimal digits, as they stand in the head of a transcript.
+
+    Raises: UsageError PS0856.
+    """
+    if path is None:
+        return None
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once)
+        if isinstance(body, dict) and set(body) <= {"voters", "mixers"} and "voters" in body:
+            body = _once([item for part in body.values() for item in part.items()])
+        found = {str(name): str(key["sign"] if isinstance(key, dict) else key).lower() for name, key in body.items()}
+        if not found or any(len(bytes.fromhex(key)) != KEY for key in found.values()):
+            raise ValueError("no key")
+        if len(set(found.values())) != len(found):
+            raise ValueError("two parties with one key")
+    except (OSError, ValueError, KeyError, AttributeError, RecursionError) as error:
+        raise UsageError(
+            Diagnostic(
+                "PS0856",
+                f"{path} is no file of keys",
+                help='write {"voter 1": "64 hexadecimal digits", ...}: the key that each voter signs with, '
+                "from the voters themselves",
+            )
+        ) from error
+    return found
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """An object that names nobody twice."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("one name twice")
+    return found
 
 
 def void(report: Report, path: Path) -> VerificationError:

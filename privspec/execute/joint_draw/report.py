@@ -23,6 +23,31 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Anchors:
+    """What a transcript was held against from outside of it: without them one process can make it all up.
+
+    `absent`: voters whose keys were given and who take no part in the draw.
+    """
+
+    voters: bool = False
+    mixers: bool = False
+    session: bool = False
+    absent: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """One sentence or more."""
+        if not self.voters:
+            keys = "checked against keys that the transcript itself names: whoever made it could have made them up"
+        elif self.mixers:
+            keys = "checked against the keys given, of all voters and mixers"
+        else:
+            keys = "checked against the keys given, of all voters; the transcript itself names those of the mixers"
+        session = "the session is the one given" if self.session else "the session is the one that the transcript names"
+        absent = f"; not in this draw: {', '.join(self.absent)}" if self.absent else ""
+        return f"{keys}; {session}{absent}"
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What a transcript shows.
 
@@ -39,6 +64,7 @@ class Report:
     entry: int | None
     everybody: Fraction | None
     one_voter: Fraction | None
+    anchors: Anchors = Anchors()
 
     @property
     def ok(self) -> bool:
@@ -66,6 +92,9 @@ class Report:
             "entry": self.entry,
             "epsilon": _epsilon(self.everybody),
             "epsilon_against_a_voter": _epsilon(self.one_voter),
+            "keys_given": {"voters": self.anchors.voters, "mixers": self.anchors.mixers},
+            "session_given": self.anchors.session,
+            "not_in_this_draw": list(self.anchors.absent),
         }
 
 
