@@ -72,9 +72,8 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     tell("candidates", decision)
     if isinstance(decision, Infeasible):
         return Plan(raise_infeasible(model, decision))
-    plan = Plan(_with_exposures(decision.document(), model))
+    plan = confirm(Plan(_with_exposures(decision.document(), model)))
     tell("plan", plan)
-    confirm(plan)
     return plan
 
 
@@ -127,12 +126,21 @@ def _nobody(stage: str, result: object) -> None:
     pass
 
 
-def confirm(plan: Plan) -> None:
-    """A plan that was not verified is not shown as a plan.
+ABOUT_BETTER_ONES = frozenset({"optimality", "gap", "binding", "alternatives"})
+"""Claims of a plan that say nothing of its own mechanism."""
+
+
+def confirm(plan: Plan) -> Plan:
+    """The plan once it was verified; without its bound where nothing but that fails.
 
     Raises: VerificationError PS0620 with the claims that failed: a bug of ours, never the user's fault.
     """
+    from privspec.compile.document import without_bound
+
     report = plan.verify()
+    if not report.ok and {claim.name for claim in report.failed} <= ABOUT_BETTER_ONES:
+        plan = Plan(without_bound(plan.document), plan.path)
+        report = plan.verify()
     if not report.ok:
         failed = tuple(f"{claim.name}: {claim.text}" for claim in report.claims if claim.status == "failed")
         raise VerificationError(
@@ -143,3 +151,4 @@ def confirm(plan: Plan) -> None:
                 help="please report this with the spec; no guarantee was given and nothing was released",
             )
         )
+    return plan

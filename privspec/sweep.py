@@ -123,9 +123,9 @@ def _row(request: Request, value: str, settings: Settings, *, checked: bool) -> 
     decision = decide(family, model, system, settings)
     if isinstance(decision, Infeasible):
         return Row(value, None, None, None, decision.reason)
-    if checked:
-        confirm(Plan(decision.document()))
     loss, bound = decision.loss, decision.lower_bound
+    if checked:
+        bound = confirm(Plan(decision.document())).loss.lower_bound
     gap = None if bound is None or not loss else max((loss - bound) / abs(loss), 0.0)
     return Row(value, loss, bound, gap, decision.name)
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from privspec.api import Problem
+from privspec.compile.document import WITHDRAWN, sealed
 from privspec.compile.problem import Settings
 from privspec.core.diagnostics import PrivspecError, SolveError, UsageError, VerificationError
 from privspec.core.render import render_all
@@ -452,6 +453,46 @@ def test_a_plan_that_is_not_confirmed_is_not_given_out() -> None:
     (found,) = caught.value.diagnostics
     assert found.code == "PS0620"
     assert found.notes
+
+
+BIT = """\
+variables:
+  input x in {a, b, c}
+  output z in {a, b, c}
+background: x ~ uniform
+loss: E[ mismatch(z, x) ]
+privacy: z is 1-LDP wrt x
+"""
+VOTE = """\
+parties: voter in 1..20
+variables:
+  input vote[voter] in {a, b, c}
+  output O in {a, b, c}
+loss: worst[ total_variation(O, random_dictator(vote)) ]
+privacy: O is 1-DP wrt vote, replacing one voter
+options: noise family dictator
+"""
+
+
+@pytest.mark.parametrize("text", [series(4), BIT, VOTE], ids=["noise", "table", "lottery"])
+def test_a_plan_whose_bound_is_not_confirmed_is_given_without_it(text: str) -> None:
+    document = copy.deepcopy(dict(solve(request(text)).document))
+    document["loss"] |= {"lower_bound": document["loss"]["value"], "relative_gap": 0.0}
+    document["certificate"]["lower_bound"] = document["loss"]["value"]
+    document["status"] = "optimal"
+    document.pop("digest")
+    forged = Plan(sealed(document))
+    assert {claim.name for claim in forged.verify().failed} <= {"optimality", "gap"} and not forged.verify().ok
+    given = confirm(forged)
+    assert given.verify().ok
+    assert (given.status, given.loss.lower_bound, given.loss.relative_gap) == ("feasible", None, None)
+    assert given.loss.value == forged.loss.value and given.document["mechanism"] == forged.document["mechanism"]
+    assert given.document["solver"]["notes"][-1] == WITHDRAWN
+    assert "optimal" not in given.summary().replace("not proved optimal", "")
+    for reader in ("public", "auditor", "engineer"):
+        assert given.explain(reader)
+    with pytest.raises(VerificationError):  # never where the mechanism itself is in doubt
+        confirm(Plan(sealed(document | {"guarantees": []})))
 
 
 def test_progress_is_told() -> None:

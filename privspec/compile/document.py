@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
@@ -21,6 +21,7 @@ from privspec.model.requirements import Requirement
 from privspec.model.values import show
 
 FORMAT = "privspec-plan/1.0"
+WITHDRAWN = "the lower bound that was found did not pass the independent check and is not stated"
 
 
 def sealed(document: dict[str, Any]) -> dict[str, Any]:
@@ -33,6 +34,20 @@ def raise_infeasible(model: Model, reason: Infeasible) -> dict[str, Any]:
     """The document of a spec whose requirements cannot hold together."""
     document = {"format": FORMAT, "spec": spec_json(model), "status": "infeasible", **reason.to_json()}
     return sealed(document)
+
+
+def without_bound(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The same mechanism, of which a plan says no more that it is the best: feasible, with no bound and no prices."""
+    solver = document["solver"]
+    found = {
+        **document,
+        "status": "feasible",
+        "loss": document["loss"] | {"lower_bound": None, "relative_gap": None},
+        "binding": [],
+        "assumptions": [a for a in document["assumptions"] if "certificate" not in a["because"]],
+        "solver": solver | {"notes": [*solver.get("notes", ()), WITHDRAWN]},
+    }
+    return sealed({key: value for key, value in found.items() if key not in ("certificate", "digest")})
 
 
 def digest_of(plan: dict[str, Any]) -> str:
