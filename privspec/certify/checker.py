@@ -172,7 +172,20 @@ def model_of(at: At, base: Path | None = None) -> Model:
     fair = model.fairness and at["mechanism"]["family"].text() == "table"
     if not model.requirements and not fair:
         raise Malformed("the spec requires no privacy")
+    if (left_out := _unread(model)) is not None:
+        raise Malformed(left_out)
     return model
+
+
+def _unread(model: Model) -> str | None:
+    """A line of the spec that asks for something and that its model leaves out; None if there is none."""
+    asked = (*model.spec.privacy, *model.spec.fairness, *model.spec.accuracy)
+    read = {line.line for line in (*model.requirements, *model.fairness, *model.accuracy)}
+    for line in asked:
+        number, _ = model.source.position(line.span.start)
+        if number not in read:
+            return f"line {number} of the spec asks for something that cannot be read without further values"
+    return None
 
 
 def _quiet(_name: str) -> None:

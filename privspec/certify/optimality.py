@@ -54,16 +54,16 @@ def optimality(subject: Subject) -> Iterator[Claim]:
         yield Claim("optimality", "failed", "loss, lower bound and gap do not fit together")
     if status == "optimal" and max(share, real) > OPTIMAL_GAP:
         yield Claim("optimality", "failed", f"with a gap of {max(share, real):.1e} a plan is not optimal")
-    derived, among, word = _derived(subject, subject.proof)
-    if word not in stated["among"].text():
+    derived, among, words = _derived(subject, subject.proof)
+    if stated["among"].text() not in words:
         yield Claim("optimality", "failed", f"the bound is about {among}, not about what the plan says")
     sign = "below" if bound <= derived else "below the claimed bound proved: only"
     text = f"no {among} has a loss {sign} {min(bound, derived):.8g} (this one: {value:.8g})"
     yield claim("optimality", Finding(bound <= derived, text, (derived - bound) / bound if bound > 0 else None))
 
 
-def _derived(subject: Subject, proof: Proof) -> tuple[float, str, str]:
-    """The bound; the mechanisms it holds for; a word by which the plan must name them."""
+def _derived(subject: Subject, proof: Proof) -> tuple[float, str, tuple[str, ...]]:
+    """The bound; the mechanisms it holds for; the words by which a plan may name them."""
     pure = not subject.gaussian
     if proof.hammersley is not pure:
         raise Malformed(f"{proof.place}.hcr does not fit the noise")
@@ -97,23 +97,23 @@ def _derived(subject: Subject, proof: Proof) -> tuple[float, str, str]:
         costs = _costs(terms.weighted(weights))
         identity = np.eye(model.size)
         bound = sites_bound(identity, reconstruction, identity, costs, views)
-        return bound, "independent Gaussian noise on " + ", ".join(names), "on each party's own values"
+        among = "independent Gaussian noise on each party's own values, unbiased"
+        return bound, "independent Gaussian noise on " + ", ".join(names), (among,)
     if proof.scope != "sites" or model.noise_at is None:
         raise Malformed(f"{proof.place}.scope: the spec does not confine the noise like that")
     maps = np.hstack([subject.site_map(name) for name in model.noise_at])
     costs = _costs(subject.errors(maps).weighted(weights))
     bound = sites_bound(subject.target, subject.noise_map, maps, costs, views)
-    return (
-        bound,
-        "independent Gaussian noise at " + ", ".join(model.noise_at),
-        "independent Gaussian noise at",
-    )
+    *others, last = model.noise_at
+    among = f"independent Gaussian noise at {', '.join(others)}{' and ' if others else ''}{last}"
+    return bound, among, (f"{among}, unbiased",)
 
 
-def _full_words(pure: bool) -> tuple[str, str]:
+def _full_words(pure: bool) -> tuple[str, tuple[str, ...]]:
     if pure:
-        return "unbiased mechanism of this pure epsilon", "pure epsilon"
-    return "Gaussian mechanism", "any covariance"
+        return "unbiased mechanism of this pure epsilon", ("all unbiased mechanisms of the same pure epsilon",)
+    among = "Gaussian noise of any covariance"
+    return "Gaussian mechanism", (f"{among}, unbiased", f"{among} that meets the accuracy lines, unbiased")
 
 
 def _admitted(subject: Subject, view: DualView, pure: bool) -> tuple[Requirement, float]:

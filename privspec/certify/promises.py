@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +28,9 @@ from privspec.model.trust import Curator, Nobody
 from privspec.model.values import show
 
 FAMILIES = {Gaussian: "gaussian", Laplace: "laplace", KNorm: "mixed"}
+"""What a plan calls its family."""
+NOISE_FAMILIES = {Gaussian: ("gaussian",), Laplace: ("laplace", "geometric"), KNorm: ("knorm",)}
+"""Words of `noise family` that allow a noise."""
 
 
 def with_figures(measure: Measure, figures: Mapping[str, Fraction | None]) -> Measure:
@@ -49,7 +51,7 @@ def claim(name: str, finding: Finding) -> Claim:
 
 def coverage(subject: Subject) -> Iterator[Claim]:
     """Inputs, outputs and guarantees of the plan are those of the spec, one for one."""
-    wrong = [*_layout(subject), *_trust(subject)]
+    wrong = [*_layout(subject), *_trust(subject), *_unanswered(subject)]
     listed = [g.requirement for g in subject.guarantees]
     if sorted(listed) != list(range(len(subject.requirements))):
         wrong.append("the guarantees of the plan are not the requirements of the spec, one for one")
@@ -72,7 +74,7 @@ def _layout(subject: Subject) -> Iterator[str]:
         yield "the plan releases other outputs than the spec names"
         return
     for output in executed.outputs:
-        if prod(output.shape) != prod(subject.system.node_shape(output.name)):
+        if output.shape != subject.system.node_shape(output.name):
             yield f"{output.name} has another shape in the spec"
     if len(executed.inputs) != len(model.blocks):
         yield "the plan reads other inputs than the spec names"
@@ -91,6 +93,18 @@ def _layout(subject: Subject) -> Iterator[str]:
             yield f"{data.name} has another number of records in the spec"
         if data.ball != ball:
             yield f"{data.name} is not kept inside its ball"
+
+
+def _unanswered(subject: Subject) -> Iterator[str]:
+    """Lines of the spec that no plan of additive noise answers, and a noise that its options rule out."""
+    model = subject.model
+    for line in (*model.fairness, *model.constraints):
+        yield f"line {line.line} asks for what such a plan does not answer: {line.text}"
+    if model.components or model.asserted:
+        yield "the spec rests on components, or on functions that nobody can see into"
+    known = NOISE_FAMILIES[type(subject.executed.noise)]
+    if model.families and not set(known) & set(model.families):
+        yield f"the spec does not allow noise of the family {' or '.join(known)}"
 
 
 def _columns(table: Table) -> tuple[tuple[str, tuple[str, ...]], ...]:

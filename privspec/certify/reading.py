@@ -67,6 +67,18 @@ class At:
             inner = self.value[key]
         return None if inner is None else At(inner, place)
 
+    def only(self, *keys: str) -> At:
+        """Itself, an object that has no other entries: what this checker does not read is not to be executed.
+
+        Raises: Malformed.
+        """
+        if not isinstance(self.value, Mapping):
+            raise Malformed(f"{self.place} is not an object")
+        for key in self.value:
+            if key not in keys:
+                raise Malformed(f"{self.place} has an entry {str(key)[:40]!r} that is not known")
+        return self
+
     def items(self) -> list[At]:
         """The entries of a list."""
         if not isinstance(self.value, list):
@@ -300,8 +312,15 @@ def _attribute(data: At) -> tuple[str, tuple[str, ...]]:
     return data["name"].text(), tuple(str(i) for i in range(lower, upper + 1))
 
 
+INPUT_ENTRIES = ("name", "start", "stop", "layout", "lower", "upper", "grid", "ball", "attributes", "records")
+OUTPUT_ENTRIES = ("name", "start", "stop", "shape", "offset")
+EXECUTED_ENTRIES = (
+    *("inputs", "strategy", "noise", "grid", "reconstruction", "outputs", "output_grid", "views", "rounding"),
+)
+
+
 def _input(data: At, at: int) -> Input:
-    start, stop = data.span(at)
+    start, stop = data.only(*INPUT_ENTRIES).span(at)
     layout = data["layout"].text()
     if layout not in ("entries", "cells"):
         raise Malformed(f"{data.place}.layout is unknown")
@@ -326,7 +345,7 @@ def _input(data: At, at: int) -> Input:
 
 
 def _output(data: At, at: int) -> Output:
-    start, stop = data.span(at)
+    start, stop = data.only(*OUTPUT_ENTRIES).span(at)
     shape = tuple(item.integer() for item in data["shape"].items())
     if any(extent < 0 for extent in shape) or int(np.prod(shape, dtype=object)) != stop - start:
         raise Malformed(f"{data.place}.shape does not fit")
@@ -356,7 +375,7 @@ def read_executed(data: At) -> Executed:
 
     Raises: Malformed.
     """
-    strategy = data["strategy"].matrix()
+    strategy = data.only(*EXECUTED_ENTRIES)["strategy"].matrix()
     k, n = strategy.shape
     inputs: list[Input] = []
     for item in data["inputs"].items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -334,3 +335,95 @@ def test_offsets_are_numbers() -> None:
         assert "has no offset" in failed(forged, "integrity")
         with pytest.raises(Exception, match=r".+"):
             read_executed(forged)
+
+
+# --- what a plan does not say, or says of something else --------------------------------------------------
+
+
+def respelt(plan: Plan, old: str, new: str) -> Plan:
+    """The plan with another spec inside, as if it had been solved."""
+    source = plan["spec"]["source"]
+    assert old in source
+    found = source.replace(old, new)
+    return {**plan, "spec": plan["spec"] | {"source": found, "sha256": plans.spec_json(found)["sha256"]}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("trust curator\n", "trust curator\n  noise family laplace\n", "noise of the family gaussian"),
+        ("trust curator\n", "trust curator\n  noise family table, knorm\n", "noise of the family gaussian"),
+        ("privacy:\n", "fairness:\n  O is independent of x\nprivacy:\n", "does not answer"),
+    ],
+)
+def test_lines_that_a_plan_of_noise_does_not_answer(old: str, new: str, said: str) -> None:
+    plan = respelt(plans.correlated(3), old, new)
+    line = plans.line_of(plan["spec"]["source"], "O is (epsilon, delta)-DP")
+    for item in (plan["guarantees"][0], plan["binding"][0]):
+        item["line"] = line
+    assert said in failed(plan)
+
+
+def test_no_line_of_the_spec_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model without one of the lines that the spec writes, as where an amount has no value."""
+    from privspec.certify import checker
+
+    plan = plans.signed(plans.two_views(2))
+    whole = model_of(At(plan))
+    monkeypatch.setattr(checker, "model_inside", lambda *_: replace(whole, requirements=whole.requirements[:1]))
+    (left,) = verify(plan).failed
+    assert f"line {whole.requirements[1].line} of the spec asks for something that cannot be read" in left.text
+
+
+def test_numbers_stand_under_their_own_labels() -> None:
+    source = plans.correlated(4)["spec"]["source"]
+    plan = plans.correlated(4)
+    assert "[0, 1]^4" in source
+    assert "O has another shape in the spec" in failed(
+        put(plan, "mechanism", "executed", "outputs", 0, "shape", value=[2, 2]), "coverage"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "entry"),
+    [
+        (("mechanism", "executed", "inputs", 0), ("shape", [2, 2])),
+        (("mechanism", "executed", "inputs", 0), ("index", "voter")),
+        (("mechanism", "executed", "outputs", 0), ("scale", 2)),
+        (("mechanism", "executed"), ("seed", 1)),
+    ],
+)
+def test_nothing_is_executed_that_is_not_read(path: tuple[str | int, ...], entry: tuple[str, Any]) -> None:
+    plan = plans.changed(plans.correlated(4), path, lambda value: value | dict([entry]))
+    assert f"has an entry {entry[0]!r} that is not known" in failed(plan, "integrity")
+
+
+@pytest.mark.parametrize(
+    ("plan", "among"),
+    [
+        (plans.correlated(3), "Gaussian noise of any covariance, and every other mechanism"),
+        (plans.correlated(3), "all unbiased mechanisms of the same pure epsilon"),
+        (plans.at_inputs(3), "Gaussian noise of any covariance, unbiased"),
+        (plans.at_inputs(3), "independent Gaussian noise at x and O, unbiased"),
+        (finite_plans.k_rr(), "all tables Pr(z | x), and all mechanisms that are none"),
+        (lottery_plans.dictator(), "every mechanism"),
+    ],
+)
+def test_the_class_of_a_bound_is_the_one_it_is_proved_for(plan: Plan, among: str) -> None:
+    assert failed(put(plan, "loss", "among", value=among), "optimality")
+
+
+def test_places_of_a_ballot_are_those_of_the_spec() -> None:
+    plan = lottery_plans.borda()
+    assert "other places of a ballot" in failed(put(plan, "mechanism", value=plan["mechanism"] | {"places": 2}))
+
+
+def test_figures_of_fairness_lines() -> None:
+    """The laws of z given y are tanh(1/2) = 0.4621 apart."""
+    plan = finite_plans.fair()
+    line = model_of(At(plans.signed(plan))).fairness[-1]
+    honest = {"line": line.line, "text": line.text, "tolerance": "0.5", "achieved": "0.4622"}
+    assert not failed(plan | {"fairness": [honest]})
+    for change in ({"achieved": "0.46"}, {"tolerance": "0.4"}, {"text": "z is fair"}, {"line": 1}):
+        assert failed(plan | {"fairness": [honest | change]}, "fairness"), change
+    assert failed(plan | {"fairness": [honest, honest]}, "fairness")

@@ -24,6 +24,7 @@ from privspec.language import syntax
 from privspec.language.parser import parse_expression
 from privspec.model.evaluate import places
 from privspec.model.pointwise import Pointwise
+from privspec.model.requirements import IndependenceRequirement
 from privspec.model.targets import environment
 from privspec.model.values import Value
 
@@ -180,8 +181,23 @@ def _scenes(subject: FiniteSubject, written: syntax.Target) -> Iterator[Pointwis
 
 
 def fairness(subject: FiniteSubject) -> Iterator[Claim]:
-    """Every fairness line holds, exactly."""
+    """Every fairness line holds, exactly, and what the plan says of it is not less than there is."""
+    listed = subject.plan.get("fairness")
+    stated = {item["line"].integer(): item for item in ([] if listed is None else listed.items())}
+    known = {line.line: line for line in subject.model.fairness}
+    if not set(stated) <= set(known) or len(stated) != (0 if listed is None else len(listed.items())):
+        yield Claim("fairness", "failed", "the plan speaks of fairness lines that the spec does not have")
+        return
     for found in findings(subject):
+        said = stated.get(found.line)
+        exact = isinstance(known[found.line], IndependenceRequirement)
+        if said is not None and (
+            said["text"].text() != found.text
+            or (exact and said["tolerance"].exact() != found.tolerance)
+            or (exact and said["achieved"].exact() < found.gap)
+        ):
+            text = f"line {found.line}: re-derived {float(found.gap):.10g}, the plan says otherwise"
+            yield Claim("fairness", "failed", text)
         sign = "≤" if found.holds else ">"
         text = f"line {found.line}: largest total variation {float(found.gap):.6g} {sign} {float(found.tolerance):.6g}"
         yield claim("fairness", Finding(found.holds, text))

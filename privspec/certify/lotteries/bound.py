@@ -222,7 +222,7 @@ def optimality(subject: LotterySubject) -> Iterator[Claim]:
 
 def _proved(subject: LotterySubject, proof: At, bound: float, listed: float, status: str) -> Iterator[Claim]:
     scope = proof["scope"].text()
-    if scope not in (SCOPE, truthful.SCOPE):
+    if scope not in (SCOPE, truthful.SCOPE) or subject.plan["loss"]["among"].text() != scope:
         raise Malformed(f"{proof.place}.scope is not what the bound is about")
     try:
         if scope == truthful.SCOPE:

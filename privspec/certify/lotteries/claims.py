@@ -70,6 +70,9 @@ def _reading(subject: LotterySubject) -> Iterator[str]:
         yield "the plan reads other votes, counts other points or releases another winner than the spec says"
     if mechanism["alternatives"].names() != meaning.words:
         yield "the plan has other alternatives than the spec"
+    places = mechanism.get("places")
+    if places is not None and places.integer() != ballots.places:
+        yield "the plan counts other places of a ballot than the spec says"
     voters = mechanism.get("voters")
     if voters is None:
         if not subject.secret_size:
