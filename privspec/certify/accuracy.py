@@ -15,7 +15,8 @@ from privspec.certify.report import Claim
 from privspec.certify.subject import Subject
 from privspec.core.spans import Source
 from privspec.language.parser import parse_expression
-from privspec.model.targets import target
+from privspec.model.targets import meaning, target
+from privspec.model.walk import names_used
 
 SAME = 1e-9
 """Relative difference of two figures that are meant to be equal; both were computed in doubles."""
@@ -56,20 +57,29 @@ def unbiased(subject: Subject) -> Iterator[Claim]:
 
 
 def _check_linear(subject: Subject) -> Array:
-    """The map read here against the evaluator of the model at two points; returns the constants (m,)."""
+    """The map read here against the evaluator of the model at two points; returns the constants (m,).
+
+    Those of outputs whose entries are compared with different things are taken from the plan.
+    """
     model = subject.model
-    if any(not subject.system.has_aim(name) for name in subject.names):
-        return np.concatenate([o.offset for o in subject.executed.outputs])
+    known = {*model.nodes, *model.values}
+    aims = {name: meaning(model, name) for name in subject.names}
+    judged = [name for name, aim in aims.items() if aim is not None and set(names_used(aim)) <= known]
+    constants = np.concatenate([o.offset for o in subject.executed.outputs])
+    if not judged:
+        return constants
+    rows = np.concatenate([subject.executed.rows_of((name,)) for name in judged])
 
     def at(base: Array) -> Array:
-        return np.concatenate([np.asarray(target(model, name, base)).ravel() for name in subject.names])
+        return np.concatenate([np.asarray(target(model, name, base)).ravel() for name in judged])
 
     generator = np.random.default_rng(1)
-    constants = at(np.zeros(model.size))
+    constants[rows] = at(np.zeros(model.size))
+    map_ = subject.target[rows]
     for _ in range(2):
         base = generator.uniform(0.25, 1.0, model.size)
-        size = np.abs(subject.target) @ np.abs(base) + np.abs(constants) + 1e-300
-        if np.any(np.abs(at(base) - constants - subject.target @ base) > 1e-9 * size):
+        size = np.abs(map_) @ np.abs(base) + np.abs(constants[rows]) + 1e-300
+        if np.any(np.abs(at(base) - constants[rows] - map_ @ base) > 1e-9 * size):
             raise NotUnderstood("the outputs do not estimate linear functions of the inputs")
     return constants
 

@@ -310,11 +310,12 @@ class System:
         return extents(self.model.nodes[name].type)
 
     def has_aim(self, output: str) -> bool:
-        """Whether one expression says what an output estimates."""
+        """Whether one expression of the data says what an output estimates, without other outputs."""
         found = meaning(self.model, output)
         if found is None:
             return False
-        known = {*self.model.nodes, *self.model.values}
+        drawn = {node.name for node in self.model.outputs}
+        known = {*self.model.nodes, *self.model.values} - drawn
         return all(name in known for name in names_used(found))
 
     def target(self, names: Iterable[str], scene: Scene) -> Array:
