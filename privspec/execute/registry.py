@@ -7,16 +7,11 @@ Key and fingerprints never leave the registry. It cannot know what was released 
 
 from __future__ import annotations
 
-import csv
-import gzip
 import hashlib
 import hmac
-import io
-import json
 import os
 import secrets
 import sqlite3
-import zlib
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,9 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import BudgetError, Diagnostic, PrivspecError, UsageError
-from privspec.execute.arrays import is_frame
+from privspec.execute.arrays import is_frame, load_array, load_json
 from privspec.execute.database import UnusableError, real_path, transaction
+from privspec.execute.frames import cell_text, collect, load_frame
 from privspec.execute.ledger import LedgerState, Receipt, look
+from privspec.execute.text import rows_of_text
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any]
 APPLICATION = 0x7073_7231
@@ -41,10 +38,7 @@ _SCHEMA = (
     "CREATE TABLE ledgers (identity TEXT PRIMARY KEY, path TEXT NOT NULL, event INTEGER NOT NULL, head TEXT NOT NULL)",
     "CREATE TABLE inputs (fingerprint TEXT NOT NULL, identity TEXT NOT NULL, PRIMARY KEY (fingerprint, identity))",
 )
-_NO_TABLE = (
-    *(PrivspecError, OSError, EOFError, zlib.error, csv.Error),
-    *(TypeError, ValueError, ArithmeticError, RecursionError),
-)
+_NO_TABLE = (PrivspecError, OSError, TypeError, ValueError, ArithmeticError, RecursionError)
 _NOTHING = "nothing was drawn and nothing was spent"
 
 
@@ -185,7 +179,7 @@ def _of_table(columns: Sequence[Column]) -> bytes:
 def _of_column(column: Column) -> bytes:
     """Of numbers, as doubles, if there is nothing else in it; of trimmed words otherwise. Blank is missing."""
     if not isinstance(column, np.ndarray):
-        words = ["" if cell is None else str(cell).strip() for cell in column]
+        words = [(cell_text(cell) or "").strip() for cell in column]
         try:
             column = np.array([float(word or "nan") for word in words])
         except ValueError:
@@ -198,19 +192,19 @@ def _tables(name: str, source: Any) -> Iterator[Sequence[Column]]:
     """The columns of a source; of a text file with its first line and without it: it may be a header."""
     kind = source.name.lower() if isinstance(source, Path) else ""
     if kind.endswith((".csv", ".csv.gz", ".tsv")):
-        rows = _rows(source)
+        rows = list(rows_of_text(name, source))
         yield _columns(rows)
         yield _columns(rows[1:])
     elif kind.endswith(".parquet") or is_frame(source):
-        from privspec.execute.frames import collect, load_frame
-
+        # days and times by their numbers: some of them are beyond every calendar
         frame = collect(name, load_frame(name, source))
-        yield _upright([c.to_numpy() if c.dtype.is_numeric() else c.to_list() for c in frame])
+        plain = [c.to_physical() if c.dtype.is_temporal() else c for c in frame if not c.dtype.is_nested()]
+        yield _upright([c.to_numpy() if c.dtype.is_numeric() else c.to_list() for c in plain])
     else:
         if kind.endswith(".npy"):
-            source = np.load(source, allow_pickle=False)
+            source = load_array(name, source)
         elif kind.endswith(".json"):
-            found = json.loads(source.read_text(encoding="utf-8"))
+            found = load_json(name, source)
             source = found.get(name) if isinstance(found, dict) else found
         elif isinstance(source, Path):
             return
@@ -219,12 +213,6 @@ def _tables(name: str, source: Any) -> Iterator[Sequence[Column]]:
             return
         columns = array.reshape(len(array), -1).T if array.ndim else array.reshape(1, 1)
         yield _upright([c if c.dtype.kind in "biuf" else c.tolist() for c in columns])
-
-
-def _rows(path: Path) -> list[list[str]]:
-    raw = path.read_bytes()
-    text = (gzip.decompress(raw) if path.suffix.lower() == ".gz" else raw).decode("utf-8-sig", errors="replace")
-    return list(csv.reader(io.StringIO(text), delimiter="\t" if path.suffix.lower() == ".tsv" else ","))
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> Sequence[Column]:

@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from privspec.core.diagnostics import BudgetError, UsageError
@@ -74,8 +77,6 @@ def test_another_plan_of_the_same_data_is_paid_from_the_same_ledger(
 def test_a_copy_another_name_or_another_format_is_the_same_data(
     paid: Path, identity_plan: dict[str, Any], new: bool
 ) -> None:
-    import polars as pl
-
     folder = paid.parent / "elsewhere"
     folder.mkdir()
     shutil.copy(paid, folder / "copy.csv")
@@ -196,6 +197,11 @@ def test_what_cannot_be_read_as_a_table_is_known_by_its_bytes(tmp_path: Path) ->
         assert digests("x", tmp_path / name)
     assert digests("x", [[1], [2, 3]]) and digests("x", 7) == digests("x", [7]) == digests("x", np.array([[7.0]]))
     assert digests("x", []) == frozenset()
+    # days beyond every calendar, numbers beyond what Python prints, signs that are no text
+    far = pa.array([2**31 - 1, 0], pa.int32()).cast(pa.date32())
+    pq.write_table(pa.table({"x": [1.0, 2.0], "day": far}), tmp_path / "a.parquet")
+    for source in (tmp_path / "a.parquet", pl.read_parquet(tmp_path / "a.parquet"), [10**5000, 1], {"x": ["\ud800"]}):
+        assert digests("x", source)
 
 
 @pytest.mark.parametrize("how", ["name", "symlink", "hard link", "case"])
