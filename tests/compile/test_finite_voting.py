@@ -318,9 +318,9 @@ def test_false_claims_about_a_distance_of_laws_are_found() -> None:
 @pytest.mark.parametrize(
     ("voters", "alternatives", "flips", "weights", "dummies", "local"),
     [
-        (3, 2, 0.6463, 0.6100, 0.6201, 0.5770),
-        (10, 3, 0.4448, 0.4271, 0.3901, 0.3576),
-        (8, 4, 0.3621, 0.3412, 0.3226, 0.2782),
+        (3, 2, 0.6463, 0.6322, 0.6201, 0.5770),
+        (10, 3, 0.4449, 0.4281, 0.3901, 0.3576),
+        (8, 4, 0.3626, 0.3446, 0.3226, 0.2782),
     ],
 )
 def test_rules_beside_a_table(

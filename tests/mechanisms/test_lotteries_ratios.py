@@ -17,7 +17,7 @@ from privspec.mechanisms.lotteries.flips import PermutedVotes
 from privspec.mechanisms.lotteries.local import LocalReports
 from privspec.mechanisms.lotteries.register import RULES
 from privspec.mechanisms.lotteries.rounding import decimal_up, growth_down, log_up, simplest
-from privspec.mechanisms.lotteries.rule import Calibrated, VotingTask
+from privspec.mechanisms.lotteries.rule import Calibrated, Rule, VotingTask
 from privspec.mechanisms.lotteries.undisguised import Undisguised
 from privspec.mechanisms.lotteries.winner import TurnedWinner
 from privspec.model.lotteries import Borda, FirstChoice, Points
@@ -156,11 +156,27 @@ def test_calibration_meets_epsilon_and_wastes_little(epsilon: str, adding: bool,
         found = rule.calibrate(task, wanted)
         assert not isinstance(found, str)
         everywhere = VotingTask(task.points, None, adding, task.moved)
-        assert found.epsilon(task) <= found.epsilon(everywhere) <= wanted
+        assert found.epsilon(task) <= wanted
+        # weights use what a public number of voters leaves; the others are calibrated for every number
+        own = isinstance(found, ExponentialVotes | PermutedVotes) and task.voters is not None and not adding
+        if not own:
+            assert found.epsilon(task) <= found.epsilon(everywhere) <= wanted
         if wanted < 100 and isinstance(found, DummyVotes | ExponentialVotes | PermutedVotes | TurnedWinner):
-            assert found.epsilon(everywhere) > wanted * (1 - Fraction(1, 10**8))
+            assert found.epsilon(task if own else everywhere) > wanted * (1 - Fraction(1, 10**8))
         if isinstance(found, LocalReports):
             assert found.epsilon_of_report(task.points) * task.moved <= wanted
+
+
+@pytest.mark.parametrize("rule", [r for r in RULES if r.family in ("exponential", "permute_and_flip")])
+@pytest.mark.parametrize("voters", [1, 2, 4, 7])
+@pytest.mark.parametrize("epsilon", ["0.8", "3"])
+def test_rivals_spend_the_same_epsilon_exactly(rule: Rule, voters: int, epsilon: str) -> None:
+    """At a public number of voters the largest ratio of all pairs of electorates is e^epsilon, no less."""
+    found = rule.calibrate(first(3, voters, False), Fraction(epsilon))
+    assert not isinstance(found, str)
+    ratio = enumerated_ratio(found.lottery, first(3, voters, False))
+    assert ratio is not None
+    assert float(epsilon) * (1 - 1e-8) <= log(ratio) <= float(epsilon)
 
 
 def test_least_dummy_votes() -> None:

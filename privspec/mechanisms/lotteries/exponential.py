@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from privspec.mechanisms.lotteries.rule import Calibrated, VotingTask
-from privspec.mechanisms.lotteries.weights import Weighted, base_of, power
+from privspec.mechanisms.lotteries.weights import Weighted, largest_base, power
 from privspec.model.lotteries import Exponential
 
 
@@ -35,13 +35,13 @@ class ExponentialVotes(Weighted):
 
 
 class ExponentialRule:
-    """The largest base: e^(epsilon / (2 g h)) when replacing, e^(epsilon / (g h)) when adding."""
+    """The largest base: e^(epsilon / (2 g h)) when replacing, e^(epsilon / (g h)) when adding; more for few voters."""
 
     family: ClassVar[str] = "exponential"
     name: ClassVar[str] = "exponential mechanism"
     note: ClassVar[str] = "weighted-votes"
 
     def calibrate(self, task: VotingTask, epsilon: Fraction) -> Calibrated | str:
-        """For every size at once."""
-        base = base_of(task, epsilon)
+        """For the number of voters where it is public, else for every number at once."""
+        base = largest_base(ExponentialVotes, task, epsilon)
         return base if isinstance(base, str) else ExponentialVotes(base)

@@ -8,7 +8,7 @@ from math import comb
 from typing import ClassVar
 
 from privspec.mechanisms.lotteries.rule import Calibrated, VotingTask
-from privspec.mechanisms.lotteries.weights import Weighted, base_of, power
+from privspec.mechanisms.lotteries.weights import Weighted, largest_base, power
 from privspec.model.lotteries import PermuteAndFlip
 
 
@@ -47,13 +47,13 @@ def _behind(chance: Fraction, others: int) -> Fraction:
 
 
 class PermuteAndFlipRule:
-    """The same base as the exponential mechanism: never a smaller chance for the alternatives with most points."""
+    """At one base never a smaller chance for the alternatives with most points than the exponential mechanism gives."""
 
     family: ClassVar[str] = "permute_and_flip"
     name: ClassVar[str] = "permute-and-flip"
     note: ClassVar[str] = "weighted-votes"
 
     def calibrate(self, task: VotingTask, epsilon: Fraction) -> Calibrated | str:
-        """For every size at once."""
-        base = base_of(task, epsilon)
+        """For the number of voters where it is public, else for every number at once."""
+        base = largest_base(PermutedVotes, task, epsilon)
         return base if isinstance(base, str) else PermutedVotes(base)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from privspec.mechanisms.lotteries.enumeration import enumerated_ratio, few
 from privspec.mechanisms.lotteries.keeping import TREATS_ALIKE, inefficient, swayed
-from privspec.mechanisms.lotteries.rounding import growth_simple, log_up
+from privspec.mechanisms.lotteries.rounding import CLOSE, growth_simple, log_up, simplest
 from privspec.mechanisms.lotteries.rule import Property, VotingTask
 from privspec.model.lotteries import Lottery
 
 _BITS = 1 << 16
 """Bits up to which powers are worked out, here as in the checker of plans; beyond them bounds serve."""
+
+_NEAR = 1e-9
+"""Share of an epsilon that a calibration may leave unused."""
+_EXPANSIONS, _STEPS = 24, 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,56 @@ def base_of(task: VotingTask, epsilon: Fraction) -> Fraction | str:
     if not task.whole:
         return "ballots that leave out alternatives give halves of points, whose powers are not rational"
     return 1 + growth_simple(epsilon / max(reach(task), 1))
+
+
+def largest_base(build: Callable[[Fraction], Weighted], task: VotingTask, epsilon: Fraction) -> Fraction | str:
+    """The largest base that meets epsilon, to 10^-9 of it; or why there is none.
+
+    Where the number of voters is public, the ratio at that number decides, which is smaller than the one that holds
+    for every number: `base_of` is where the search starts.
+    """
+    least = base_of(task, epsilon)
+    if isinstance(least, str) or task.voters is None or task.adding or task.constant:
+        return least
+    limit, wanted = 1 + growth_simple(epsilon), float(epsilon)
+
+    def over(base: Fraction) -> tuple[bool, float]:
+        ratio = build(base).ratio(task)
+        return ratio > limit, float(log_up(ratio)) - wanted
+
+    best, (beyond, short) = least, over(least)
+    if beyond:
+        return least
+    low, left = math.log(least), short
+    high, right = low, short
+    for _ in range(_EXPANSIONS):
+        if right > 0 or -right <= _NEAR * wanted:
+            break
+        low, left = high, right
+        # a little beyond where the logarithm of the ratio would be if it grew as that of the base does
+        high *= max(wanted / (wanted + right) * (1 + _NEAR), 1 + 2 * _NEAR)
+        base = _rational(high)
+        beyond, right = over(base)
+        best = best if beyond else max(best, base)
+    for _ in range(_STEPS):
+        if left >= -_NEAR * wanted or right <= left:
+            break
+        middle = (low * right - high * left) / (right - left)
+        base = _rational(middle)
+        beyond, found = over(base)
+        if beyond:
+            high, right, left = middle, found, left / 2
+        else:
+            best, low, left, right = max(best, base), middle, found, right / 2
+            if found >= -_NEAR * wanted:
+                break
+    return best
+
+
+def _rational(logarithm: float) -> Fraction:
+    """A simple rational just below e^logarithm."""
+    growth = Fraction(math.expm1(logarithm))
+    return 1 + simplest(growth * (1 - CLOSE), growth)
 
 
 def power(base: Fraction, exponent: int) -> Fraction | None:
