@@ -127,7 +127,7 @@ class Units:
 
     @moves.register
     def _(self, relation: words.ReplacingOneOf, wrt: Sequence[str]) -> Iterator[Move]:
-        for own, names in together(relation, wrt):
+        for own, names in together(relation, tuple(wrt)):
             yield from (Move(move.sets) for move in self.moves(own, names))
 
     @moves.register

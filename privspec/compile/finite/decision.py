@@ -78,7 +78,7 @@ class TableDecision(ABC):
         return float_up(self.exact_loss)
 
     @property
-    def lower_bound(self) -> float | None:
+    def lower_bound(self) -> float:
         """The bound, rounded down, with room for a checker that adds up and rounds multipliers in another order."""
         return float_down(self.exact_bound - ROOM * abs(self.exact_loss))
 
