@@ -592,8 +592,9 @@ def _tell_release(release: Release, output: Path | None, quiet: bool) -> None:
 
         each = places(output, release.observers)
         named = [f"{each[who]} ({', '.join(names)})" for who, names in release.observers.items()] or [str(output)]
-        why = "simulation: not private" if release.ledger is None else "not private: the spec asks for no privacy"
-        _note(f"released to {', '.join(named)}" + ("" if release.private else f" ({why})"), quiet)
+        seeded = not release.private and release.ledger is None
+        why = "simulation: not private" if seeded else release.notice
+        _note(f"released to {', '.join(named)}" + ("" if why is None else f" ({why})"), quiet)
 
 
 @app.command(epilog="Example: privspec data people.priv --input people=people.csv")

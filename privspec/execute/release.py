@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MAJOR = "privspec-release/2."
 FORMAT = MAJOR + "0"
 SIMULATION = "simulation: the noise comes from a seed, whoever knows it can take it off; no guarantee holds"
+BARE = "no line of the spec protects {}: what is released of it may reveal the data"
 UNPROTECTED = "the spec asks for no privacy: what is released may reveal the data"
 DIGITS = 32
 """Digits of the plan's digest in each row."""
@@ -41,12 +42,15 @@ class Release:
     """What leaves the keeper: outputs on their grid, and the guarantees they carry (none for a simulation).
 
     `values` are numbers, or words of a finite domain (object arrays). `kind` is the library the data came from
-    ("numpy", "polars", "pandas", "pyarrow"): `outputs` and `table` are of it. `labels` and `deviations` by output: what
-    each number is about, and the standard deviation of its noise where the plan alone fixes one. `reports`: every row
-    of the outputs is one person's, and `columns` names the columns of an output with several values. `observers`: who
-    is given which outputs, where not everybody is given all of them. `warnings` are diagnostics of the run; they say
-    nothing about the data. `round`, where several share a budget: "3 of 20". `ledger`: the debit that paid for it (none
-    for a simulation, nor for what parties' messages, each paid for by itself, add up to).
+    ("numpy", "polars", "pandas", "pyarrow"): `outputs` and `table` are of it. `private`: the noise was drawn as the
+    plan says, and there is a guarantee; `unprotected` are the outputs that hide next to nothing of an input all the
+    same, since no line of the spec names them for it: their rows are not called private. `labels` and `deviations` by
+    output: what each number is about, and the standard deviation of its noise where the plan alone fixes one.
+    `reports`: every row of the outputs is one person's, and `columns` names the columns of an output with several
+    values. `observers`: who is given which outputs, where not everybody is given all of them. `warnings` are
+    diagnostics of the run; they say nothing about the data. `round`, where several share a budget: "3 of 20". `ledger`:
+    the debit that paid for it (none for a simulation, nor for what parties' messages, each paid for by itself, add up
+    to).
     """
 
     plan_sha256: str
@@ -64,6 +68,7 @@ class Release:
     deviations: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     reports: bool = False
     observers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unprotected: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Any:
         """An output in the library of the data: a vector as its series or array, a matrix as its frame or table."""
@@ -94,15 +99,23 @@ class Release:
             values={name: self.values[name] for name in self.values if name in names},
             guarantees=tuple(g for g in self.guarantees if _concerns(g, observer, names)),
             observers={},
+            unprotected=tuple(name for name in self.unprotected if name in names),
         )
 
     def rows(self) -> Columns:
         """The rows of its files."""
         body = self._reports() if self.reports else self._numbers()
         length = max((len(c) for c in body.values()), default=0)
-        marks = (self.private, None if self.ledger is None else self.ledger.mark, self.plan_sha256[:DIGITS])
-        titles = mark_names(body)
-        return {**body, **{title: _same(mark, length) for title, mark in zip(titles, marks, strict=True)}}
+        mark = None if self.ledger is None else self.ledger.mark
+        marks = (self._private(length), _same(mark, length), _same(self.plan_sha256[:DIGITS], length))
+        return {**body, **dict(zip(mark_names(body), marks, strict=True))}
+
+    def _private(self, length: int) -> NDArray[Any]:
+        """Whether each row is private; a report is so as a whole."""
+        if not self.private or not self.unprotected or self.reports:
+            return _same(self.private and not self.unprotected, length)
+        each = [_same(name not in self.unprotected, values.size) for name, values in self.values.items()]
+        return np.concatenate(each)
 
     def _reports(self) -> Columns:
         return {
@@ -151,13 +164,15 @@ class Release:
 
     def _document(self, name: str) -> dict[str, Any]:
         values = self.values[name]
+        private = self.private and name not in self.unprotected
         if self.reports:
-            return {"labels": {}, "values": values.tolist()}
+            return {"labels": {}, "values": values.tolist(), "private": private}
         deviations = self._deviations(name, np.zeros(0))
         return {
             "labels": {title: labels.tolist() for title, labels in self._labels(name).items()},
             "values": values.reshape(-1).tolist(),
             "standard_deviation": deviations.tolist() if deviations.size == values.size else None,
+            "private": private,
         }
 
     def statement(self) -> dict[str, Any]:
@@ -165,7 +180,7 @@ class Release:
         head: dict[str, Any] = {
             "format": FORMAT,
             "plan_sha256": self.plan_sha256,
-            "private": self.private,
+            "private": self.private and not self.unprotected,
             "ledger": None if self.ledger is None else self.ledger.to_json(),
             "guarantees": [dict(g) for g in self.guarantees],
             **({} if self.grid is None else {"grid": self.grid}),
@@ -173,9 +188,15 @@ class Release:
             **({} if self.round is None else {"round": self.round}),
             **({} if not self.observers else {"observers": {w: list(names) for w, names in self.observers.items()}}),
         }
+        notice = self.notice
+        return head if notice is None else {**head, "notice": notice}
+
+    @property
+    def notice(self) -> str | None:
+        """Why it, or some of it, is not private; None if all of it is."""
         if self.private:
-            return head
-        return {**head, "notice": SIMULATION if self.ledger is None else UNPROTECTED}
+            return BARE.format(", ".join(self.unprotected)) if self.unprotected else None
+        return SIMULATION if self.ledger is None else UNPROTECTED
 
 
 _TITLES = ("output", "value", "standard_deviation")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
 from privspec.core.files import PRIVATE, refuse_overwriting
+from privspec.execute.executed import names_of
 from privspec.execute.family import Circumstances, Progress, Secret, exposure_of, mechanism_of, silent
 from privspec.execute.keeper import Keeper
 from privspec.execute.ledger import Receipt, debit, look, place_of
@@ -188,7 +189,18 @@ def _undrawn(plan: Mapping[str, Any], digest: str, outputs: Sequence[str], model
     """A release before anything is drawn: under which plan, and what each of its numbers will be about."""
     nodes = {} if model is None else model.nodes
     labels = {name: labels_of(model, name, nodes[name].type.shape) for name in outputs if name in nodes}
-    return Release(digest, {}, tuple(plan["guarantees"]), None, True, labels=labels)
+    bare = _unprotected(plan, outputs)
+    return Release(digest, {}, tuple(plan["guarantees"]), None, True, labels=labels, unprotected=bare)
+
+
+def _unprotected(plan: Mapping[str, Any], outputs: Sequence[str]) -> tuple[str, ...]:
+    """The outputs that the plan calls not protected, for some input; where it knows no bound, all without a line."""
+    bare: set[str] = set()
+    for item in plan.get("exposures", ()):
+        lines = [g for g in plan["guarantees"] if item["input"] in names_of(g["wrt"])]
+        named = {name for g in lines for name in names_of(g["outputs"])}
+        bare.update(item["not_protected"] or (set(item["outputs"]) - named if item["bound"] is None else ()))
+    return tuple(name for name in outputs if name in bare)
 
 
 def _prepared(release: Release, secret: Secret, data: Mapping[str, Any], strict: bool) -> Release:

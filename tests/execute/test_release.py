@@ -42,7 +42,12 @@ def test_json_has_the_keys_of_the_interface(tmp_path: Path) -> None:
     assert data["format"] == "privspec-release/2.0"
     assert data["plan_sha256"] == "abc" and data["private"] is True
     assert data["outputs"] == {
-        "O": {"labels": {"index": [1, 2]}, "values": [1.5, 2.0], "standard_deviation": [0.5, 0.25]}
+        "O": {
+            "labels": {"index": [1, 2]},
+            "values": [1.5, 2.0],
+            "standard_deviation": [0.5, 0.25],
+            "private": True,
+        }
     }
     assert data["ledger"] == {"identity": "12" * 16, "event": 3, "head": "ab" * 32}
     assert data["guarantees"] == [{"measure": "mu-GDP"}] and data["grid"] == "2^-20"
@@ -83,6 +88,29 @@ def test_a_seeded_release_says_so_in_every_row_of_every_format(tmp_path: Path, i
         else:
             frame = pl.read_csv(path) if suffix == "csv" else pl.read_parquet(path)
             assert frame["private"].to_list() == [False] * 4 and frame["ledger"].null_count() == 4
+
+
+def test_an_output_that_no_line_protects_is_not_called_private(tmp_path: Path) -> None:
+    """P carries next to no noise: the release of both is private only where it says O."""
+    import privspec
+
+    plan = privspec.Problem(
+        "variables:\n  input x in [0, 1]^3\n  output O\n  output P\n"
+        "loss: E[ ||O - x||^2 ] + E[ (P - x[1])^2 ]\nprivacy: O is 1-GDP wrt x"
+    ).solve()
+    for i, suffix in enumerate(("csv", "parquet", "npy", "json")):
+        path, book = tmp_path / f"o.{suffix}", tmp_path / f"{suffix}.db"
+        found = plan.run({"x": [0.5, 0.25, 0.1 * i]}, ledger=book, new_ledger=True, output=path)
+        assert "protects P" in str(found.notice)
+        if suffix == "json":
+            document = json.loads(path.read_text())
+            assert document["private"] is False and "protects P" in document["notice"]
+            assert {name: one["private"] for name, one in document["outputs"].items()} == {"O": True, "P": False}
+        elif suffix == "npy":
+            assert np.load(path)["private"].tolist() == [True, True, True, False]
+        else:
+            frame = pl.read_csv(path) if suffix == "csv" else pl.read_parquet(path)
+            assert frame["private"].to_list() == [True, True, True, False]
 
 
 def test_parquet_and_arrays(tmp_path: Path) -> None:
