@@ -44,11 +44,13 @@ def advice(word: str, known: Iterable[str], senses: Mapping[str, str]) -> str | 
         return sense
     known = tuple(known)
     words = {name.lower() for name in known}
-    close = misspelt(word, (*known, *(name for name in senses if len(name) > 3 and name.lower() not in words)))
+    others = {name.lower(): name for name in senses if len(name) > 3 and name.lower() not in words}
+    close = misspelt(word, (*known, *others.values()))
     if not close:
         return None
     asked = f"did you mean {' or '.join(close)}?"
-    return f"{asked} {senses[close[0]]}" if len(close) == 1 and close[0] not in known else asked
+    sense = senses[close[0]] if len(close) == 1 and close[0] not in known else None
+    return f"{asked} {sense[0].upper()}{sense[1:]}" if sense else asked
 
 
 def _distance(a: str, b: str, limit: int) -> int:

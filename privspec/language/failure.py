@@ -89,7 +89,7 @@ class Failure:
         if self.span.end - self.span.start > 2000:
             return None
         text = self.source.slice(self.span)
-        if self.rule != "parameter" and _VALUE.fullmatch(text):
+        if self.rule not in {"parameter", "party"} and _VALUE.fullmatch(text):
             message = f"this is no line of the section {self.section}"
             return self.error("PS0125", message, "gives a value", "move it under parameters:", at=self.span)
         for rule in _OTHERS[self.rule]:

@@ -13,7 +13,7 @@ _ORDER = (
     "no function gives it yet, and no other statistic stands for it; "
     "release counts, histogram(t) or marginals(t, {age}) of a table, and read it off them"
 )
-_DENSITY = "noise is not written into a spec: the solver adds it; a family can be asked for under options: noise family"
+_DENSITY = "noise is not written into a spec: the solver adds it; options: noise family laplace asks for a family"
 _CELLS = "no function selects rows yet: count all cells, marginals(t, {age}), and add up those you want"
 _SQUARED = "write E[ ||$1 - $2||^2 ], the sum of the squared errors"
 _ABSOLUTE = "write E[ ||$1 - $2||_1 ], the sum of the absolute errors"
@@ -79,6 +79,7 @@ NAMES: Mapping[str, str] = {
         ("expected", "expectation", "Expectation", "Expected", "Ex"), "write E[ ... ] for the average over the noise"
     ),
     "e": "write exp(1); a number such as one millionth is written 1e-6",
+    "noise": _DENSITY,
     "pi": "write 3.14159265",
     **dict.fromkeys(("infinity", "Inf", "infty", "oo"), "write inf, as in [0, inf)"),
     **dict.fromkeys(("true", "True", "TRUE"), "write 1"),

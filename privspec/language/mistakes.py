@@ -37,6 +37,8 @@ _RECOGNISERS: tuple[Callable[[Failure], Diagnostic | None], ...] = (
     words.missing_kind,
     words.from_file,
     words.objective,
+    words.several,
+    words.method,
     words.measure,
     words.wrt,
     words.verb,

@@ -152,6 +152,9 @@ def strict_inequality(case: Failure) -> Diagnostic | None:
         return None
     if (conditions := _conditions(case, sign)) is not None:
         return conditions
+    if case.rule == "background" and any(token.type == "=" for token in case.seen):
+        advice = "count the values that are meant, as in marginals(t, {age}) of a table"
+        return case.error("PS0106", "a comparison has no value here", f"{sign} compares", advice)
     message = f"{sign} is not used: what is met in the limit cannot leave the limit out"
     return case.error("PS0106", message, "a strict inequality", f"write {sign}=")
 
@@ -242,12 +245,15 @@ def colon(case: Failure) -> Diagnostic | None:
         message = "there are no slices: entries are taken one by one"
         advice = "write E[ ... ] of single entries, sum((O[j] - y[j])^2 for j in 1..2), or a vector [O[1], O[2]]"
         return case.error("PS0116", message, "a slice", advice)
+    if case.rule in {"requirement", "fairness"}:
+        return case.error("PS0116", "a requirement is a sentence without a colon", "not a header", "leave the : out")
     if case.rule in {"variable", "party"} and case.seen:
         before = case.source.slice(Span(case.span.start, case.token.start)).strip()
         after = case.source.text[case.token.end : case.span.end].strip()
         if before and after and len(after) < 200:
             message = "a colon ends the header of a section and stands nowhere else"
-            return case.error("PS0116", message, "in was expected here", f"write {before} in {after}")
+            sign = "=" if after.startswith(("csv(", "npy(")) else "in"
+            return case.error("PS0116", message, f"{sign} was expected here", f"write {before} {sign} {after}")
     if case.rule == "parameter" and case.seen:
         before = case.source.slice(Span(case.span.start, case.token.start)).strip()
         after = case.source.text[case.token.end : case.span.end].strip()
@@ -277,6 +283,9 @@ def closing_bracket(case: Failure) -> Diagnostic | None:
     )
     message = f"the bracket {open_ones[-1].value} is closed by {sign}"
     return Diagnostic("PS0104", message, labels, (), f"write {wanted}", "error", case.source)
+
+
+_RAISED = str.maketrans("⁰⁴⁵⁶⁷⁸⁹", "0456789")
 
 
 def needless_end(case: Failure) -> Diagnostic | None:
@@ -322,6 +331,26 @@ def range_sign(case: Failure) -> Diagnostic | None:
     before = case.last
     if before is None:
         return None
+    if case.rule == "party" and case.token.type == "=" and len(case.seen) == 1:
+        size = re.match(r"=[ \t]*([0-9]+|[^\W\d_]\w*)[ \t]*$", case.rest)
+        if size is not None:
+            message = "an index set is a range of whole numbers from 1"
+            return case.error("PS0101", message, "a number", f"write {before.value} in 1..{size[1]}", at=case.span)
+    opened = case.open_brackets()
+    if case.token.type == ".." and before.type == "NUMBER" and opened:
+        to = re.match(r"\.\.[ \t]*([0-9.]+)", case.rest)
+        if opened[-1].type == "[" and to is not None:
+            message = "an interval has a comma between its ends"
+            advice = f"write {before.value}, {to[1]}"
+            span = Span(before.start, case.token.start + to.end())
+            return case.error("PS0131", message, "a range of whole numbers", advice, at=span)
+        if case.seen[-2].type == "=":
+            message = "which values there may be is said with in"
+            return case.error("PS0131", message, "in was expected here", "write in", at=case.seen[-2].span)
+    if case.rule == "parameter" and case.token.type == ".." and case.seen[0].type == "NAME":
+        name = case.seen[0].value
+        advice = f"write {name} = {before.value}, or let the solver choose under variables: choose {name} in [0, 10]"
+        return case.error("PS0101", "a parameter has one value, not a range", "a range", advice)
     if ".." in case.expected and before.type == "NUMBER":
         to = re.match(r"(?:-|–|—|to\b|\.{3}|:)[ \t]*([0-9]+|[^\W\d]\w*)", case.rest)
         if to is not None:
@@ -333,7 +362,6 @@ def range_sign(case: Failure) -> Diagnostic | None:
             return case.error("PS0102", message, "ends here", f"write 1..{before.value}")
     if (comma := decimal_comma(case)) is not None:
         return comma
-    opened = case.open_brackets()
     if case.token.type == "," and opened and opened[-1].type == "[" and case.rule == "variable":
         place = case.seen.index(opened[-1])
         listed = re.match(r"\[([^\[\]\n]*)\]", case.source.text[opened[-1].start : case.span.end])
@@ -353,6 +381,8 @@ def power_of_nothing(case: Failure) -> Diagnostic | None:
         what = "how many numbers? write for instance ^64, or leave ^ out for one" if case.rule == "variable" else None
         advice = what or "write for instance ^2"
         return case.error("PS0102", "an exponent is missing after ^", "raised to what?", advice, at=before.span)
+    if case.token.type == "NAME" and (raised := case.token.value.translate(_RAISED)).isdigit() and before.type != ".":
+        return case.error("PS0115", "a power is written with ^", "a raised number", f"write ^{raised}")
     types = [token.type for token in case.seen]
     if before.type in {"NORM", "|"} and case.token.type == "NUMBER" and before.end == case.token.start:
         span = before.span.to(case.token.span)

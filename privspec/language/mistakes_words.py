@@ -8,6 +8,7 @@ from privspec.core.diagnostics import Diagnostic
 from privspec.core.spans import Span
 from privspec.core.suggest import nearest
 from privspec.language.failure import CLOSERS, OPERATORS, Failure
+from privspec.language.meanings import FUNCTIONS, written
 from privspec.language.meanings import MEASURES as SENSES
 from privspec.language.tables import END
 from privspec.language.tokens import KINDS, is_name
@@ -82,6 +83,13 @@ def measure(case: Failure) -> Diagnostic | None:
     if case.token.type == END:
         advice = f"write for instance {_amount(case)}-DP"
         return case.error("PS0111", "the measure is missing", "an amount, but of what?", advice)
+    if more := re.match(
+        r"(?:at most|up to|less than|about)[ \t]+", case.source.text[case.seen[_verb_at(case)].end :].lstrip()
+    ):
+        start = case.source.text.index(more[0], case.seen[_verb_at(case)].end)
+        span = Span(start, start + len(more[0].rstrip()))
+        message = "an amount is a limit already"
+        return case.error("PS0111", message, "said by the measure", f"leave {more[0].strip()} out", span)
     if computed := _COMPUTED.match(rest):
         amount = f"{_amount(case)}{'' if rest[0] in '([.' else ' '}{computed[0]}"
         if not _MEASURE.fullmatch(computed[0].strip()) and case.token.type not in {"STRANGE", ","}:
@@ -108,7 +116,8 @@ def _wrong_measure(case: Failure, match: re.Match[str], rest: str) -> Diagnostic
     if known is None and word.lower() in SENSES:
         known, other = SENSES[word.lower()]
         message = f"there is no measure {word}"
-        return case.error("PS0111", message, "not known", f"write {other or amount}-{known}", at=span)
+        own = ", with figures of its own" if other else ""
+        return case.error("PS0111", message, "not known", f"write {other or amount}-{known}{own}", at=span)
     # short names of measures differ by a letter, and in what they promise: only long ones can be misspelt
     known = known or nearest(word, [m for m in _MEASURES if len(m) > 5])
     hyphen = rest[0] in "-‐‑−–"
@@ -146,7 +155,8 @@ def wrt(case: Failure) -> Diagnostic | None:
     other = _WRT_LIKE.match(case.rest)
     if other is not None:
         span = Span(case.token.start, case.token.start + len(other[1]))
-        return case.error("PS0128", message, label, f"write wrt {other[2]}", at=span)
+        message = "the data that a requirement protects follow the word wrt"
+        return case.error("PS0128", message, "wrt was expected here", f"write wrt {other[2]}", at=span)
     if ends or case.token.type == ",":
         said = case.source.slice(Span(case.span.start, case.token.start)).rstrip() if not ends else ""
         said = said or case.source.slice(case.span)
@@ -200,6 +210,7 @@ def verb(case: Failure) -> Diagnostic | None:
         return case.error("PS0127", message, label, f"write `is` in place of `{case.source.slice(span)}`", at=span)
     if (bare := _BARE.match(case.source.slice(case.span))) is not None:
         clauses = bare[2].strip(", \t")
+        clauses = clauses if clauses.startswith(("w", "replacing", "adding", "distance", "seen")) else ""
         subject = "" if clauses.startswith("w") else f" wrt {_declared(case, 'input', 'x')}"
         told = f"write {_declared(case, 'output', 'O')} is {bare[1]}{subject}"
         if clauses:
@@ -213,10 +224,13 @@ def unit(case: Failure) -> Diagnostic | None:
     before = case.last
     if before is None or case.rule not in (*_SENTENCES, "background"):
         return None
+    if case.token.value in {"unit", "neighbours", "neighbors", "neighbouring", "neighboring", "per"}:
+        message = "the unit is named after replacing, or after adding or removing"
+        return case.error("PS0131", message, "not understood", "write for instance replacing one entry")
     if before.value == "one" and case.token.type == END:
         advice = "write one entry for one number, one record for one row or person, or one of an index set"
         return case.error("PS0102", "one what? The unit is missing", "ends here", advice)
-    start = before if before.value in {"replacing", "adding"} else case.token
+    start = next((t for t in reversed(case.seen[-3:]) if t.value in {"replacing", "adding"}), case.token)
     changed = _CHANGE.match(case.source.text, start.start, case.span.end)
     if changed is None:
         return None
@@ -280,6 +294,54 @@ def law(case: Failure) -> Diagnostic | None:
     return case.error("PS0131", message, "~ was expected here", "write for instance: x ~ uniform")
 
 
+def several(case: Failure) -> Diagnostic | None:
+    """`O and P are`, `wrt x and y`, `wrt (x)`, `input x, w in`, `(epsilon = 1, delta = 1e-6)-DP`, `epsilon 1`."""
+    before, text = case.last, case.source.text
+    if before is None:
+        return None
+    if case.rule in _SENTENCES and case.token.value == "and" and before.type == "NAME":
+        joined = re.match(r"and[ \t]+([^\W\d_]\w*)", case.rest)
+        if joined is not None:
+            span = before.span.to(Span(case.token.start, case.token.start + joined.end()))
+            message = "several names stand in brackets"
+            return case.error("PS0131", message, "two names", f"write ({before.value}, {joined[1]})", at=span)
+    if case.rule in _SENTENCES and case.token.type == ")" and len(case.seen) > 1 and case.seen[-2].type == "(":
+        span = case.seen[-2].span.to(case.token.span)
+        return case.error("PS0131", "one name stands without brackets", "one name", f"write {before.value}", at=span)
+    if case.rule in _SENTENCES and case.token.type == "=" and case.open_brackets():
+        named = re.match(r"\(([^()\n]*)\)", text[case.open_brackets()[-1].start : case.span.end])
+        if named is not None:
+            start = case.open_brackets()[-1].start
+            values = ", ".join(part.partition("=")[2].strip() or part.strip() for part in named[1].split(","))
+            message = "amounts stand in their order, without names"
+            return case.error("PS0131", message, "named", f"write ({values})", at=Span(start, start + named.end()))
+    if case.rule == "variable" and case.token.type == "," and [t.type for t in case.seen] == ["KIND", "NAME"]:
+        advice = f"write {case.seen[0].value} before each name, on a line of its own"
+        return case.error("PS0131", "a line declares one variable", "a second name", advice)
+    if case.rule == "parameter" and case.token.type == "NUMBER" and [t.type for t in case.seen] == ["NAME"]:
+        span = before.span.to(case.token.span)
+        advice = f"write {before.value} = {case.token.value}"
+        return case.error("PS0131", "a value is given with =", "= is missing", advice, at=span)
+    return None
+
+
+def method(case: Failure) -> Diagnostic | None:
+    """`x.mean()`, `np.cumsum(x)`."""
+    if case.token.type != "(" or len(case.seen) < 3 or case.seen[-2].type != ".":
+        return None
+    owner, name = case.seen[-3], case.seen[-1]
+    inside = re.match(r"\(([^()\n]*)\)", case.rest)
+    if owner.type != "NAME" or inside is None:
+        return None
+    library = owner.value in {"np", "numpy", "math", "pd", "scipy", "stats", "torch", "jnp"}
+    arguments = inside[1] if library else ", ".join(part for part in (owner.value, inside[1]) if part)
+    span = owner.span.to(Span(case.token.start, case.token.start + inside.end()))
+    message = "a function stands by itself, with what it is given in brackets"
+    sense = FUNCTIONS.get(name.value, f"write {name.value}({arguments})")
+    advice = written(sense, [part.strip() for part in arguments.split(",") if part.strip()])
+    return case.error("PS0131", message, "called with a dot", advice, at=span)
+
+
 def missing_operator(case: Failure) -> Diagnostic | None:
     """Two operands side by side."""
     before = case.last
@@ -291,6 +353,12 @@ def missing_operator(case: Failure) -> Diagnostic | None:
     left, right = case.source.slice(before.span), case.source.slice(case.token.span)
     simple = {case.token.type, before.type} <= {"NAME", "NUMBER"}
     advice = f"write {left} * {right} for a product" if simple else None
+    if case.token.type == before.type == "NAME":
+        advice = f"write {left} * {right} for a product, {left} @ {right} for one of matrices"
+    if case.rule == "option":
+        advice = f"put a comma between {left} and {right}"
+    if case.rule == "background" and before.value in {"let", "var", "set", "def", "define"} and len(case.seen) == 1:
+        advice = f"leave {before.value} out"
     if case.open_brackets() and "," in case.expected:
         advice = f"put a comma or an operator between {left} and {right}"
     return case.error("PS0131", "something is missing between these two", f"{left} {right}", advice, at=both)

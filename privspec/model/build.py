@@ -309,7 +309,8 @@ class _Builder:
             if found.index is not None:
                 typer.indexed[name] = found.index
             typer.places[name] = getattr(found.node, "span", found.span)
-            typer.types[name] = self._declared_type(name, found.index, domains)
+            told = self.report.marred(found.span)
+            typer.types[name] = UNKNOWN if told else self._declared_type(name, found.index, domains)
         return typer
 
     def _declared_type(self, name: str, index: str | None, domains: Mapping[str, Domain]) -> Type:

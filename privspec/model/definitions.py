@@ -143,7 +143,8 @@ def _define(statement: syntax.Relation, scope: Scope, found: Definitions, report
         case _:
             hint = "write name = expression"
             if isinstance(statement.right, syntax.Name):
-                hint = f"write {statement.right.id} = ... with the name on the left"
+                found.without.add(statement.right.id)
+                hint = f"write {statement.right.id} = {report.source.slice(left.span)}, with the name on the left"
             report.error("PS0215", left.span, "the left side must be a name, or an average E[...]", help=hint)
             return
     declaration = scope.get(name)
@@ -188,7 +189,7 @@ def _check_same_index(
 def _check_defined(scope: Scope, found: Definitions, report: Report) -> None:
     claimed = {name for claim in found.claims for name in names_used(claim.subject)}
     for name, declaration in scope.of("intermediate").items():
-        if name not in found.of and name not in claimed:
+        if name not in found.of and name not in claimed and name not in found.without:
             written = f"{name}[{declaration.index}]" if declaration.index else name
             report.error(
                 "PS0212",

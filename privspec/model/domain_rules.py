@@ -63,7 +63,8 @@ def number(expr: syntax.Expr, environment: Environment, what: str) -> Fraction:
     """
     value = evaluate(expr, environment)
     if not isinstance(value, Fraction):
-        raise Failure("PS0224", expr.span, f"{what} must be one number")
+        listed = "values that are listed stand in braces: write {a, b}" if isinstance(value, str) else None
+        raise Failure("PS0224", expr.span, f"{what} must be one number", help=listed)
     if abs(value) > LARGEST_NUMBER:
         raise Failure("PS0224", expr.span, f"{what} is too large to compute with")
     return value

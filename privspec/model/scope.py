@@ -197,6 +197,17 @@ def _check_index(found: Declaration, scope: Scope, report: Report) -> None:
     if found.index is None or found.index not in parties:
         word = found.index or "this"
         near = nearest(found.index or "", parties)
+        variable = found.node
+        if isinstance(target.indices[0], syntax.Number) and isinstance(variable, syntax.Variable) and variable.domain:
+            size = report.source.slice(target.indices[0].span)
+            domain = report.source.slice(variable.domain.span)
+            report.error(
+                "PS0228",
+                target.span,
+                "how many values a variable has is said by its domain",
+                help=f"write {found.name} in {domain}^{size}",
+            )
+            return
         if found.index is None and len(target.indices) == 2:
             source = report.source
             domain = source.slice(Span(target.indices[0].span.start, target.indices[1].span.end))
@@ -229,6 +240,8 @@ class Resolver:
     report: Report
     averaging: int = 0
     domains: set[Span] = field(default_factory=set)
+    tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The columns of each table."""
 
     def check(
         self, node: Tree, bound: Mapping[str, Span], *, only: frozenset[str] | None = None, why: str = ""
@@ -246,6 +259,9 @@ class Resolver:
                 self._comprehension(node, bound, only, why)
             case syntax.Call():
                 self._call(node, bound, only, why)
+            case syntax.Attribute(base=syntax.Name(id=stem), name="csv" | "npy" as kind) if stem not in self.scope:
+                hint = f'write {kind}("{stem}.{kind}")'
+                self.report.error("PS0201", node.span, f"a file is read by the function {kind}", help=hint)
             case syntax.Attribute(base=syntax.Name() as base):
                 self._name(base, bound, None, "")
             case syntax.Over():
@@ -285,12 +301,16 @@ class Resolver:
             self.report.error("PS0121", place, message, label="read as a name", help=f"write 1{number[0]}")
             return
         known = (*self.scope.names, *bound, *(("real",) if domain else ()))
-        found = advice(node.id, known, senses.DOMAINS if domain else senses.NAMES)
+        found = senses.NAMES.get(node.id) if not domain else None
+        found = found or advice(node.id, known, senses.DOMAINS if domain else {})
         if found is None and node.id in functions:
             message = f"{node.id} is a function; it needs arguments"
             self.report.error("PS0203", node.span, message, help=f"it is written {functions[node.id].signature}")
             return
         otherwise = "declare it under `variables:` or `parameters:`"
+        table = next((name for name, columns in self.tables.items() if node.id in columns), None)
+        if table is not None:
+            found = f"{node.id} is a column of {table}: write marginals({table}, {{{node.id}}}) to count its values"
         twin = next((name for name in known if fold(name) == fold(node.id)), None)
         if twin is not None:
             odd = next((a for a, b in zip(node.id, twin, strict=False) if a != b), node.id[0])
@@ -412,6 +432,11 @@ def resolve(spec: syntax.Spec, scope: Scope, report: Report) -> None:
     for variable in spec.variables:
         if variable.domain is not None:
             resolver.domains.update(_domain_names(variable.domain))
+            calls = (
+                node for node in walk(variable.domain) if isinstance(node, syntax.Call) and node.function == "table"
+            )
+            columns = tuple(c.name for call in calls for c in call.arguments if isinstance(c, syntax.Member))
+            resolver.tables[variable.target.name] = columns
             resolver.check(variable.domain, {}, only=PUBLIC, why=why_domain)
         if variable.value is not None:
             resolver.check(variable.value, _bound(variable.target, scope))

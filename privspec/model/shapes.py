@@ -149,6 +149,10 @@ class Typer:
             text = self._text(expr)
             column = found.element.table.attributes[0][0]
             return f"count its records: write histogram({text}), or marginals({text}, {{{column}}}), or count({text})"
+        if isinstance(found.element, Sets):
+            return "braces list values; write ( ) around what belongs together, [ ] around a vector"
+        if isinstance(found.element, Texts):
+            return "leave the quotes out: they are for files and words"
         return None
 
     # -- building
@@ -338,7 +342,9 @@ class Typer:
             return UNKNOWN
         if len(expr.indices) > len(base.shape):
             what = f"{base.describe()} takes {len(base.shape)}" if base.shape else f"{base.describe()} has no entries"
-            raise Failure("PS0209", expr.span, f"{len(expr.indices)} indices here; {what}")
+            raise Failure(
+                "PS0209", expr.span, f"{len(expr.indices)} indices here; {what}", help=self._instead(expr.base, base)
+            )
         for axis, item in enumerate(expr.indices):
             self._check_place(expr, item, axis, base, bound)
         return base.with_shape(base.shape[len(expr.indices) :])

@@ -146,6 +146,8 @@ class UnitReader:
         return makers
 
     def _unknown_unit(self, word: str, span: Span, makers: Mapping[str, object]) -> None:
+        if word in {block.index for block in self.blocks.values()}:
+            return  # an index that is no index set is told where it is declared
         parties = self.scope.of("party")
         near = nearest(word, (*makers, *(nb.plural(name) for name in makers), "everything"))
         near = next((name for name in makers if near == nb.plural(name)), near)
