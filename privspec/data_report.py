@@ -20,8 +20,9 @@ Reader: TypeAlias = "Callable[[Model, Mapping[str, Any], Circumstances], None]"
 def fit_of_plan(plan: Plan, data: Mapping[str, Any], *, header: bool = True) -> Keeper:
     """How data fit, read as a run of the plan reads them.
 
-    Raises: DataError where their structure does not fit, as a run does.
+    Raises: DataError where their structure does not fit, as a run does; VerificationError PS0910.
     """
+    plan = plan.verified()
     circumstances = Circumstances(plan.model(), header=header)
     mechanism_of(plan.document).read(data, circumstances)
     return circumstances.keeper

@@ -12,6 +12,7 @@ import pytest
 
 import privspec
 from privspec.core.diagnostics import UsageError, VerificationError
+from privspec.data_report import fit_of_plan
 from privspec.execute.run import plan_digest
 from privspec.plan import Plan
 from privspec.templates import template_text
@@ -46,6 +47,7 @@ ENTRANCES: dict[str, Callable[[Plan, Path], object]] = {
     "explain": lambda p, _: p.explain("auditor"),
     "summary": lambda p, _: p.summary(),
     "html": lambda p, _: p._repr_html_(),
+    "data": lambda p, _: fit_of_plan(p, DATA),
     "verified": lambda p, _: p.verified(),
 }
 
