@@ -87,7 +87,7 @@ def _loss(facts: Facts) -> list[Sentence]:
     if loss is None:
         return []
     words = f"The loss {loss.expression} is {loss.value}{f' ({loss.units})' if loss.units else ''}."
-    found = [proved(words, facts.context.loss_because, _LOSS)]
+    found = [proved(words, facts.context.loss_because, _LOSS), *tie_sentences(facts)]
     if loss.lower_bound is not None and loss.gap is not None:
         words = (
             f"No mechanism among those considered ({loss.among}) has a loss below {loss.lower_bound}; "
@@ -98,6 +98,18 @@ def _loss(facts: Facts) -> list[Sentence]:
         words = f"The loss was simulated; its standard error is {loss.standard_error}."
         found.append(tested(words, facts.context.loss_because))
     return found
+
+
+def tie_sentences(facts: Facts) -> list[Sentence]:
+    """What counts where several are equal: part of what the loss means."""
+    return [
+        proved(
+            f"In the loss, {name} takes, among equals, {taken}: where several are level, any other winner counts as "
+            "another one.",
+            facts.context.loss_because,
+        )
+        for name, taken in facts.context.ties.items()
+    ]
 
 
 def _data(facts: Facts) -> tuple[Sentence, ...]:

@@ -52,8 +52,8 @@ class Context:
     `trust_stated` is whether the spec names its trust model (else it is the language's default);
     `squared_error_of` the output whose plain sum of squared errors is the loss, empty for any other loss;
     `loss_terms` the errors it adds up, empty where one has no name, and `formulas` what they are computed by.
-    `distances` are those of metric requirements, by line; `input_domains` as written, by name; `choices` the lines that
-    a `choose` variable stands in.
+    `ties` says, for each function that is called, what it takes among equals. `distances` are those of metric
+    requirements, by line; `input_domains` as written, by name; `choices` the lines that a `choose` variable stands in.
     """
 
     title: str
@@ -71,6 +71,7 @@ class Context:
     distances: Mapping[int, str] = field(default_factory=dict)
     input_domains: Mapping[str, str] = field(default_factory=dict)
     choices: Mapping[str, tuple[SpecLine, ...]] = field(default_factory=dict)
+    ties: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def trust_words(self) -> TrustWords | None:
@@ -119,7 +120,18 @@ def context(plan: Mapping[str, Any]) -> Context:
             v.target.name: tuple(dict.fromkeys(at(span) for span in (v.span, *_naming(tree, v.target.name))))
             for v in _variables(tree, VariableKind.CHOOSE)
         },
+        ties=_ties(tree),
     )
+
+
+def _ties(tree: syntax.Spec) -> dict[str, str]:
+    """What the functions that the spec calls take among equals."""
+    from privspec.model.library import library
+    from privspec.model.walk import walk
+
+    known = library()
+    called = [node.function for node in walk(tree) if isinstance(node, syntax.Call)]
+    return {name: known[name].ties for name in called if name in known and known[name].ties}
 
 
 def _distance(requirement: syntax.Requirement) -> str:

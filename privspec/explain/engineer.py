@@ -63,6 +63,7 @@ def _result(facts: Facts) -> tuple[Block, ...]:
                 )
             )
     rows += [
+        *((f"Ties in {name}", taken) for name, taken in facts.context.ties.items()),
         ("Solver", solver.name),
         ("Iterations", solver.iterations.text if solver.iterations else "not stated"),
         ("Seconds", solver.seconds.text if solver.seconds else "not stated"),

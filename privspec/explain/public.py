@@ -36,6 +36,9 @@ def public_page(facts: Facts) -> Document:
         sections.append(several)
     sections += facts.mechanism.public_sections(facts)
     accuracy = facts.mechanism.public_accuracy(facts)
+    if accuracy and facts.context.ties and not any("named first" in s.text for s in accuracy):
+        words = "Where several candidates are level, the one that is named first in the list counts as the first."
+        accuracy = (*accuracy, proved(words, facts.context.loss_because))
     if accuracy:
         sections.append(Section(facts.mechanism.accuracy_heading, (Paragraph(accuracy),)))
     if facts.fairness:

@@ -58,6 +58,7 @@ def _noise_rows(found: Facts) -> list[tuple[str, str]]:
     label, text = found.mechanism.error(found)
     if text:
         rows.append((label, text))
+        rows += [("Ties", f"{name} takes, among equals, {taken}") for name, taken in found.context.ties.items()]
     accuracy = accuracy_words(found)
     if accuracy:
         rows.append(("Accuracy met", accuracy))

@@ -155,6 +155,7 @@ FUNCTIONS: Mapping[str, Function] = {
             "The alternative that most voters put first; among equals the one that was declared first.",
             _bind_plurality,
             symmetric=True,
+            ties="the one that was declared first",
         ),
         Function(
             "borda_scores",

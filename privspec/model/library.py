@@ -104,6 +104,8 @@ class Function:
     """Whether the order of the entries of any argument does not matter."""
     of_laws: bool = False
     """Whether its value is a number about laws, one for all data and draws, so that it stands outside averages."""
+    ties: str = ""
+    """What it takes among equals, as in "plurality takes, among equals, ..."; empty where it has no equals."""
     routes: Callable[[Records, Domain | None], tuple[Route, ...]] | None = None
     """Ways to release its value with noise, given what one party holds and the domain of the value."""
 

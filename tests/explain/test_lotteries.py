@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from privspec import Problem
 from privspec.explain.facts import facts
 from privspec.explain.infeasible import infeasible_text
 from privspec.explain.jsonform import plain
@@ -332,3 +333,22 @@ def test_tables_for_votes_ask_how_one_voted() -> None:
     assert "more than 2.72 times as likely" in text
     plan["guarantees"][0]["neighbours"] = "adding or removing one voter"
     assert "Could someone tell whether you voted?" in explain(plan, "public")
+
+
+@pytest.mark.parametrize("reader", ["public", "auditor", "engineer"])
+def test_ties_of_plurality_stand_on_every_page(reader: str) -> None:
+    """Where several are level the loss takes the one declared first, which no reader could know."""
+    text = """parties: voter in 1..2
+variables:
+  input vote[voter] in {north, south}
+  output O in {north, south}
+loss: worst[ mismatch(O, plurality(vote)) ]
+privacy: O is 1-DP wrt vote, replacing one voter
+"""
+    plan = Problem(text).solve()
+    words = {
+        "public": "Where several candidates are level, the one that is named first",
+        "engineer": "Ties in plurality",
+    }
+    assert words.get(reader, "plurality takes, among equals, the one that was declared first") in plan.explain(reader)
+    assert "Ties plurality takes, among equals, the one that was declared first" in " ".join(plan.summary(100).split())

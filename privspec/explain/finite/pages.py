@@ -116,7 +116,12 @@ def public_accuracy(fact: TableFact, facts: Facts) -> tuple[Sentence, ...]:
     """How often the truth is reported, and the error of the loss."""
     because = (facts.context.loss_because, _LOSS)
     found = [proved(_truth_words(fact, truth), *because) for truth in fact.truths if _is_mismatch(fact, truth)]
-    found += [proved(_error_words(fact, term), *because) for term in fact.errors if not term.shape.of_words]
+    told = {(truth.output, truth.node) for truth in fact.truths}
+    found += [
+        proved(_error_words(fact, term), *because)
+        for term in fact.errors
+        if not (term.shape.of_words and (term.output, term.against) in told)
+    ]
     averaged = any(not (term.worst or term.shape.of_words) for term in fact.errors)
     if averaged and fact.table.prior is not None:
         words = "Averages are over the values as likely as the spec takes them to be."
