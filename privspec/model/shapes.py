@@ -405,12 +405,10 @@ class Typer:
             if expr.name in ("T", "transpose") and base.known and base.numeric:
                 text = self._text(expr.base)
                 raise Failure("PS0229", expr.span, f"the transpose of {text} is written {text}'", help=f"write {text}'")
-            raise Failure(
-                "PS0229",
-                expr.span,
-                f"{name} has no {expr.name}",
-                help=f"did you mean {name}.{near}?" if near else f"it has {', '.join(known)}" if known else None,
-            )
+            hint = f"did you mean {name}.{near}?" if near else f"it has {', '.join(known)}" if known else None
+            if expr.name == "weights" and not known:
+                hint = f"weights belong to a data model: add {name} ~ thurstone_mosteller(d, n) under background"
+            raise Failure("PS0229", expr.span, f"{name} has no {expr.name}", help=hint)
         if isinstance(expr.base, syntax.Index):
             self.type_of(expr.base, bound)
             return found.with_shape(found.shape[len(expr.base.indices) :])

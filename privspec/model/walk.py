@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, fields
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeAlias
 
 from privspec.language import syntax
 
@@ -19,6 +19,18 @@ def children(node: Tree) -> Iterator[Tree]:
             yield value
         elif isinstance(value, tuple):
             yield from (entry for entry in value if isinstance(entry, syntax.Node))
+
+
+def with_children(node: Tree, change: Callable[[Tree], Tree]) -> Tree:
+    """The node with each node directly below changed."""
+    changes: dict[str, Any] = {}
+    for item in fields(node):
+        value = getattr(node, item.name)
+        if isinstance(value, syntax.Node):
+            changes[item.name] = change(value)
+        elif isinstance(value, tuple) and any(isinstance(entry, syntax.Node) for entry in value):
+            changes[item.name] = tuple(change(entry) if isinstance(entry, syntax.Node) else entry for entry in value)
+    return replace(node, **changes)
 
 
 def walk(node: Tree) -> Iterator[Tree]:

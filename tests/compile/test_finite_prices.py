@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from privspec.api import Problem
 from privspec.compile.finite import prices
 from privspec.compile.finite.decision import TableDecision
 from privspec.compile.finite.family import Finite
@@ -160,3 +164,44 @@ privacy:
 def test_what_does_not_bind_has_no_price() -> None:
     text = CASES["accuracy"].replace("bound = 1.5", "bound = 4")
     assert [e["change"] for e in prices.binding_prices(decided(text))] == ["epsilon 1 -> 1.1"]
+
+
+CONFLICT = """
+variables:
+  input x in 1..4
+  output z in 1..4
+background:
+  x ~ uniform
+  E[z | x] = x
+loss:
+  E[ (z - x)^2 ]
+privacy:
+  z is 1-LDP wrt x
+"""
+
+
+@pytest.mark.parametrize("text", [CASES["local"], CASES["delta"], CASES["accuracy"], CONFLICT])
+def test_no_clock_decides_what_a_plan_says(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which every look at the clock takes a minute gives the same plan, but for the time it took."""
+
+    def body(**limits: float) -> dict[str, Any]:
+        document = json.loads(Problem(text).solve(**limits).to_json())  # type: ignore[arg-type]
+        document.pop("digest")
+        document.get("solver", {}).pop("seconds", None)
+        return dict(document)
+
+    fast = body()
+    assert body(time_limit=1000.0) == fast
+    for name in ("perf_counter", "monotonic", "process_time"):
+        ticks = iter(range(0, 10**9, 60))
+        monkeypatch.setattr(time, name, lambda ticks=ticks: float(next(ticks)))
+    assert body() == fast
+
+
+def test_prices_that_a_time_limit_ended_are_marked() -> None:
+    found = decided(CASES["local"])
+    late = replace(found, settings=replace(found.settings, deadline=0.0))
+    notes: list[str] = []
+    assert prices.binding_prices(late, notes) == []
+    assert notes == ["the time limit ended the search for prices: there may be more lines that bind"]
+    assert late.document()["solver"]["notes"] == notes

@@ -7,7 +7,7 @@ time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -17,7 +17,7 @@ from privspec.compile.finite.lines import LARGEST_EPSILON, ConditionLine, Line, 
 from privspec.compile.finite.lower import lower
 from privspec.compile.finite.program import Lowered, to_program
 from privspec.compile.finite.ranges import RangeLine
-from privspec.compile.finite.trials import Trials
+from privspec.compile.finite.trials import A_SECOND, EnoughError, Trials
 from privspec.compile.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.compile.problem import Settings
 from privspec.core.diagnostics import SpecError
@@ -30,8 +30,9 @@ from privspec.solvers.results import OutOfTimeError
 from privspec.solvers.table_programs import InfeasibleTable
 from privspec.solvers.table_support import no_common_support
 
-LIMIT = 12.0
-"""Seconds of work that the search for changes may take."""
+LIMIT = 12 * A_SECOND
+"""Work that the search for changes may take."""
+ENDED = "; the time limit ended the search for fewer lines and for changes"
 MOST_SLACKS = 20_000
 """Slacks of (epsilon, delta) up to which a larger delta is tried."""
 MOST_SUPPORTS = 4000
@@ -43,15 +44,17 @@ def explain_infeasible(model: Model, lowered: Lowered, found: InfeasibleTable, s
     proof = _from_proof(model, lowered, found)
     if not settings.alternatives:
         return Infeasible(_reason(model), proof, ())
-    limit = LIMIT if settings.deadline is None else min(LIMIT, settings.deadline)
-    search = _Search(model, Trials(settings, limit))
+    search = _Search(model, Trials(settings, LIMIT))
     try:
         conflict = search.conflict()
-    except OutOfTimeError:
+    except EnoughError:
         return Infeasible(_reason(model), proof, ())
+    except OutOfTimeError:
+        return Infeasible(_reason(model) + ENDED, proof, ())
     lines = {line.line: line for line in (conflict_line(model, item.span) for item in conflict)}
     ordered = tuple(lines[number] for number in sorted(lines))
-    return Infeasible(_reason(model), ordered or proof, tuple(search.relaxations(conflict)))
+    relaxations = tuple(search.relaxations(conflict))
+    return Infeasible(_reason(model) + (ENDED if search.ended else ""), ordered or proof, relaxations)
 
 
 def _reason(model: Model) -> str:
@@ -73,6 +76,12 @@ class _Search:
 
     model: Model
     trials: Trials
+    late: list[OutOfTimeError] = field(default_factory=list)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the user's time limit ended it early."""
+        return bool(self.late)
 
     # -- what conflicts
 
@@ -105,7 +114,7 @@ class _Search:
     # -- ways out
 
     def relaxations(self, conflict: Sequence[Line | RangeLine]) -> Iterator[Relaxation]:
-        """Single changes that work, as far as the time allows."""
+        """Single changes that work, as far as work and time allow."""
         order = sorted(conflict, key=lambda line: (isinstance(line, RangeLine), isinstance(line, PrivacyLine)))
         try:
             shared = False
@@ -125,8 +134,10 @@ class _Search:
                 yield from found
             if not shared:
                 yield from self._shares_of_all(conflict)
-        except OutOfTimeError:
+        except EnoughError:
             return
+        except OutOfTimeError as late:
+            self.late.append(late)
 
     def _tried(self, change: Change) -> Iterator[Relaxation]:
         """The least figure for which there is an exact table."""

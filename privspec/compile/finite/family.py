@@ -109,7 +109,7 @@ def _one_by_one(
     choice. Where the values next to it lose no more, no other is tried.
     """
     free = dict(zip(lowered.program.extra.names, relaxed.exact.extra, strict=True))
-    near = tuple(min(values, key=lambda v, at=free[name]: abs(v - at)) for name, values in listed.items())
+    near = tuple(_nearest(values, free[name]) for name, values in listed.items())
     best: TableSolution | None = None
     for values in (near, *(each for each in product(*listed.values()) if each != near)):
         fixed = _fixed(lowered, dict(zip(listed, values, strict=True)))
@@ -119,6 +119,10 @@ def _one_by_one(
         if best is not None and best.value - relaxed.lower_bound <= SAME * abs(best.value):
             break
     return best
+
+
+def _nearest(values: tuple[Fraction, ...], at: Fraction) -> Fraction:
+    return min(values, key=lambda value: abs(value - at))
 
 
 def _fixed(lowered: Lowered, values: Mapping[str, Fraction]) -> Lowered:

@@ -17,8 +17,9 @@ import numpy as np
 from privspec.compile.finite.changes import Figure
 from privspec.compile.finite.decision import LinearTable
 from privspec.compile.finite.lines import ConditionLine, Line, PrivacyLine, lines_of
+from privspec.compile.finite.program import to_program
 from privspec.compile.finite.system import FiniteSystem
-from privspec.compile.finite.trials import Trials
+from privspec.compile.finite.trials import A_SECOND, EnoughError, Trials, work
 from privspec.model.graph import Model
 from privspec.model.values import readable
 from privspec.solvers.results import OutOfTimeError
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 STEP = Fraction(11, 10)
 """Prices are for a tenth more of an amount."""
-RESOLVED = 3.0
-"""Seconds up to which a solution is found again for each price; slower ones are priced to first order."""
+RESOLVED = 3 * A_SECOND
+"""Work up to which a solution is found again for each price; larger ones are priced to first order."""
 SLACK_SHARE = 1e-6
 """Relative change of the loss below which a line does not bind."""
 _PRICED = ("epsilon", "delta", "bound", "tolerance")
@@ -47,20 +48,27 @@ class _Question:
     figure: Figure | None = None
 
 
-def binding_prices(decision: TableDecision) -> list[dict[str, Any]]:
-    """For each line that binds, the relative change of the loss for a tenth more of what it allows, or without it."""
+def binding_prices(decision: TableDecision, notes: list[str] | None = None) -> list[dict[str, Any]]:
+    """For each line that binds, the relative change of the loss for a tenth more of what it allows, or without it.
+
+    `notes` is told where the user's time limit ended this early.
+    """
     if not decision.settings.alternatives or not decision.exact_loss:
         return []
     lines = lines_of(decision.model)[::-1]
     asked = [q for line in lines if _may_bind(decision, line) for q in _questions(decision, line)]
-    quick = float(decision.solver()["seconds"]) <= RESOLVED
-    answers = _solved_again(decision, asked) if quick else _first_order(decision, asked)
+    answers = _solved_again(decision, asked, notes) if _work(decision) <= RESOLVED else _first_order(decision, asked)
     return [
         {"line": question.line.number, "text": question.line.text, "change": question.change, "loss_change": change}
         | how
         for question, change, how in answers
         if abs(change) > SLACK_SHARE
     ]
+
+
+def _work(decision: TableDecision) -> int:
+    """What solving it once more takes."""
+    return work(to_program(decision.system).program) * max(int(decision.solver()["iterations"]), 1)
 
 
 def _questions(decision: TableDecision, line: Line) -> Iterator[_Question]:
@@ -92,7 +100,9 @@ def _may_bind(decision: TableDecision, line: Line) -> bool:
 # --- by solving again -----------------------------------------------------------------------------
 
 
-def _solved_again(decision: TableDecision, asked: list[_Question]) -> Iterator[tuple[_Question, float, dict[str, Any]]]:
+def _solved_again(
+    decision: TableDecision, asked: list[_Question], notes: list[str] | None
+) -> Iterator[tuple[_Question, float, dict[str, Any]]]:
     trials = Trials(decision.settings, 3 * RESOLVED)
     for question in asked:
         figure = question.figure
@@ -102,7 +112,11 @@ def _solved_again(decision: TableDecision, asked: list[_Question]) -> Iterator[t
             changed = figure.apply(decision.model, figure.value(figure.now * (STEP - 1)))
         try:
             loss = trials.loss(changed, _lowered_again(decision, question.line, changed))
+        except EnoughError:
+            return
         except OutOfTimeError:
+            if notes is not None:
+                notes.append("the time limit ended the search for prices: there may be more lines that bind")
             return
         if loss is not None:
             yield question, (loss - decision.loss) / abs(decision.loss), {}

@@ -46,6 +46,7 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
     value, bound = decision.loss, decision.lower_bound
     gap = relative_gap(Fraction(value), Fraction(bound))
     others, named = beside(decision)
+    notes = list(decision.solver()["notes"])
     document = {
         "format": FORMAT,
         "spec": spec_json(model),
@@ -64,11 +65,12 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
         "guarantees": [_guarantee(decision, r) for r in system.requested],
         "accuracy": [],
         "fairness": fairness_json(system, decision.exact),
-        "binding": binding_prices(decision),
+        "binding": binding_prices(decision, notes),
         "assumptions": list(_assumptions(decision)),
         "certificate": decision.certificate(),
         "solver": {
             **decision.solver(),
+            "notes": notes,
             "tolerance": decision.settings.tolerance,
             "versions": versions(),
         },

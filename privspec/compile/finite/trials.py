@@ -1,10 +1,12 @@
-"""Changed specs, tried out: whether any table meets them, and what the best one would cost, within a limit of time."""
+"""Changed specs, tried out: whether any table meets them, and what the best one would cost, within a limit of work.
+
+Work is told from the sizes of programs and never from a clock: a plan says the same on a slow and on a fast machine.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from time import process_time
 
 from privspec.compile.finite.lower import lower
 from privspec.compile.finite.program import to_program
@@ -14,15 +16,30 @@ from privspec.core.diagnostics import SpecError
 from privspec.model.graph import Model
 from privspec.model.reports import Failure
 from privspec.solvers.results import OutOfTimeError, SolverError, Watch
-from privspec.solvers.table_programs import Extra, TableProgram, TableSolution
+from privspec.solvers.table_programs import CompleteRatio, Extra, TableProgram, TableSolution
 from privspec.solvers.table_rows import RowsResult, solve_rows
 from privspec.solvers.table_support import has_table
 from privspec.solvers.tables import solve_table
 
-PRICING_SHARE = 0.25
-"""Share of the limit that one price may take."""
-PATIENCE = 4.0
-"""Seconds by the clock that a second of work may take: other programs may want the machine too."""
+A_SECOND = 300_000
+"""Work that takes about a second."""
+LEAST_WORK = 3_500
+"""Work of the smallest program."""
+
+
+class EnoughError(Exception):
+    """All the work that was allowed is done."""
+
+
+def work(program: TableProgram) -> int:
+    """About how long a program takes, from its size: a slack for each entry of each pair weighs most."""
+    columns = program.shape[1]
+    total = LEAST_WORK + int(program.cost.size**1.25)
+    for block in program.privacy:
+        if not isinstance(block, CompleteRatio):
+            entries = len(block.pairs) * columns
+            total += entries**2 // 400 if getattr(block, "delta", 0) else entries
+    return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +51,26 @@ class Worked:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Trials:
-    """Asks whether changed specs can be met, for `limit` seconds of work in all."""
+    """Asks whether changed specs can be met, with `limit` of work in all (`work`).
+
+    Every question raises EnoughError once it would take more; OutOfTimeError where the user's own time limit is over.
+    """
 
     settings: Settings
     limit: float
-    started: float = field(default_factory=process_time)
+    watch: Watch = field(default_factory=Watch)
+    done: list[int] = field(default_factory=list)
+
+    def _charge(self, amount: int) -> None:
+        """Count further work.
+
+        Raises: EnoughError, OutOfTimeError.
+        """
+        if sum(self.done) + amount > self.limit:
+            raise EnoughError
+        self.done.append(amount)
+        if self.left is not None and self.left <= 0:
+            raise OutOfTimeError(None)
 
     def constraints(self, model: Model) -> TableProgram | None:
         """The program of a spec without its loss; None where it has no meaning (division by zero, too many values)."""
@@ -48,18 +80,15 @@ class Trials:
             return None
 
     def possible(self, model: Model) -> bool:
-        """Whether a table meets the spec, as far as doubles can tell.
-
-        Raises: OutOfTimeError.
-        """
+        """Whether a table meets the spec, as far as doubles can tell."""
         program = self.constraints(model)
-        return program is not None and has_table(program, Watch(self.left))
+        if program is None:
+            return False
+        self._charge(work(program))
+        return has_table(program, Watch(self.left))
 
     def extreme(self, model: Model, name: str, *, largest: bool) -> float | None:
-        """The largest, or least, value that a chosen number can have in a spec that is met; None if it is not met.
-
-        Raises: OutOfTimeError.
-        """
+        """The largest, or least, value that a chosen number can have in a spec that is met; None if it is not met."""
         program = self.constraints(model)
         if program is None or name not in program.extra.names:
             return None
@@ -67,53 +96,55 @@ class Trials:
         price = Fraction(-1 if largest else 1)
         cost = tuple(price if k == index else Fraction(0) for k in range(len(extra)))
         sought = replace(program, extra=Extra(extra.lower, extra.upper, cost, extra.names))
+        self._charge(work(program))
         try:
             found = solve_rows(sought, Watch(self.left), explained=False)
+        except OutOfTimeError:
+            raise
         except SolverError:
             return None
         return float(found.extra[index]) if isinstance(found, RowsResult) else None
 
     def works(self, model: Model) -> Worked | None:
-        """Whether an exact table meets the spec, and the least loss where it is found in its share of the time.
-
-        Raises: OutOfTimeError.
-        """
+        """Whether an exact table meets the spec, and the least loss where it is found."""
         loss = self.loss(model)
         if loss is not None:
             return Worked(loss)
         program = self.constraints(model)
         if program is None:
             return None
+        self._charge(work(program))
         try:
             found = solve_table(program, deadline=self.left)
+        except OutOfTimeError:
+            raise
         except (SolverError, ArithmeticError):
             return None
         return Worked(None) if isinstance(found, TableSolution) else None
 
     def loss(self, model: Model, system: FiniteSystem | None = None) -> float | None:
-        """The loss of the best table; None if it was not found within its share of the time, or there is none.
+        """The loss of the best table; None if there is none, or it was not found.
 
         Args: system, the model lowered, if that is known.
-        Raises: OutOfTimeError.
         """
-        from privspec.compile.finite.decision import TableDecision
+        from privspec.compile.finite.decision import DebiasedTable, TableDecision
         from privspec.compile.finite.family import Finite
 
-        deadline = min(self.left, PRICING_SHARE * self.limit * PATIENCE)
-        quiet = replace(self.settings, alternatives=False, progress=None, deadline=deadline)
         try:
-            found = Finite().decide(model, system or lower(model), quiet)
+            system = system or lower(model)
+            each = work(to_program(system).program)
+            self._charge(each)
+            quiet = replace(self.settings, alternatives=False, progress=None, deadline=self.left)
+            found = Finite().decide(model, system, quiet)
+        except OutOfTimeError:
+            raise
         except (Failure, SpecError, SolverError, ArithmeticError):
             return None
+        if isinstance(found, DebiasedTable):
+            self.done.append(each * found.solution.iterations)
         return found.loss if isinstance(found, TableDecision) else None
 
     @property
-    def left(self) -> float:
-        """Seconds by the clock that one more question may take.
-
-        Raises: OutOfTimeError if there are none.
-        """
-        left = self.limit - (process_time() - self.started)
-        if left <= 0:
-            raise OutOfTimeError(None)
-        return left * PATIENCE
+    def left(self) -> float | None:
+        """Seconds of the user's time limit that are left; None without one."""
+        return None if self.settings.deadline is None else self.settings.deadline - self.watch.seconds

@@ -41,7 +41,7 @@ def rules_beside(decision: TableDecision) -> list[dict[str, Any]]:
     rest = tuple(target for target in model.accuracy if target not in limits)
     try:
         system = lower(replace(model, accuracy=rest))
-        averages = Averages(system, decision.settings.deadline, None)
+        averages = Averages(system)
     except SpecError:
         return []
     epsilons = [promise.epsilon for promise in system.promises]

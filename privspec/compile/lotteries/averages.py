@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from time import monotonic
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from privspec.compile.lotteries.electorate import Scores, draw, listed
 from privspec.compile.lotteries.estimates import Estimate
 from privspec.compile.lotteries.system import LotterySystem
 from privspec.model.lotteries import Lottery
+from privspec.solvers.results import OutOfTimeError, Watch
 
 LONGEST = 1 << 10
 """Binary digits beyond which a denominator is cut down to a quarter of them, upwards: powers share no factors."""
@@ -27,7 +27,8 @@ DRAWN = 20_000
 class Averages:
     """Averages of several costs for several lotteries at the same profiles.
 
-    Args: deadline: seconds after which no further batch of profiles is drawn; progress as in `Settings`.
+    Args: deadline in seconds, after which OutOfTimeError is raised: fewer profiles might have another winner; progress
+    as in `Settings`.
     """
 
     system: LotterySystem
@@ -66,10 +67,12 @@ class Averages:
 
     def _drawn(self, lotteries: Sequence[Lottery], bodies: Sequence[Body]) -> list[list[Estimate]]:
         assert self.system.law is not None
-        started = monotonic()
+        watch = Watch(self.deadline)
         count = 0
         sums = np.zeros((2, len(lotteries), len(bodies)))
         for sample in draw(self.system, self.system.law, DRAWN):
+            if watch.expired:
+                raise OutOfTimeError(None)
             for i, lottery in enumerate(lotteries):
                 winners = laws(lottery, sample.scores)
                 for j, body in enumerate(bodies):
@@ -78,8 +81,6 @@ class Averages:
             count += len(sample.scores)
             if self.progress is not None and sums.size:
                 self.progress(count, float(sums[0].min() / count), 0.0)
-            if self.deadline is not None and monotonic() - started > self.deadline:
-                break
         mean = sums[0] / count
         error = np.sqrt(np.maximum(sums[1] / count - mean * mean, 0) / max(count - 1, 1))
         return [

@@ -26,13 +26,14 @@ from privspec.compile.stored import spec_json
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.language.printer import print_expr
 from privspec.model.graph import Model
+from privspec.model.reports import Failure
 from privspec.model.routes import GRID
 from privspec.model.values import show
 
 CROWD_LIMIT = 2**29
 """Numbers in all records of one simulated crowd: four gigabytes."""
-SECONDS_COMPARED = 10.0
-"""How long the loss without noise is simulated, where it is all there is to tell."""
+NUMBERS_COMPARED = 2**22
+"""Numbers in all crowds on which the loss without noise is simulated, where it is all there is to tell."""
 
 
 class Statistics:
@@ -61,7 +62,7 @@ class Statistics:
             return _conflict(system, every)
         others = [way for way in every if forbidden(system, way)] if settings.alternatives else []
         started = perf_counter()
-        found = predict(system, allowed, others, settings.progress, deadline=settings.deadline)
+        found = _predicted(system, allowed, others, settings.progress, deadline=settings.deadline)
         return StatisticDecision(model, system, found, settings, perf_counter() - started)
 
     def size(self, system: StatisticSystem) -> int:
@@ -254,9 +255,24 @@ def _refuse_crowds(system: StatisticSystem) -> None:
         raise SpecError(Diagnostic("PS0515", text, (label,), help=help_, source=system.model.source))
 
 
+def _predicted(system: StatisticSystem, *given: Any, **named: Any) -> Prediction:
+    """As `predict`.
+
+    Raises: SpecError where the loss has no value on simulated crowds, OutOfTimeError.
+    """
+    try:
+        return predict(system, *given, **named)
+    except Failure as failure:
+        label, source = Label(failure.span, failure.label), system.model.source
+        raise SpecError(
+            Diagnostic(failure.code, failure.message, (label,), help=failure.help, source=source)
+        ) from failure
+
+
 def _no_privacy(system: StatisticSystem) -> SpecError:
     """A spec without a requirement is no plan: its loss is told, and that it protects nobody."""
-    exact = predict(system, [], most=100, deadline=SECONDS_COMPARED).exact
+    crowd = system.parties * system.records.count * system.records.dimension
+    exact = _predicted(system, [], most=max(2, min(100, NUMBERS_COMPARED // crowd))).exact
     model = system.model
     return SpecError(
         Diagnostic(

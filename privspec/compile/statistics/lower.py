@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from privspec.compile.statistics.system import Promise, StatisticSystem
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
@@ -16,7 +17,9 @@ from privspec.model.neighbours import ReplacingEverything, ReplacingRecord, Repl
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.routes import Records, Unit
+from privspec.model.targets import needed
 from privspec.model.trust import Curator, Nobody
+from privspec.model.walk import with_children
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -79,7 +82,7 @@ def _lower(model: Model) -> StatisticSystem:
     pool, mean = _pool(model, call.node)
     output = _output(model, pool)
     parties = model.parties[source.index].size if source.index is not None else 1
-    loss = _loss(model)
+    loss = _opened(model, output.name, _loss(model))
     radius = None if records.radius is None else float(records.radius)
     generator = generator_of(model, call.source, records.count, records.dimension, radius)
     if generator is None:
@@ -174,6 +177,25 @@ def _loss(model: Model) -> syntax.Expr:
             raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
         case other:
             raise Failure("PS0502", other.span, "solve predicts a loss of the form E[ ... ] here")
+
+
+def _opened(model: Model, output: str, expr: Any) -> Any:
+    """The loss with what is computed from the output written out, so that the rest stands still on one crowd.
+
+    Raises: Failure PS0502 for a value of each party that depends on the output.
+    """
+    if isinstance(expr, syntax.Name) and expr.id != output and expr.id in model.nodes:
+        node = model.nodes[expr.id]
+        if node.definition is None or output not in needed(model, expr.id):
+            return expr
+        if node.index is not None:
+            raise Failure(
+                "PS0502",
+                expr.span,
+                f"solve cannot predict a loss with a {node.name} of each {node.index} that depends on {output}",
+            )
+        return _opened(model, output, node.definition)
+    return with_children(expr, lambda child: _opened(model, output, child))
 
 
 def _promise(model: Model, requirement: Requirement, index: int, output: str, source: str, parties: int) -> Promise:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
+from fractions import Fraction
 from math import sqrt
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,14 @@ import numpy as np
 from privspec.compile.statistics.candidates import Way
 from privspec.compile.statistics.system import StatisticSystem
 from privspec.language import syntax
-from privspec.model.evaluate import Environment, evaluate
+from privspec.model.evaluate import Environment, evaluate, stack
 from privspec.model.generators import Drawn
+from privspec.model.graph import Model
 from privspec.model.routes import Route
-from privspec.model.targets import environment
+from privspec.model.targets import environment, needed
 from privspec.model.values import Array, Value
-from privspec.model.walk import names_used
+from privspec.model.walk import names_used, with_children
+from privspec.solvers.results import OutOfTimeError, Watch
 
 ROUND = 25
 """Crowds that are drawn before the order is looked at again."""
@@ -61,25 +63,20 @@ def predict(
 ) -> Prediction:
     """Simulate candidates on the same crowds; those that are clearly worse than the best are not followed further.
 
-    Args: others, ways that the spec rules out: seen on the first crowds only, for comparison; deadline in seconds,
-    after which what was simulated so far decides (two crowds at least).
-    Returns: means and standard errors; stops when the best two allowed differ clearly, or the best is known finely.
+    Args: others, ways that the spec rules out: seen on the first crowds only, for comparison; deadline in seconds.
+    Returns: means and standard errors; stops when the best two allowed differ clearly, or the best is known finely:
+    by what was simulated, and never by the clock.
+    Raises: OutOfTimeError at the deadline: fewer crowds might have another winner.
     """
     random = np.random.default_rng(SEED)
     candidates = [*allowed, *others]
     tally = _Tally(system, candidates, len(allowed))
-    started = perf_counter()
-
-    def late() -> bool:
-        return deadline is not None and perf_counter() - started > deadline and tally.crowds >= 2
-
+    watch = Watch(deadline)
     while tally.crowds < most:
         for _ in range(min(ROUND, most - tally.crowds)):
+            if watch.expired:
+                raise OutOfTimeError(None)
             tally.add(random)
-            if late():
-                break
-        if late():
-            break
         if not allowed:
             continue
         best = tally.best
@@ -133,7 +130,6 @@ class _Tally:
     def add(self, random: np.random.Generator) -> None:
         """One more crowd, the same for all that are followed."""
         crowd = self.system.generator.draw(self.system.parties, random)
-        judge = Judge(self.system, crowd)
         statistics: dict[str, Array] = {}
 
         def of(route: Route) -> Array:
@@ -141,12 +137,13 @@ class _Tally:
                 statistics[route.name] = route.statistic(crowd.records)
             return statistics[route.name]
 
+        result = next((r for r in self.system.routes if r.at == "result"), None)
+        judge = Judge(self.system, crowd, None if result is None else lambda: of(result))
         seeds = random.integers(2**63, size=len(self.candidates))
         for i in sorted(self.followed):
             way = self.candidates[i]
             value = released(self.system, way, of(way.route), np.random.default_rng(seeds[i]))
             self.losses[i].append(judge.loss(value))
-        result = next((r for r in self.system.routes if r.at == "result"), None)
         self.exact.append(float("nan") if result is None else judge.loss(_pooled(self.system, of(result), None)))
 
     def _behind(self, i: int) -> float:
@@ -207,15 +204,44 @@ def _pooled(system: StatisticSystem, values: Array, weights: Array | None) -> Ar
 # --- the loss ------------------------------------------------------------------------------------
 
 
-class Judge:
-    """The loss of released values on one crowd; what does not depend on them is computed once."""
+def _before(model: Model, name: str) -> tuple[str, ...]:
+    """The computed values behind a name, in order, itself last."""
+    if name not in model.nodes:
+        return ()
+    return tuple(n for n in needed(model, name) if model.nodes[n].kind is syntax.VariableKind.INTERMEDIATE)
 
-    def __init__(self, system: StatisticSystem, crowd: Drawn) -> None:
+
+class Judge:
+    """The loss of released values on one crowd; what does not depend on them is computed once.
+
+    `exact` gives the function's value for each party (N, d), which the loss may compare the release with.
+    """
+
+    def __init__(self, system: StatisticSystem, crowd: Drawn, exact: Callable[[], Array] | None = None) -> None:
         known: dict[str, Value] = {system.source: crowd.records}
         known |= {f"{system.source}.{name}": values for name, values in crowd.attributes.items()}
         self._environment: Environment = environment(system.model, known)
         self._output = system.output
+        self._compute(system, exact)
         self._expr = self._fixed(system.loss)
+
+    def _compute(self, system: StatisticSystem, exact: Callable[[], Array] | None) -> None:
+        """Give the loss the computed values that it names, in the order of the graph."""
+        used = [name for name in names_used(system.loss) if name != system.output]
+        for name in dict.fromkeys(before for one in used for before in _before(system.model, one)):
+            node = system.model.nodes[name]
+            value: Value | None = None
+            if exact is not None and name in (system.each, system.pool):
+                each = exact()
+                value = _pooled(system, each, None) if name == system.pool else each
+            elif node.definition is not None and node.index is not None:
+                people = range(1, system.model.parties[node.index].size + 1)
+                one_by_one = (self._environment.bind(node.index, Fraction(person)) for person in people)
+                value = stack([evaluate(node.definition, person) for person in one_by_one], node.span)
+            elif node.definition is not None:
+                value = evaluate(node.definition, self._environment)
+            if value is not None:
+                self._environment = self._environment.bind(name, value)
 
     def loss(self, released: Array) -> float:
         """The loss of one release."""
@@ -229,11 +255,4 @@ class Judge:
             name = f"part {len(self._environment.values)}"
             self._environment = self._environment.bind(name, evaluate(expr, self._environment))  # type: ignore[arg-type]
             return syntax.Name(name, span=expr.span)
-        changes: dict[str, Any] = {}
-        for item in fields(expr):
-            value = getattr(expr, item.name)
-            if isinstance(value, syntax.Node):
-                changes[item.name] = self._fixed(value)
-            elif isinstance(value, tuple) and any(isinstance(v, syntax.Node) for v in value):
-                changes[item.name] = tuple(self._fixed(v) if isinstance(v, syntax.Node) else v for v in value)
-        return replace(expr, **changes)
+        return with_children(expr, self._fixed)
