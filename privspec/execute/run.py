@@ -114,7 +114,6 @@ def run(
         from privspec.execute.joint_draw.plans import JointMechanism
 
         mechanism = JointMechanism.of(mechanism, digest, joint_draw, private=source.private)
-    path = place_of(inputs, ledger) if source.private else None
     with ExitStack() as stack:
         counted = None
         if participation is not None:
@@ -123,6 +122,7 @@ def run(
         roll = None if counted is None else counted.admit
         circumstances = Circumstances(model, target, strict, progress, roll, header, keeper or Keeper())
         secret = mechanism.read(inputs, circumstances)
+        path = place_of(inputs, ledger) if source.private else None
         release = _prepared(_undrawn(plan, digest, mechanism.outputs, model), secret, inputs, strict)
         if party is None:
             release = replace(release, observers=observers_of(plan["guarantees"], mechanism.outputs))
