@@ -488,7 +488,8 @@ def test_a_plan_whose_bound_is_not_confirmed_is_given_without_it(text: str) -> N
     assert (given.status, given.loss.lower_bound, given.loss.relative_gap) == ("feasible", None, None)
     assert given.loss.value == forged.loss.value and given.document["mechanism"] == forged.document["mechanism"]
     assert given.document["solver"]["notes"][-1] == WITHDRAWN
-    assert "optimal" not in given.summary().replace("not proved optimal", "")
+    assert "optimal" not in given.summary()
+    assert "feasible: the best of" in given.summary() or "feasible: the only design" in given.summary()
     for reader in ("public", "auditor", "engineer"):
         assert given.explain(reader)
     with pytest.raises(VerificationError):  # never where the mechanism itself is in doubt

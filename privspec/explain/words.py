@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from privspec.explain.quantities import parse_exact
+from privspec.explain.quantities import Rounding, count, parse_exact, rounded
 from privspec.model.values import readable
 
 if TYPE_CHECKING:
@@ -37,13 +38,40 @@ def status_words(facts: Facts) -> str:
     """How the plan was found and how good it is: "solved in 0.3 s · optimal, gap 4e-10 (certified)"."""
     seconds = facts.solver.seconds
     head = f"solved in {seconds} s · " if seconds is not None else ""
+    if facts.status == "feasible":
+        return f"{head}feasible: {feasible_words(facts)}"
     gap = facts.loss.gap if facts.loss else None
     certified = " (certified)" if "lower_bound" in facts.certificate_entries else ""
     tail = f", gap {gap}{certified}" if gap is not None else ""
-    return f"{head}{_STATUS.get(facts.status, facts.status)}{tail}"
+    return f"{head}{facts.status}{tail}"
 
 
-_STATUS = {"feasible": "feasible, not proved optimal"}
+def feasible_words(facts: Facts) -> str:
+    """What is known of a plan that is not proved optimal: how many designs it is the best of, and the bound if any."""
+    designs = 1 + sum(1 for item in facts.alternatives if item.admissible)
+    best = f"the best of {count(designs)} designs compared" if designs > 1 else "the only design that could be computed"
+    return f"{best}; {_bound_words(facts)}"
+
+
+def _bound_words(facts: Facts) -> str:
+    loss = facts.loss
+    if loss is None or loss.lower_bound is None or loss.lower_bound.value <= 0 or loss.value.value <= 0:
+        return "it is not proved that no other has less loss"
+    share = loss.lower_bound.value / loss.value.value
+    squared = loss.error is not None or loss.units.startswith("squared ")
+    least = rounded(math.sqrt(share) if squared else share, 2, Rounding.DOWN)
+    return f"{_none_of(loss.among)} can have less than {least} of this {'error' if squared else 'loss'}"
+
+
+def _none_of(among: str) -> str:
+    """The class that a bound is about, denied: "no unbiased mechanism of the same pure epsilon"."""
+    for start, none in _NONE.items():
+        if among.startswith(start):
+            return none + among.removeprefix(start)
+    return f"no {among}" if among else "no other design"
+
+
+_NONE = {"all unbiased mechanisms": "no unbiased mechanism", "every ": "no ", "all ": "none of all "}
 
 
 def alternatives_words(facts: Facts) -> str:

@@ -54,3 +54,18 @@ def test_outputs_that_no_line_names_together_get_a_bound() -> None:
 
 def test_without_a_place_it_offers_the_next_commands() -> None:
     assert summary(histogram(), width=100).splitlines()[-1].startswith("next: privspec run")
+
+
+def test_feasible_says_of_how_many_it_is_the_best_and_what_no_other_can_have() -> None:
+    plan = prefix_sums()
+    plan["status"] = "feasible"
+    plan["loss"] |= {"lower_bound": plan["loss"]["value"] * 0.2401, "among": "all unbiased mechanisms of the same mu"}
+    designs = 1 + sum(1 for item in plan["alternatives"] if item["admissible"])
+    text = " ".join(summary(plan, width=100).split())
+    assert f"feasible: the best of {designs} designs compared" in text
+    # errors are roots of squared losses: 0.49, and rounded down where that is not exact
+    assert "no unbiased mechanism of the same mu can have less than 0.4" in text
+    plan["loss"] |= {"lower_bound": None, "relative_gap": None}
+    plan["alternatives"] = []
+    text = " ".join(summary(plan, width=100).split())
+    assert "feasible: the only design that could be computed; it is not proved that no other has less loss" in text
