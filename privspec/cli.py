@@ -544,6 +544,8 @@ def run(
     found = _plan(plan)
     paths = {name: Path(path) for name, path in _pairs(inputs, "--input").items()}
     randomness = None if seed is None else SimulationRandomness(seed)
+    if new_ledger and seed is not None:
+        raise UsageError(Diagnostic("PS0721", "--seed is a simulation, which no ledger pays for", help="leave one out"))
     keeper = Keeper()
     try:
         with _counting(quiet) as progress:

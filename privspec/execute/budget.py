@@ -87,9 +87,16 @@ class Spend:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Spend:
-        """What `to_json` wrote."""
+        """What `to_json` wrote.
+
+        Raises: ValueError.
+        """
         pair = (Fraction(data["epsilon"]), Fraction(data["delta"])) if "epsilon" in data else None
-        return cls(_optional(data, "mu"), _optional(data, "pure_epsilon"), _optional(data, "rho"), pair)
+        mu, pure, rho = (_optional(data, key) for key in ("mu", "pure_epsilon", "rho"))
+        amounts = [amount for amount in (mu, pure, rho, *(pair or ())) if amount is not None]
+        if not amounts or min(amounts) < 0:
+            raise ValueError("what was spent is no amount below zero, nor none at all")
+        return cls(mu, pure, rho, pair)
 
 
 def _half_square(value: Fraction | None) -> Fraction | None:

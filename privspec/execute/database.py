@@ -66,11 +66,8 @@ def transaction(path: Path, application: int, schema: Sequence[str]) -> Iterator
         # the journal takes the mode of the file, so SQLite must not be the one who makes it
         try:
             with suppress(FileExistsError):
-                handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-                try:
-                    os.fchmod(handle, 0o600)
-                finally:
-                    os.close(handle)
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+                path.chmod(0o600)
         except OSError as error:
             raise UnusableError(error.strerror or "it cannot be made") from None
     with connection(path) as database:

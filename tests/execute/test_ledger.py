@@ -445,3 +445,39 @@ def test_what_names_no_entry_does_not_fit(
         ledger.verify(book, [tmp_path / "none.csv"])
     with pytest.raises(UsageError, match="PS0831"):
         ledger.verify(book, [book])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"kind": "debit", "units": [{"unit": ENTRY.to_json(), "spend": {"mu": "-5"}}]},
+        {"kind": "debit", "units": [{"unit": ENTRY.to_json(), "spend": {}}]},
+        {"kind": "debit", "units": "x"},
+        {"kind": "limit", "unit": None, "limit": {"epsilon": "-1"}},
+        {"kind": "create", "format": ledger.FORMAT, "identity": "0" * 32},
+        {"kind": "refund"},
+        {},
+    ],
+)
+def test_an_event_that_no_run_writes_is_refused_though_its_chain_fits(
+    tmp_path: Path, identity_plan: dict[str, Any], body: dict[str, Any]
+) -> None:
+    path = tmp_path / "l.db"
+    ledger.create(path, ["mu=1"])
+    database = sqlite3.connect(path)
+    ledger._append(database, body)
+    database.commit()
+    database.close()
+    for use in (ledger.show, ledger.verify, lambda p: ledger.debit(p, identity_plan)):
+        with pytest.raises(VerificationError, match="PS1005"):
+            use(path)
+
+
+def test_a_ledger_of_an_earlier_version_is_refused(tmp_path: Path, identity_plan: dict[str, Any]) -> None:
+    from privspec.execute.database import transaction
+
+    path = tmp_path / "l.db"
+    with transaction(path, ledger.APPLICATION, ledger._SCHEMA) as database:
+        ledger._append(database, {"kind": "create", "format": "privspec-ledger/1.0"})
+    with pytest.raises(UsageError, match="PS1009"):
+        ledger.debit(path, identity_plan)
