@@ -92,7 +92,8 @@ def test_reports_of_people_in_a_file(name: str, tmp_path: Path) -> None:
     assert len(reports) == DRAWS
     counts: dict[Any, Counter[Any]] = {kind: Counter() for kind in kinds}
     for i, report in enumerate(reports):
-        counts[kinds[i % len(kinds)]][tuple(report)] += 1
+        # behind the values stand the marks: private, ledger, plan
+        counts[kinds[i % len(kinds)]][tuple(report[:-3])] += 1
     assert alarm(counts, plan) > FALSE_ALARM
 
 
