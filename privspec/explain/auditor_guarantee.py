@@ -15,7 +15,7 @@ from privspec.explain.sentences import (
     proved,
     tested,
 )
-from privspec.explain.words import bare_outputs, bare_words
+from privspec.explain.words import bare_outputs, bare_words, overridden_words
 
 _PRIVACY = CertificateEntry("privacy")
 _ODDS, _LEDGER, _POST = Note("odds"), Note("ledger"), Note("post-processing")
@@ -25,14 +25,23 @@ def guarantee_blocks(facts: Facts) -> tuple[Block, ...]:
     """Each guarantee as a table, in sentences, and as a trade-off curve."""
     if not facts.claims:
         text = "The spec states no privacy requirement: what is released may reveal anything about the inputs."
-        return (Points((asserted(text, facts.context.trust_because),)),)
-    blocks: list[Block] = []
+        return (*changed_blocks(facts), Points((asserted(text, facts.context.trust_because),)))
+    blocks: list[Block] = [*changed_blocks(facts)]
     for number, fact in enumerate(facts.claims, start=1):
         blocks += [_table(facts, fact, number), Points(_sentences(facts, fact)), *fact.question.details(fact)]
         plot = plots.tradeoff_plot(facts, fact, number)
         blocks += [plot] if plot else []
         blocks += [_posteriors(fact)] if fact.posteriors else []
     return tuple(blocks)
+
+
+def changed_blocks(facts: Facts) -> tuple[Block, ...]:
+    """Parameters that are not as the spec's text has them; all figures are for the values given."""
+    words = overridden_words(facts)
+    said = (
+        f"Parameters were given other values than the spec's text has: {words}. All figures are for the values given."
+    )
+    return (Points((asserted(said, facts.context.trust_because),)),) if words else ()
 
 
 def exposure_blocks(facts: Facts) -> tuple[Block, ...]:

@@ -6,7 +6,7 @@ from shlex import quote
 
 from privspec.explain import plots
 from privspec.explain.accuracy import accuracy_tables, fairness_blocks
-from privspec.explain.auditor_guarantee import exposure_blocks
+from privspec.explain.auditor_guarantee import changed_blocks, exposure_blocks
 from privspec.explain.document import Block, Document, Listing, Picture, Points, Section, Table
 from privspec.explain.facts import Facts
 from privspec.explain.sentences import CertificateEntry, Sentence, Status, assumed, proved
@@ -70,7 +70,7 @@ def _result(facts: Facts) -> tuple[Block, ...]:
         ("Versions", ", ".join(f"{k} {v}" for k, v in solver.versions) or "not stated"),
         *((f"Parameter {name}", value) for name, value in facts.parameter_words),
     ]
-    blocks: list[Block] = [Table("The plan at a glance", ("Item", "Value"), tuple(rows))]
+    blocks: list[Block] = [Table("The plan at a glance", ("Item", "Value"), tuple(rows)), *changed_blocks(facts)]
     if facts.gaps:
         blocks.append(Points(tuple(assumed(gap, facts.context.trust_because) for gap in facts.gaps)))
     return tuple(blocks)

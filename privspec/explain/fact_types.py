@@ -229,6 +229,7 @@ class Facts:
     mechanism: MechanismFact
     parameters: tuple[tuple[str, str], ...]
     parameter_words: tuple[tuple[str, str], ...]
+    overridden: tuple[str, ...]
     context: Context
     claims: tuple[ClaimFact, ...]
     exposures: tuple[ExposureFact, ...]

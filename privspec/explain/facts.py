@@ -51,7 +51,7 @@ from privspec.explain.sentences import (
     Status,
 )
 from privspec.model.observers import how_many, unit_of
-from privspec.model.parameters import parameter_words
+from privspec.model.parameters import overrides, parameter_words
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -99,6 +99,7 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
             (k, parameter_words(model.spec, k, model.parameters) if model and _is_number(model, k) else str(v))
             for k, v in (spec.get("parameters") or {}).items()
         ),
+        overridden=() if model is None else overrides(model),
         context=where,
         claims=claims,
         exposures=tuple(_exposure(item, stated, mechanism, model) for item in shown),

@@ -14,6 +14,7 @@ from privspec.explain.words import (
     claim_words,
     exposure_rows,
     fairness_words,
+    overridden_words,
     status_words,
 )
 
@@ -43,6 +44,7 @@ def _rows(found: Facts) -> list[tuple[str, str]]:
     rows += [(label, error)] if error else []
     rows += [("Accuracy met", words)] if (words := accuracy_words(found)) else []
     rows += [("Compared", words)] if (words := alternatives_words(found)) else []
+    rows += [("As solved", words)] if (words := overridden_words(found)) else []
     rows += exposure_rows(found)
     rows += [("Guarantee", claim_words(fact)) for fact in found.claims]
     rows += [("Fairness", fairness_words(item)) for item in found.fairness]

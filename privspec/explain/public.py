@@ -17,7 +17,7 @@ from privspec.explain.sentences import (
     proved,
     tested,
 )
-from privspec.explain.words import bare_outputs, joined
+from privspec.explain.words import bare_outputs, joined, overridden_words
 
 
 def public_page(facts: Facts) -> Document:
@@ -226,7 +226,10 @@ def _fairness(facts: Facts) -> tuple[Sentence, ...]:
 
 def _limits(facts: Facts) -> tuple[Sentence, ...]:
     line = facts.context.trust_because
+    words = overridden_words(facts)
+    changed = f"This release was made with other numbers than its description is written with: {words}."
     items = [
+        *([asserted(changed, line)] if words else []),
         *([assumed(question(facts).first_limit(), ODDS_NOTE)] if facts.claims else []),
         assumed("It speaks of this release only, not of other uses of the same data.", line),
     ]

@@ -17,6 +17,7 @@ from privspec.explain.words import (
     claim_words,
     exposure_rows,
     fairness_words,
+    overridden_words,
     status_words,
 )
 
@@ -69,7 +70,8 @@ def _noise_rows(found: Facts) -> list[tuple[str, str]]:
 
 
 def _claim_rows(found: Facts) -> list[tuple[str, str]]:
-    rows = exposure_rows(found)
+    rows = [("As solved", words)] if (words := overridden_words(found)) else []
+    rows += exposure_rows(found)
     rows += [("Guarantee", claim_words(fact)) for fact in found.claims]
     if not found.claims:
         rows.append(("Guarantee", "none: no line asks for privacy, and the outputs may reveal the inputs"))

@@ -123,6 +123,11 @@ def exposure_words(item: ExposureFact) -> str:
     return f"{', '.join(claim.wrt)}, {claim.neighbours}: {claim.observer} {verb} {joined(claim.outputs)}; {bound}"
 
 
+def overridden_words(facts: Facts) -> str:
+    """Parameters with other values than in the text: "epsilon = 1 (the spec's text says epsilon = 0.5)"; or empty."""
+    return "; ".join(facts.overridden)
+
+
 def exposure_rows(facts: Facts) -> list[tuple[str, str]]:
     """What is not protected, and what no line bounds, for a table of a dozen lines."""
     bare = dict.fromkeys(bare_words(item) for item in facts.exposures if bare_outputs(item))

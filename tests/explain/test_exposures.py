@@ -296,3 +296,21 @@ def test_a_plan_that_states_less_is_not_verified() -> None:
         report = Plan.of(sealed(document)).verify()
         assert not report.ok
         assert [c.name for c in report.failed] == ["exposure"]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_parameters_that_override_the_text_stand_on_every_page(reader: str) -> None:
+    text = """parameters: epsilon = 0.5
+  delta = 1e-6
+variables:
+  input x in [0, 1]^4
+  output O
+loss: E[ ||O - x||^2 ]
+privacy: O is (epsilon, delta)-DP wrt x, replacing one entry
+"""
+    said = "epsilon = 1 (the spec's text says epsilon = 0.5)"
+    plan = Problem(text).solve(epsilon=1)
+    assert said in plan.explain(reader)
+    assert "delta = " not in plan.explain("public")
+    assert f"As solved {said}" in " ".join(plan.summary(100).split())
+    assert "says epsilon" not in Problem(text).solve().explain(reader)
