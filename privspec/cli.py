@@ -512,6 +512,7 @@ def verify(plan: Path, as_json: bool, quiet: bool) -> int:
 @mode_option
 @click.option("--strict", is_flag=True, help="Refuse data that do not fit instead of clipping them.")
 @no_header_option
+@constant_option
 @click.option("--seed", type=int, help="Simulate with this seed: NOT private, nothing is debited.")
 @click.option("--party", metavar="ID", help="Make one party's message from its own data, for `aggregate`.")
 @click.option("--joint-draw", type=PATH, metavar="FILE.json", help="Random dictatorship: let all voters draw jointly.")
@@ -531,6 +532,7 @@ def run(
     mode: str,
     strict: bool,
     no_header: bool,
+    constants: Sequence[str],
     seed: int | None,
     party: str | None,
     joint_draw: Path | None,
@@ -563,6 +565,7 @@ def run(
                 mode=int(mode, 8),
                 header=not no_header,
                 keeper=keeper,
+                constants={name: _constant(name, Path(path)) for name, path in _pairs(constants, "--constant").items()},
             )
     finally:
         _tell_keeper(keeper, plan, inputs, quiet)

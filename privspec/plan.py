@@ -298,6 +298,7 @@ class Plan:
         mode: int = PRIVATE,
         header: bool = True,
         keeper: Keeper | None = None,
+        constants: Mapping[str, Any] | None = None,
     ) -> Release:
         """Execute the plan on data (paths or objects in memory), paid for in the ledger of these data first.
 
@@ -308,7 +309,8 @@ class Plan:
             dictatorship with a public number of voters; needs PyNaCl); participation, the file that counts in how many
             rounds each voter took part, where rounds share a budget; mode, the permissions of the release's files
             (only their owner reads them, unless told otherwise); header, whether the first line of a text file names
-            its columns; keeper, told how the data fit, for their keeper alone.
+            its columns; keeper, told how the data fit, for their keeper alone; constants, the public values that the
+            plan leaves open.
         Raises: BudgetError, DataError, UsageError, VerificationError.
         """
         from privspec.execute.family import silent
@@ -337,6 +339,7 @@ class Plan:
             mode=mode,
             header=header,
             keeper=keeper,
+            constants=constants,
         )
 
     @property

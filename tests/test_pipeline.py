@@ -345,6 +345,61 @@ privacy: O is 1000-GDP wrt x, replacing one entry
     np.testing.assert_allclose(released, A @ x + b, atol=0.1)
 
 
+LATER = """\
+variables:
+  input x in [0, 1]^3
+  constant A in real^(SIZE, 3)
+  constant b in real^SIZE
+  constant c in [0, 100]
+  intermediate y
+  output O
+  output P
+background: y = A @ x + 2 * b
+loss: E[ ||O - y||^2 ] + E[ (P - (c + x[1]))^2 ]
+privacy:
+  all outputs are 1000-GDP wrt x, replacing one entry
+"""
+
+
+@pytest.mark.parametrize("lines", ["", "  P is 500-GDP wrt x, replacing one entry, seen by press\n"])
+@pytest.mark.parametrize("size", [2, 8])
+def test_constants_that_a_run_is_given(size: int, lines: str, tmp_path: Path) -> None:
+    """They are added after the noise, once, and the checker knows how; what shapes the answer is for `solve`."""
+    text = LATER.replace("SIZE", str(size)) + lines
+    A, b, x = np.arange(3.0 * size).reshape(size, 3) % 5, 10 * np.arange(1.0, size + 1), np.array([0.25, 0.5, 1.0])
+    plan = Problem(text, constants={"A": A}).solve()
+    assert plan.verify().ok
+    ledger = tmp_path / "ledger.db"
+    with pytest.raises(UsageError) as caught:
+        plan.run({"x": x}, ledger=ledger, new_ledger=True, constants={"b": b})
+    assert [d.code for d in caught.value.diagnostics] == ["PS0824"]
+    for wrong in ({"b": b[1:], "c": 7}, {"b": b, "c": np.nan}, {"b": b, "c": 7, "A": A}):
+        with pytest.raises(UsageError):
+            plan.run({"x": x}, ledger=ledger, new_ledger=True, constants=wrong)
+    assert not ledger.exists()
+    released = plan.run({"x": x}, ledger=ledger, new_ledger=True, constants={"b": b, "c": np.array(7.0)})
+    np.testing.assert_allclose(released.outputs["O"], A @ x + 2 * b, atol=0.1)
+    np.testing.assert_allclose(released.outputs["P"], 7.25, atol=0.1)
+    assert any(rule.startswith("b: a public value given at this run") for rule in released.data_rules)
+    assert all(plan.explain(reader, "md") for reader in ("public", "auditor", "engineer"))
+    with pytest.raises(PrivspecError) as caught_too:
+        Problem(text).solve()
+    assert [d.code for d in caught_too.value.diagnostics] == ["PS0261"]
+
+
+def test_a_constant_added_otherwise_than_the_spec_says_does_not_verify() -> None:
+    plan = Problem(LATER.replace("SIZE", "2"), constants={"A": np.ones((2, 3)), "c": 1.0}).solve()
+    for change in (
+        lambda executed: executed["constants"][0]["map"]["rows"][0].__setitem__(0, 0),
+        lambda executed: executed["constants"].clear(),
+        lambda executed: executed["constants"][0].update(name="A"),
+        lambda executed: executed["constants"].append(executed["constants"][0]),
+    ):
+        document = copy.deepcopy(dict(plan.document))
+        change(document["mechanism"]["executed"])
+        assert not Plan(sealed({k: v for k, v in document.items() if k != "digest"})).verify().ok
+
+
 @pytest.mark.parametrize("measure", ["100-GDP", "100-DP"])
 def test_entries_that_stand_for_different_things(measure: str, tmp_path: Path) -> None:
     """More answers than inputs, and no one expression for all of them."""

@@ -47,6 +47,7 @@ def unbiased(subject: Subject) -> Iterator[Claim]:
     off = float(np.max((np.abs(error @ middle + said - offsets) + np.abs(error) @ half) / scale))
     text = f"reconstruction times strategy is the target, within {off:.1e} standard deviations"
     yield claim("unbiased", Finding(off <= BIAS, text))
+    yield from _constants(subject)
     terms = subject.errors(subject.released, subject.system.input_seeds()).rows
     limit = np.sqrt((subject.noise_errors.rows**2).sum(axis=1))
     drift = float(np.max((np.abs(terms) @ half) / np.where(limit > 0, limit, 1.0), initial=0.0))
@@ -54,6 +55,29 @@ def unbiased(subject: Subject) -> Iterator[Claim]:
     yield claim("unbiased", Finding(drift <= BIAS, text))
     moved = float(np.max(_rounding(subject) / scale))
     yield claim("grids", Finding(moved <= GRID, f"rounding to grids moves an output by at most {moved:.1e} of its ±"))
+
+
+def _constants(subject: Subject) -> Iterator[Claim]:
+    """Public values that a run is given enter the outputs as the spec says, all of them and no others."""
+    listed = {constant.name: constant for constant in subject.executed.constants}
+    opened = _open(subject)
+    for name in sorted({*listed, *opened}):
+        if name not in opened or (name in listed and listed[name].shape != opened[name]):
+            yield Claim("unbiased", "failed", f"{name} is no constant of the spec that a run is given")
+            continue
+        size = prod(opened[name])
+        wanted = subject.respond({name: np.eye(size).reshape(*opened[name], size)})
+        given = listed[name].map.to_float() if name in listed else np.zeros_like(wanted)
+        off = float(np.max(np.abs(wanted - given), initial=0.0))
+        holds = off <= SAME * max(1.0, float(np.max(np.abs(wanted), initial=0.0)))
+        yield claim("unbiased", Finding(holds, f"{name} is added after the noise as the spec says, within {off:.1e}"))
+
+
+def _open(subject: Subject) -> dict[str, tuple[int, ...]]:
+    """Constants of the spec without a value, with their shapes."""
+    model = subject.model
+    nodes = [node for node in model.constants if node.definition is None and node.name not in model.values]
+    return {node.name: subject.system.node_shape(node.name) for node in nodes}
 
 
 def _check_linear(subject: Subject) -> Array:
@@ -70,8 +94,10 @@ def _check_linear(subject: Subject) -> Array:
         return constants
     rows = np.concatenate([subject.executed.rows_of((name,)) for name in judged])
 
+    without = {name: np.zeros(shape) for name, shape in _open(subject).items()}
+
     def at(base: Array) -> Array:
-        return np.concatenate([np.asarray(target(model, name, base)).ravel() for name in judged])
+        return np.concatenate([np.asarray(target(model, name, base, without)).ravel() for name in judged])
 
     generator = np.random.default_rng(1)
     constants[rows] = at(np.zeros(model.size))

@@ -256,6 +256,15 @@ class Output:
     offset: Array
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class OpenConstant:
+    """A public value that a run is given: map (m, size) of its entries is added to the outputs after the noise."""
+
+    name: str
+    shape: tuple[int, ...]
+    map: DyadicMatrix
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """Outputs that are said to be functions of the first `rows` strategy answers."""
@@ -278,6 +287,7 @@ class Executed:
     output_grid: Fraction
     views: tuple[View, ...]
     round_outputs: bool
+    constants: tuple[OpenConstant, ...]
 
     @property
     def size(self) -> int:
@@ -413,7 +423,21 @@ def read_executed(data: At) -> Executed:
         data["output_grid"].positive(),
         tuple(views),
         round_outputs,
+        _constants(data.get("constants"), size),
     )
+
+
+def _constants(data: At | None, size: int) -> tuple[OpenConstant, ...]:
+    found: list[OpenConstant] = []
+    for item in data.items() if data is not None else ():
+        shape = tuple(extent.integer() for extent in item["shape"].items())
+        constant = OpenConstant(item["name"].text(), shape, item["map"].matrix())
+        if constant.map.shape != (size, int(np.prod(shape, dtype=object))) or min(shape, default=1) < 1:
+            raise Malformed(f"{item.place}.map does not fit")
+        if any(other.name == constant.name for other in found):
+            raise Malformed(f"{item.place} is listed twice")
+        found.append(constant)
+    return tuple(found)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -31,6 +31,11 @@ def noise_symbol(name: str) -> str:
     return f"noise {name}"
 
 
+def constant_symbol(name: str) -> str:
+    """The symbol of a public constant whose value is given when the plan is run."""
+    return f"constant {name}"
+
+
 class NotAffineError(Exception):
     """An operation whose result is not affine in the symbols; says which, in the user's terms."""
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from privspec.compile.candidate import Candidate, Dual, Mechanism
@@ -303,7 +302,7 @@ def _messages(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_n
     assert solution.variances is not None
     deviations = np.sqrt(np.concatenate(solution.variances))
     strategy = identity / deviations[:, None]
-    dual = _without_unused(solution.dual, ~problem.errors.any(axis=0))
+    dual = _without_unused(solution.dual, 1.0 * ~problem.errors.any(axis=0))
     bound = lower_bound(program, dual, np.diag(deviations))
     release = exact_gaussian(strategy, None, np.diag(deviations), (n,) * len(system.views), system.views)
     root = release.output_map(system.target)
@@ -327,10 +326,10 @@ def _messages(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_n
     )
 
 
-def _without_unused(dual: DualPoint, unused: NDArray[np.bool_]) -> DualPoint:
+def _without_unused(dual: DualPoint, unused: Array) -> DualPoint:
     """Without weight on differences of inputs that no error depends on: noise there is free and proves nothing."""
     weights = tuple(
-        np.where(np.asarray(abs(part).T @ unused.astype(float)) > 0, 0.0, w)
+        np.where(np.asarray(abs(part).T @ unused) > 0, 0.0, w)
         for part, w in zip(dual.differences, dual.weights, strict=True)
     )
     return replace(dual, weights=weights)

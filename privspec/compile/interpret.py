@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy import sparse
 
-from privspec.compile.affine import INPUTS, Affine, constant, noise_symbol, output_symbol
+from privspec.compile.affine import INPUTS, Affine, constant, constant_symbol, noise_symbol, output_symbol
 from privspec.compile.squares import Squares, Worst, stack
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Source, Span
@@ -100,6 +100,8 @@ class Interpreter:
             raise unsupported(self.model.source, node.span, f"{name} is held by parties; solve cannot compute that yet")
         if node.kind is syntax.VariableKind.INPUT:
             return self._input(name)
+        if node.kind is syntax.VariableKind.CONSTANT:
+            return Affine.symbol(constant_symbol(name), node.type.shape)
         is_output = node.kind is syntax.VariableKind.OUTPUT
         if node.definition is not None and (self.computed_outputs or not is_output):
             return self.expression(node.definition)
@@ -188,6 +190,8 @@ class Interpreter:
             return self._as_affine(left, expr.left.span).plus(self._as_affine(right, expr.right.span), sign)
         moving_left, moving_right = isinstance(left, Affine | Cells), isinstance(right, Affine | Cells)
         if moving_left and moving_right:
+            self._check_given(left, expr.left.span)
+            self._check_given(right, expr.right.span)
             raise self._not_linear(expr.span, "a product of two secret values is not linear")
         match expr.op:
             case "*":
@@ -201,9 +205,28 @@ class Interpreter:
                 raise self._not_linear(expr.span, f"`{expr.op}` of a secret value is not linear")
 
     def _floats(self, value: Reading, span: Span) -> np.ndarray:
+        self._check_given(value, span)
         if isinstance(value, Affine | Cells):
             raise self._not_linear(span, "a public number is wanted here")
         return floats(value, span)
+
+    def _check_given(self, value: Reading, span: Span) -> None:
+        """Constants that shape the answer have their values when it is solved."""
+        symbols = value.coefficients if isinstance(value, Affine) else {}
+        missing = [node for node in self.model.constants if constant_symbol(node.name) in symbols]
+        if missing and INPUTS not in symbols:
+            names = " and ".join(node.name for node in missing)
+            options = " ".join(f"--constant {node.name}=FILE" for node in missing)
+            label = Label(span, "this shapes the answer")
+            raise SpecError(
+                Diagnostic(
+                    "PS0261",
+                    f"solve needs the value of {names}: only what is added to a result can be given at `run`",
+                    (label, *(Label(node.span, "it has no value here") for node in missing)),
+                    help=f"give it with {options}",
+                    source=self.model.source,
+                )
+            )
 
     def _product(self, expr: syntax.Binary, left: Reading, right: Reading) -> Affine:
         if isinstance(right, Affine | Cells):

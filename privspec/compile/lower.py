@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from privspec.compile.affine import INPUTS, Affine, Matrix, noise_symbol, output_symbol
+from privspec.compile.affine import INPUTS, Affine, Matrix, constant_symbol, noise_symbol, output_symbol
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.interpret import Cells, Interpreter, environment_of, unsupported
-from privspec.compile.program import AccuracyLimit, LinearSystem, OutputSlice
+from privspec.compile.program import AccuracyLimit, LinearSystem, OpenConstant, OutputSlice
 from privspec.compile.squares import Squares, Worst, stack
 from privspec.compile.supported import refuse_too_large, refuse_unsupported
 from privspec.compile.views import check_sizes, moves, nothing_secret, protected_views
@@ -59,8 +59,12 @@ def _lower(model: Model) -> LinearSystem | Infeasible:
     error_map = _output_matrix(rows, outputs)
     free = [o for o in outputs if model.nodes[o.name].definition is None]
     inverse = _Solver(model, error_map, free)
-    target, offset = inverse.targets(rows, _computed(model, outputs, Interpreter(model, computed_outputs=True)))
-    _check_consistent(model, error_map, rows, target, offset)
+    computed = _computed(model, outputs, Interpreter(model, computed_outputs=True))
+    opened = [node for node in model.constants if node.definition is None and node.name not in model.values]
+    widths = {constant_symbol(node.name): int(np.prod(node.type.shape, dtype=int)) for node in opened}
+    aims, offset = inverse.targets(rows, computed, {INPUTS: model.size, **widths})
+    target = aims[INPUTS]
+    _check_consistent(model, error_map, rows, aims, offset)
     views = protected_views(model, outputs)
     if isinstance(views, Infeasible):
         return views
@@ -77,7 +81,12 @@ def _lower(model: Model) -> LinearSystem | Infeasible:
         worst=worst,
         views=tuple(views),
         candidates=_sites_of(model),
-        limits=tuple(_limits(model, outputs, target, offset)),
+        limits=tuple(_limits(model, outputs, aims, offset)),
+        constants=tuple(
+            OpenConstant(node.name, node.type.shape, aims[constant_symbol(node.name)])
+            for node in opened
+            if aims[constant_symbol(node.name)].any()
+        ),
     )
 
 
@@ -235,18 +244,22 @@ class _Solver:
                 part = "" if not touched[out.start : out.stop].any() else " some entries of"
                 raise _unpriced(self.model, out.name, part)
 
-    def targets(self, rows: Affine, computed: list[tuple[OutputSlice, Affine]]) -> tuple[Array, Array]:
-        """What the joint output stands for: matrix over the inputs and offset."""
-        n, m = self.model.size, self.map.shape[1]
-        target, offset = np.zeros((m, n)), np.zeros(m)
+    def targets(
+        self, rows: Affine, computed: list[tuple[OutputSlice, Affine]], widths: Mapping[str, int]
+    ) -> tuple[dict[str, Array], Array]:
+        """What the joint output stands for: a matrix over each symbol, and the offset."""
+        m = self.map.shape[1]
+        aims, offset = {symbol: np.zeros((m, width)) for symbol, width in widths.items()}, np.zeros(m)
         for out, value in computed:
-            target[out.start : out.stop] = value.dense(INPUTS, n)
             offset[out.start : out.stop] = value.offset
-        known = self.map @ target if computed else 0.0
+            for symbol, width in widths.items():
+                aims[symbol][out.start : out.stop] = value.dense(symbol, width)
+        for symbol, width in widths.items():
+            known = self.map @ aims[symbol] if computed else 0.0
+            aims[symbol] = aims[symbol] + self.solve(-(rows.dense(symbol, width) + known))
         known_offset = self.map @ offset if computed else 0.0
-        solved = self.solve(-(rows.dense(INPUTS, n) + known))
         solved_offset = self.solve(-(rows.offset + known_offset)[:, None])[:, 0]
-        return target + solved, offset + solved_offset
+        return aims, offset + solved_offset
 
     def solve(self, right: Array) -> Array:
         """Rows (m, width) of the free outputs; zero elsewhere."""
@@ -285,17 +298,15 @@ def _check_consistent(
     model: Model,
     error_map: sparse.csr_array,
     rows: Affine,
-    target: Array,
+    aims: Mapping[str, Array],
     offset: Array,
     span: Span | None = None,
 ) -> None:
     """Every error term must vanish on average: otherwise the loss compares an output with two different things."""
-    secret = rows.dense(INPUTS, model.size)
-    bias = error_map @ target + secret
-    shift = error_map @ offset + rows.offset
-    size = np.maximum(np.abs(secret).max(initial=0.0), 1.0)
-    if np.abs(bias).max(initial=0.0) > CONSISTENT * size or np.abs(shift).max(initial=0.0) > CONSISTENT * max(
-        1.0, float(np.abs(rows.offset).max(initial=0.0))
+    moved = [(error_map @ aim, rows.dense(symbol, aim.shape[1])) for symbol, aim in aims.items()]
+    if any(
+        np.abs(reached + wanted).max(initial=0.0) > CONSISTENT * max(1.0, float(np.abs(wanted).max(initial=0.0)))
+        for reached, wanted in (*moved, (error_map @ offset, rows.offset))
     ):
         span = span or (model.loss.span if model.loss else model.spec.span)
         raise SpecError(
@@ -313,7 +324,9 @@ def _check_consistent(
 # --- accuracy -------------------------------------------------------------------------------------
 
 
-def _limits(model: Model, outputs: Sequence[OutputSlice], target: Array, offset: Array) -> Iterator[AccuracyLimit]:
+def _limits(
+    model: Model, outputs: Sequence[OutputSlice], aims: Mapping[str, Array], offset: Array
+) -> Iterator[AccuracyLimit]:
     """Every instance of every accuracy line."""
     quiet = Interpreter(model)
     for accuracy in model.accuracy:
@@ -326,7 +339,7 @@ def _limits(model: Model, outputs: Sequence[OutputSlice], target: Array, offset:
                 raise unsupported(model.source, written.right.span, "an accuracy target is a positive number", "PS0508")
             for member in members:
                 error_map = _output_matrix(member.rows, outputs)
-                _check_consistent(model, error_map, member.rows, target, offset, written.span)
+                _check_consistent(model, error_map, member.rows, aims, offset, written.span)
                 scaled = sparse.csr_array(sparse.diags_array(np.sqrt(member.weights)) @ error_map)
                 yield AccuracyLimit(scaled, float(bound), accuracy.line, accuracy.text, written.span)
 

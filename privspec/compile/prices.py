@@ -14,6 +14,7 @@ from typing import Any
 from privspec.compile.candidate import Mechanism
 from privspec.compile.choose import best_loss
 from privspec.compile.problem import Problem
+from privspec.core.diagnostics import PrivspecError
 from privspec.model.measures import Measure
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
@@ -47,7 +48,7 @@ def _solved_again(problem: Problem, loss: float) -> list[dict[str, Any]]:
             changed = replace(problem.model, requirements=(*lines[:index], more, *lines[index + 1 :]))
             try:
                 after = best_loss(changed, problem.settings)
-            except SolverError:
+            except (SolverError, PrivspecError):
                 continue  # a price is a remark: the plan stands without it
             if after is not None and abs(after - loss) > SLACK_SHARE * loss:
                 found.append(_price(requirement, amount, after / loss - 1))

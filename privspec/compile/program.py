@@ -56,8 +56,17 @@ class AccuracyLimit:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class OpenConstant:
+    """A public constant that is given when the plan is run: `map` (m, size) of its entries is added to the outputs."""
+
+    name: str
+    shape: tuple[int, ...]
+    map: Array
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class LinearSystem:
-    """A linear system with unbiased outputs: o = target @ u + offset + noise.
+    """A linear system with unbiased outputs: o = target @ u + offset + maps of `constants` + noise.
 
     target (m, n), offset (m,); error_map (q, m) sparse, rows times the roots of their weights: the loss is the
     sum of the squared entries of error_map @ noise on average, or the largest of them if `worst`.
@@ -72,6 +81,7 @@ class LinearSystem:
     views: tuple[ProtectedView, ...]
     candidates: tuple[str, ...]
     limits: tuple[AccuracyLimit, ...] = ()
+    constants: tuple[OpenConstant, ...] = ()
 
     @property
     def outputs_count(self) -> int:

@@ -24,7 +24,8 @@ from privspec.compile.document import (
 )
 from privspec.compile.prices import binding_prices
 from privspec.compile.problem import Problem
-from privspec.compile.release import checked_amount
+from privspec.compile.program import OpenConstant
+from privspec.compile.release import RECONSTRUCTION_BITS, checked_amount
 from privspec.compile.stored import spec_json
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
@@ -123,6 +124,7 @@ def _executed(problem: Problem, mechanism: Mechanism) -> dict[str, Any]:
     for view, rows in zip(system.views, release.view_rows, strict=True):
         rows_of[view.index] = max(rows_of.get(view.index, 0), rows)
     return {
+        **({"constants": [_constant_json(constant) for constant in system.constants]} if system.constants else {}),
         "inputs": [input_json(block, bits) for block in problem.model.blocks],
         "strategy": release.strategy.to_json(),
         "noise": release.noise.to_json(),
@@ -148,6 +150,12 @@ def _executed(problem: Problem, mechanism: Mechanism) -> dict[str, Any]:
             for i, rows in sorted(rows_of.items())
         ],
     }
+
+
+def _constant_json(constant: OpenConstant) -> dict[str, Any]:
+    """A public value that a run is given, and what it adds to the outputs, after the noise."""
+    map_ = DyadicMatrix.rounded(constant.map, RECONSTRUCTION_BITS)
+    return {"name": constant.name, "shape": list(constant.shape), "map": map_.to_json()}
 
 
 def _offset_json(offset: NDArray[np.float64]) -> Any:
@@ -252,6 +260,14 @@ def _assumptions(problem: Problem, mechanism: Mechanism) -> list[dict[str, Any]]
             "status": "proved",
             "because": {"certificate": "dual"},
         },
+    ]
+    out += [
+        {
+            "text": f"{constant.name} is public: each run is given its value and adds it after the noise.",
+            "status": "assumed",
+            "because": {"line": line_of(model, model.nodes[constant.name].span.start)},
+        }
+        for constant in problem.system.constants
     ]
     out += unit_assumptions(model)
     if mechanism.release.inputs_matrix is not None:

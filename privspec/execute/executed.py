@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -86,6 +86,15 @@ class ExecutedOutput:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class ExecutedConstant:
+    """A public value that a run is given: map (m, size) of its entries is added to the outputs after the noise."""
+
+    name: str
+    shape: tuple[int, ...]
+    map: DyadicMatrix
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Executed:
     """A mechanism as it is executed: exact strategy and noise, then post-processing.
 
@@ -106,6 +115,12 @@ class Executed:
     offset: NDArray[np.float64]
     output_grid: Fraction
     round_outputs: bool
+    constants: tuple[ExecutedConstant, ...] = ()
+
+    def given(self, constants: Mapping[str, NDArray[np.float64]]) -> Executed:
+        """The same once the public values of a run are known: they are part of what is added after the noise."""
+        added = [constant.map.to_float() @ constants[constant.name].reshape(-1) for constant in self.constants]
+        return replace(self, offset=self.offset + np.sum(added, axis=0)) if added else self
 
     @property
     def size(self) -> int:
@@ -252,6 +267,7 @@ def _read(plan: Mapping[str, Any]) -> Executed:
         np.concatenate([_offset(o) for o in executed["outputs"]]),
         exact_number(executed["output_grid"]),
         executed.get("rounding", "strategy") == "outputs",
+        tuple(_constant(item, size) for item in executed.get("constants", ())),
     )
     if result.grid <= 0 or result.output_grid <= 0:
         raise ValueError("a grid must be positive")
@@ -260,6 +276,14 @@ def _read(plan: Mapping[str, Any]) -> Executed:
     if not result.round_outputs:
         _check_views(executed.get("views", []), result)
     return result
+
+
+def _constant(data: Mapping[str, Any], size: int) -> ExecutedConstant:
+    shape = tuple(int(extent) for extent in data["shape"])
+    found = ExecutedConstant(str(data["name"]), shape, DyadicMatrix.from_json(data["map"]))
+    if found.map.shape != (size, int(np.prod(shape, dtype=object))):
+        raise ValueError(f"the map of {found.name} does not fit")
+    return found
 
 
 def _offset(output: Mapping[str, Any]) -> NDArray[np.float64]:

@@ -40,7 +40,7 @@ class Circumstances:
     """What a run knows besides plan and data: the spec, how outputs come from inputs, whether misfits are refused.
 
     `roll` says whose data count, where that is limited; `header`, whether text files have one. `keeper` is told how the
-    data fit: nothing that is released or refused depends on it.
+    data fit: nothing that is released or refused depends on it. `constants`: public values that the plan leaves open.
     """
 
     model: Model | None = None
@@ -50,6 +50,7 @@ class Circumstances:
     roll: Roll | None = None
     header: bool = True
     keeper: Keeper = field(default_factory=Keeper)
+    constants: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from privspec.execute.arrays import Declared
 
@@ -11,14 +16,20 @@ if TYPE_CHECKING:
     from privspec.execute.mechanism import Target
     from privspec.model.graph import Model
 
+Array: TypeAlias = NDArray[np.float64]
+
 
 def declared_shapes(model: Model) -> dict[str, Declared]:
     """The declared shape of every input, and the index set that its first axis runs over."""
     return {block.name: Declared(block.name, block.type.shape, block.index) for block in model.blocks}
 
 
-def target_of(model: Model, executed: Executed) -> Target:
-    """The spec's definitions, from a base vector (n,) to the outputs by name: post-processing."""
+def target_of(model: Model, executed: Executed, constants: Mapping[str, Array] | None = None) -> Target:
+    """The spec's definitions, from a base vector (n,) to the outputs by name: post-processing.
+
+    Args: constants, the public values that have none in the spec.
+    """
     from privspec.model.targets import target
 
-    return lambda u: {output.name: target(model, output.name, u) for output in executed.outputs}
+    values = {name: Fraction(float(value)) if not value.shape else value for name, value in (constants or {}).items()}
+    return lambda u: {output.name: target(model, output.name, u, values) for output in executed.outputs}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.execute.data import data_rules, read_inputs
 from privspec.execute.exact import ExactVector
 from privspec.execute.executed import Executed, names_of, read_executed
@@ -20,6 +22,32 @@ from privspec.execute.randomness import Randomness
 if TYPE_CHECKING:
     from privspec.execute.budget import Spend
     from privspec.model.graph import Model
+
+
+def given_constants(executed: Executed, given: Mapping[str, Any]) -> dict[str, NDArray[np.float64]]:
+    """The public values that a plan leaves open, each in its shape.
+
+    Raises: UsageError PS0824 if one is missing, of another shape or not finite.
+    """
+    wanted = {constant.name: constant for constant in executed.constants}
+    found: dict[str, NDArray[np.float64]] = {}
+    for name in wanted:
+        why = None
+        if name not in given:
+            why = f"{name} has no value in this plan, and none was given"
+        else:
+            value = np.asarray(given[name], dtype=np.float64)
+            shape = wanted[name].shape
+            if value.size == prod(shape) and np.squeeze(value).shape == tuple(e for e in shape if e != 1):
+                found[name] = value.reshape(shape)
+            else:
+                why = f"{name} has the shape {value.shape}, and {shape} is wanted"
+            if why is None and not np.all(np.isfinite(found[name])):
+                why = f"{name} is not finite"
+        if why is not None:
+            listed = ", ".join(f"--constant {name}=FILE" for name in wanted)
+            raise UsageError(Diagnostic("PS0824", why, help=f"give {listed}"))
+    return found
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -42,6 +70,7 @@ class LinearMechanism(Mechanism):
     def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
         """The base vector of the data, and the function that computes outputs from estimated inputs."""
         model, target = circumstances.model, circumstances.target
+        constants = given_constants(self.executed, circumstances.constants)
         declared = None if model is None else declared_shapes(model)
         base = read_inputs(
             self.executed,
@@ -52,8 +81,9 @@ class LinearMechanism(Mechanism):
             keeper=circumstances.keeper,
         )
         if self.executed.of_inputs and target is None and model is not None:
-            target = target_of(model, self.executed)
-        return _BaseVector(self, base, target, circumstances.strict)
+            target = target_of(model, self.executed, constants)
+        ready = replace(self, executed=self.executed.given(constants))
+        return _BaseVector(ready, base, target, circumstances.strict, tuple(constants))
 
     def simulate(
         self,
@@ -76,10 +106,12 @@ class _BaseVector(Secret):
     base: ExactVector
     target: Target | None
     strict: bool
+    constants: tuple[str, ...] = ()
 
     @property
     def rules(self) -> tuple[str, ...]:
-        return data_rules(self.mechanism.executed, self.strict)
+        added = tuple(f"{name}: a public value given at this run, added after the noise" for name in self.constants)
+        return (*data_rules(self.mechanism.executed, self.strict), *added)
 
     def draw(self, randomness: Randomness) -> Drawn:
         executed = self.mechanism.executed

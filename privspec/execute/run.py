@@ -94,6 +94,7 @@ def run(
     mode: int = PRIVATE,
     header: bool = True,
     keeper: Keeper | None = None,
+    constants: Mapping[str, Any] | None = None,
 ) -> Release:
     """One release of a plan on data, paid for in the data set's ledger before any noise is drawn.
 
@@ -104,11 +105,13 @@ def run(
         private, and debits nothing; progress, told how many records are done; party, the one whose message is made
         from its own data (the ledger is its own, too); participation, the file that counts in how many rounds each
         voter took part, where rounds share a budget; mode, the permissions of the release's files; header,
-        whether the first line of a text file is one; keeper, told how the data fit, for their keeper alone.
+        whether the first line of a text file is one; keeper, told how the data fit, for their keeper alone;
+        constants, the public values that the plan leaves open.
     Raises: BudgetError (exit 6), DataError, UsageError, VerificationError.
     """
     source = randomness or SystemRandomness()
     digest = check_digest(plan)
+    refuse_unknown_constants(plan, constants or {})
     mechanism = mechanism_of(plan) if party is None else mechanism_of(plan).of_party(party)
     if joint_draw is not None:
         from privspec.execute.joint_draw.plans import JointMechanism
@@ -120,7 +123,8 @@ def run(
             whole = party is None and joint_draw is None
             counted = stack.enter_context(_counted(plan, digest, participation, whole=whole))
         roll = None if counted is None else counted.admit
-        circumstances = Circumstances(model, target, strict, progress, roll, header, keeper or Keeper())
+        public = constants or {}
+        circumstances = Circumstances(model, target, strict, progress, roll, header, keeper or Keeper(), public)
         secret = mechanism.read(inputs, circumstances)
         path = place_of(inputs, ledger) if source.private else None
         release = _prepared(_undrawn(plan, digest, mechanism.outputs, model), secret, inputs, strict)
@@ -145,6 +149,21 @@ def run(
         if files is not None:
             files.commit(release)
     return release
+
+
+def refuse_unknown_constants(plan: Mapping[str, Any], constants: Mapping[str, Any]) -> None:
+    """Raises: UsageError PS0824 if the plan leaves no constant of one of these names open."""
+    opened = [item["name"] for item in plan["mechanism"].get("executed", {}).get("constants", ())]
+    unknown = [name for name in constants if name not in opened]
+    if unknown:
+        listed = ", ".join(f"--constant {name}=FILE" for name in opened)
+        raise UsageError(
+            Diagnostic(
+                "PS0824",
+                f"this plan leaves no constant {' or '.join(unknown)} open",
+                help=f"it takes {listed}" if listed else "constants are part of the plan: solve again to change one",
+            )
+        )
 
 
 def _counted(plan: Mapping[str, Any], digest: str, path: Path, *, whole: bool) -> AbstractContextManager[Participation]:

@@ -169,6 +169,16 @@ ENTRIES: tuple[Entry, ...] = (
         "privspec verify shop.plan.json",
     ),
     Entry(
+        "PS0824",
+        "public values of a run that do not fit the plan",
+        """
+        A constant that the spec gives no value and that is added to a result may be left open by `solve`: each run is
+        given its value, of the declared shape, and adds it after the noise. A constant that shapes the answer (a matrix
+        of questions) is given to `solve` and stands in the plan.
+        """,
+        "privspec run shops.plan.json --input x=shops.csv --constant b=offsets.csv -o release.json",
+    ),
+    Entry(
         "PS0831",
         "no format of a release has this suffix",
         """
