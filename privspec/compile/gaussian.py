@@ -302,7 +302,7 @@ def _messages(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_n
     assert solution.variances is not None
     deviations = np.sqrt(np.concatenate(solution.variances))
     strategy = identity / deviations[:, None]
-    dual = _without_unused(solution.dual, 1.0 * ~problem.errors.any(axis=0))
+    dual = _without_unused(solution.dual, np.asarray(~problem.errors.any(axis=0), dtype=np.float64))
     bound = lower_bound(program, dual, np.diag(deviations))
     release = exact_gaussian(strategy, None, np.diag(deviations), (n,) * len(system.views), system.views)
     root = release.output_map(system.target)
