@@ -326,6 +326,7 @@ INPUT_ENTRIES = ("name", "start", "stop", "layout", "lower", "upper", "grid", "b
 OUTPUT_ENTRIES = ("name", "start", "stop", "shape", "offset")
 EXECUTED_ENTRIES = (
     *("inputs", "strategy", "noise", "grid", "reconstruction", "outputs", "output_grid", "views", "rounding"),
+    "constants",
 )
 
 
@@ -430,7 +431,7 @@ def read_executed(data: At) -> Executed:
 def _constants(data: At | None, size: int) -> tuple[OpenConstant, ...]:
     found: list[OpenConstant] = []
     for item in data.items() if data is not None else ():
-        shape = tuple(extent.integer() for extent in item["shape"].items())
+        shape = tuple(extent.integer() for extent in item.only("name", "shape", "map")["shape"].items())
         constant = OpenConstant(item["name"].text(), shape, item["map"].matrix())
         if constant.map.shape != (size, int(np.prod(shape, dtype=object))) or min(shape, default=1) < 1:
             raise Malformed(f"{item.place}.map does not fit")
