@@ -163,7 +163,8 @@ class _Renderer:
         if d.source is None:
             remarks = [("note", label.text) for label in d.labels if label.text] + remarks
         if d.help:
-            remarks.append(("help", d.help))
+            # two ways out stand for themselves
+            remarks += [("help", way) for way in d.help.split("\n\n")]
         return remarks
 
     def _bar(self, gutter: int, number: str = "") -> str:

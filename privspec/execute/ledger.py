@@ -345,7 +345,7 @@ def no_budget(path: Path) -> BudgetError:
             "PS1010",
             "this data set has no budget yet",
             help="decide what all releases of it together may spend:  "
-            f"privspec ledger init {path} --limit 'epsilon=2 delta=1e-6'\n"
+            f"privspec ledger init {path} --limit 'epsilon=2 delta=1e-6'\n\n"
             "or give it exactly what this plan spends:            privspec run ... --new-ledger",
         )
     )
@@ -566,6 +566,6 @@ def _translated(path: Path) -> Iterator[None]:
                 "PS1009",
                 f"the ledger {path} cannot be used: {error}",
                 notes=("nothing was released: a release needs its debit on disk first",),
-                help="a ledger is a file on disk that `privspec ledger init` or `privspec run --new-ledger` makes",
+                help="a ledger is a file that `ledger init` or `run --new-ledger` makes; --ledger names another place",
             )
         ) from None

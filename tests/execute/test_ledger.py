@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import re
 import sqlite3
 from collections.abc import Callable
@@ -481,3 +482,23 @@ def test_a_ledger_of_an_earlier_version_is_refused(tmp_path: Path, identity_plan
         ledger._append(database, {"kind": "create", "format": "privspec-ledger/1.0"})
     with pytest.raises(UsageError, match="PS1009"):
         ledger.debit(path, identity_plan)
+
+
+@pytest.mark.parametrize("mask", [0, 0o777])
+def test_ledger_and_journal_are_for_their_owner_whatever_the_umask(
+    tmp_path: Path, identity_plan: dict[str, Any], mask: int
+) -> None:
+    path = tmp_path / "l.db"
+    before = os.umask(mask)
+    try:
+        with ledger._transaction(path) as database:
+            ledger._append(database, ledger._creation())
+            database.execute("PRAGMA cache_spill = 1")
+            modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == {"l.db": 0o600, "l.db-journal": 0o600}
+    path.chmod(0o640)
+    ledger.create(path, ["mu=1"], change=True)
+    ledger.debit(path, identity_plan)
+    assert path.stat().st_mode & 0o777 == 0o640, "told otherwise"

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from privspec.core.diagnostics import BudgetError, UsageError
+from privspec.core.render import render
 from privspec.execute import ledger
 from privspec.execute.registry import digests, registry_path
 from privspec.execute.run import plan_digest, run
@@ -48,9 +49,13 @@ def paid(tmp_path: Path, identity_plan: dict[str, Any]) -> Path:
 
 def test_a_run_without_a_budget_is_refused_with_both_commands(tmp_path: Path, identity_plan: dict[str, Any]) -> None:
     data = written(tmp_path / "people.csv")
-    help_text = refused("PS1010", identity_plan, data).diagnostics[0].help or ""
-    assert f"privspec ledger init {tmp_path / 'people.ledger.db'} --limit" in help_text
-    assert "--new-ledger" in help_text
+    (told,) = refused("PS1010", identity_plan, data).diagnostics
+    assert render(told).splitlines() == [
+        "error[PS1010]: this data set has no budget yet",
+        "  = help: decide what all releases of it together may spend:  "
+        f"privspec ledger init {tmp_path / 'people.ledger.db'} --limit 'epsilon=2 delta=1e-6'",
+        "  = help: or give it exactly what this plan spends:            privspec run ... --new-ledger",
+    ]
     assert [p.name for p in tmp_path.iterdir()] == ["people.csv"]
     refused("PS1010", identity_plan, VALUES)
     ledger.create(tmp_path / "people.ledger.db", ["mu=1"])
