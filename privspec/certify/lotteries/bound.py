@@ -222,8 +222,10 @@ def optimality(subject: LotterySubject) -> Iterator[Claim]:
 
 def _proved(subject: LotterySubject, proof: At, bound: float, listed: float, status: str) -> Iterator[Claim]:
     scope = proof["scope"].text()
-    if scope not in (SCOPE, truthful.SCOPE) or subject.plan["loss"]["among"].text() != scope:
+    if scope not in (SCOPE, truthful.SCOPE):
         raise Malformed(f"{proof.place}.scope is not what the bound is about")
+    if subject.plan["loss"]["among"].text() != scope:
+        yield Claim("optimality", "failed", f"the bound is about {scope}, not about what the plan says")
     try:
         if scope == truthful.SCOPE:
             found, what, how = list(truthful.bounds(subject, proof)), "strategy-proof rule", "affine in the votes"
