@@ -107,17 +107,17 @@ class AdditiveNoise(MechanismFact):
         where = facts.context.loss_because
         entry = CertificateEntry("loss")
         found = [
-            proved(f"Noise makes the figures in {o.name} typically off by {o.typical}.", where, entry)
+            proved(f"Because of the noise, the figures in {o.name} are typically off by {o.typical}.", where, entry)
             for o in facts.outputs
             if o.typical.value > 0
         ]
         if not found and loss is not None and loss.error is not None:
-            words = f"Noise makes {loss.error_of} typically off by {loss.error}."
+            words = f"Because of the noise, {loss.error_of} is typically off by {loss.error}."
             found.append(proved(words, where, entry))
         if found and loss is not None:
             names = [o.name for o in facts.outputs if o.name not in facts.unprotected]
             what = "The noise" if not facts.unprotected else f"The noise in {joined(names)}"
-            words = f"{what} is what protects you; on average it neither adds nor takes away."
+            words = f"{what} is what protects you; on average it adds nothing and takes nothing away."
             if not names:
                 words = "So little noise protects nobody."
             found.append(proved(words, CertificateEntry("unbiased")))

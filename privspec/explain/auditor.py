@@ -18,6 +18,7 @@ from privspec.explain.sentences import (
     proved,
     tested,
 )
+from privspec.explain.words import joined
 
 _PRIVACY = CertificateEntry("privacy")
 _LOSS = CertificateEntry("loss")
@@ -117,12 +118,20 @@ def _data(facts: Facts) -> tuple[Sentence, ...]:
     because = found[0].because if found else (facts.context.trust_because,)
     return (
         *found,
-        asserted("All that is not an input is public: parameters, constants, domains and sizes.", *because),
+        asserted(f"All that is not an input is public: parameters, constants, domains{_sizes(facts)}.", *because),
         assumed(
             "That the data are what their owner says, and were collected lawfully, is outside this report.",
             *because,
         ),
     )
+
+
+def _sizes(facts: Facts) -> str:
+    """Sizes are public unless some guarantee hides how many units there are."""
+    adding = [f.claim.relation.plural for f in facts.claims if f.claim.relation.adds]
+    if not adding:
+        return " and sizes"
+    return f", and sizes but for the number of {joined(list(dict.fromkeys(adding)))}, which is secret"
 
 
 def _assumptions(facts: Facts) -> tuple[Sentence, ...]:

@@ -31,7 +31,7 @@ _CURATOR = TrustWords(
     auditor="One curator holds all raw data, adds the noise and publishes; all others see outputs only.",
 )
 _NOBODY = TrustWords(
-    sees_raw="Nobody but you. Noise is added before your answer leaves you.",
+    sees_raw="Nobody but you, if your report is drawn on your own device: noise is added before it leaves you.",
     stolen_server="No more than the messages that were sent, which the guarantee already covers.",
     place="at each party",
     auditor="No party is trusted: all see every message, so each must satisfy the requirement itself.",

@@ -218,7 +218,12 @@ class TookPart(Question):
             return None
         return Table(
             caption="The same odds for people who hold several together, or a family that acts as one",
-            header=(f"How many of the {relation.plural} are yours", *self.headers()),
+            header=(
+                f"How many of the {relation.plural} are yours"
+                if relation.unit in ("entry", "record")
+                else f"How many {relation.plural} act as one",
+                *self.headers(),
+            ),
             rows=tuple((k.text, odds.without_words, odds.taking_part_words) for k, odds in fact.groups),
         )
 

@@ -150,7 +150,7 @@ def _error_words(fact: TableFact, term: ErrorTerm) -> str:
         what = "A report" if fact.local else f"The published {term.output}"
     else:
         what = f"The {term.output} computed from a report" if fact.local else f"The published {term.output}"
-    worst = " for the value that is worst off" if term.worst else ""
+    worst = " in the worst case" if term.worst else ""
     return f"{what} is {term.words}{worst}."
 
 

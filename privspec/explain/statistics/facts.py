@@ -134,19 +134,21 @@ class StatisticFact(MechanismFact):
             whole = f"one {self.party}" in fact.claim.relation.text
             if whole:
                 text = (
-                    f"Hidden: everything that you as one {self.party} sent in, all {self.records} records together. "
-                    "The result would look almost the same had you answered everything differently."
+                    f"Protected: everything that you as one {self.party} sent in, all {self.records} records together. "
+                    "What the result can tell of them is limited by the odds above."
                 )
             else:
                 text = (
-                    f"Hidden: any single one of your {self.records} records. Not hidden in the same measure: what all "
+                    f"Protected: any single one of your {self.records} records. Not in the same measure: what all "
                     "your records have in common, because they are protected one at a time and not together."
                 )
             found.append(proved(text, line, Note(self.note)))
         if self.local:
             found.append(
                 asserted(
-                    "Nobody sees your records: noise is added before anything leaves you.", facts.context.trust_because
+                    "Nobody sees your records if your part runs on your own device: noise is added before anything "
+                    "leaves you.",
+                    facts.context.trust_because,
                 )
             )
         else:
@@ -159,8 +161,8 @@ class StatisticFact(MechanismFact):
         if facts.loss is None:
             return ()
         value = rounded(facts.loss.value.value, DIGITS)
-        text = f"By simulation, the loss ({facts.loss.expression}) is {value} on average"
-        bare = f"; that of {self.function} itself, without any noise, is {self.without_noise}."
+        text = f"By simulation, the error that the release is judged by is {value} on average"
+        bare = f"; that of the same estimate without any noise is {self.without_noise}."
         tail = "." if self.without_noise is None else bare
         other = f"The noise is added to the {self.route}, which is not quite the estimate that the spec names."
         own = (proved(other, Note(self.note)),) if self.own_ball else ()
