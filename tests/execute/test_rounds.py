@@ -300,6 +300,16 @@ def test_file_is_for_its_owner_alone(book: Path, roll: Path) -> None:
     assert stat.S_IMODE(roll.stat().st_mode) == 0o600
 
 
+def test_the_keeper_hears_nothing_of_who_is_left_out(book: Path, roll: Path) -> None:
+    heard = []
+    for _ in range(4):
+        keeper = Keeper()
+        votes = {"vote": {"voter": ["a", "b"], "choice": ["north", "nord"]}}
+        run(rounds_plan(), votes, book, participation=roll, keeper=keeper)
+        heard.append(keeper.report())
+    assert heard == [heard[0]] * 4
+
+
 # --- errors ---------------------------------------------------------------------------------------
 
 

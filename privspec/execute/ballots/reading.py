@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MOST_OF_A_KIND = 2**32
 """Ballots that one row of counts can stand for."""
-_ROW = "row"
+_ROW, _ROWS = "row", "rows"
 _WHOLE = r"^(\d+)\.0+$"
 Roll: TypeAlias = "Callable[[pl.Series], pl.Series]"
 """Whether each of these parties, named once each, may take part."""
@@ -85,14 +85,18 @@ def read_ballots(
     if roll is not None:
         frame, names = _counted(form, frame, roll, counts=COUNT in names), [*names, COUNT]
     many = pl.col(COUNT).sum() if COUNT in names else pl.len().cast(pl.Int64)
-    grouped = collect(form.name, frame.group_by(BALLOT).agg(many.alias(COUNT), pl.col(_ROW).min()))
+    grouped = collect(
+        form.name, frame.group_by(BALLOT).agg(many.alias(COUNT), pl.col(_ROW).min(), pl.len().alias(_ROWS))
+    )
     counts = grouped[COUNT].to_numpy().astype(np.int64)
     found = parse(form, grouped[BALLOT], find)
     # what is refused does not depend on whose ballots count
     seen = (counts > 0) | (roll is not None)
     if strict and (seen & ~found.exact).any():
         _refuse_ballot(form, int(grouped[_ROW].to_numpy()[seen & ~found.exact].min()) + 1)
-    _tell(form, keeper, grouped[BALLOT], counts, found.valid)
+    # nor does what the keeper hears: who is left out of a round stands in the roll alone
+    heard = counts if roll is None else grouped[_ROWS].to_numpy().astype(np.int64)
+    _tell(form, keeper, grouped[BALLOT], heard, found.valid)
     kept = (counts > 0) & found.valid if form.drops else counts > 0
     ranked = np.where(found.valid[:, None], found.ranked, form.first)
     return Ballots(form, ranked[kept], counts[kept])
