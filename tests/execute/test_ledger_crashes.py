@@ -83,6 +83,8 @@ def kills(plan: dict[str, Any], data: Path, times: int, seed: int) -> None:
         time.sleep(chance.uniform(0, 1.2 * usual))
         os.kill(child, signal.SIGKILL)
         killed += ended(child) is None
+        # a machine may become slower or faster: kills fall before the release and after it
+        usual *= 0.9 if out.exists() else 1.1
         if out.exists():
             done.append(out)
         state = ledger.verify(book, done[-1:])
@@ -93,7 +95,7 @@ def kills(plan: dict[str, Any], data: Path, times: int, seed: int) -> None:
             attack(plan, data, book, older)
             book.write_bytes(newest)
     ledger.verify(book, done)
-    assert killed > times / 4 and len(done) > times / 10, "kills fell before, within and after releases"
+    assert killed > times / 10 and len(done) > times / 10, "kills fell before, within and after releases"
 
 
 def attack(plan: dict[str, Any], data: Path, book: Path, older: bytes) -> None:
@@ -119,7 +121,7 @@ def test_of_500_kills_none_gives_a_release_without_its_debit(plan: dict[str, Any
 
 
 def test_no_kill_of_a_first_run_makes_a_second_one_free(plan: dict[str, Any], tmp_path: Path) -> None:
-    chance = Random(3)
+    chance, usual = Random(3), 0.0
     outcomes = set()
     for i in range(30):
         folder = tmp_path / str(i)
@@ -130,11 +132,18 @@ def test_no_kill_of_a_first_run_makes_a_second_one_free(plan: dict[str, Any], tm
         def first(data: Path = data, out: Path = out) -> None:
             run(plan, {"x": data}, output=out, new_ledger=True)
 
+        began = time.monotonic()
         child = forked(first)
-        time.sleep(chance.uniform(0, 0.12))
-        os.kill(child, signal.SIGKILL)
-        ended(child)
+        if i:
+            time.sleep(chance.uniform(0, 1.2 * usual) if i > 1 else 0)
+            os.kill(child, signal.SIGKILL)
+            ended(child)
+        else:
+            # how long a run takes here
+            assert ended(child) == 0
+            usual = time.monotonic() - began
         released = out.exists()
+        usual *= 0.9 if released else 1.1
         out.unlink(missing_ok=True)
         # somebody who tries it all: again, as a first run, and after deleting the ledger
         tries = [ended(forked(lambda data=data, out=out: run(plan, {"x": data}, output=out)))]  # type: ignore[misc]
