@@ -38,7 +38,8 @@ def test_the_scope_of_a_bound_is_said() -> None:
 def test_without_the_line_it_is_a_bound_for_all_rules_and_not_reached() -> None:
     free = plan("dp_random_dictatorship_compulsory", "manipulation(O, vote) <= 0", "manipulation(O, vote) <= 0.5")
     text = " ".join(summary(free, width=120).split())
-    assert "feasible, not proved optimal" in text and "Optimal among" not in text
+    assert "feasible: the best of" in text and "no rule that meets the requirement can have less than" in text
+    assert "Optimal among" not in text
     assert "(every rule that meets the requirement) has a loss below" in explain(free, "auditor", "md")
 
 
