@@ -62,6 +62,7 @@ def test_vectors_without_a_header(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "code"),
     [
+        ("", "PS0805"),
         ("x\n1\n2\n", "PS0805"),
         ("x\n1\n2\n3\n4\n", "PS0805"),
         ("1\n2\n3\n", "PS0805"),
