@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from privspec.certify import verify
 from privspec.compile.families import family_of
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.problem import Settings
 from privspec.core.spans import Source
 from privspec.model.build import load_model
-from privspec.plan import Plan
 
 Label = Any
 Row = Hashable
@@ -106,7 +106,7 @@ def compiled(text: str, **parameters: Any) -> Found:
     decision = decided(text, **parameters)
     assert not isinstance(decision, Infeasible), decision
     found = Found(json.loads(json.dumps(decision.document())))
-    report = Plan(found.document).verify()
+    report = verify(found.document)
     assert report.ok, [f"{claim.name}: {claim.text}" for claim in report.claims if claim.status == "failed"]
     for row in found.table:
         assert sum(row) == 1

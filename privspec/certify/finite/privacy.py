@@ -321,7 +321,8 @@ def _guarantee(subject: FiniteSubject, guarantee: Guarantee, requirement: Requir
     if not {"epsilon"} <= set(achieved) <= set(amounts) | {"delta"} or any(v < 0 for v in achieved.values()):
         raise Malformed(f"{guarantee.place}.achieved does not give what the measure is about")
     if isinstance(measure, Personalised):
-        yield Claim("figure", "not checked", "the least epsilon of each person")
+        everybody = Ratios(subject.neighbours(requirement), {None: achieved["epsilon"]})
+        yield _claim(subject, "figure", requirement, everybody, seen)
         return
     # a delta that is not stated is zero
     figures = {**dict.fromkeys(amounts, Fraction(0)), **achieved}
