@@ -183,7 +183,7 @@ def _vector(declared: Declared, lines: Lines) -> NDArray[np.float64]:
     rows, width = lines.rows, lines.width
     named = declared.name in lines.names
     at = lines.names.index(declared.name) if named else 0
-    if named or width <= 1:
+    if named or width == 1 or (not rows and lines.kind != "table"):
         if len(rows) != declared.size:
             _wrong_size(declared, str(len(rows)), lines)
         if not named and lines.kind == "text":
