@@ -82,10 +82,11 @@ class StrategyForm(Quadratic):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EnclosedForm(Quadratic):
-    """G within `radius` (n, n) of `middle`, entry by entry."""
+    """G within `radius` (n, n) of `middle`, entry by entry; `moves`, where known, is not below G_ii + G_jj - 2 G_ij."""
 
     middle: Array
     radius: Array
+    moves: Array | None = None
 
     def diagonal(self) -> list[Fraction]:
         """Upper ends."""
@@ -94,6 +95,9 @@ class EnclosedForm(Quadratic):
 
     def largest_move(self, cells: Integers) -> Fraction:
         """Upper end of the largest."""
+        if self.moves is not None and len(cells) > 1:
+            apart = self.moves[np.ix_(cells, cells)]
+            return Fraction(float(np.max(apart[~np.eye(len(cells), dtype=bool)])))
         block = self.middle[np.ix_(cells, cells)]
         diagonal = np.diagonal(block)
         moves = diagonal[:, None] + diagonal[None, :] - 2 * block

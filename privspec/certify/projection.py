@@ -13,6 +13,8 @@ from privspec.core.matrices import DyadicMatrix
 
 SIZE_LIMIT = 128
 PRECISION = 512
+MOVES_LIMIT = 512
+"""Coordinates up to which the form of every pair of them is enclosed by itself."""
 
 
 def projected_form(
@@ -38,4 +40,10 @@ def projected_form(
         entries: list[Any] = [gram[i, j] * factor for i in range(n) for j in range(n)]
         middle = np.array([float(e.mid()) for e in entries]).reshape(n, n)
         radius = np.array([float((e - arb(float(e.mid()))).abs_upper()) for e in entries]).reshape(n, n)
-    return EnclosedForm(middle, radius * (1 + 1e-12) + 1e-300)
+        moves = None
+        if n <= MOVES_LIMIT:
+            # what is common to two coordinates cancels here, not in doubles
+            own = [entries[i * n + i] for i in range(n)]
+            apart = [own[i] + own[j] - 2 * entries[i * n + j] for i in range(n) for j in range(n)]
+            moves = np.array([float(e.abs_upper()) for e in apart]).reshape(n, n) * (1 + 1e-12) + 1e-300
+    return EnclosedForm(middle, radius * (1 + 1e-12) + 1e-300, moves)

@@ -14,7 +14,7 @@ from privspec.compile.classics import classics
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.lower import site_map, site_maps
 from privspec.compile.problem import Problem
-from privspec.compile.release import LinearRelease, achieved_amount, exact_gaussian, output_grid
+from privspec.compile.release import FINE_BITS, UNEVEN, LinearRelease, achieved_amount, exact_gaussian, output_grid
 from privspec.compile.unprotectable import explain_unprotectable
 from privspec.solvers.bounds import lower_bound
 from privspec.solvers.factor import chain
@@ -164,6 +164,8 @@ def exact_release(
     system = problem.system
     found = exact_gaussian(solution.strategy, outputs, inputs, solution.blocks, system.views)
     deviations = np.linalg.norm(found.output_map(system.target), axis=1)
+    if deviations.min(initial=1.0) < UNEVEN * deviations.max(initial=1.0):
+        found = exact_gaussian(solution.strategy, outputs, inputs, solution.blocks, system.views, FINE_BITS)
     found = replace(found, output_grid=output_grid(deviations))
     nested = chain(problem.views(budgets), system.outputs_count)[1]
     if nested or all(

@@ -23,6 +23,7 @@ from privspec.compile.interpret import Cells, Interpreter
 from privspec.compile.lower import site_map
 from privspec.compile.problem import Problem
 from privspec.compile.release import (
+    FINE_BITS,
     GRID_EXPONENT,
     RECONSTRUCTION_BITS,
     SLACK,
@@ -57,8 +58,6 @@ KNORM_ROWS = 24
 """Rows up to which the K-norm vector has an exact sampler that is fast enough."""
 PAIR_LIMIT = 200
 """Coordinates up to which all pairs are listed for Laplace costs."""
-PLACE_BITS = 52
-"""Bits of what is measured at a place: outputs that nothing protects hardly hide its rounding."""
 SCALE_BITS = 40
 """Laplace scales are rounded up to fractions with denominators of this many bits."""
 
@@ -248,7 +247,7 @@ def _scales(problem: Problem, place: Place, costs: Array) -> Array:
 def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bound: Bound | None) -> Candidate | None:
     started = time.perf_counter()
     system = problem.system
-    dyadic = _plain(place.strategy) or rounded_strategy(place.strategy, system.views, PLACE_BITS)
+    dyadic = _plain(place.strategy) or rounded_strategy(place.strategy, system.views, FINE_BITS)
     strategy = dyadic.to_float()
     used = place.outputs != 0
     costs = _costs(problem, strategy, used, epsilons)

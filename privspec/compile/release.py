@@ -23,6 +23,10 @@ from privspec.mechanisms.sensitivity import l2_sensitivity_up
 from privspec.model.neighbours import PairDifferences
 from privspec.solvers.programs import Array
 
+FINE_BITS = 52
+"""The same where some outputs have next to no noise, which would not hide the rounding."""
+UNEVEN = 1e-2
+"""Ratio of the least to the largest standard deviation of the outputs below which that is so."""
 STRATEGY_BITS = 42
 """Bits of the largest entry of the smallest strategy row; the loss moves by about 2^-42 of itself."""
 MOST_BITS = 60
@@ -85,7 +89,11 @@ def achieved_amount(release: LinearRelease, view: ProtectedView, rows: int) -> F
         # outputs are rounded one by one, so the view sees the Gaussian law of its own rows, nothing more
         basis = np.linalg.svd(release.outputs_matrix.to_float()[view.rows], full_matrices=False)[2]
         rows_seen = basis @ release.strategy.to_float()
-        reached = float(l2_sensitivity_up(DyadicMatrix.rounded(rows_seen, STRATEGY_BITS + 6), view.exact))
+        if isinstance(view.exact, PairDifferences):
+            # only differences of columns count, and what is common to all of them may be far larger
+            integers = release.strategy.integers - release.strategy.integers[:, view.exact.coordinates[:1]]
+            rows_seen = basis @ np.ldexp(integers.astype(np.float64), -release.strategy.exponent)
+        reached = float(l2_sensitivity_up(DyadicMatrix.rounded(rows_seen, MOST_BITS), view.exact))
         # what cancels in doubles is known up to the round-off of what it is the difference of
         blurred = (
             float(np.linalg.norm(rows_seen, axis=0).max(initial=0.0))
@@ -114,7 +122,8 @@ def checked_amount(
     if allowed is None or amount > allowed:
         raise InternalError(f"the release reaches {release.noise.amount} {float(amount)!r}, which is more than it may")
     # a view that nothing moves but round-off is claimed with a bound that round-off does not pass
-    return amount if amount == 0 else max(amount, allowed * NEGLIGIBLE)
+    mixed = release.rounding == "outputs" and view.rows is not None
+    return amount if amount == 0 and not mixed else max(amount, allowed * NEGLIGIBLE)
 
 
 def rounded_strategy(strategy: Array, views: Sequence[ProtectedView] = (), bits: int = STRATEGY_BITS) -> DyadicMatrix:
@@ -143,6 +152,7 @@ def exact_gaussian(
     inputs_matrix: Array | None,
     view_rows: tuple[int, ...],
     views: Sequence[ProtectedView],
+    bits: int = STRATEGY_BITS,
 ) -> LinearRelease:
     """Round a Gaussian release to exact numbers, after leaving `SLACK` of room."""
     reconstruction = outputs_matrix if outputs_matrix is not None else inputs_matrix
@@ -150,7 +160,7 @@ def exact_gaussian(
         raise InternalError("a release without reconstruction")
     deviations = np.linalg.norm(reconstruction, axis=1)
     return LinearRelease(
-        rounded_strategy(strategy * (1 - SLACK), views),
+        rounded_strategy(strategy * (1 - SLACK), views, bits),
         GaussianNoise(),
         None if outputs_matrix is None else DyadicMatrix.rounded(outputs_matrix / (1 - SLACK), RECONSTRUCTION_BITS),
         None if inputs_matrix is None else DyadicMatrix.rounded(inputs_matrix / (1 - SLACK), RECONSTRUCTION_BITS),
