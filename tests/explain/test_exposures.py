@@ -47,6 +47,10 @@ LINEAR = [
     # lines, then what is said: (input, observer): (seen, not protected)
     (["all outputs are 1-GDP wrt all inputs, replacing one entry"], {}),
     (
+        ["A is 1-GDP wrt x, replacing one entry"],
+        {("x", "anyone"): ("ABC", "B"), ("w", "anyone"): ("ABC", "BC")},
+    ),
+    (
         ["(A, C) is 1-GDP wrt all inputs, replacing one entry"],
         {("x", "anyone"): ("ABC", "B"), ("w", "anyone"): ("ABC", "B")},
     ),
@@ -128,8 +132,9 @@ privacy:
 """
 
 
-def test_laplace_noise() -> None:
-    plan = solved(PURE)
+@pytest.mark.parametrize("more", ["", "  B is 2-DP wrt x, replacing one entry\n"])
+def test_laplace_noise(more: str) -> None:
+    plan = solved(PURE + more)
     (exposure,) = facts(plan.document, plan.model()).exposures
     run = plan.document["mechanism"]["executed"]
     scales = [Fraction(s) for s in run["noise"]["scale"]]
