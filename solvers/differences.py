@@ -14,7 +14,7 @@ from scipy import sparse
 
 VERTEX_LIMIT = 12
 """Largest box block that is replaced by its vertices: 2^11 of them up to sign."""
-VERTEX_TOTAL = 8192
+VERTEX_TOTAL = 32_768
 """Largest number of box vertices in one view."""
 
 

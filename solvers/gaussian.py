@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from privspec.solvers.differences import same_rows
+from privspec.solvers.differences import same_rows, small_boxes
 from privspec.solvers.observers import solve_complete, solve_observers
 from privspec.solvers.placement import solve_placement
-from privspec.solvers.programs import DualPoint, GaussianProgram, GaussianSolution
+from privspec.solvers.programs import Array, Boxes, DualPoint, GaussianProgram, GaussianSolution, View
 from privspec.solvers.results import NotSpecialError, Progress, Unprotectable, Watch
 from privspec.solvers.rows import many_pairs, solve_by_rows
 from scipy import sparse
@@ -30,10 +30,20 @@ def solve_gaussian(
     if program.limits:
         raise NotSpecialError("accuracy limits")
     watch = Watch(deadline, progress)
+    program = replace(program, views=tuple(_without_copies(view, program.target) for view in program.views))
     if program.sites is not None:
         solver = solve_by_rows if any(many_pairs(view) for view in program.views) else solve_placement
         return solver(program, tolerance, watch)
     return (solve_complete if same_rows(program) else solve_observers)(program, tolerance, watch)
+
+
+def _without_copies(view: View, target: Array) -> View:
+    """The view without boxes that have the effect of an earlier one, where there are too many to list them all."""
+    if not isinstance(view.differences, Boxes) or small_boxes(view.differences):
+        return view
+    blocks, reach = view.differences.blocks, view.differences.reach
+    effects = {(target[:, block] * reach[block]).tobytes(): block for block in reversed(blocks)}
+    return replace(view, differences=Boxes(tuple(effects.values()), reach))
 
 
 def rescale(solution: GaussianSolution, factor: float) -> GaussianSolution:

@@ -345,6 +345,22 @@ privacy: O is 1000-GDP wrt x, replacing one entry
     np.testing.assert_allclose(released, A @ x + b, atol=0.1)
 
 
+@pytest.mark.parametrize("weights", [np.ones(1201), np.linspace(0.5, 1, 1201)], ids=["sums", "weighted sums"])
+def test_four_figures_of_each_of_many_people(weights: Any) -> None:
+    """1,201 records of four numbers: one of them moves the four sums by at most 1 each, so 2 in all."""
+    text = """\
+variables:
+  input x in [0, 1]^(1201, 4)
+  constant A in real^1201
+  intermediate y = A @ x
+  output O
+loss: E[ ||O - y||^2 ]
+privacy: O is 1-GDP wrt x, replacing one record
+"""
+    plan = Problem(text, constants={"A": weights}).solve()
+    certified(plan, 4 * 4, 1e-5)
+
+
 LATER = """\
 variables:
   input x in [0, 1]^3
