@@ -165,7 +165,6 @@ JUNK: tuple[Any, ...] = (
 
 
 OPTIONAL = (
-    "mechanism/executed/outputs/#/offset",
     "mechanism/sites/#/variance",
     "certificate/loss_weights",
     "spec/parameters",
