@@ -110,12 +110,12 @@ def test_neither_pages_nor_release_call_it_private(tmp_path: Path) -> None:
     assert "No requirement protects anybody's privacy in this release" in plan.explain("public")
     assert "The guarantee" not in plan.explain("public")
     assert "may reveal anything about the inputs" in plan.explain("auditor")
-    release = plan.run({"sex": ["F"], "score": [1]}, ledger=tmp_path / "own.ledger.db").to_json()
+    release = plan.run({"sex": ["F"], "score": [1]}, ledger=tmp_path / "own.ledger.db", new_ledger=True).to_json()
     assert (release["private"], release["guarantees"]) == (False, [])
     assert "asks for no privacy" in release["notice"]
     create(tmp_path / "data.ledger.db", ["epsilon=1"])
     with pytest.raises(BudgetError) as caught:
-        plan.run({"sex": ["F"], "score": [1]}, ledger=tmp_path / "data.ledger.db")
+        plan.run({"sex": ["M"], "score": [2]}, ledger=tmp_path / "data.ledger.db")
     assert [d.code for d in caught.value.diagnostics] == ["PS1006"]
 
 
