@@ -226,6 +226,7 @@ def test_a_requirement_that_holds_by_itself(measure: str, beside: str, tmp_path:
     plan = Problem(OWN + lines + beside.replace("1-GDP", measure)).solve()
     assert [*plan.guarantees[0].achieved.values()] == ["0"]
     assert [*plan.guarantees[1].achieved.values()] != ["0"]
+    assert "wrt w, replacing one entry · holds without any noise" in " ".join(plan.summary().split())
     holds(plan, tmp_path, x=np.zeros(3), w=np.ones(3))
 
 

@@ -17,7 +17,7 @@ from privspec.compile.problem import Problem
 from privspec.compile.release import FINE_BITS, UNEVEN, LinearRelease, achieved_amount, exact_gaussian, output_grid
 from privspec.compile.unprotectable import explain_unprotectable
 from privspec.solvers.bounds import lower_bound
-from privspec.solvers.factor import chain
+from privspec.solvers.factor import PINNED, chain
 from privspec.solvers.gaussian import solve_gaussian
 from privspec.solvers.programs import (
     Array,
@@ -303,6 +303,8 @@ def _messages(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_n
         raise AssertionError("noise on every input hides every difference")
     assert solution.variances is not None
     deviations = np.sqrt(np.concatenate(solution.variances))
+    # inputs that no line protects carry noise in name only
+    deviations = np.maximum(deviations, PINNED * deviations.max(initial=0.0))
     strategy = identity / deviations[:, None]
     dual = _without_unused(solution.dual, np.asarray(~problem.errors.any(axis=0), dtype=np.float64))
     bound = lower_bound(program, dual, np.diag(deviations))

@@ -99,7 +99,7 @@ def reached_words(fact: ClaimFact) -> str:
     stated = {_STATED.get(name, name): quantity.text for name, quantity in fact.claim.parameters}
     if achieved is None or stated == {achieved[0]: achieved[1].text}:
         return ""
-    return f"{achieved[0]} ≤ {achieved[1]}"
+    return "holds without any noise" if achieved[1].text == "0" else f"{achieved[0]} ≤ {achieved[1]}"
 
 
 def claim_words(fact: ClaimFact) -> str:
