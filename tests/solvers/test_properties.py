@@ -172,7 +172,14 @@ def test_large_box(make):
 def test_large_boxes_are_left_to_others(make):
     boxes = Boxes((np.arange(16), np.arange(16, 32)), np.ones(32))
     with pytest.raises(NotSpecialError):
-        solve_gaussian(make(np.ones((2, 32)), differences=boxes))
+        solve_gaussian(make(np.random.default_rng(0).standard_normal((20, 32)), differences=boxes))
+
+
+def test_columns_that_are_copies_make_a_large_box_small(make):
+    boxes = Boxes((np.arange(16), np.arange(16, 32)), np.ones(32))
+    # sixteen equal columns move like one of sixteen times the width
+    alone = solve_gaussian(make(np.ones((2, 1)), differences=Boxes((np.arange(1),), np.full(1, 16.0))))
+    assert solve_gaussian(make(np.ones((2, 32)), differences=boxes)).value == pytest.approx(alone.value, rel=1e-6)
 
 
 def test_deadline(make):
