@@ -721,26 +721,32 @@ def sweep(
     quiet: bool,
 ) -> None:
     """Privacy against loss, over any parameter: a table (CSV or JSON) and a plot."""
-    from privspec.sweep import parse_range, sweep_spec, table_csv, table_json
+    from privspec.core.files import write_atomically
+    from privspec.sweep import files_of, frontier_svg, parse_range, sweep_files, sweep_spec, table_csv, table_json
 
     name, values = parse_range(over)
-    rows = sweep_spec(_request(spec, sets, constants), name, values, None if quiet else _sweep_progress())
-    as_table = as_json or (output is not None and output.suffix == ".json")
-    text = table_json(name, rows) if as_table else table_csv(name, rows)
-    if output is None:
+    request = _request(spec, sets, constants)
+    read = (spec, *files_of(request), *map(Path, _pairs(constants, "--constant").values()))
+    table, drawn = sweep_files(output, plot, read, as_json=as_json)
+    rows = sweep_spec(request, name, values, None if quiet else _sweep_progress())
+    written = as_json if table is None else table.suffix == ".json"
+    text = table_json(name, rows) if written else table_csv(name, rows)
+    if table is None:
         print(text, end="")
     else:
-        from privspec.core.files import write_atomically
-
-        write_atomically(output, text.encode("utf-8"))
-        _note(f"table written to {output}", quiet)
-        plot = plot or output.with_suffix(".svg")
-    if plot is not None:
-        from privspec.core.files import write_atomically
-        from privspec.sweep import frontier_svg
-
-        write_atomically(plot, frontier_svg(name, rows).encode("utf-8"))
-        _note(f"frontier drawn in {plot}", quiet)
+        write_atomically(table, text.encode("utf-8"))
+        _note(f"table written to {table}", quiet)
+    failed = [row for row in rows if row.loss is None]
+    if failed:
+        what = "value has" if len(failed) == 1 else "values have"
+        _note(f"{len(failed)} of {len(rows)} {what} no loss; the table says why", quiet)
+    if drawn is not None:
+        picture = frontier_svg(name, rows)
+        if picture is None:
+            _note(f"nothing is drawn in {drawn}: no value above 0 has a loss", quiet)
+            return
+        write_atomically(drawn, picture.encode("utf-8"))
+        _note(f"frontier drawn in {drawn}", quiet)
 
 
 def _sweep_progress() -> Any:

@@ -6,16 +6,25 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from privspec.compile.families import family_of
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.problem import Settings
-from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.diagnostics import (
+    Diagnostic,
+    PrivspecError,
+    SolveError,
+    SpecError,
+    UsageError,
+    VerificationError,
+)
+from privspec.language import syntax
 from privspec.pipeline import Request, check, confirm, decide
 from privspec.plan import Plan
 
@@ -27,7 +36,8 @@ LARGEST_EXPONENT = 150
 class Row:
     """One value of the parameter: the least loss, its certified lower bound, the mechanism that reaches it.
 
-    `loss` is None where the requirements cannot hold together.
+    `status`: solved; infeasible where the requirements cannot hold together, refused where the value makes no spec that
+    can be computed, unsolved where no answer came. `loss` is then None, and `mechanism` says why.
     """
 
     value: str
@@ -35,6 +45,7 @@ class Row:
     lower_bound: float | None
     relative_gap: float | None
     mechanism: str
+    status: str = "solved"
 
 
 def parse_range(text: str) -> tuple[str, tuple[str, ...]]:
@@ -98,19 +109,28 @@ def sweep_spec(
     progress: Callable[[int, int], None] | None = None,
     settings: Settings | None = None,
 ) -> tuple[Row, ...]:
-    """Solve a spec for every value of one parameter.
+    """Solve a spec for every value of one parameter; a value that fails has a row that says so.
 
-    Raises: SpecError if a value does not make a spec; SolveError if there is no answer for one.
+    Raises: SpecError, SolveError, VerificationError of the first value if all of them fail.
     """
     base = settings or Settings()
     shared = replace(base, alternatives=False)
-    rows = []
+    rows: list[Row] = []
+    failures: list[PrivspecError] = []
     for done, value in enumerate(values, start=1):
         at = replace(request, parameters={**request.parameters, name: value})
         # the ends are checked like any plan; between them loss and bound come from the same solve or their own bound
-        rows.append(_row(at, value, shared, checked=done in (1, len(values))))
+        try:
+            rows.append(_row(at, value, shared, checked=done in (1, len(values))))
+        except (SpecError, SolveError, VerificationError) as error:
+            failures.append(error)
+            status = "refused" if isinstance(error, SpecError) else "unsolved"
+            why = "; ".join(f"{d.code}: {d.message}" for d in error.diagnostics)
+            rows.append(Row(value, None, None, None, why, status))
         if progress is not None:
             progress(done, len(values))
+    if failures and len(failures) == len(rows):
+        raise failures[0]
     return tuple(rows)
 
 
@@ -119,10 +139,10 @@ def _row(request: Request, value: str, settings: Settings, *, checked: bool) -> 
     family = family_of(model)
     system = family.lower(model)
     if isinstance(system, Infeasible):
-        return Row(value, None, None, None, system.reason)
+        return Row(value, None, None, None, system.reason, "infeasible")
     decision = decide(family, model, system, settings)
     if isinstance(decision, Infeasible):
-        return Row(value, None, None, None, decision.reason)
+        return Row(value, None, None, None, decision.reason, "infeasible")
     loss, bound = decision.loss, decision.lower_bound
     if checked:
         bound = confirm(Plan(decision.document())).loss.lower_bound
@@ -134,9 +154,9 @@ def table_csv(name: str, rows: Sequence[Row]) -> str:
     """The rows as CSV, the parameter first."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([name, "loss", "lower_bound", "relative_gap", "mechanism"])
+    writer.writerow([name, "loss", "lower_bound", "relative_gap", "mechanism", "status"])
     for row in rows:
-        cells = [row.value, row.loss, row.lower_bound, row.relative_gap, row.mechanism]
+        cells = [row.value, row.loss, row.lower_bound, row.relative_gap, row.mechanism, row.status]
         writer.writerow(["" if c is None else c for c in cells])
     return out.getvalue()
 
@@ -147,15 +167,69 @@ def table_json(name: str, rows: Sequence[Row]) -> str:
     return json.dumps({"format": "privspec-sweep/1.0", "over": name, "rows": found}, indent=1) + "\n"
 
 
-def frontier_svg(name: str, rows: Sequence[Row]) -> str:
-    """The frontier as a picture."""
+def frontier_svg(name: str, rows: Sequence[Row]) -> str | None:
+    """The frontier as a picture; None where no value that is a number above 0 has a loss to draw."""
     from privspec.explain.plots import sweep_plot
 
-    return sweep_plot(
-        [
-            {name: float(Fraction(row.value)), "loss": row.loss, "lower_bound": row.lower_bound}
-            for row in rows
-            if row.loss is not None
-        ],
-        name,
-    )
+    points = [
+        {name: place, "loss": row.loss, "lower_bound": row.lower_bound}
+        for row in rows
+        if row.loss is not None and (place := _place(row.value)) is not None
+    ]
+    try:
+        return sweep_plot(points, name)
+    except ValueError:
+        return None
+
+
+def _place(value: str) -> float | None:
+    """Where a value stands on the axis; None for what is no number."""
+    try:
+        return float(_end(value))
+    except (ValueError, ArithmeticError):
+        return None
+
+
+# --- files -----------------------------------------------------------------------------------------------
+
+
+def sweep_files(
+    output: Path | None, plot: Path | None, taken: Iterable[Path], *, as_json: bool = False
+) -> tuple[Path | None, Path | None]:
+    """Where the table and the plot go: `-o` names one of them, and the other stands beside it.
+
+    Args: taken, the spec and the files that it reads.
+    Raises: UsageError PS0721 for other suffixes, and for names that would overwrite these.
+    """
+    table = output
+    if output is not None and output.suffix == ".svg":
+        table, plot = output.with_suffix(".json" if as_json else ".csv"), plot or output
+    elif output is not None:
+        plot = plot or output.with_suffix(".svg")
+    help_ = "-o frontier.csv, -o frontier.json or -o frontier.svg write a table and a plot"
+    for path, forms in ((table, (".csv", ".json")), (plot, (".svg",))):
+        if path is not None and path.suffix not in forms:
+            what = "table of a sweep" if path is table else "plot"
+            text = f"no {what} is written as {path.suffix or path.name}"
+            raise UsageError(Diagnostic("PS0721", text, help=help_))
+        if path is not None and path.resolve() in {other.resolve() for other in taken}:
+            text = f"{path} would be overwritten, and this sweep reads it"
+            raise UsageError(Diagnostic("PS0721", text, help="give -o another name"))
+    return table, plot
+
+
+def files_of(request: Request) -> tuple[Path, ...]:
+    """The files that a spec names.
+
+    Raises: SpecError if it cannot be read.
+    """
+    from privspec.language.parser import parse
+    from privspec.language.visit import walk
+
+    base = request.base or Path()
+    found = []
+    for node in walk(parse(request.source)):
+        match node:
+            case syntax.Call(function="csv" | "npy" | "spec", arguments=(syntax.String(value=name), *_)):
+                found.append(base / name)
+    return tuple(found)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,10 +14,10 @@ from hypothesis import strategies as st
 
 from privspec.api import Problem
 from privspec.compile.problem import Settings
-from privspec.core.diagnostics import SpecError, UsageError
+from privspec.core.diagnostics import Diagnostic, SolveError, SpecError, UsageError
 from privspec.core.spans import Source
 from privspec.pipeline import Request
-from privspec.sweep import frontier_svg, parse_range, sweep_spec, table_csv, table_json
+from privspec.sweep import files_of, frontier_svg, parse_range, sweep_files, sweep_spec, table_csv, table_json
 from privspec.templates import template_text
 
 
@@ -126,10 +128,11 @@ def test_values_without_a_mechanism_have_an_empty_row() -> None:
     assert rows[0].mechanism
     assert rows[1].loss is not None
     (header, first, second) = csv.reader(io.StringIO(table_csv("delta", rows)))
-    assert header == ["delta", "loss", "lower_bound", "relative_gap", "mechanism"]
+    assert header == ["delta", "loss", "lower_bound", "relative_gap", "mechanism", "status"]
     assert first[:4] == ["0", "", "", ""]
+    assert (first[5], second[5]) == ("infeasible", "solved")
     assert float(second[1]) == rows[1].loss
-    assert frontier_svg("delta", rows).lstrip().startswith("<")
+    assert (frontier_svg("delta", rows) or "").lstrip().startswith("<")
 
 
 @pytest.mark.parametrize(("name", "value"), [("epsilon", "0"), ("epsilon", "nan"), ("nothing", "1"), ("delta", "-1")])
@@ -145,7 +148,7 @@ def test_tables() -> None:
     assert [row["value"] for row in data["rows"]] == ["0.5", "1"]
     table = list(csv.DictReader(io.StringIO(table_csv("epsilon", rows))))
     assert [float(row["loss"]) for row in table] == [row.loss for row in rows]
-    picture = frontier_svg("epsilon", rows)
+    picture = frontier_svg("epsilon", rows) or ""
     assert "<svg" in picture
     assert "</svg>" in picture
 
@@ -177,3 +180,77 @@ options:
     picture = frontier_svg("d", rows)
     assert "minus the loss" in picture
     assert "certified upper bound" in picture
+
+
+# --- values that fail, and files ------------------------------------------------------------------------------
+
+
+def test_a_value_that_fails_does_not_end_the_sweep() -> None:
+    """Each has a row that says why; only where all fail the first error stands for all."""
+    rows = sweep_spec(request(PREFIX), "epsilon", ("0", "1", "-2", "word", "2"))
+    assert [row.status for row in rows] == ["refused", "solved", "refused", "refused", "solved"]
+    assert all(row.mechanism.startswith("PS0") for row in rows if row.loss is None)
+    data = json.loads(table_json("epsilon", rows))
+    assert [row["loss"] is None for row in data["rows"]] == [True, False, True, True, False]
+    assert len(list(csv.reader(io.StringIO(table_csv("epsilon", rows))))) == 6
+    assert frontier_svg("epsilon", rows) is not None
+
+
+def test_an_answer_that_does_not_come_has_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    from privspec import sweep
+
+    real = sweep.decide
+
+    def decide(*given: object) -> object:
+        if given[1].parameters["epsilon"] == 2:  # type: ignore[attr-defined]
+            raise SolveError(Diagnostic("PS0610", "no answer within the limits"))
+        return real(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sweep, "decide", decide)
+    rows = sweep_spec(request(PREFIX), "epsilon", ("1", "2", "3"))
+    assert [row.status for row in rows] == ["solved", "unsolved", "solved"]
+    with pytest.raises(SolveError):
+        sweep_spec(request(PREFIX), "epsilon", ("2",))
+
+
+def test_nothing_to_draw() -> None:
+    assert frontier_svg("delta", sweep_spec(request(PREFIX), "delta", ("0",))) is None
+    solved = sweep_spec(request(PREFIX), "epsilon", ("1",))
+    assert frontier_svg("epsilon", [replace(row, value="{a, b}") for row in solved]) is None
+
+
+@pytest.mark.parametrize(
+    ("output", "plot", "as_json", "expected"),
+    [
+        (None, None, False, (None, None)),
+        (None, "p.svg", False, (None, "p.svg")),
+        ("x.csv", None, False, ("x.csv", "x.svg")),
+        ("x.csv", None, True, ("x.csv", "x.svg")),
+        ("x.json", None, False, ("x.json", "x.svg")),
+        ("x.svg", None, False, ("x.csv", "x.svg")),
+        ("x.svg", None, True, ("x.json", "x.svg")),
+        ("a.b/x.svg", "p.svg", False, ("a.b/x.csv", "p.svg")),
+    ],
+)
+def test_a_table_and_a_plot(
+    output: str | None, plot: str | None, as_json: bool, expected: tuple[str | None, str | None]
+) -> None:
+    given = (None if name is None else Path(name) for name in (output, plot))
+    assert sweep_files(*given, (), as_json=as_json) == tuple(None if n is None else Path(n) for n in expected)
+
+
+@pytest.mark.parametrize(("output", "plot"), [("x", None), ("x.txt", None), ("x.priv", None), ("x.csv", "p.csv")])
+def test_other_suffixes_are_refused(output: str, plot: str | None) -> None:
+    with pytest.raises(UsageError) as caught:
+        sweep_files(Path(output), None if plot is None else Path(plot), ())
+    assert [d.code for d in caught.value.diagnostics] == ["PS0721"]
+
+
+@pytest.mark.parametrize("output", ["data.csv", "data.svg", "../{here}/data.csv"])
+def test_what_a_sweep_reads_is_not_overwritten(tmp_path: Path, output: str) -> None:
+    text = 'variables:\n  constant A = csv("data.csv")\n  input x in [0, 1]^2\n  output O\n'
+    spec = Request(Source("t.priv", text), base=tmp_path)
+    assert files_of(spec) == (tmp_path / "data.csv",)
+    with pytest.raises(UsageError) as caught:
+        sweep_files(tmp_path / output.format(here=tmp_path.name), None, files_of(spec))
+    assert "overwritten" in caught.value.diagnostics[0].message
