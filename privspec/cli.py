@@ -738,8 +738,8 @@ def sweep(
         _note(f"table written to {table}", quiet)
     failed = [row for row in rows if row.loss is None]
     if failed:
-        what = "value has" if len(failed) == 1 else "values have"
-        _note(f"{len(failed)} of {len(rows)} {what} no loss; the table says why", quiet)
+        verb = "has" if len(failed) == 1 else "have"
+        _note(f"{len(failed)} of {len(rows)} values {verb} no loss; the table says why", quiet)
     if drawn is not None:
         picture = frontier_svg(name, rows)
         if picture is None:
