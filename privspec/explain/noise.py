@@ -190,4 +190,12 @@ def _site_full(at: str, _: Mapping[str, Any], seen: _Seen) -> Site:
     return Site(at, "Gaussian", joined, sum(seen.sizes[name] for name in names), correlated=True)
 
 
-_SITE_READERS = {"covariance": _site_full, "variance": _site_variance, "scale": _site_scale}
+def _site_shaped(at: str, site: Mapping[str, Any], seen: _Seen) -> Site:
+    """Noise of a shape by name, added to the values themselves."""
+    shape = str(site["shape"])
+    deviations = seen.deviations.get(at, np.zeros(0))
+    return Site(at, _SHAPES.get(shape, shape), deviations, deviations.size)
+
+
+_SHAPES = {"knorm-l2": "K-norm noise (l2)"}
+_SITE_READERS = {"covariance": _site_full, "variance": _site_variance, "scale": _site_scale, "shape": _site_shaped}

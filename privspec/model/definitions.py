@@ -264,12 +264,13 @@ def _meanings(spec: syntax.Spec, name: str, scope: Scope, found: Definitions) ->
     later: list[syntax.Expr] = []
     spoken = [c for place in places for c in comparisons(place, outputs, functions) if reference(c.mine) == name]
     entries = [whole_of(c) for c in spoken if isinstance(c.mine, syntax.Index)]
+    symbols = _symbols(spec, scope)
     for comparison in spoken:
         meaning = whole_of(comparison)
         if isinstance(comparison.mine, syntax.Index) and any(other != meaning for other in entries):
             continue  # its entries stand for different things
         # a term of a `for` differs from term to term, so it is not what the output stands for
-        if meaning is not None and all(_fixed(n, scope) for n in names_used(meaning)):
+        if meaning is not None and all(_fixed(n, scope) or n in symbols for n in names_used(meaning)):
             if any(n in outputs for n in names_used(meaning)):
                 later.append(meaning)
             else:
@@ -280,6 +281,16 @@ def _meanings(spec: syntax.Spec, name: str, scope: Scope, found: Definitions) ->
         match constraint:
             case syntax.Relation(op="=", left=syntax.Over(operator="E", body=syntax.Name(id=body))) if body == name:
                 yield constraint.right
+
+
+def _symbols(spec: syntax.Spec, scope: Scope) -> frozenset[str]:
+    """Bare words of sets in loss and accuracy, as the columns in `marginals(people, {sex})`: they name nothing else."""
+    places = [*([] if spec.loss is None else [spec.loss]), *(target.left for target in spec.accuracy)]
+    nodes = [node for place in places for node in walk(place)]
+    items = [item for node in nodes if isinstance(node, syntax.SetOf) for item in node.items]
+    words = {item.id for item in items if isinstance(item, syntax.Name)}
+    running = {node.variable for node in nodes if isinstance(node, syntax.Comprehension)}
+    return frozenset(words - running - {target.variable for target in spec.accuracy} - set(scope.names))
 
 
 def _fixed(name: str, scope: Scope) -> bool:

@@ -139,6 +139,15 @@ def test_a_table_of_so_many_records_is_a_table(relation: str, body: str, measure
     assert [plan.document["mechanism"]["executed"]["inputs"][0].get("records") for plan in plans] == [6, None]
 
 
+@pytest.mark.parametrize("body", ["histogram(people)", "marginals(people, {sex}, {owner, age})"])
+def test_columns_are_named_where_they_are_used(body: str) -> None:
+    """The names of columns in a set are no variables that differ from place to place."""
+    text = "variables: {}\n{}loss: E[ ||O - {}||^2 ]\nprivacy: O is 1-GDP wrt people, replacing one record"
+    inside = Problem(text.format(TABLE.format(power="").replace("; intermediate y", "").replace("; ", "\n"), "", body))
+    named = text.format(TABLE.format(power="").replace("; ", "\n"), f"background: y = {body}\n", "y")
+    assert inside.solve().loss.value == Problem(named).solve().loss.value
+
+
 @pytest.mark.parametrize("measure", ["1-DP", "1-GDP"])
 @pytest.mark.parametrize(
     ("relation", "moved"),

@@ -1,8 +1,10 @@
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from privspec.api import Problem
 from privspec.explain.summary import summary
 
 from .plans import Plan, histogram, prefix_sums, two_observers
@@ -69,3 +71,12 @@ def test_feasible_says_of_how_many_it_is_the_best_and_what_no_other_can_have() -
     plan["alternatives"] = []
     text = " ".join(summary(plan, width=100).split())
     assert "feasible: the only design that could be computed; it is not proved that no other has less loss" in text
+
+
+def test_noise_of_a_shape_is_named_in_words() -> None:
+    plan = Problem(
+        "variables:\n  input people in table(sex in {F, M}, age in 0..3)\n  output O\n"
+        "loss: E[ ||O - marginals(people, {sex}, {age})||^2 ]\n"
+        "privacy: O is 1-DP wrt people, replacing one record\noptions: noise family knorm"
+    ).solve()
+    assert re.search(r"K-norm noise \(l2\) at O \(± [\d.]+ to [\d.]+\)", " ".join(plan.summary().split()))
