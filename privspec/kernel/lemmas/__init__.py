@@ -1,0 +1,1 @@
+"""Named theorems with exact parameters: votes, the routes of statistics, samplers' laws."""

@@ -1,0 +1,1 @@
+"""Losses and their bounds: what a plan says of its errors, derived again."""

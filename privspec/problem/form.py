@@ -1,0 +1,88 @@
+"""The one JSON form of a problem: frozen dataclasses to plain JSON, exactly and in one way.
+
+Fractions are texts "p/q" or "p"; a class with a `FORM` is tagged with it under "form"; integer arrays are lists when
+small, base64 of little-endian integers with their SHA-256 when large.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from fractions import Fraction
+from math import lcm, prod
+from typing import TYPE_CHECKING, Any
+
+from privspec.core.diagnostics import InternalError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from privspec.problem.types import Problem
+
+LISTED = 4096
+"""Arrays of at most this many entries are written as lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Exact numbers in row-major order: `entries` whole multiples of `unit`."""
+
+    shape: tuple[int, ...]
+    unit: Fraction
+    entries: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if prod(self.shape) != len(self.entries) or self.unit <= 0:
+            raise InternalError("an array that does not fit its shape")
+
+    @classmethod
+    def of(cls, values: Iterable[Fraction | int], shape: tuple[int, ...]) -> Numbers:
+        """Exact values in row-major order over their common denominator."""
+        listed = list(values)
+        below = lcm(*(value.denominator for value in listed))
+        return cls(shape, Fraction(1, below), tuple(value.numerator * (below // value.denominator) for value in listed))
+
+    def values(self) -> list[Fraction]:
+        """The numbers in order."""
+        return [entry * self.unit for entry in self.entries]
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a plan."""
+        head = {"shape": list(self.shape), "unit": str(self.unit)}
+        small = len(self.entries) <= LISTED
+        if small or max(map(abs, self.entries)) >= 2**63:
+            return head | {"rows": list(self.entries)}
+        raw = b"".join(entry.to_bytes(8, "little", signed=True) for entry in self.entries)
+        return head | {"data": base64.b64encode(raw).decode(), "sha256": hashlib.sha256(raw).hexdigest()}
+
+
+def document(value: Any) -> Any:
+    """A problem, or a part of one, as plain JSON.
+
+    Raises: InternalError for what has no exact form (a double, say).
+    """
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case Fraction():
+            return str(value)
+        case Numbers():
+            return value.to_json()
+        case tuple() | list():
+            return [document(entry) for entry in value]
+        case Mapping():
+            return {str(key): document(entry) for key, entry in value.items()}
+    if not is_dataclass(value) or isinstance(value, type):
+        raise InternalError(f"{type(value).__name__} has no exact form")
+    head = {"form": value.FORM} if hasattr(value, "FORM") else {}
+    return head | {item.name: document(getattr(value, item.name)) for item in fields(value)}
+
+
+def problem_digest(problem: Problem | dict[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of a problem."""
+    found = problem if isinstance(problem, dict) else document(problem)
+    text = json.dumps(found, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()

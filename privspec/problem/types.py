@@ -1,0 +1,128 @@
+"""What every problem has: held data, who sees what, and what is promised of it; its blocks hold the numbers.
+
+Nothing of the language is left in it: no names to resolve, no expression to evaluate. `line` and `text` say where an
+item comes from; they serve pages, and no check looks at them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Protocol
+
+FORMAT = "privspec-problem/1.0"
+ELABORATOR = "1"
+"""Version of the rules by which a spec becomes a problem: raised whenever one spec may give another problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Who is trusted: "curator", "nobody" or "secure sum"; `colluding` parties pool their shares of the noise."""
+
+    kind: str
+    colluding: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """An input: its domain in words, who holds it, and the public rule by which a cell that does not fit is mapped.
+
+    `party`: the index set whose members each hold a part of it, None where it is held whole.
+    `rule`: "clip", "drop", "map" (to a value of the domain).
+    """
+
+    name: str
+    domain: str
+    rule: str
+    party: str | None
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What one difference changes, jointly in all inputs named: `count` units of a kind at once.
+
+    `kind`: "entry", "record", "party" (`party` names the index set) or "everything"; `adding`: units come and go,
+    else they change in place; `apart`: least distance of changed entries of a stream, `exactly` where it is fixed.
+    """
+
+    kind: str
+    inputs: tuple[str, ...]
+    adding: bool
+    count: int = 1
+    party: str | None = None
+    apart: int | None = None
+    exactly: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What the laws of what is seen have to satisfy: a name and its exact amounts, those of each party where `each`.
+
+    `name`: as in a guarantee, such as "(epsilon, delta)-DP"; `amounts` in the order of the name; `distance` for
+    metric privacy, in words.
+    """
+
+    name: str
+    amounts: tuple[tuple[str, Fraction], ...]
+    distance: str | None = None
+    each: tuple[Measure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Obligation:
+    """For every two worlds that differ in one of `units`, the joint law of what is seen satisfies the measure.
+
+    `outputs` are those that the line names, `seen` what its observer sees of the mechanism (all of them where every
+    message is public); `neighbours` the units in words.
+    """
+
+    outputs: tuple[str, ...]
+    seen: tuple[str, ...]
+    wrt: tuple[str, ...]
+    neighbours: str
+    units: tuple[Unit, ...]
+    observers: tuple[str, ...]
+    measure: Measure
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublicValue:
+    """A public value that the numbers of the problem rest on.
+
+    `provenance`: "the spec", "the file NAME", "asserted: not computed from the data" (given from outside).
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    sha256: str
+    provenance: str
+
+
+class Block(Protocol):
+    """Outputs that share noise, loss or lines, in numbers: the forms of one file of this folder."""
+
+    FORM: ClassVar[str]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The outputs that it gives, in order."""
+
+    def words(self) -> tuple[str, ...]:
+        """What it says, in full sentences."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Everything that a spec promises and wants."""
+
+    format: str
+    elaborator: str
+    name: str
+    trust: Trust
+    data: tuple[Data, ...]
+    public: tuple[PublicValue, ...]
+    obligations: tuple[Obligation, ...]
+    blocks: tuple[Block, ...]
