@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.compile.finite.system import Costs, LinearLine, Scalar
-from privspec.compile.terms import public, public_number
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.model.chances import Chances, RowLaws
 from privspec.model.reports import Failure
 from privspec.model.walk import names_used, walk
 from privspec.model.worlds import Worlds, key
+from privspec.problem.terms import public, public_number
 from privspec.solvers.table_programs import ExactTable
 
 COMPARES = "total_variation"

@@ -17,7 +17,6 @@ from privspec.compile.finite.apart import Apart
 from privspec.compile.finite.lies import is_manipulation, lies
 from privspec.compile.finite.losses import Body, averaged, body, costs, spread, weighed
 from privspec.compile.finite.system import Costs, LinearLine, Scalar
-from privspec.compile.terms import Chosen, Term, public_number, terms
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
@@ -28,6 +27,7 @@ from privspec.model.requirements import AccuracyTarget, MechanismConstraint
 from privspec.model.values import Symbol, show
 from privspec.model.walk import names_used
 from privspec.model.worlds import Worlds
+from privspec.problem.terms import Chosen, Term, public_number, terms
 
 Row: TypeAlias = tuple[dict[tuple[int, int], Fraction], dict[str, Fraction], Fraction]
 """Coefficients of the table and of scalars, and the bound."""

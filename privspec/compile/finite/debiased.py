@@ -15,7 +15,6 @@ import numpy as np
 
 from privspec.compile.finite.conditions import Affine, Conditions
 from privspec.compile.finite.system import Costs, Debiased, Moment
-from privspec.compile.terms import Chosen, Term, public_number, terms
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
@@ -26,6 +25,7 @@ from privspec.model.requirements import MechanismConstraint
 from privspec.model.values import Symbol, show
 from privspec.model.walk import names_used, walk
 from privspec.model.worlds import Worlds
+from privspec.problem.terms import Chosen, Term, public_number, terms
 
 _ALPHAS = (Fraction(3, 7), Fraction(5, 11), Fraction(13, 17))
 """Trial values: rational functions that agree at so many scattered points are taken to be equal."""

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from privspec.compile.document import decimal_up
 from privspec.compile.finite.system import FiniteSystem, LinearLine, Scalar
-from privspec.compile.terms import public_number
 from privspec.core.spans import Span
 from privspec.language.syntax import VariableKind
 from privspec.model.measures import Lipschitz
@@ -26,6 +25,7 @@ from privspec.model.reports import Failure, listing
 from privspec.model.requirements import IndependenceRequirement, Requirement
 from privspec.model.values import show
 from privspec.model.worlds import Worlds, key
+from privspec.problem.terms import public_number
 from privspec.solvers.table_programs import ExactTable
 
 Mixture = dict[int, Fraction]

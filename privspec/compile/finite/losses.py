@@ -11,7 +11,6 @@ import numpy as np
 
 from privspec.compile.finite.apart import Apart, apart, compared, split
 from privspec.compile.finite.system import Costs
-from privspec.compile.terms import Chosen, Term, public, terms
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.model.chances import Chances
@@ -19,6 +18,7 @@ from privspec.model.pointwise import Grid, Pointwise
 from privspec.model.reports import Failure
 from privspec.model.walk import names_used
 from privspec.model.worlds import Worlds
+from privspec.problem.terms import Chosen, Term, public, terms
 
 
 @dataclass(frozen=True, eq=False, slots=True)

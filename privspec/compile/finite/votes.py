@@ -15,7 +15,6 @@ from privspec.compile.lotteries.candidates import calibrated, judge, spent
 from privspec.compile.lotteries.decision import figures_json
 from privspec.compile.lotteries.family import ranked
 from privspec.compile.lotteries.lower import lower
-from privspec.compile.terms import public_number
 from privspec.core.diagnostics import SpecError
 from privspec.mechanisms.lotteries.figures import distortion
 from privspec.mechanisms.lotteries.keeping import NOTE
@@ -27,6 +26,7 @@ from privspec.model.lotteries import Ballot, FirstChoice, Law, Lottery, Points, 
 from privspec.model.requirements import AccuracyTarget
 from privspec.model.spaces import Counted, key
 from privspec.model.values import Symbol, show
+from privspec.problem.terms import public_number
 
 if TYPE_CHECKING:
     from privspec.compile.finite.decision import TableDecision

@@ -11,8 +11,6 @@ from privspec.compile.lotteries.electorate import ballot_law
 from privspec.compile.lotteries.lies import about_lies, check_lies
 from privspec.compile.lotteries.rounds import rounds_of
 from privspec.compile.lotteries.system import ChosenEpsilon, Limit, LotterySystem, Measured, Promise, Term
-from privspec.compile.terms import Chosen as ChosenTerm
-from privspec.compile.terms import public, public_number, terms
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.language import syntax
 from privspec.mechanisms.lotteries.rule import VotingTask
@@ -24,6 +22,8 @@ from privspec.model.neighbours import ReplacingEntry, ReplacingEverything, Repla
 from privspec.model.reports import Failure
 from privspec.model.requirements import AccuracyTarget, Requirement
 from privspec.model.trust import Curator, Nobody
+from privspec.problem.terms import Chosen as ChosenTerm
+from privspec.problem.terms import public, public_number, terms
 
 
 def lower(model: Model) -> LotterySystem:

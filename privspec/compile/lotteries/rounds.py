@@ -17,7 +17,6 @@ from privspec.compile.lotteries.budget import TO_PLURALITY, distance_limit
 from privspec.compile.lotteries.candidates import Judged, calibrated, forbidden, judge
 from privspec.compile.lotteries.estimates import Estimate
 from privspec.compile.lotteries.system import LotterySystem, Rounds
-from privspec.compile.terms import public, public_number
 from privspec.language import syntax
 from privspec.mechanisms.lotteries.register import RULES
 from privspec.mechanisms.lotteries.rule import Rule
@@ -26,6 +25,7 @@ from privspec.model.graph import Model
 from privspec.model.reports import Failure
 from privspec.model.values import show
 from privspec.model.walk import walk
+from privspec.problem.terms import public, public_number
 
 _LOSSES = "loss: -{name}, or loss: 1 / {name}"
 
