@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Protocol
+from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 
-from privspec.core.diagnostics import InternalError
+from privspec.core.diagnostics import Diagnostic, InternalError, Label, SpecError
+from privspec.language import syntax
 from privspec.model.graph import GraphNode, Model
+from privspec.model.measures import Chosen, MetricDP, Personalised
 from privspec.model.measures import Measure as ModelMeasure
-from privspec.model.measures import MetricDP, Personalised
 from privspec.model.neighbours import NeighbourRelation, ReplacingOneOf, ReplacingVoter
 from privspec.model.requirements import Requirement
 from privspec.model.trust import SecureSum
+from privspec.model.walk import names_used
+from privspec.problem.terms import factor_of, public_number
 from privspec.problem.types import (
     ELABORATOR,
     FORMAT,
     Block,
+    ChosenAmount,
     Data,
     Measure,
     Obligation,
@@ -107,7 +112,7 @@ def obligation_of(model: Model, requirement: Requirement) -> Obligation:
         neighbours=requirement.neighbours.describe(),
         units=units_of(requirement.neighbours, requirement.wrt),
         observers=requirement.observers,
-        measure=measure_of(requirement.measure),
+        measure=measure_of(requirement.measure, model),
         line=requirement.line,
         text=requirement.text,
     )
@@ -122,8 +127,41 @@ def units_of(relation: NeighbourRelation, inputs: tuple[str, ...]) -> tuple[Unit
     return (Unit(kind, inputs, relation.adding, relation.group, party),)
 
 
-def measure_of(measure: ModelMeasure) -> Measure:
-    """Its name and exact amounts."""
-    amounts: Any = tuple(measure.amounts.items())
-    each = tuple(measure_of(one) for one in measure.each) if isinstance(measure, Personalised) else ()
-    return Measure(measure.name, amounts, measure.metric if isinstance(measure, MetricDP) else None, each)
+CHOSEN = ("epsilon", "delta")
+"""Amounts of a measure that may be in terms of chosen numbers, in order."""
+
+
+def measure_of(measure: ModelMeasure, model: Model) -> Measure:
+    """Its name and exact amounts.
+
+    Raises: SpecError PS0524 for an amount that is no multiple of a chosen number, nor a number divided by one.
+    """
+    if isinstance(measure, Chosen):
+        amounts = tuple(chosen_amount(one, model) for one in measure.amounts_as_written)
+        name = measure.kind if len(amounts) == 1 else measure.kind.replace("epsilon-", "(epsilon, delta)-")
+        return Measure(name, tuple(zip(CHOSEN, amounts, strict=False)))
+    each = tuple(measure_of(one, model) for one in measure.each) if isinstance(measure, Personalised) else ()
+    metric = measure.metric if isinstance(measure, MetricDP) else None
+    return Measure(measure.name, tuple(measure.amounts.items()), metric, each)
+
+
+def chosen_amount(expr: syntax.Expr, model: Model) -> Fraction | ChosenAmount:
+    """An amount in terms of a number that solving picks.
+
+    Raises: SpecError PS0524.
+    """
+    numbers = [node.name for node in model.choices if node.name in names_used(expr)]
+    found = factor_of(expr, numbers[0], model) if len(numbers) == 1 else None
+    if not numbers:
+        return public_number(expr, model)
+    if found is None:
+        raise SpecError(
+            Diagnostic(
+                "PS0524",
+                "an amount that is chosen is a number, a multiple of it, or a number divided by it",
+                (Label(expr.span, "not of such a form"),),
+                help="O is epsilon-DP wrt x, or (2 * epsilon)-DP, or (budget / rounds)-DP",
+                source=model.source,
+            )
+        )
+    return ChosenAmount(numbers[0], *found)

@@ -90,3 +90,26 @@ def public_number(expr: syntax.Expr, model: Model) -> Fraction:
     if not isinstance(value, Fraction):
         raise Failure("PS0208", expr.span, "a number is wanted here")
     return value
+
+
+def factor_of(expr: syntax.Expr, name: str, model: Model) -> tuple[Fraction, bool] | None:
+    """The w of `w * name` (False) or of `w / name` (True), `name` a `choose` number; None for anything else."""
+    match expr:
+        case syntax.Name(id=found) if found == name:
+            return Fraction(1), False
+        case syntax.Negate(operand=operand):
+            inner = factor_of(operand, name, model)
+            return None if inner is None else (-inner[0], inner[1])
+        case syntax.Binary(op="*", left=left, right=right) if public(left, model) or public(right, model):
+            factor, rest = (left, right) if public(left, model) else (right, left)
+            inner = factor_of(rest, name, model)
+            return None if inner is None else (inner[0] * public_number(factor, model), inner[1])
+        case syntax.Binary(op="/", left=left, right=right) if public(left, model):
+            inner = factor_of(right, name, model)
+            if inner is None or inner[1] or not inner[0]:
+                return None
+            return public_number(left, model) / inner[0], True
+        case syntax.Binary(op="/", left=left, right=right) if public(right, model):
+            inner, divisor = factor_of(left, name, model), public_number(right, model)
+            return None if inner is None or not divisor else (inner[0] / divisor, inner[1])
+    return None

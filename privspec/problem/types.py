@@ -56,6 +56,25 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
+class ChosenAmount:
+    """An amount that solving picks: `scale` times a chosen number, or `scale` divided by it where `inverse`."""
+
+    FORM: ClassVar[str] = "chosen"
+
+    number: str
+    scale: Fraction
+    inverse: bool
+
+    def __str__(self) -> str:
+        """As in "2 / rounds, where solving picks rounds"."""
+        if self.inverse:
+            text = f"{self.scale} / {self.number}"
+        else:
+            text = self.number if self.scale == 1 else f"{self.scale} * {self.number}"
+        return f"{text}, where solving picks {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
 class Measure:
     """What the laws of what is seen have to satisfy: a name and its exact amounts, those of each party where `each`.
 
@@ -64,7 +83,7 @@ class Measure:
     """
 
     name: str
-    amounts: tuple[tuple[str, Fraction], ...]
+    amounts: tuple[tuple[str, Fraction | ChosenAmount], ...]
     distance: str | None = None
     each: tuple[Measure, ...] = ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import Item, Refused
 
 FORMAT = "privspec-problem/1.0"
 TRUSTS = ("curator", "nobody", "secure_sum")
@@ -26,12 +26,36 @@ MEASURES = {
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """An amount that solving picks: `scale` times a chosen number, or `scale` divided by it where `inverse`."""
+
+    number: str
+    scale: Fraction
+    inverse: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Measure:
     """What neighbouring laws have to satisfy."""
 
     name: str
-    amounts: dict[str, Fraction]
+    amounts: dict[str, Fraction | Share]
     each: tuple[Measure, ...]
+
+    def figures(self, chosen: dict[str, Fraction]) -> dict[str, Fraction]:
+        """The amounts at the numbers that are chosen.
+
+        Raises: Refused where a number is not chosen, or is zero and divides.
+        """
+        found = {}
+        for key, amount in self.amounts.items():
+            if isinstance(amount, Share):
+                picked = chosen.get(amount.number)
+                if picked is None or (amount.inverse and not picked):
+                    raise Refused(f"{amount.number} is an amount, and it is not chosen")
+                amount = amount.scale / picked if amount.inverse else amount.scale * picked
+            found[key] = amount
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +195,15 @@ def _measure(item: Item) -> Measure:
     figures = [pair.items(2) for pair in amounts.items()]
     if plain not in MEASURES or [key.text() for key, _ in figures] != list(MEASURES[plain]):
         raise name.wrong("is not a measure with these amounts")
-    return Measure(name.text(), {key.text(): value.exact(0) for key, value in figures}, parts)
+    return Measure(name.text(), {key.text(): _amount(value) for key, value in figures}, parts)
+
+
+def _amount(item: Item) -> Fraction | Share:
+    if not isinstance(item.value, dict):
+        return item.exact(0)
+    item.form("chosen")
+    _, number, scale, inverse = item.fields("form", "number", "scale", "inverse")
+    return Share(number.text(), scale.exact(0), inverse.flag())
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,29 +212,30 @@ class Guarantee:
 
     obligation: Obligation
     number: int
+    asked: dict[str, Fraction]
     achieved: dict[str, Fraction]
+    because: tuple[str, ...]
 
 
-def read_guarantees(item: Item, frame: Frame) -> list[Guarantee]:
-    """One guarantee for each obligation, in order, with its words.
+def read_guarantees(item: Item, frame: Frame, chosen: dict[str, Fraction] | None = None) -> list[Guarantee]:
+    """One guarantee for each obligation, in order, with its words, at the numbers that are chosen.
 
     Raises: Refused.
     """
     found = []
     for number, (one, asked) in enumerate(zip(item.items(len(frame.obligations)), frame.obligations, strict=True)):
-        head = asked.head(number)
-        *said, achieved, because = one.fields(*head, *asked.measure.amounts, "achieved", "because")
-        for part, expected in zip(said, [*head.values(), *asked.measure.amounts.values()], strict=True):
+        head, amounts = asked.head(number), asked.measure.figures(chosen or {})
+        *said, achieved, because = one.fields(*head, *amounts, "achieved", "because")
+        for part, expected in zip(said, [*head.values(), *amounts.values()], strict=True):
             if isinstance(expected, Fraction):
                 if part.exact() != expected:
                     raise part.wrong("is not what the line asks")
             else:
                 part.same(expected)
-        because.texts()
         if not isinstance(achieved.value, dict) or set(achieved.value) - set(FIGURES):
             raise achieved.wrong("has figures that are not known")
         figures = {key: value.exact(0) for key, value in zip(
             achieved.value, achieved.fields(*achieved.value), strict=True
         )}  # fmt: skip
-        found.append(Guarantee(asked, number, figures))
+        found.append(Guarantee(asked, number, amounts, figures, because.texts()))
     return found
