@@ -77,8 +77,8 @@ def _finite(model: Model, data: Mapping[str, Any], circumstances: Circumstances)
 
 
 def _statistics(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
-    from privspec.compile.statistics.lower import records_of, routed_call
     from privspec.execute.statistics.mechanism import bounded
+    from privspec.problem.statistics import records_of, routed_call
 
     call = routed_call(model)
     assert call is not None

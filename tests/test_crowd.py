@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privspec.compile.statistics.candidates import forbidden, ways
 from privspec.compile.statistics.predict import predict
+from privspec.compile.statistics.ways import forbidden, ways
 from privspec.functions.probit import Objective, Result, largest_quadratic, probit_routes
 from privspec.mechanisms.shapes.laplace import LaplaceNoise
 from privspec.model.domains import L1Ball

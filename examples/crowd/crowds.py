@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import privspec
-from privspec.compile.statistics.candidates import Way, ways
 from privspec.compile.statistics.family import Statistics
 from privspec.compile.statistics.predict import Judge, released
-from privspec.compile.statistics.system import StatisticSystem
+from privspec.compile.statistics.ways import StatisticSystem, Way, ways
 from privspec.model.generators import Drawn, clipped
 
 Array: TypeAlias = NDArray[np.float64]
@@ -105,7 +104,7 @@ def synthetic(system: StatisticSystem) -> Source:
     raw = replace(system.generator, radius=None)  # type: ignore[type-var]
 
     def draw(random: np.random.Generator) -> tuple[Drawn, Callable[[Array], float]]:
-        crowd = raw.draw(system.parties, random)
+        crowd = raw.draw(system.block.parties, random)
         judge = Judge(system, crowd)
         return crowd, lambda weights: 1.0 - judge.loss(weights)
 
@@ -145,7 +144,7 @@ def without_noise(system: StatisticSystem, source: Source, crowds: int, seed: in
 
 
 def _statistics(one: Candidate, records: Array, known: dict[Any, Array]) -> Array:
-    radius = None if one.system.records.radius is None else float(one.system.records.radius)
+    radius = None if one.system.block.radius is None else float(one.system.block.radius)
     key = (one.way.route, radius)
     if key not in known:
         known[key] = one.way.route.statistic(clipped(records, radius))

@@ -1,19 +1,383 @@
-"""Specs of statistics as blocks of numbers."""
+"""Specs of noisy statistics as blocks: records of some people, a function that offers routes for noise, and a pool."""
 
 from __future__ import annotations
 
-from privspec.model.graph import Model
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.language import syntax
+from privspec.language.printer import print_expr
+from privspec.model.domains import Ball as BallDomain
+from privspec.model.domains import L1Ball, L2Ball, Power
+from privspec.model.graph import GraphNode, Model
+from privspec.model.library import Function, library
+from privspec.model.neighbours import ReplacingEverything, ReplacingRecord, ReplacingVoter
+from privspec.model.reports import Failure
+from privspec.model.requirements import Requirement
+from privspec.model.routes import GRID, Records, Route
+from privspec.model.targets import needed
+from privspec.model.trust import Curator, Nobody
+from privspec.model.values import show
+from privspec.model.walk import names_used
 from privspec.problem.types import Block
+
+VERSION = 1
+"""Of the statistics that functions offer: raised whenever one of them is computed in another way."""
+SEED = 20190406
+"""Of the simulation, so that a plan can be made again."""
+MOST_CROWDS = 400
+NORMS = {"l1": L1Ball, "l2": L2Ball}
+
+
+@dataclass(frozen=True, slots=True)
+class Ball:
+    """All vectors of norm at most `radius`; `norm`: "l1" or "l2"."""
+
+    norm: str
+    radius: Fraction
+
+    def domain(self, dimension: int) -> BallDomain:
+        """As a domain of vectors."""
+        return NORMS[self.norm](self.radius, dimension)
+
+    def words(self) -> str:
+        """As in "the l1 ball of radius 2"."""
+        return f"the {self.norm} ball of radius {show(self.radius)}"
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyRoute:
+    """A statistic of a party's records that noise may enter at: where, in terms of the call, and how many numbers.
+
+    `estimated_within`: the ball of the estimate that it is taken of, where that is not the function's own.
+    """
+
+    at: str
+    name: str
+    size: int
+    estimated_within: Ball | None
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedLoss:
+    """A loss that is only ever simulated: data are drawn from a model, in at most so many crowds, from one seed.
+
+    `expression` and `definitions` are its words: no figure of privacy rests on them.
+    """
+
+    model: str
+    seed: int
+    crowds: int
+    expression: str
+    definitions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticBlock:
+    """`output` is released for the mean or sum (`mean`) of a function's values for each party's records.
+
+    `count` records of `dimension` numbers for each of `parties` parties, each record in the Euclidean ball of radius
+    `radius` (None: of any size); values are looked for in the ball `within`; records and statistics are whole multiples
+    of `grid`. `each` names the value of one party, `pool` that of all; `sites` and `families`: where noise may enter
+    and of which families it may be, None where the compiler may choose.
+    """
+
+    FORM: ClassVar[str] = "statistics"
+
+    function: str
+    version: int
+    source: str
+    party: str | None
+    parties: int
+    count: int
+    dimension: int
+    radius: Fraction | None
+    within: Ball
+    grid: Fraction
+    each: str
+    pool: str
+    mean: bool
+    output: str
+    routes: tuple[NoisyRoute, ...]
+    sites: tuple[str, ...] | None
+    families: tuple[str, ...] | None
+    loss: SimulatedLoss
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The one output."""
+        return (self.output,)
+
+    @property
+    def records(self) -> Records:
+        """What one party holds."""
+        return Records(self.count, self.dimension, self.radius)
+
+    @property
+    def share(self) -> Fraction:
+        """What one party's value counts in the pool."""
+        return Fraction(1, self.parties) if self.mean else Fraction(1)
+
+    def offered(self) -> tuple[Route, ...]:
+        """The statistics themselves, as the function computes them, in the order of `routes`."""
+        function = library()[self.function]
+        assert function.routes is not None
+        return function.routes(self.records, self.within.domain(self.dimension))
+
+    def words(self) -> tuple[str, ...]:
+        """Records, function, pool, routes, options and loss."""
+        who = self.party or "party"
+        routes = "; ".join(f"the {route.name} ({route.size} numbers)" for route in self.routes)
+        size = "of any length"
+        if self.radius is not None:
+            size = f"of Euclidean length at most {show(self.radius)} (a longer one is drawn in to it, by itself)"
+        found = [
+            f"{self.parties} parties ({who}) hold {self.count} records of {self.dimension} numbers each in "
+            f"{self.source}, {size}; numbers are rounded towards zero to multiples of {self.grid}.",
+            f"{self.output} is released for {self.pool}, the {'mean' if self.mean else 'sum'} over all of {self.each}: "
+            f"{self.function} (version {self.version}) of one's records within {self.within.words()}.",
+            f"Noise may enter at these statistics: {routes}.",
+        ]
+        if self.sites is not None:
+            found.append(f"Of these the spec allows noise at {', '.join(self.sites)}.")
+        if self.families is not None:
+            found.append(f"The spec allows noise of the family {', '.join(self.families)}.")
+        loss = self.loss
+        where = f", where {'; '.join(loss.definitions)}" if loss.definitions else ""
+        return (
+            *found,
+            f"The loss is {loss.expression}{where}: it is simulated with data of the model {loss.model}, in at most "
+            f"{loss.crowds} crowds from the seed {loss.seed}, and never proved.",
+        )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RoutedCall:
+    """A call of a function with routes on one input, at the node of each party."""
+
+    node: GraphNode
+    function: Function
+    source: str
+
+
+def routed_call(model: Model) -> RoutedCall | None:
+    """The first value that is computed from an input by a function that offers routes."""
+    for name in model.order:
+        node = model.nodes[name]
+        match node.definition:
+            case syntax.Call(function=function, arguments=(argument, *_)):
+                known = library().get(function)
+                source = _input_of(model, argument)
+                if known is not None and known.routes is not None and source is not None:
+                    return RoutedCall(node, known, source)
+    return None
+
+
+def _input_of(model: Model, argument: syntax.Argument) -> str | None:
+    """V of `V` or `V[voter]`."""
+    base = argument.base if isinstance(argument, syntax.Index) else argument
+    if isinstance(base, syntax.Name) and base.id in model.nodes:
+        node = model.nodes[base.id]
+        return base.id if node.kind is syntax.VariableKind.INPUT else None
+    return None
 
 
 def reads(model: Model) -> bool:
-    """Whether these forms can say what the spec says."""
-    return model.name == ""
+    """Whether some value is computed from an input by a function that offers routes."""
+    return routed_call(model) is not None
 
 
 def blocks(model: Model) -> tuple[Block, ...]:
-    """The blocks of a spec that `reads` takes.
+    """The one block of a spec that `reads` takes.
 
     Raises: SpecError PS05xx.
     """
-    raise NotImplementedError(model.name)
+    return (block_of(model),)
+
+
+def block_of(model: Model) -> StatisticBlock:
+    """Records, function, pool, routes and loss.
+
+    Raises: SpecError PS05xx with the first construct that cannot be computed.
+    """
+    try:
+        return _block(model)
+    except Failure as failure:
+        label = Label(failure.span, failure.label)
+        raise SpecError(
+            Diagnostic(failure.code, failure.message, (label,), help=failure.help, source=model.source)
+        ) from failure
+
+
+def _block(model: Model) -> StatisticBlock:
+    call = routed_call(model)
+    assert call is not None and call.function.routes is not None
+    source = model.nodes[call.source]
+    if source.index != call.node.index:
+        raise Failure(
+            "PS0501",
+            call.node.span,
+            f"solve takes a value of {call.function.name} for each {source.index}, and this is for one of them",
+            help=f"{call.node.name}[{source.index}] = {call.function.name}({source.name}[{source.index}], ...)",
+        )
+    records = records_of(source)
+    pool, mean = _pool(model, call.node)
+    output = _output(model, pool)
+    parties = model.parties[source.index].size if source.index is not None else 1
+    within = call.node.domain
+    if not isinstance(within, BallDomain):
+        raise Failure("PS0501", call.node.span, f"solve takes values of {call.function.name} within a ball")
+    _all_answered(model)
+    for requirement in model.requirements:
+        _protected(requirement, output.name, call.source, parties)
+    return StatisticBlock(
+        function=call.function.name,
+        version=VERSION,
+        source=call.source,
+        party=source.index,
+        parties=parties,
+        count=records.count,
+        dimension=records.dimension,
+        radius=records.radius,
+        within=_ball(within),
+        grid=GRID,
+        each=call.node.name,
+        pool=pool.name,
+        mean=mean,
+        output=output.name,
+        routes=tuple(_route(route) for route in call.function.routes(records, within)),
+        sites=model.noise_at,
+        families=model.families or None,
+        loss=_simulated(model, source),
+    )
+
+
+def _ball(domain: BallDomain) -> Ball:
+    return Ball("l1" if isinstance(domain, L1Ball) else "l2", domain.radius)
+
+
+def _route(route: Route) -> NoisyRoute:
+    wider = route.to_json().get("estimated_within")
+    ball = None if wider is None else Ball(wider["norm"], Fraction(wider["radius"]))
+    return NoisyRoute(route.at, route.name, route.size, ball)
+
+
+def _all_answered(model: Model) -> None:
+    """Nothing is asked for that noise at a statistic does not answer.
+
+    Raises: Failure PS0501.
+    """
+    spans = [line.target.span for line in model.accuracy]
+    spans += [line.span for line in model.fairness] + [line.relation.span for line in model.constraints]
+    for span in spans:
+        raise Failure("PS0501", span, "solve does not answer this line where statistics are made noisy")
+    if model.components or model.asserted:
+        text = "solve takes no components and no asserted functions where statistics are made noisy"
+        raise Failure("PS0501", model.spec.span, text)
+    if not isinstance(model.trust, Curator | Nobody):
+        raise Failure("PS0501", model.spec.span, f"solve cannot compute `trust {model.trust.name}` here yet")
+
+
+def records_of(source: GraphNode) -> Records:
+    """N records of d numbers, each in a Euclidean ball about 0 or unbounded.
+
+    Raises: Failure PS0501 for others.
+    """
+    match source.domain:
+        case Power(base=L2Ball(radius=radius, dimension=dimension), exponents=(count,)):
+            return Records(count, dimension, radius)
+        case Power(base=base, exponents=(count, dimension)) if not isinstance(base, BallDomain):
+            if base.bounds == (None, None):
+                return Records(count, dimension, None)
+    raise Failure(
+        "PS0501",
+        source.span,
+        f"solve takes records in an l2 ball, or of any size, and {source.name} is not of that form",
+        help=f"input {source.name}[voter] in l2_ball(1, d)^n, or in real^(n, d)",
+    )
+
+
+def _pool(model: Model, each: GraphNode) -> tuple[GraphNode, bool]:
+    """The node that adds up or averages the parties' values; the value itself where there is one party."""
+    if each.index is None:
+        return each, True
+    for name in model.order:
+        node = model.nodes[name]
+        match node.definition:
+            case syntax.Call(
+                function="mean" | "sum" as function,
+                arguments=(
+                    syntax.Comprehension(
+                        body=syntax.Index(base=syntax.Name(id=inner), indices=(syntax.Name(id=index),)),
+                        variable=variable,
+                        domain=None,
+                    ),
+                ),
+            ) if inner == each.name and index == variable:
+                return node, function == "mean"
+            case syntax.Call(function="mean" | "sum" as function, arguments=(syntax.Name(id=inner),)) if (
+                inner == each.name
+            ):
+                return node, function == "mean"
+    raise Failure(
+        "PS0501",
+        each.span,
+        f"solve takes a mean or a sum of {each.name} over all parties",
+        help=f"society = mean({each.name}[{each.index}] for {each.index})",
+    )
+
+
+def _output(model: Model, pool: GraphNode) -> GraphNode:
+    free = [node for node in model.outputs if node.definition is None]
+    if len(model.outputs) != 1 or len(free) != 1:
+        raise Failure("PS0501", model.spec.span, "solve releases one output of such functions")
+    if free[0].type.shape != pool.type.shape:
+        raise Failure("PS0207", free[0].span, f"{free[0].name} has another shape than {pool.name}, which it releases")
+    return free[0]
+
+
+def _protected(requirement: Requirement, output: str, source: str, parties: int) -> None:
+    """Raises: Failure PS0501 for an obligation that is not on one party or one of its records."""
+    span, relation = requirement.span, requirement.neighbours
+    if requirement.outputs != (output,) or requirement.wrt != (source,):
+        raise Failure("PS0501", span, f"solve takes requirements on {output} with respect to {source} here")
+    if relation.adding or relation.group != 1:
+        raise Failure("PS0501", span, "solve takes `replacing one` unit here", help="replacing one voter")
+    known = isinstance(relation, ReplacingRecord | ReplacingVoter | ReplacingEverything)
+    if not known or (isinstance(relation, ReplacingEverything) and parties > 1):
+        raise Failure("PS0501", span, f"solve cannot protect {relation.describe()} here")
+
+
+# --- the loss ------------------------------------------------------------------------------------------
+
+
+def _simulated(model: Model, source: GraphNode) -> SimulatedLoss:
+    match model.loss:
+        case syntax.Over(operator="E", body=body, given=None):
+            pass
+        case None:
+            raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
+        case other:
+            raise Failure("PS0502", other.span, "solve predicts a loss of the form E[ ... ] here")
+    known = [known.distribution for known in model.models if known.subject == source.name]
+    if not known:
+        raise Failure(
+            "PS0517",
+            source.span,
+            f"nothing says how {source.name} is distributed, so no loss can be predicted",
+            help=f"add a data model under background: {source.name} ~ thurstone_mosteller(d, n)",
+        )
+    return SimulatedLoss(known[0], SEED, MOST_CROWDS, print_expr(model.loss), tuple(_definitions(model, body)))
+
+
+def _definitions(model: Model, body: syntax.Expr) -> Iterator[str]:
+    """The computed values that the loss names, each with what it is computed as."""
+    names = [name for name in names_used(body) if name in model.nodes]
+    for name in dict.fromkeys(before for one in names for before in needed(model, one)):
+        node = model.nodes[name]
+        if node.kind is syntax.VariableKind.INTERMEDIATE and node.definition is not None:
+            index = f"[{node.index}]" if node.index is not None else ""
+            yield f"{name}{index} = {print_expr(node.definition)}"

@@ -14,10 +14,9 @@ from privspec.solvers.results import OutOfTimeError
 from privspec.api import Problem
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.problem import Settings
-from privspec.compile.statistics.candidates import forbidden, ways
 from privspec.compile.statistics.family import StatisticDecision, Statistics
-from privspec.compile.statistics.lower import lower
 from privspec.compile.statistics.predict import Judge, predict, released, weights_of
+from privspec.compile.statistics.ways import forbidden, lower, ways
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.model.build import load_model
@@ -170,7 +169,7 @@ def test_a_ranking_can_be_made_again() -> None:
 
 def test_the_loss_is_judged_as_written() -> None:
     system = lower(model_of())
-    crowd = system.generator.draw(system.parties, np.random.default_rng(1))
+    crowd = system.generator.draw(system.block.parties, np.random.default_rng(1))
     truth = crowd.attributes["weights"].mean(axis=0)
     judge = Judge(system, crowd)
     assert judge.loss(truth) == pytest.approx(0, abs=1e-7)
@@ -180,10 +179,10 @@ def test_the_loss_is_judged_as_written() -> None:
 def test_noise_at_the_pool_is_that_of_the_sum_over_the_parties() -> None:
     system = lower(model_of())
     way = next(w for w in ways(system) if w.family == "laplace" and not w.each_party and w.route.at == "records")
-    statistics = np.zeros((system.parties, way.route.size))
+    statistics = np.zeros((system.block.parties, way.route.size))
     random = np.random.default_rng(5)
     drawn = np.array([released(system, way, statistics, random) for _ in range(4000)])
-    expected = way.noise[0].variance / system.parties**2
+    expected = way.noise[0].variance / system.block.parties**2
     # The variance of a mean of 4000 squares of Laplace noise: kurtosis 6, so a relative deviation of sqrt(5 / 12000).
     assert drawn.var() == pytest.approx(expected, rel=6 * np.sqrt(5 / 12000))
 

@@ -6,10 +6,9 @@ from functools import cache
 from typing import Any
 
 from privspec.compile.problem import Settings
-from privspec.compile.statistics.candidates import Way, forbidden, ways
 from privspec.compile.statistics.family import StatisticDecision
-from privspec.compile.statistics.lower import lower
 from privspec.compile.statistics.predict import Predicted, Prediction
+from privspec.compile.statistics.ways import Way, forbidden, lower, ways
 from privspec.core.spans import Source
 from privspec.execute.run import plan_digest
 from privspec.model.build import load_model

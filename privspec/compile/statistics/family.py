@@ -18,10 +18,8 @@ from privspec.compile.document import (
 )
 from privspec.compile.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.compile.problem import Settings
-from privspec.compile.statistics.candidates import Way, forbidden, ways
-from privspec.compile.statistics.lower import lower, routed_call
 from privspec.compile.statistics.predict import Predicted, Prediction, predict, weights_of
-from privspec.compile.statistics.system import Promise, StatisticSystem
+from privspec.compile.statistics.ways import Promise, StatisticSystem, Way, forbidden, lower, ways
 from privspec.compile.stored import spec_json
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.language.printer import print_expr
@@ -29,6 +27,7 @@ from privspec.model.graph import Model
 from privspec.model.reports import Failure
 from privspec.model.routes import GRID
 from privspec.model.values import show
+from privspec.problem.statistics import routed_call
 
 CROWD_LIMIT = 2**29
 """Numbers in all records of one simulated crowd: four gigabytes."""
@@ -150,10 +149,10 @@ class StatisticDecision:
 
 def mechanism_json(system: StatisticSystem, way: Way) -> dict[str, Any]:
     """What is executed, in public numbers."""
-    weights = weights_of(way, system.parties)
+    weights = weights_of(way, system.block.parties)
     return {
         "family": "statistic",
-        "function": system.function,
+        "function": system.block.function,
         "route": way.route.name,
         "where": "each party" if way.each_party else "pool",
         "sites": [
@@ -161,22 +160,22 @@ def mechanism_json(system: StatisticSystem, way: Way) -> dict[str, Any]:
             for noise in way.noise
         ],
         "executed": {
-            "input": system.source,
-            "party": system.party,
-            "parties": system.parties,
+            "input": system.block.source,
+            "party": system.block.party,
+            "parties": system.block.parties,
             "records": {
-                "count": system.records.count,
-                "dimension": system.records.dimension,
-                "radius": None if system.records.radius is None else str(system.records.radius),
+                "count": system.block.records.count,
+                "dimension": system.block.records.dimension,
+                "radius": None if system.block.records.radius is None else str(system.block.records.radius),
             },
             "grid": str(GRID),
             "route": {"name": way.route.name, "at": way.route.at, "size": way.route.size, **way.route.to_json()},
             "each_party": way.each_party,
             "finish_first": way.finish_first,
-            "mean": system.mean,
+            "mean": system.block.mean,
             "weights": None if weights is None else [str(Fraction(float(w)).limit_denominator(2**30)) for w in weights],
             "noise": [{"shape": noise.shape, **noise.to_json()} for noise in way.noise],
-            "output": system.output,
+            "output": system.block.output,
         },
     }
 
@@ -212,15 +211,15 @@ def _own_ball(way: Way) -> list[dict[str, Any]]:
 
 def _assumptions(system: StatisticSystem) -> list[dict[str, Any]]:
     model = system.model
-    source = model.nodes[system.source]
+    source = model.nodes[system.block.source]
     line = line_of(model, source.span.start)
     out: list[dict[str, Any]] = [trust_assumption(model)]
-    if system.records.radius is not None:
-        text = f"Records of {system.source} outside the ball are drawn in to it, each by itself."
+    if system.block.records.radius is not None:
+        text = f"Records of {system.block.source} outside the ball are drawn in to it, each by itself."
     else:
-        text = f"Records of {system.source} may have any size: the noise does not depend on it."
+        text = f"Records of {system.block.source} may have any size: the noise does not depend on it."
     out.append({"text": text, "status": "proved", "because": {"line": line}})
-    data = next(m for m in model.models if m.subject == system.source)
+    data = next(m for m in model.models if m.subject == system.block.source)
     out.append(
         {
             "text": "Loss and ranking are predicted for data of the data model; the guarantees hold for all data.",
@@ -243,14 +242,14 @@ def _refuse_crowds(system: StatisticSystem) -> None:
 
     Raises: SpecError PS0515.
     """
-    records = system.records
-    numbers = system.parties * records.count * records.dimension
+    block = system.block
+    numbers = block.parties * block.count * block.dimension
     if numbers > CROWD_LIMIT:
         text = (
             f"a crowd to simulate would have {numbers:,} numbers; losses are predicted on crowds of up to "
             f"{CROWD_LIMIT:,}"
         )
-        label = Label(system.model.nodes[system.source].span, "all records together")
+        label = Label(system.model.nodes[block.source].span, "all records together")
         help_ = "solve for a smaller number of parties or records, or for a coarser description"
         raise SpecError(Diagnostic("PS0515", text, (label,), help=help_, source=system.model.source))
 
@@ -271,16 +270,17 @@ def _predicted(system: StatisticSystem, *given: Any, **named: Any) -> Prediction
 
 def _no_privacy(system: StatisticSystem) -> SpecError:
     """A spec without a requirement is no plan: its loss is told, and that it protects nobody."""
-    crowd = system.parties * system.records.count * system.records.dimension
+    block = system.block
+    crowd = block.parties * block.count * block.dimension
     exact = _predicted(system, [], most=max(2, min(100, NUMBERS_COMPARED // crowd))).exact
     model = system.model
     return SpecError(
         Diagnostic(
             "PS0518",
             "this spec asks for no privacy, so there is no plan: whatever is computed from the records may reveal them",
-            (Label(model.nodes[system.output].span, "would be published as it is"),),
+            (Label(model.nodes[block.output].span, "would be published as it is"),),
             notes=(f"predicted loss without any noise, for comparison: {exact:.4f}",),
-            help=f"add a line under privacy: {system.output} is 1-DP wrt {system.source}, replacing one record",
+            help=f"add a line under privacy: {block.output} is 1-DP wrt {block.source}, replacing one record",
             source=model.source,
         )
     )

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from privspec.compile.statistics.candidates import Way
-from privspec.compile.statistics.system import StatisticSystem
+from privspec.compile.statistics.ways import StatisticSystem, Way
 from privspec.language import syntax
 from privspec.model.evaluate import Environment, evaluate, stack
 from privspec.model.generators import Drawn
@@ -24,15 +23,12 @@ from privspec.solvers.results import OutOfTimeError, Watch
 
 ROUND = 25
 """Crowds that are drawn before the order is looked at again."""
-MOST_CROWDS = 400
 CLEAR = 3.0
 """Standard errors between the two best candidates that end the simulation."""
 LOST = 6.0
 """Standard errors behind the best from which a candidate is not followed any further."""
 FINE = 2e-3
 """Standard error of the best loss that ends it."""
-SEED = 20190406
-"""Of the simulation, so that a plan can be made again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +54,7 @@ def predict(
     allowed: Sequence[Way],
     others: Sequence[Way] = (),
     progress: Callable[[int, float, float], None] | None = None,
-    most: int = MOST_CROWDS,
+    most: int | None = None,
     deadline: float | None = None,
 ) -> Prediction:
     """Simulate candidates on the same crowds; those that are clearly worse than the best are not followed further.
@@ -68,7 +64,8 @@ def predict(
     by what was simulated, and never by the clock.
     Raises: OutOfTimeError at the deadline: fewer crowds might have another winner.
     """
-    random = np.random.default_rng(SEED)
+    random = np.random.default_rng(system.block.loss.seed)
+    most = system.block.loss.crowds if most is None else most
     candidates = [*allowed, *others]
     tally = _Tally(system, candidates, len(allowed))
     watch = Watch(deadline)
@@ -129,7 +126,7 @@ class _Tally:
 
     def add(self, random: np.random.Generator) -> None:
         """One more crowd, the same for all that are followed."""
-        crowd = self.system.generator.draw(self.system.parties, random)
+        crowd = self.system.generator.draw(self.system.block.parties, random)
         statistics: dict[str, Array] = {}
 
         def of(route: Route) -> Array:
@@ -170,7 +167,7 @@ def released(system: StatisticSystem, way: Way, statistics: Array, random: np.ra
     """What a candidate releases for statistics (N, k), in doubles: simulation only."""
     if not way.each_party:
         total = way.noise[0].noisy(statistics.sum(axis=0)[None, :], random)[0]
-        return way.route.finish(total * float(system.share))
+        return way.route.finish(total * float(system.block.share))
     noisy = _noisy_each(way, statistics, random)
     weights = weights_of(way, len(statistics))
     if way.finish_first:
@@ -197,7 +194,7 @@ def weights_of(way: Way, parties: int) -> Array | None:
 
 def _pooled(system: StatisticSystem, values: Array, weights: Array | None) -> Array:
     weighted = values if weights is None else values * weights[:, None]
-    pooled: Array = weighted.sum(axis=0) * float(system.share)
+    pooled: Array = weighted.sum(axis=0) * float(system.block.share)
     return pooled
 
 
@@ -218,22 +215,22 @@ class Judge:
     """
 
     def __init__(self, system: StatisticSystem, crowd: Drawn, exact: Callable[[], Array] | None = None) -> None:
-        known: dict[str, Value] = {system.source: crowd.records}
-        known |= {f"{system.source}.{name}": values for name, values in crowd.attributes.items()}
+        known: dict[str, Value] = {system.block.source: crowd.records}
+        known |= {f"{system.block.source}.{name}": values for name, values in crowd.attributes.items()}
         self._environment: Environment = environment(system.model, known)
-        self._output = system.output
+        self._output = system.block.output
         self._compute(system, exact)
         self._expr = self._fixed(system.loss)
 
     def _compute(self, system: StatisticSystem, exact: Callable[[], Array] | None) -> None:
         """Give the loss the computed values that it names, in the order of the graph."""
-        used = [name for name in names_used(system.loss) if name != system.output]
+        used = [name for name in names_used(system.loss) if name != system.block.output]
         for name in dict.fromkeys(before for one in used for before in _before(system.model, one)):
             node = system.model.nodes[name]
             value: Value | None = None
-            if exact is not None and name in (system.each, system.pool):
+            if exact is not None and name in (system.block.each, system.block.pool):
                 each = exact()
-                value = _pooled(system, each, None) if name == system.pool else each
+                value = _pooled(system, each, None) if name == system.block.pool else each
             elif node.definition is not None and node.index is not None:
                 people = range(1, system.model.parties[node.index].size + 1)
                 one_by_one = (self._environment.bind(node.index, Fraction(person)) for person in people)
