@@ -1,0 +1,100 @@
+"""The size and the shape of the house: how many files, which import which, and how many a small spec walks through."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from functools import cache
+from os.path import commonpath
+from pathlib import Path
+
+import networkx as nx
+
+TOP = Path(__file__).parents[1]
+# Ceilings: they may only be lowered.
+LINES = 85_000
+FILES = 540
+ENTERED = 320
+# Folders in which modules still import one another round and round; the list may only get shorter.
+CIRCLES = ("compile", "compile.finite", "execute", "explain", "model")
+
+COUNT = """
+import json, sys
+files = set()
+def profile(frame, event, argument):
+    if event == "call":
+        files.add(frame.f_code.co_filename)
+from pathlib import Path
+sys.argv = ["privspec", "solve", "specs/counting_query.priv", "-q", "-o", sys.argv[1]]
+sys.setprofile(profile)
+from privspec.cli import main
+try:
+    main()
+except SystemExit as end:
+    code = end.code
+sys.setprofile(None)
+print(json.dumps([code, sorted(files)]))
+"""
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of privspec under its name, solvers/ as privspec.solvers."""
+    places = {"privspec": TOP / "privspec", "privspec.solvers": TOP / "solvers"}
+    found = {}
+    for name, place in places.items():
+        for path in sorted(place.rglob("*.py")):
+            inside = path.relative_to(place).with_suffix("").parts
+            parts = inside[:-1] if inside[-1] == "__init__" else inside
+            found[".".join((name, *parts))] = path
+    return found
+
+
+def imported(name: str, path: Path) -> set[str]:
+    """The modules of ours that a module imports anywhere: at the top, inside functions, for typing."""
+    ours = modules()
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+            above = package.rsplit(".", node.level - 1)[0] if node.level > 0 else ""
+            base = ".".join(filter(None, (above, node.module)))
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                found.add(inner if inner in ours else base)
+    return (found & set(ours)) - {name}
+
+
+def circles() -> list[set[str]]:
+    """Groups of modules that import one another, round and round."""
+    graph = nx.DiGraph((name, other) for name, path in modules().items() for other in imported(name, path))
+    return [group for group in nx.strongly_connected_components(graph) if len(group) > 1]
+
+
+def test_imports_run_in_no_circle() -> None:
+    known = [f"privspec/{folder.replace('.', '/')}" for folder in CIRCLES]
+    found = [sorted(name.replace(".", "/") for name in group) for group in circles()]
+    new = [group for group in found if commonpath(group) not in known]
+    assert new == []
+
+
+def test_the_house_does_not_grow() -> None:
+    lines = sum(path.read_text(encoding="utf-8").count("\n") for path in modules().values())
+    print(f"{lines} lines in {len(modules())} files")
+    assert lines <= LINES
+    assert len(modules()) <= FILES
+
+
+def test_a_small_spec_walks_through_few_files(tmp_path: Path) -> None:
+    run = [sys.executable, "-c", COUNT, str(tmp_path / "plan.json")]
+    done = subprocess.run(run, cwd=TOP, capture_output=True, text=True, timeout=120, check=True)
+    code, entered = json.loads(done.stdout)
+    assert code == 0
+    ours = {str(path.resolve()) for path in modules().values()}
+    count = len(ours & {str(Path(file).resolve()) for file in entered})
+    print(f"{count} files entered")
+    assert 0 < count <= ENTERED
