@@ -52,6 +52,7 @@ def test_nothing_else_is_installed_at_the_top() -> None:
 @pytest.mark.parametrize(
     ("package", "suffix", "least"),
     [
+        ("privspec.core", "catalogue.md", 1),
         ("privspec.language", ".lark", 1),
         ("privspec.mechanisms.notes", ".md", 8),
         ("privspec.specs", ".priv", 6),
