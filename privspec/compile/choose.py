@@ -12,9 +12,9 @@ from privspec.compile.infeasible import Infeasible
 from privspec.compile.lower import lower
 from privspec.compile.problem import Problem, Settings
 from privspec.compile.pure import pure_candidates
-from privspec.compile.supported import refuse_missing
 from privspec.compile.unprotectable import family_conflict, local_conflict
 from privspec.model.graph import Model
+from privspec.problem.linear_supported import refuse_missing
 from privspec.solvers.results import SolverError
 
 SAME = 1e-8

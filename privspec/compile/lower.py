@@ -1,34 +1,17 @@
-"""From the graph to a linear system: what is released, what is secret, what error costs, where noise may enter."""
+"""From the graph to a linear system: the numbers of `problem.linear_lowering` with the views of every requirement."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
-
-from privspec.compile.affine import INPUTS, Affine, Matrix, constant_symbol, noise_symbol, output_symbol
 from privspec.compile.infeasible import Infeasible
-from privspec.compile.interpret import Cells, Interpreter, environment_of, unsupported
-from privspec.compile.program import AccuracyLimit, LinearSystem, OpenConstant, OutputSlice
-from privspec.compile.squares import Squares, Worst, stack
-from privspec.compile.supported import refuse_too_large, refuse_unsupported
+from privspec.compile.program import AccuracyLimit, LinearSystem
 from privspec.compile.views import check_sizes, moves, nothing_secret, protected_views
-from privspec.core.diagnostics import Diagnostic, Label, SpecError
-from privspec.core.spans import Span
-from privspec.language import syntax
-from privspec.model.evaluate import evaluate, places
 from privspec.model.graph import Model
 from privspec.model.reports import Failure
-from privspec.model.values import Value
-from privspec.solvers.programs import Array, Site
-
-CONSISTENT = 1e-9
-"""Relative size below which two ways to say what an output stands for count as the same."""
-DENSE_LIMIT = 4_000_000
-"""Entries of a loss matrix that is solved densely."""
+from privspec.problem.linear_lowering import check_priced, lowered, noisy_site_map, raise_failure
+from privspec.problem.linear_lowering import site_map as map_of_site
+from privspec.solvers.programs import Site
 
 
 def lower(model: Model) -> LinearSystem | Infeasible:
@@ -36,56 +19,25 @@ def lower(model: Model) -> LinearSystem | Infeasible:
 
     Raises: SpecError PS05xx with every construct that cannot be computed yet, PS02xx for a value that has none.
     """
+    found = lowered(model)
     try:
-        return _lower(model)
+        views = protected_views(model, found.outputs)
     except Failure as failure:
-        label = Label(failure.span, failure.label)
-        raise SpecError(
-            Diagnostic(failure.code, failure.message, (label,), help=failure.help, source=model.source)
-        ) from failure
-
-
-def _lower(model: Model) -> LinearSystem | Infeasible:
-    refuse_unsupported(model)
-    refuse_too_large(model)
-    if model.loss is None:
-        raise unsupported(
-            model.source, model.spec.span, "there is no loss to minimise", "PS0504", "add a loss: section"
-        )
-    outputs = _outputs(model)
-    quiet = Interpreter(model)
-    loss = quiet.loss(model.loss)
-    rows, weights, worst = _error_rows(model, loss)
-    error_map = _output_matrix(rows, outputs)
-    free = [o for o in outputs if model.nodes[o.name].definition is None]
-    inverse = _Solver(model, error_map, free)
-    computed = _computed(model, outputs, Interpreter(model, computed_outputs=True))
-    opened = [node for node in model.constants if node.definition is None and node.name not in model.values]
-    widths = {constant_symbol(node.name): int(np.prod(node.type.shape, dtype=int)) for node in opened}
-    aims, offset = inverse.targets(rows, computed, {INPUTS: model.size, **widths})
-    target = aims[INPUTS]
-    _check_consistent(model, error_map, rows, aims, offset)
-    views = protected_views(model, outputs)
+        raise_failure(model, failure)
     if isinstance(views, Infeasible):
         return views
-    if not any(moves(view, target) for view in views):
+    if not any(moves(view, found.target) for view in views):
         raise nothing_secret(model)
-    _check_priced(model, outputs, error_map, target, all(view.rows is None for view in views))
-    scaled = sparse.csr_array(sparse.diags_array(np.sqrt(weights)) @ error_map)
-    check_sizes(model, views, target, scaled)
+    check_priced(model, found)
+    scaled = found.errors.scaled
+    check_sizes(model, views, found.target, scaled)
     return LinearSystem(
-        outputs=tuple(outputs),
-        target=target,
-        offset=offset,
+        lowered=found,
         error_map=scaled,
-        worst=worst,
         views=tuple(views),
-        candidates=_sites_of(model),
-        limits=tuple(_limits(model, outputs, aims, offset)),
-        constants=tuple(
-            OpenConstant(node.name, node.type.shape, aims[constant_symbol(node.name)])
-            for node in opened
-            if aims[constant_symbol(node.name)].any()
+        limits=tuple(
+            AccuracyLimit(limit.errors.scaled, float(limit.bound), limit.line, limit.text, limit.span)
+            for limit in found.limits
         ),
     )
 
@@ -95,278 +47,9 @@ def site_maps(model: Model, system: LinearSystem, names: Sequence[str]) -> tuple
 
     Raises: SpecError PS0505 if noise at a node reaches no output, PS0506 if it reaches one and costs nothing.
     """
-    sites = tuple(site_map(model, system, name) for name in names)
-    for site in sites:
-        _check_reaches(model, system, site)
-    return sites
+    return tuple(Site(name, noisy_site_map(model, system.lowered, name)) for name in names)
 
 
 def site_map(model: Model, system: LinearSystem, name: str) -> Site:
     """How unit noise at a node reaches the outputs; all zero where it does not."""
-    width_of = {o.name: o.stop - o.start for o in system.outputs}
-    m = system.outputs_count
-    if name in width_of:
-        out = next(o for o in system.outputs if o.name == name)
-        return Site(name, np.eye(m)[:, out.start : out.stop])
-    noisy = Interpreter(model, sites=frozenset((name,)))
-    assert model.loss is not None
-    rows, _, _ = _error_rows(model, noisy.loss(model.loss))
-    value = noisy.node(name, model.nodes[name].span)
-    inner = value.counts if isinstance(value, Cells) else value
-    width = inner.size if isinstance(inner, Affine) else 0
-    symbol = noise_symbol(name)
-    free = [o for o in system.outputs if model.nodes[o.name].definition is None]
-    inverse = _Solver(model, _output_matrix(rows, system.outputs), free)
-    effect = inverse.solve(-rows.dense(symbol, width))
-    computed = Interpreter(model, sites=frozenset((name,)), computed_outputs=True)
-    for out, moved in _computed(model, system.outputs, computed):
-        effect[out.start : out.stop] = moved.dense(symbol, width)
-    return Site(name, effect)
-
-
-def _check_reaches(model: Model, system: LinearSystem, site: Site) -> None:
-    node = model.nodes[site.name]
-    reached = site.map.any(axis=0)
-    if not reached.any():
-        raise SpecError(
-            Diagnostic(
-                "PS0505",
-                f"noise at {node.name} never reaches an output: nothing that the loss compares is computed from it",
-                (Label(node.span, "declared here"),),
-                help=f"name a node between the inputs and the outputs under `noise at`, not {node.name}",
-                source=model.source,
-            )
-        )
-    costly = np.asarray(system.error_map @ site.map).any(axis=0)
-    if np.any(reached & ~costly):
-        touched = site.map[:, np.flatnonzero(reached & ~costly)[0]]
-        out = next(o for o in system.outputs if touched[o.start : o.stop].any())
-        raise _unpriced(model, out.name, "")
-
-
-def _sites_of(model: Model) -> tuple[str, ...]:
-    """Every place where the compiler may put noise: inputs, computed values, free outputs, in graph order."""
-    kinds = (syntax.VariableKind.INPUT, syntax.VariableKind.INTERMEDIATE)
-    inner = [name for name in model.order if model.nodes[name].kind in kinds and model.nodes[name].secret]
-    inputs = [node.name for node in model.inputs if node.name not in inner]
-    return (*inputs, *inner, *(o.name for o in model.outputs if o.definition is None))
-
-
-def _outputs(model: Model) -> list[OutputSlice]:
-    out, start = [], 0
-    for node in model.outputs:
-        size = int(np.prod(node.type.shape, dtype=int))
-        out.append(OutputSlice(node.name, start, start + size, node.type.shape))
-        start += size
-    return out
-
-
-def _error_rows(model: Model, loss: Squares | Worst) -> tuple[Affine, Array, bool]:
-    """Error terms, one a row, with their weights, and whether only the largest counts."""
-    if isinstance(loss, Squares):
-        if loss.shape not in ((), (1,)):
-            span = model.loss.span if model.loss else model.spec.span
-            raise unsupported(model.source, span, "the loss is a vector; add up its entries with sum(...)", "PS0502")
-        return loss.rows, loss.weights, False
-    if any(len(member.weights) != 1 for member in loss.members):
-        span = model.loss.span if model.loss else model.spec.span
-        raise unsupported(
-            model.source,
-            span,
-            "solve takes the largest of single squared errors, not of sums of them, yet",
-            "PS0502",
-        )
-    return stack([s.rows for s in loss.members]), np.concatenate([s.weights for s in loss.members]), True
-
-
-def _output_matrix(rows: Affine, outputs: Sequence[OutputSlice]) -> sparse.csr_array:
-    blocks = []
-    for out in outputs:
-        part: Matrix | None = rows.coefficients.get(output_symbol(out.name))
-        blocks.append(sparse.csr_array((rows.size, out.stop - out.start)) if part is None else sparse.csr_array(part))
-    return sparse.csr_array(sparse.hstack(blocks))
-
-
-def _computed(
-    model: Model, outputs: Sequence[OutputSlice], interpreter: Interpreter
-) -> list[tuple[OutputSlice, Affine]]:
-    found = []
-    for out in outputs:
-        if model.nodes[out.name].definition is not None:
-            value = interpreter.node(out.name, model.nodes[out.name].span)
-            inner = value.counts if isinstance(value, Cells) else value
-            if isinstance(inner, Affine):
-                _refuse_chained(model, out, inner)
-                found.append((out, inner))
-    return found
-
-
-def _refuse_chained(model: Model, out: OutputSlice, value: Affine) -> None:
-    """An output computed from another output is the reader's own arithmetic: not solved yet."""
-    other = next((o.name for o in model.outputs if output_symbol(o.name) in value.coefficients), None)
-    if other is not None:
-        raise unsupported(
-            model.source,
-            model.nodes[out.name].span,
-            f"solve cannot compute {out.name} from the output {other} yet",
-            help_=f"leave {out.name} out: whoever has {other} can compute it, at no cost in privacy",
-        )
-
-
-def _unpriced(model: Model, name: str, part: str) -> SpecError:
-    return SpecError(
-        Diagnostic(
-            "PS0506",
-            f"the loss does not mention{part} {name}, so any noise would do for it",
-            (Label(model.nodes[name].span, "released, but its error costs nothing"),),
-            help=f"add a term for {name} to the loss, or do not release it",
-            source=model.source,
-        )
-    )
-
-
-class _Solver:
-    """Solves `error_map[:, free outputs] @ y = right` for what the free outputs stand for."""
-
-    def __init__(self, model: Model, error_map: sparse.csr_array, free: Sequence[OutputSlice]) -> None:
-        self.model, self.map = model, error_map
-        self.columns: NDArray[np.intp] = np.concatenate(
-            [np.arange(o.start, o.stop, dtype=np.intp) for o in free] or [np.empty(0, dtype=np.intp)]
-        )
-        self._free = free
-        self._check_mentioned()
-
-    def _check_mentioned(self) -> None:
-        touched = np.zeros(self.map.shape[1], dtype=bool)
-        touched[self.map.indices[self.map.data != 0]] = True
-        for out in self._free:
-            if not touched[out.start : out.stop].all():
-                part = "" if not touched[out.start : out.stop].any() else " some entries of"
-                raise _unpriced(self.model, out.name, part)
-
-    def targets(
-        self, rows: Affine, computed: list[tuple[OutputSlice, Affine]], widths: Mapping[str, int]
-    ) -> tuple[dict[str, Array], Array]:
-        """What the joint output stands for: a matrix over each symbol, and the offset."""
-        m = self.map.shape[1]
-        aims, offset = {symbol: np.zeros((m, width)) for symbol, width in widths.items()}, np.zeros(m)
-        for out, value in computed:
-            offset[out.start : out.stop] = value.offset
-            for symbol, width in widths.items():
-                aims[symbol][out.start : out.stop] = value.dense(symbol, width)
-        for symbol, width in widths.items():
-            known = self.map @ aims[symbol] if computed else 0.0
-            aims[symbol] = aims[symbol] + self.solve(-(rows.dense(symbol, width) + known))
-        known_offset = self.map @ offset if computed else 0.0
-        solved_offset = self.solve(-(rows.offset + known_offset)[:, None])[:, 0]
-        return aims, offset + solved_offset
-
-    def solve(self, right: Array) -> Array:
-        """Rows (m, width) of the free outputs; zero elsewhere."""
-        out = np.zeros((self.map.shape[1], right.shape[1]))
-        if not len(self.columns):
-            return out
-        block = sparse.csr_array(self.map[:, self.columns])
-        counts = np.diff(block.indptr)
-        if np.all(counts <= 1):
-            single = np.flatnonzero(counts == 1)
-            entry = block.indptr[single]
-            first = np.full(len(self.columns), -1)
-            first[block.indices[entry][::-1]] = np.arange(len(single))[::-1]
-            rows = single[first]
-            out[self.columns] = right[rows] / block.data[entry][first][:, None]
-            return out
-        if block.shape[0] * block.shape[1] > DENSE_LIMIT:
-            span = self.model.loss.span if self.model.loss else self.model.spec.span
-            raise unsupported(
-                self.model.source, span, "this loss mixes too many outputs to be solved for them", "PS0502"
-            )
-        solution, _, rank, _ = np.linalg.lstsq(block.toarray(), right, rcond=None)
-        if rank < block.shape[1]:
-            span = self.model.loss.span if self.model.loss else self.model.spec.span
-            raise unsupported(
-                self.model.source,
-                span,
-                "the loss leaves some combination of outputs free, so any noise would do for it",
-                "PS0506",
-            )
-        out[self.columns] = solution
-        return out
-
-
-def _check_consistent(
-    model: Model,
-    error_map: sparse.csr_array,
-    rows: Affine,
-    aims: Mapping[str, Array],
-    offset: Array,
-    span: Span | None = None,
-) -> None:
-    """Every error term must vanish on average: otherwise the loss compares an output with two different things."""
-    moved = [(error_map @ aim, rows.dense(symbol, aim.shape[1])) for symbol, aim in aims.items()]
-    if any(
-        np.abs(reached + wanted).max(initial=0.0) > CONSISTENT * max(1.0, float(np.abs(wanted).max(initial=0.0)))
-        for reached, wanted in (*moved, (error_map @ offset, rows.offset))
-    ):
-        span = span or (model.loss.span if model.loss else model.spec.span)
-        raise SpecError(
-            Diagnostic(
-                "PS0507",
-                "no unbiased output makes every error term zero on average: the loss compares an output with different "
-                "things, or with something it is not computed from",
-                (Label(span, "these terms disagree"),),
-                help="compare each output with one value; for a blend, write that value as an intermediate",
-                source=model.source,
-            )
-        )
-
-
-# --- accuracy -------------------------------------------------------------------------------------
-
-
-def _limits(
-    model: Model, outputs: Sequence[OutputSlice], aims: Mapping[str, Array], offset: Array
-) -> Iterator[AccuracyLimit]:
-    """Every instance of every accuracy line."""
-    quiet = Interpreter(model)
-    for accuracy in model.accuracy:
-        written = accuracy.target
-        for local in target_places(model, written):
-            squares = quiet.loss(written.left, local)
-            members = squares.members if isinstance(squares, Worst) else (squares.total(),)
-            bound = evaluate(written.right, environment_of(model, local))
-            if not isinstance(bound, Fraction) or bound <= 0:
-                raise unsupported(model.source, written.right.span, "an accuracy target is a positive number", "PS0508")
-            for member in members:
-                error_map = _output_matrix(member.rows, outputs)
-                _check_consistent(model, error_map, member.rows, aims, offset, written.span)
-                scaled = sparse.csr_array(sparse.diags_array(np.sqrt(member.weights)) @ error_map)
-                yield AccuracyLimit(scaled, float(bound), accuracy.line, accuracy.text, written.span)
-
-
-def target_places(model: Model, written: syntax.Target) -> Iterator[dict[str, Value]]:
-    """What the variable of an accuracy line runs through; one empty binding without a variable."""
-    if written.variable is None:
-        yield {}
-        return
-    over = syntax.Comprehension(written.left, written.variable, written.domain, span=written.span)
-    for place in places(over, environment_of(model, {})):
-        yield {written.variable: place}
-
-
-def _check_priced(
-    model: Model, outputs: Sequence[OutputSlice], error_map: sparse.csr_array, target: Array, seen_whole: bool
-) -> None:
-    """A computed output that the loss leaves out must be a function of what the loss does measure."""
-    touched = np.zeros(error_map.shape[1], dtype=bool)
-    touched[error_map.indices[error_map.data != 0]] = True
-    left_out = [o for o in outputs if not touched[o.start : o.stop].all()]
-    if not left_out:
-        return
-    measured = np.linalg.svd(np.asarray(error_map @ target), full_matrices=False)
-    basis = measured[2][measured[1] > CONSISTENT * measured[1].max(initial=1.0)]
-    for out in left_out:
-        rows = target[out.start : out.stop]
-        beyond = rows - (rows @ basis.T) @ basis
-        if not seen_whole or np.abs(beyond).max(initial=0.0) > CONSISTENT * max(1.0, np.abs(rows).max(initial=0.0)):
-            raise _unpriced(model, out.name, "" if not touched[out.start : out.stop].any() else " some entries of")
+    return Site(name, map_of_site(model, system.lowered, name))

@@ -11,18 +11,9 @@ from scipy import sparse
 from privspec.core.spans import Span
 from privspec.model import neighbours
 from privspec.model.requirements import Requirement
+from privspec.problem.linear_lowering import Lowered, OpenConstant, OutputSlice
 from privspec.solvers import programs
 from privspec.solvers.programs import Array
-
-
-@dataclass(frozen=True, slots=True)
-class OutputSlice:
-    """Where an output stands in the joint vector of all outputs."""
-
-    name: str
-    start: int
-    stop: int
-    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -56,32 +47,47 @@ class AccuracyLimit:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class OpenConstant:
-    """A public constant that is given when the plan is run: `map` (m, size) of its entries is added to the outputs."""
-
-    name: str
-    shape: tuple[int, ...]
-    map: Array
-
-
-@dataclass(frozen=True, eq=False, slots=True)
 class LinearSystem:
-    """A linear system with unbiased outputs: o = target @ u + offset + maps of `constants` + noise.
+    """What is released (`lowered`), with the views that have to be protected.
 
-    target (m, n), offset (m,); error_map (q, m) sparse, rows times the roots of their weights: the loss is the
-    sum of the squared entries of error_map @ noise on average, or the largest of them if `worst`.
-    `candidates`: names of the nodes where noise may enter.
+    error_map (q, m) sparse, rows times the roots of their weights: the loss is the sum of the squared entries of
+    error_map @ noise on average, or the largest of them if `worst`.
     """
 
-    outputs: tuple[OutputSlice, ...]
-    target: Array
-    offset: Array
+    lowered: Lowered
     error_map: sparse.csr_array
-    worst: bool
     views: tuple[ProtectedView, ...]
-    candidates: tuple[str, ...]
     limits: tuple[AccuracyLimit, ...] = ()
-    constants: tuple[OpenConstant, ...] = ()
+
+    @property
+    def outputs(self) -> tuple[OutputSlice, ...]:
+        """Where each output stands."""
+        return self.lowered.outputs
+
+    @property
+    def target(self) -> Array:
+        """The map (m, n) from the base vector to the outputs."""
+        return self.lowered.target
+
+    @property
+    def offset(self) -> Array:
+        """What is added to the outputs (m,)."""
+        return self.lowered.offset
+
+    @property
+    def worst(self) -> bool:
+        """Whether only the largest error counts."""
+        return self.lowered.worst
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """Names of the nodes where noise may enter."""
+        return self.lowered.candidates
+
+    @property
+    def constants(self) -> tuple[OpenConstant, ...]:
+        """Public values that a run is given."""
+        return self.lowered.constants
 
     @property
     def outputs_count(self) -> int:

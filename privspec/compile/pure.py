@@ -16,10 +16,8 @@ import numpy as np
 
 from privspec.compile.accuracy import ROOM as LIMIT_ROOM
 from privspec.compile.accuracy import unbiased_budgets
-from privspec.compile.affine import INPUTS, Affine
 from privspec.compile.candidate import Candidate, Dual, Mechanism
 from privspec.compile.gaussian import correlated_program, run_solver
-from privspec.compile.interpret import Cells, Interpreter
 from privspec.compile.lower import site_map
 from privspec.compile.problem import Problem
 from privspec.compile.release import (
@@ -32,12 +30,14 @@ from privspec.compile.release import (
     output_grid,
     rounded_strategy,
 )
-from privspec.compile.supported import LARGEST_EPSILON
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
 from privspec.mechanisms.knorm import KNormL2Noise
 from privspec.mechanisms.laplace import LaplaceNoise
 from privspec.mechanisms.noise import NoiseLaw
+from privspec.problem.linear_affine import INPUTS, Affine
+from privspec.problem.linear_interpreter import Cells, Interpreter
+from privspec.problem.linear_supported import LARGEST_EPSILON
 from privspec.solvers.laplace import laplace_scales
 from privspec.solvers.programs import Array, Balls, Boxes, GaussianSolution, Pairs, Vectors
 from privspec.solvers.results import OutOfTimeError, SolverError, Unprotectable

@@ -24,7 +24,6 @@ from privspec.compile.document import (
 )
 from privspec.compile.prices import binding_prices
 from privspec.compile.problem import Problem
-from privspec.compile.program import OpenConstant
 from privspec.compile.release import RECONSTRUCTION_BITS, checked_amount
 from privspec.compile.stored import spec_json
 from privspec.core import OPTIMAL_GAP
@@ -36,6 +35,7 @@ from privspec.model.graph import InputBlock, Model
 from privspec.model.neighbours import BallGeometry, PairDifferences, VectorDifferences
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
+from privspec.problem.linear_lowering import OpenConstant
 
 COVARIANCE_LIMIT = 512
 """Outputs up to which a plan holds their covariance."""

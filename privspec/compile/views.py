@@ -8,8 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from privspec.compile.infeasible import Infeasible, unbounded
-from privspec.compile.interpret import unsupported
-from privspec.compile.program import OutputSlice, ProtectedView
+from privspec.compile.program import ProtectedView
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.model.graph import Model
 from privspec.model.neighbours import (
@@ -21,6 +20,8 @@ from privspec.model.neighbours import (
     VectorDifferences,
 )
 from privspec.model.requirements import Requirement
+from privspec.problem.linear_interpreter import unsupported
+from privspec.problem.linear_lowering import OutputSlice
 from privspec.solvers import programs
 from privspec.solvers.programs import Array
 

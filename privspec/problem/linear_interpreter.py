@@ -14,8 +14,6 @@ from typing import TypeAlias
 import numpy as np
 from scipy import sparse
 
-from privspec.compile.affine import INPUTS, Affine, constant, constant_symbol, noise_symbol, output_symbol
-from privspec.compile.squares import Squares, Worst, stack
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
@@ -27,6 +25,17 @@ from privspec.model.graph import Model
 from privspec.model.library import Argument, Arguments
 from privspec.model.types import Tables, Type
 from privspec.model.values import Value
+from privspec.problem.linear_affine import (
+    INPUTS,
+    Affine,
+    Squares,
+    Worst,
+    constant,
+    constant_symbol,
+    noise_symbol,
+    output_symbol,
+    stack,
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
