@@ -88,8 +88,19 @@ def data_of(model: Model, node: GraphNode) -> Data:
     from privspec.problem.words import domain_words
 
     block = model.block(node.name)
-    rule = "drop" if block.layout == "cells" else "clip" if block.domain.bounds != (None, None) else "map"
+    rule = "clip" if block.layout == "entries" and block.domain.bounds != (None, None) else "map"
+    if block.layout == "cells" and _comes_and_goes(model, node.name):
+        rule = "drop"
     return Data(node.name, domain_words(block.domain), rule, node.index, model.source.position(node.span.start)[0])
+
+
+def _comes_and_goes(model: Model, name: str) -> bool:
+    """Whether every line about a table adds or removes records: only then may one that does not fit be left out.
+
+    To replace a record that fits by one that is left out would change their number, which no line covers.
+    """
+    lines = [requirement.neighbours for requirement in model.requirements if name in requirement.wrt]
+    return bool(lines) and all(relation.adding for relation in lines)
 
 
 def public_values(model: Model) -> list[PublicValue]:

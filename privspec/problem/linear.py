@@ -1,19 +1,474 @@
-"""Specs of linear as blocks of numbers."""
+"""Linear answers with additive noise, in numbers: what is held, what each answer is, who may tell what apart.
+
+The base vector holds the numbers of all inputs, one after another; what is released is a linear map of it, an offset
+and noise. Matrices are exact: they are the rational numbers that the doubles of `problem.linear_lowering` stand for.
+"""
 
 from __future__ import annotations
 
-from privspec.model.graph import Model
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.language.printer import print_expr
+from privspec.model.domains import Domain, IntegerRange
+from privspec.model.graph import InputBlock, Model
+from privspec.model.neighbours import (
+    BallGeometry,
+    CellGeometry,
+    NeighbourRelation,
+    ReplacingEverything,
+    ReplacingOneOf,
+    ReplacingRecord,
+    ReplacingVoter,
+    UnboundedError,
+)
+from privspec.model.reports import Failure
+from privspec.model.requirements import Requirement
+from privspec.model.values import show
+from privspec.problem.form import Numbers
+from privspec.problem.linear_lowering import Errors, check_priced, lowered, noisy_site_map, raise_failure
 from privspec.problem.types import Block
+
+SHORT = 10**6
+"""Denominators up to which a double is read as the fraction that it stands for."""
+COMMON = 2**40
+"""Common denominators of such fractions up to which a matrix is written over one."""
+WORD = 62
+"""Bits of the largest entry of a matrix that is written over a power of two."""
+SPARSE = 3
+"""A matrix is written with the places of its entries if it has so many times more of them that are 0."""
+
+# --- exact numbers ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Sparse:
+    """A matrix that is 0 but for `values[i]` at the row-major places `places[i]`, which ascend."""
+
+    FORM: ClassVar[str] = "sparse"
+
+    shape: tuple[int, ...]
+    places: Numbers
+    values: Numbers
+
+
+Matrix: TypeAlias = Numbers | Sparse
+
+
+def numbers_of(values: Any, shape: tuple[int, ...]) -> Numbers:
+    """The numbers that doubles stand for.
+
+    Those are fractions of one small denominator where the nearest doubles of these are the ones given; else the
+    doubles themselves, up to `WORD` bits below the largest of them.
+    """
+    flat = np.asarray(values, dtype=np.float64).reshape(-1)
+    distinct, inverse = np.unique(flat, return_inverse=True)
+    below = _denominator(distinct.tolist())
+    if below:
+        whole = [round(Fraction(value) * below) for value in distinct.tolist()]
+        return Numbers(shape, Fraction(1, below), tuple(np.array(whole, dtype=object)[inverse].tolist()))
+    mantissa, exponent = np.frexp(distinct[distinct != 0])
+    digits = np.ldexp(mantissa, 53).astype(np.int64)
+    finest = 53 - exponent - np.log2((digits & -digits).astype(np.float64)).astype(np.int64)
+    shift = min(int(finest.max()), WORD - int(exponent.max()))
+    scaled = np.rint(np.ldexp(flat, shift)).astype(np.int64)
+    return Numbers(shape, Fraction(2) ** -shift, tuple(scaled.tolist()))
+
+
+def _denominator(values: list[float]) -> int | None:
+    """A common denominator of the short fractions that these doubles stand for; None if they are not short."""
+    below = 1
+    for value in values:
+        near = Fraction(value).limit_denominator(SHORT)
+        if near.numerator / near.denominator != value:
+            return None
+        below = lcm(below, near.denominator)
+        if below > COMMON:
+            return None
+    small = all(abs(value) * below < 2**WORD for value in values)
+    return below if small and all(round(Fraction(v) * below) / below == v for v in values) else None
+
+
+def matrix_of(found: Any) -> Matrix:
+    """A matrix of doubles, dense or sparse, in exact numbers."""
+    shape = tuple(int(n) for n in found.shape)
+    if not sparse.issparse(found):
+        if SPARSE * np.count_nonzero(found) >= found.size:
+            return numbers_of(found, shape)
+        found = sparse.csr_array(found)
+    entries = sparse.coo_array(sparse.csr_array(found))
+    kept = entries.data != 0
+    places = entries.row[kept].astype(np.int64) * shape[1] + entries.col[kept]
+    if SPARSE * len(places) >= shape[0] * shape[1]:
+        return numbers_of(found.toarray(), shape)
+    order = np.argsort(places)
+    at = Numbers((len(places),), Fraction(1), tuple(places[order].tolist()))
+    return Sparse(shape, at, numbers_of(entries.data[kept][order], (len(places),)))
+
+
+# --- what is held -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ball:
+    """Every `dimension` numbers in turn are a vector of norm `norm` (1 or 2) at most `radius`."""
+
+    radius: Fraction
+    dimension: int
+    norm: int
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """An attribute of a table with its values in order: `values`, or the whole numbers `lower` to `upper`."""
+
+    name: str
+    values: tuple[str, ...]
+    lower: int | None = None
+    upper: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The coordinates `start` to `stop` of the base vector: the entries of an input, or the counts of a table's cells.
+
+    `layout`: "entries" (row-major, `shape` of the whole) or "cells" (of `columns`, the last fastest; `records` in all
+    where that is public). Entries are clipped to `lower` and `upper` where they have ends, vectors drawn into `ball`.
+    A number between ends is placed on shares of their distance, a vector of a ball on shares of its radius.
+    """
+
+    name: str
+    start: int
+    stop: int
+    layout: str
+    shape: tuple[int, ...]
+    lower: Fraction | None
+    upper: Fraction | None
+    ball: Ball | None
+    columns: tuple[Column, ...]
+    records: int | None
+
+
+# --- what one unit can change -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """In runs of `length` coordinates from `start` to `stop`, one a unit, a unit moves numbers or vectors.
+
+    `shape` "box": each coordinate by at most `amount`; "l1", "l2": every `dimension` coordinates in turn by a vector
+    of that norm at most `amount`.
+    """
+
+    start: int
+    stop: int
+    length: int
+    shape: str
+    dimension: int
+    amount: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Up to `count` units change at once, each of them in all `parts` together; parts have the same number of runs."""
+
+    FORM: ClassVar[str] = "units"
+
+    parts: tuple[Part, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Up to `count` records of a table with the cells `start` to `stop` come or go or, `moving`, change their cells."""
+
+    FORM: ClassVar[str] = "cells"
+
+    start: int
+    stop: int
+    count: int
+    moving: bool
+
+
+Difference: TypeAlias = Units | Cells
+
+
+# --- what is wanted -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The numbers `start` to `stop` of what is released.
+
+    `defined`: they estimate what their definition says, else what the loss compares them with.
+    """
+
+    name: str
+    start: int
+    stop: int
+    shape: tuple[int, ...]
+    defined: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A public value that a run is given; `map` (m, size) times it is added to the outputs after the noise."""
+
+    name: str
+    shape: tuple[int, ...]
+    map: Matrix
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Error terms `rows` (q, m) times the errors of the outputs, with a weight (q,) for the square of each."""
+
+    rows: Matrix
+    weights: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The expected sum of these weighted squares is at most `bound`."""
+
+    errors: Measured
+    bound: Fraction
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A value at which noise may enter: `map` (m, size) says how noise on it reaches the outputs."""
+
+    name: str
+    map: Matrix
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """Released: target (m, n) times the base vector, plus offset (m,), constants and unbiased noise.
+
+    `errors` are those of the loss, which is the expected sum of their weighted squares or, `worst`, the largest of
+    them; `differences` stands for each obligation of the problem in turn; `sites`: noise may enter there only, each
+    coordinate by itself (None: anywhere); `families`: noise of these only (none named: any).
+    """
+
+    FORM: ClassVar[str] = "linear"
+
+    held: tuple[Held, ...]
+    released: tuple[Released, ...]
+    target: Matrix
+    offset: Numbers
+    constants: tuple[Given, ...]
+    errors: Measured
+    worst: bool
+    loss: str
+    accuracy: tuple[Accuracy, ...]
+    differences: tuple[tuple[Difference, ...], ...]
+    sites: tuple[Site, ...] | None
+    families: tuple[str, ...]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The outputs that it gives, in order."""
+        return tuple(one.name for one in self.released)
+
+    def words(self) -> tuple[str, ...]:
+        """What it says, in full sentences."""
+        return (
+            *map(_held_words, self.held),
+            *map(_released_words, self.released),
+            *(f"{one.name} is given when the plan is run, and added after the noise." for one in self.constants),
+            f"The loss is {'the largest' if self.worst else 'the sum'} of {self.errors.weights.shape[0]} expected "
+            f"squared errors: {self.loss}.",
+            *(f"Line {one.line}: {one.text}: at most {one.bound} on average." for one in self.accuracy),
+            *(
+                f"Obligation {number + 1}: {self._difference_words(difference)}."
+                for number, some in enumerate(self.differences)
+                for difference in some
+            ),
+            "Noise may enter "
+            + ("anywhere." if self.sites is None else f"at {_listed([site.name for site in self.sites])} only."),
+            *((f"Noise may be of the family {_listed(list(self.families), 'or')} only.",) if self.families else ()),
+        )
+
+    def _difference_words(self, difference: Difference) -> str:
+        names = [held.name for held in self.held if _touches(difference, held)]
+        if isinstance(difference, Cells):
+            what = "moves to another cell" if difference.moving else "comes or goes"
+            if difference.count == 1:
+                return f"one record of {names[0]} {what}"
+            return f"up to {difference.count} records of {names[0]} {what.replace('moves', 'move').replace('es ', ' ')}"
+        told = []
+        for part, name in zip(difference.parts, names, strict=True):
+            count = part.length // part.dimension
+            if part.shape == "box":
+                each = "its number" if part.length == 1 else f"each of its {part.length} numbers"
+            else:
+                each = "its vector" if count == 1 else f"each of its {count} vectors"
+                each += " (Euclidean length)" if part.shape == "l2" else " (sum of absolute values)"
+            told.append(f"in {name} {each} by at most {part.amount}")
+        unit = "one unit changes" if difference.count == 1 else f"up to {difference.count} units change at once, each"
+        return f"{unit} {', and '.join(told)}{', all together' if len(told) > 1 else ''}"
+
+
+def _touches(difference: Difference, held: Held) -> bool:
+    parts = (difference,) if isinstance(difference, Cells) else difference.parts
+    return any(held.start <= part.start and part.stop <= held.stop and part.start < part.stop for part in parts)
+
+
+def _held_words(held: Held) -> str:
+    if held.layout == "cells":
+        names = _listed([column.name for column in held.columns])
+        known = f"{held.records} records" if held.records is not None else "any number of records"
+        return f"{held.name} is a table of {known}, counted into {held.stop - held.start} cells by {names}."
+    size = held.stop - held.start
+    what = "one number" if size == 1 else f"{size} numbers"
+    if held.ball is not None:
+        norm = "Euclidean length" if held.ball.norm == 2 else "sum of absolute values"
+        what += f", every {held.ball.dimension} a vector of {norm} at most {held.ball.radius}"
+    elif held.lower is not None and held.upper is not None:
+        what += f" from {held.lower} to {held.upper}"
+    return f"{held.name} is {what}; what lies outside is moved to the nearest value inside."
+
+
+def _released_words(one: Released) -> str:
+    size = one.stop - one.start
+    how = "as it is defined" if one.defined else "what the loss compares it with"
+    return f"{one.name}, {'one number' if size == 1 else f'{size} numbers'}, is {how}, plus noise that averages to 0."
+
+
+def _listed(names: list[str], word: str = "and") -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+# --- from a spec --------------------------------------------------------------------------------------
 
 
 def reads(model: Model) -> bool:
-    """Whether these forms can say what the spec says."""
-    return model.name == ""
+    """Whether these forms can say what the spec says: they are asked last, and refuse with a reason."""
+    return bool(model.name)
 
 
 def blocks(model: Model) -> tuple[Block, ...]:
-    """The blocks of a spec that `reads` takes.
+    """The one block of a spec: its outputs share noise.
 
-    Raises: SpecError PS05xx.
+    Raises: SpecError PS05xx for what it cannot say, and for inputs that no finite noise can hide.
     """
-    raise NotImplementedError(model.name)
+    found = lowered(model)
+    check_priced(model, found)
+    sites = model.noise_at
+    linear = Linear(
+        held=tuple(_held(block) for block in model.blocks),
+        released=tuple(
+            Released(o.name, o.start, o.stop, o.shape, model.nodes[o.name].definition is not None)
+            for o in found.outputs
+        ),
+        target=matrix_of(found.target),
+        offset=numbers_of(found.offset, (len(found.offset),)),
+        constants=tuple(Given(c.name, tuple(c.shape), matrix_of(c.map)) for c in found.constants),
+        errors=_measured(found.errors),
+        worst=found.worst,
+        loss=print_expr(model.loss) if model.loss is not None else "",
+        accuracy=tuple(
+            Accuracy(_measured(limit.errors), limit.bound, limit.line, limit.text) for limit in found.limits
+        ),
+        differences=tuple(differences_of(model, requirement) for requirement in model.requirements),
+        sites=None
+        if sites is None
+        else tuple(Site(name, matrix_of(noisy_site_map(model, found, name))) for name in sites),
+        families=model.families,
+    )
+    return (linear,)
+
+
+def _measured(errors: Errors) -> Measured:
+    return Measured(matrix_of(errors.rows), numbers_of(errors.weights, (len(errors.weights),)))
+
+
+def _held(block: InputBlock) -> Held:
+    cells = block.layout == "cells"
+    lower, upper = (Fraction(0), None) if cells else block.domain.bounds
+    geometry = block.geometry
+    ball = Ball(geometry.radius, geometry.dimension, geometry.norm) if isinstance(geometry, BallGeometry) else None
+    columns = tuple(_column(name, domain) for name, domain in block.schema or ())
+    shape = () if cells else tuple(block.type.shape)
+    return Held(
+        block.name, block.start, block.stop, block.layout, shape, lower, upper, ball, columns, block.records
+    )  # fmt: skip
+
+
+def _column(name: str, domain: Domain) -> Column:
+    if isinstance(domain, IntegerRange):
+        return Column(name, (), domain.low, domain.high)
+    return Column(name, tuple(_member(item) for item in domain.elements()))
+
+
+def _member(item: Any) -> str:
+    """A value of a finite domain as data write it; a ranking best first, with spaces."""
+    return " ".join(show(word) for word in item) if isinstance(item, tuple) else show(item)
+
+
+def differences_of(model: Model, requirement: Requirement) -> tuple[Difference, ...]:
+    """Sets whose union holds every difference of the base vector that one requirement is about.
+
+    Raises: SpecError PS0526 where one unit can change an input without limit.
+    """
+    blocks = {name: model.block(name) for name in requirement.wrt}
+    relation = requirement.neighbours
+    joined = relation.joined if isinstance(relation, ReplacingOneOf) else ((relation, requirement.wrt),)
+    try:
+        return tuple(
+            difference for own, names in joined for difference in _differences([blocks[name] for name in names], own)
+        )
+    except UnboundedError as error:
+        label = Label(error.block.span, error.why)
+        raise SpecError(
+            Diagnostic(
+                "PS0526", f"{error.why}: no finite noise hides it", (label,), help=error.suggestion, source=model.source
+            )
+        ) from error
+    except Failure as failure:
+        raise_failure(model, failure)
+
+
+def _differences(blocks: list[InputBlock], relation: NeighbourRelation) -> tuple[Difference, ...]:
+    """Those of one relation: one difference for each input, or for all of them where they change together."""
+    if isinstance(relation, ReplacingVoter | ReplacingEverything) and len(blocks) > 1:
+        return (_units([_part(block, relation) for block in blocks], relation.group),)
+    return tuple(_of_block(block, relation) for block in blocks)
+
+
+def _of_block(block: InputBlock, relation: NeighbourRelation) -> Difference:
+    if not isinstance(block.geometry, CellGeometry):
+        return _units([_part(block, relation)], relation.group)
+    block.check_size()
+    records, adding = block.records, relation.adding
+    if isinstance(relation, ReplacingRecord):
+        most = relation.group if adding or records is None else min(relation.group, records)
+    else:
+        most = int(block.geometry.reach(block, adding=adding))
+    return Cells(block.start, block.stop, most, not adding)
+
+
+def _units(parts: list[Part], group: int) -> Units:
+    units = {(part.stop - part.start) // part.length for part in parts}
+    return Units(tuple(parts), min(group, *units) if len(units) == 1 else group)
+
+
+def _part(block: InputBlock, relation: NeighbourRelation) -> Part:
+    """What one unit changes in one input."""
+    units = relation.units(block)
+    length = len(units[0]) if len(units) else 1
+    geometry = block.geometry
+    amount = geometry.reach(block, adding=relation.adding)
+    if isinstance(geometry, BallGeometry) and length > 1:
+        return Part(block.start, block.stop, length, f"l{geometry.norm}", geometry.dimension, amount)
+    return Part(block.start, block.stop, length, "box", 1, amount)
