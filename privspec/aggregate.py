@@ -81,12 +81,12 @@ def aggregate_csv(aggregate: Aggregate) -> str:
 
 def aggregate_svg(aggregate: Aggregate) -> str:
     """Bars of the shares with their intervals."""
-    from privspec.explain.drawing import Bars, bars
+    from privspec.explain.drawing import Bars, bar_chart
 
     ranges = list(zip(aggregate.low.tolist(), aggregate.high.tolist(), strict=True))
     title = f"{aggregate.reports:,} reports, {aggregate.estimator.title}, {100 * aggregate.level:g} % intervals"
     panel = Bars(title, aggregate.shares.tolist(), list(aggregate.values), ranges)
-    return bars([panel], "share", ", ".join(aggregate.names), "shares")
+    return bar_chart([panel], "share", ", ".join(aggregate.names), "shares")
 
 
 _WRITERS: Mapping[str, Callable[[Aggregate], str]] = {

@@ -412,7 +412,7 @@ def _shown(stage: str, result: object) -> str:
 def _print_infeasible(plan: Plan, as_json: bool) -> None:
     if as_json:
         print(plan.to_json(), end="")
-    from privspec.explain.infeasible import infeasible_text
+    from privspec.explain.summary import infeasible_text
 
     print(infeasible_text(plan.document), file=sys.stderr, end="")
 

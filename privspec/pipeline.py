@@ -80,7 +80,7 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
 def _with_exposures(document: dict[str, Any], model: Model) -> dict[str, Any]:
     """The plan with what observers may learn beyond what any one line says, where there is such."""
     from privspec.compile.document import sealed
-    from privspec.explain.exposures import exposures_json
+    from privspec.explain.reading import exposures_json
 
     found = exposures_json(document, model)
     body = {key: value for key, value in document.items() if key != "digest"}

@@ -247,7 +247,7 @@ class Plan:
     def _exposures(self) -> Iterator[ReportClaim]:
         """Whether the plan states what observers may learn beyond what any one line says, as computed again."""
         from privspec.certify.report import Claim
-        from privspec.explain.exposures import agrees, exposures_json
+        from privspec.explain.reading import agrees, exposures_json
 
         found = exposures_json(self.document, self.model())
         if not agrees(self.document.get("exposures", []), found):
@@ -405,7 +405,7 @@ class Plan:
         return f"<Plan {self.name}: {self.status}, loss {self.loss.value:.6g}{checked}>"
 
     def _repr_html_(self) -> str:
-        from privspec.explain.notebook import plan_html
+        from privspec.explain.summary import plan_html
 
         return plan_html(self.verified().document)
 

@@ -16,14 +16,7 @@ from typing import Any
 from privspec.compile.families import family_of
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.problem import Settings
-from privspec.core.diagnostics import (
-    Diagnostic,
-    PrivspecError,
-    SolveError,
-    SpecError,
-    UsageError,
-    VerificationError,
-)
+from privspec.core.diagnostics import Diagnostic, PrivspecError, SolveError, SpecError, UsageError, VerificationError
 from privspec.language import syntax
 from privspec.pipeline import Request, check, confirm, decide
 from privspec.plan import Plan

@@ -21,7 +21,7 @@ from privspec.compile.problem import Settings
 from privspec.core.diagnostics import PrivspecError, SolveError, UsageError, VerificationError
 from privspec.core.render import render_all
 from privspec.core.spans import Source
-from privspec.explain.infeasible import infeasible_text
+from privspec.explain.summary import infeasible_text
 from privspec.pipeline import STAGES, Request, check, confirm, solve
 from privspec.plan import Plan, stored_constants
 from privspec.templates import template_text

@@ -6,17 +6,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from privspec.explain import composed, noise
-from privspec.explain.document import Block, Points, Section, Table
-from privspec.explain.mechanism import MechanismFact
+from privspec.explain.document import (
+    Block,
+    CertificateEntry,
+    Note,
+    Points,
+    Section,
+    Sentence,
+    Table,
+    asserted,
+    assumed,
+    proved,
+    tested,
+)
+from privspec.explain.exposures import seen_together
+from privspec.explain.facts import MechanismFact, Question
+from privspec.explain.noise import executed, output_noise
 from privspec.explain.quantities import count
-from privspec.explain.sentences import CertificateEntry, Note, Sentence, asserted, assumed, proved, tested
+from privspec.explain.questions import TookPart
 from privspec.explain.words import joined
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
     from privspec.explain.curves import Curve
-    from privspec.explain.fact_types import AlternativeFact, Facts, InputFact, SiteFact
+    from privspec.explain.facts import AlternativeFact, Facts, InputFact, SiteFact
     from privspec.model.graph import Model
     from privspec.model.observers import Unit
 
@@ -44,6 +57,10 @@ class AdditiveNoise(MechanismFact):
     loss_note: ClassVar[Note] = Note("placement")
     measure: ClassVar[str] = "noise is added to what is released, by the plan that this report describes."
 
+    def judged(self, claim: Claim) -> tuple[Claim, Question]:
+        """The claim as it stands; the question is whether one took part."""
+        return claim, TookPart()
+
     def released(self) -> frozenset[str]:
         """The outputs of what is executed."""
         return self.outputs
@@ -57,7 +74,7 @@ class AdditiveNoise(MechanismFact):
         model: Model | None,
     ) -> Curve | None:
         """Computed on the executed strategy."""
-        return composed.seen_together(plan, outputs, claim, unit, model)
+        return seen_together(plan, outputs, claim, unit, model)
 
     def gaps(self) -> tuple[str, ...]:
         """A family that is not known here, or noise of unknown size."""
@@ -260,8 +277,8 @@ def randomness(note: Note) -> tuple[Sentence, Sentence]:
 def additive_noise(plan: Mapping[str, Any]) -> AdditiveNoise:
     """The mechanism of a plan that adds noise, or of a family that is not known."""
     family = str((plan.get("mechanism") or {}).get("family", "unknown"))
-    outputs = frozenset(str(o["name"]) for o in noise.executed(plan).get("outputs") or ())
-    return AdditiveNoise(family, outputs, bool(noise.output_noise(plan)))
+    outputs = frozenset(str(o["name"]) for o in executed(plan).get("outputs") or ())
+    return AdditiveNoise(family, outputs, bool(output_noise(plan)))
 
 
 def _stated_clipping(facts: Facts, item: InputFact) -> bool:

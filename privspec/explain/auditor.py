@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from shlex import quote
 
-from privspec.explain.accuracy import accuracy_tables, fairness_blocks
-from privspec.explain.auditor_guarantee import composition_blocks, exposure_blocks, guarantee_blocks
-from privspec.explain.document import Document, Listing, Points, Section, Table
-from privspec.explain.facts import Facts
-from privspec.explain.sentences import (
+from privspec.explain import plots
+from privspec.explain.curves import Consequences, CountedOdds
+from privspec.explain.document import (
+    Because,
+    Block,
     CertificateEntry,
+    Document,
+    Listing,
     Note,
+    Paragraph,
+    Points,
+    Section,
     Sentence,
     Status,
+    Table,
     asserted,
     assumed,
     proved,
     tested,
 )
-from privspec.explain.words import joined
+from privspec.explain.facts import ClaimFact, Facts
+from privspec.explain.words import accuracy_tables, bare_outputs, bare_words, fairness_blocks, joined, overridden_words
 
 _PRIVACY = CertificateEntry("privacy")
 _LOSS = CertificateEntry("loss")
-_ODDS, _LEDGER = Note("odds"), Note("ledger")
+_ODDS, _LEDGER, _POST = Note("odds"), Note("ledger"), Note("post-processing")
 
 
 def auditor_page(facts: Facts) -> Document:
@@ -166,4 +173,233 @@ def _commands(facts: Facts) -> Listing:
     return Listing(
         "Re-check every claim without the compiler and the solver, and read the same plan as an engineer",
         f"privspec verify {plan}\nprivspec explain {plan} --for engineer -o {page}",
+    )
+
+
+def guarantee_blocks(facts: Facts) -> tuple[Block, ...]:
+    """Each guarantee as a table, in sentences, and as a trade-off curve."""
+    if not facts.claims:
+        text = "The spec states no privacy requirement: what is released may reveal anything about the inputs."
+        return (*changed_blocks(facts), Points((asserted(text, facts.context.trust_because),)))
+    blocks: list[Block] = [*changed_blocks(facts)]
+    for number, fact in enumerate(facts.claims, start=1):
+        blocks += [_table(facts, fact, number), Points(_sentences(facts, fact)), *fact.question.details(fact)]
+        plot = plots.tradeoff_plot(facts, fact, number)
+        blocks += [plot] if plot else []
+        blocks += [_posteriors(fact)] if fact.posteriors else []
+    return tuple(blocks)
+
+
+def changed_blocks(facts: Facts) -> tuple[Block, ...]:
+    """Parameters that are not as the spec's text has them; all figures are for the values given."""
+    words = overridden_words(facts)
+    said = (
+        f"Parameters were given other values than the spec's text has: {words}. All figures are for the values given."
+    )
+    return (Points((asserted(said, facts.context.trust_because),)),) if words else ()
+
+
+def exposure_blocks(facts: Facts) -> tuple[Block, ...]:
+    """What observers see of inputs that no guarantee covers: what is not protected, and the bound of all together."""
+    if not facts.exposures:
+        return ()
+    said = dict.fromkeys(bare_words(item) for item in facts.exposures if bare_outputs(item))
+    named = [words.partition(": ") for words in said]
+    bare = tuple(
+        tested(f"Not protected: {names}. {why[:1].upper()}{why[1:]}.", facts.context.trust_because, _POST)
+        for names, _, why in named
+    )
+    rows = tuple(
+        (
+            ", ".join(item.fact.claim.wrt),
+            item.fact.claim.neighbours,
+            item.fact.claim.observer,
+            ", ".join(item.fact.claim.outputs),
+            ", ".join(bare_outputs(item)) or "none",
+            item.words or "none could be computed",
+            item.fact.shown.odds.pair if item.fact.shown else "unknown",
+            item.fact.shown.advantage.text if item.fact.shown else "1",
+        )
+        for item in facts.exposures
+    )
+    header = (
+        "Input",
+        "What moves",
+        "Observer",
+        "Sees",
+        "Not protected",
+        "Bound of all seen",
+        "Odds",
+        "Advantage at most",
+    )
+    words = (
+        "No line of the spec names all outputs that these observers see of these inputs. The bounds are those of what "
+        "is executed, for all that is seen together; they are computed on the noisy values themselves, not by adding "
+        "guarantees."
+    )
+    return (
+        *((Paragraph(bare, strong=True),) if bare else ()),
+        Points((tested(words, facts.context.trust_because, _POST),)),
+        Table("Bounds of what is executed, where no guarantee covers all that is seen", header, rows),
+    )
+
+
+def _table(facts: Facts, fact: ClaimFact, number: int) -> Table:
+    claim = fact.claim
+    achieved = claim.achieved_parameter
+    rows = (
+        ("Statement", claim.sentence),
+        ("Variant", claim.variant),
+        *((name, quantity.text) for name, quantity in claim.parameters),
+        ("Unit of privacy", claim.unit),
+        ("Neighbouring data sets", claim.neighbours),
+        ("Protected input", ", ".join(claim.wrt)),
+        ("Outputs covered", ", ".join(claim.outputs)),
+        ("Who sees them", claim.observer),
+        (facts.mechanism.reached_label, f"{achieved[0]} ≤ {achieved[1]}" if achieved else "as stated"),
+        ("Spec line", f"{claim.line.number}: {claim.line.text}"),
+    )
+    return Table(f"Guarantee {number} of {len(facts.claims)}", ("Item", "Value"), rows)
+
+
+def _sentences(facts: Facts, fact: ClaimFact) -> tuple[Sentence, ...]:
+    claim = fact.claim
+    found = [asserted(f"The author of the spec requires that {claim.sentence}.", claim.line)]
+    if claim.achieved_parameter is not None:
+        name, value = claim.achieved_parameter
+        implies = "" if claim.remark is not None else ", which implies the statement"
+        words = f"{facts.mechanism.subject} gives {name} ≤ {value}{implies}; {_MEANING[name]}."
+        found.append(proved(words, *claim.notes, _PRIVACY))
+    if claim.remark is not None:
+        found.append(proved(claim.remark.text, Note("tables"), claim.line, _PRIVACY))
+    if fact.shown is None:
+        words = f"This report knows no trade-off curve for “{claim.statement}” and gives no odds for it."
+        found.append(asserted(words, claim.line))
+    else:
+        found += _consequences(facts, fact, fact.shown)
+    if fact.calibration is not None:
+        found.append(_calibration(fact))
+    return tuple(found)
+
+
+_MEANING = {
+    "μ": "μ is the largest distance between two neighbouring results, in standard deviations of the noise",
+    "ε": "the probability of any result changes by a factor of at most e^ε between neighbouring worlds",
+    "δ": "δ is the most by which the probability of any set of results exceeds e^ε times that in a neighbouring world",
+    "ε a unit of distance": "the probability of any result changes by a factor of at most e^(ε d) between values that "
+    "are d apart",
+}
+
+
+def _consequences(facts: Facts, fact: ClaimFact, shown: Consequences) -> list[Sentence]:
+    claim, odds = fact.claim, shown.odds
+    because: tuple[Because, ...] = (_ODDS, *claim.notes, _PRIVACY)
+    found = [
+        proved(fact.question.for_auditors(odds, claim.relation), *because),
+        proved(f"That observer's share of mistakes is at least {odds.error} % ({shown.words}).", *because),
+        proved(
+            f"The advantage of any attacker (true minus false positive rate) is at most {shown.advantage}.",
+            *because,
+        ),
+    ]
+    if not shown.exact:
+        words = "These figures are the trade-off bound: they follow from the parameters alone."
+        found.append(proved(f"{words} {facts.mechanism.subject} may allow less.", _ODDS))
+    if fact.promised is not None and fact.promised.words != shown.words:
+        other = fact.promised
+        words = (
+            f"The statement by itself would allow {other.odds.pair} and an advantage of {other.advantage} "
+            f"({other.words})."
+        )
+        found.append(proved(words, _ODDS, claim.line))
+    if not fact.posteriors and claim.per_distance is None:
+        why = fact.question.posterior_gap or "there is one for pure ε only"
+        found.append(proved(f"No bound is given on how far a prior probability can move: {why}.", _ODDS))
+    return found
+
+
+def _calibration(fact: ClaimFact) -> Sentence:
+    c = fact.calibration
+    if c is None:
+        raise ValueError("no calibration to speak of")
+    proof = "its proof covers this ε" if c.proved else "its proof covers ε below 1 only"
+    if c.enough:
+        verdict = f"It would be safe here, at {c.ratio} times the variance; {proof}"
+    else:
+        verdict = f"Here it would not suffice (δ would be {c.true_delta}): {proof}"
+    words = (
+        f"The usual calibration sqrt(2 ln(1.25/δ))/ε, which Ramon & Basu use too, asks for {c.classic} "
+        "standard "
+        f"deviations a unit of sensitivity at ε = {c.epsilon} and δ = {c.delta}; the exact condition "
+        "asks for "
+        f"{c.needed}. {verdict}. It is shown for comparison and not used."
+    )
+    return proved(words, Note("gaussian-exact"))
+
+
+def _posteriors(fact: ClaimFact) -> Table:
+    return Table(
+        fact.question.posterior_caption(),
+        ("Probability before", "After, at most"),
+        tuple((before.text, after.text) for before, after in fact.posteriors),
+        numeric=frozenset({0, 1}),
+    )
+
+
+def composition_blocks(facts: Facts) -> tuple[Block, ...]:
+    """All outputs together, repeated releases, groups, and the ledger."""
+    blocks: list[Block] = [Points(tuple(_everything(fact) for fact in facts.claims))] if facts.claims else []
+    for fact in facts.claims:
+        line = fact.claim.line.number
+        if fact.repeats:
+            scope = f", for {fact.question.scope}" if fact.question.scope else ""
+            caption = f"Odds after several independent releases like that of line {line}{scope} (note odds)"
+            blocks.append(_odds_table(fact, caption, "Releases", fact.repeats))
+        if fact.groups and fact.claim.relation.unit not in (None, "everything"):
+            plural = fact.claim.relation.plural
+            caption = f"Odds when several {plural} change together, for line {line} (note group-privacy)"
+            blocks.append(_odds_table(fact, caption, plural.capitalize(), fact.groups))
+    ledger = (
+        "`privspec run` debits a ledger before each release and refuses what would exceed its limit. The limit is "
+        "declared once for the data set, and all plans share it; where the user's registry knows the data, a copied or "
+        "renamed file, another ledger, a deleted one and an older copy are refused."
+    )
+    others = (
+        "Nothing can stop a keeper who deletes ledger and registry, or who releases the data elsewhere: such releases "
+        "are not counted."
+    )
+    return (*blocks, Points((tested(ledger, _LEDGER), assumed(others, _LEDGER))))
+
+
+def _everything(fact: ClaimFact) -> Sentence:
+    claim = fact.claim
+    names = ", ".join(claim.outputs)
+    if fact.covers_everything:
+        words = (
+            f"The guarantee of line {claim.line.number} covers all outputs together, so it is itself "
+            "the bound for someone who sees everything that this plan releases."
+        )
+        return proved(words, claim.line, _POST)
+    if fact.everything is None:
+        words = (
+            f"The bound for someone who sees more than {names} could not be computed; the separate "
+            "guarantees must not be added up, for outputs may share noise."
+        )
+        return assumed(words, claim.line, _POST)
+    odds = fact.everything.odds
+    words = (
+        f"For the unit of line {claim.line.number}, someone who sees every output, not only {names}, has odds of "
+        f"{odds.pair} and an advantage of at most "
+        f"{fact.everything.advantage} ({fact.everything_words}); this is computed on all noisy values together, "
+        "not by adding guarantees."
+    )
+    return proved(words, _POST, _PRIVACY)
+
+
+def _odds_table(fact: ClaimFact, caption: str, first: str, rows: tuple[CountedOdds, ...]) -> Table:
+    return Table(
+        caption,
+        (first, *fact.question.short_headers()),
+        tuple((k.text, o.without_words, o.taking_part_words) for k, o in rows),
+        numeric=frozenset({0, 1, 2}),
     )

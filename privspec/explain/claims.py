@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -9,8 +10,8 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve
+from privspec.explain.document import Note, SpecLine
 from privspec.explain.quantities import Quantity, Rounding, exact, parse_exact, rounded
-from privspec.explain.sentences import Note, SpecLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,3 +320,46 @@ def _per_unit(achieved: Mapping[str, Any]) -> _Achieved:
     if "epsilon" not in achieved:
         return _achieved(achieved)
     return None, ("ε a unit of distance", rounded(_amount(achieved, "epsilon"), 6, Rounding.UP))
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The classic Gaussian calibration beside the exact one, for one (epsilon, delta) claim.
+
+    `classic` and `needed` are noise deviations for each unit of sensitivity, `ratio` that of their variances
+    (classic over needed); `delta` is what the classic noise really gives at that epsilon.
+    """
+
+    epsilon: Quantity
+    delta: Quantity
+    classic: Quantity
+    needed: Quantity
+    ratio: Quantity
+    true_delta: Quantity
+    proved: bool
+    enough: bool
+
+
+def calibration(claim: Claim) -> Calibration | None:
+    """The comparison for a claim with delta > 0 that Gaussian noise meets; None for all others.
+
+    Source: Ramon & Basu 2020, section 3.2, for the classic formula; Balle & Wang 2018 for the exact one.
+    """
+    epsilon, delta = claim.epsilon, claim.delta
+    if not epsilon or not delta or claim.achieved_parameter is None or claim.achieved_parameter[0] != "μ":
+        return None
+    from privspec.core.gaussian import delta_bounds, mu_down
+
+    exact_mu = mu_down(epsilon, delta)
+    classic_mu = float(epsilon) / math.sqrt(2 * math.log(1.25 / float(delta)))
+    _, true_delta = delta_bounds(epsilon, Fraction(classic_mu))
+    return Calibration(
+        exact(epsilon),
+        exact(delta),
+        rounded(1 / classic_mu, 4),
+        rounded(1 / exact_mu, 4, Rounding.UP),
+        rounded((float(exact_mu) / classic_mu) ** 2, 3),
+        rounded(true_delta, 3, Rounding.UP),
+        proved=epsilon < 1,
+        enough=true_delta <= delta,
+    )

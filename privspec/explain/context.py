@@ -8,8 +8,8 @@ from typing import Any
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source, Span
-from privspec.explain.losses import Formulas, LossTerm, formulas, loss_terms
-from privspec.explain.sentences import Because, Note, SpecLine
+from privspec.explain.document import Because, Note, SpecLine
+from privspec.explain.loss_terms import Formulas, LossTerm, formulas, loss_terms
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 

@@ -1,8 +1,10 @@
-"""What an observer can achieve: trade-off curves, attacker advantage and odds in natural frequencies.
+"""What an observer can achieve: trade-off curves, odds in natural frequencies, and the largest advantage.
 
-A trade-off curve gives, for each share `a` of false alarms, the least share of misses any test can have
-(notes/odds.md). Two are used: the exact curve of Gaussian noise, and the bound that follows from an
-(epsilon, delta) claim alone.
+A trade-off curve gives, for each share `a` of false alarms, the least share of misses that any test can have
+(notes/odds.md). There are four: the exact curve of Gaussian noise; the bound that follows from an (epsilon, delta)
+claim alone; that of pairs of rows of a table, where the best tests say "q" where q/p is large, so that the curve joins
+the points (share of p, rest of q) of these sets (Neyman & Pearson); and that of one draw of a lottery, by epsilon and
+by how far one vote moves the chances.
 """
 
 from __future__ import annotations
@@ -10,10 +12,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from statistics import NormalDist
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-from privspec.explain.quantities import Rounding, exact, rounded
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.explain.quantities import Quantity, Rounding, count, exact, percent, rounded, share_up
 
 _NORMAL = NormalDist()
 _SLACK = 1e-12  # covers the error of erfc and exp in doubles, in shares
@@ -204,3 +210,277 @@ def _logistic(t: float) -> float:
 
 def _exp(t: float) -> float:
     return math.exp(t) if t < 700.0 else math.inf
+
+
+COMPOSED = 300
+"""Pairs up to which several reports are followed pair by pair; beyond it one pair that bounds them all."""
+STEPS = 128
+"""Steps of the grid that ratios are split over, from 1 to the largest ratio."""
+Array: TypeAlias = NDArray[np.float64]
+_COMPOSING = 1e-9
+"""More than the rounding of a product of a few laws, in shares."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairsCurve:
+    """The worst trade-off curve over pairs of laws `first`, `second` (K, C), exact for them in both directions.
+
+    `bound` is an (epsilon, delta) that all of them satisfy; `slack` is taken off every share of mistakes.
+    """
+
+    first: Array
+    second: Array
+    bound_pair: tuple[float, float]
+    exact: bool = True
+    slack: float = 0.0
+
+    @property
+    def words(self) -> str:
+        """What the curve is."""
+        return "exact trade-off curve of the table" if self.exact else "bound from the table"
+
+    @cached_property
+    def _corners(self) -> tuple[Array, Array]:
+        """False alarms and misses (K, C + 1) at the corners of each curve, false alarms rising."""
+        total = self.first + self.second
+        leaning = np.divide(self.second, total, out=np.zeros_like(total), where=total > 0)
+        order = np.argsort(-leaning, axis=1, kind="stable")
+        zero = np.zeros((len(self.first), 1))
+        alarms = np.cumsum(np.take_along_axis(self.first, order, axis=1), axis=1)
+        hits = np.cumsum(np.take_along_axis(self.second, order, axis=1), axis=1)
+        return (
+            np.minimum(np.hstack([zero, alarms]), 1.0),
+            np.maximum(1.0 - np.hstack([zero, hits]), 0.0),
+        )
+
+    @cached_property
+    def _errors(self) -> Array:
+        """The share of mistakes (K,) of the best test of each pair that errs equally often."""
+        alarms, misses = self._corners
+        gap = alarms - misses  # from -1 up to 1
+        after = np.argmax(gap >= 0, axis=1)
+        row = np.arange(len(gap))
+        before = np.maximum(after - 1, 0)
+        low, high = gap[row, before], gap[row, after]
+        share = np.divide(-low, high - low, out=np.zeros_like(low), where=high > low)
+        return np.asarray((1 - share) * alarms[row, before] + share * alarms[row, after])
+
+    @property
+    def worst(self) -> int:
+        """The number of the pair that is told apart best."""
+        return int(np.argmin(self._errors))
+
+    def misses(self, false_alarms: float) -> float:
+        """The least share of misses at a share of false alarms."""
+        alarms, misses = self._corners
+        least = min(_at(alarms, misses, false_alarms), _at(misses[:, ::-1], alarms[:, ::-1], false_alarms))
+        return max(0.0, least - self.slack)
+
+    def equal_error(self) -> float:
+        """The share of mistakes of the best test that errs equally often in both cases."""
+        return max(0.0, float(self._errors.min(initial=0.5)) - self.slack)
+
+    def advantage(self) -> float:
+        """The largest difference in total variation."""
+        apart = 0.5 * np.abs(self.first - self.second).sum(axis=1)
+        return min(1.0, float(apart.max(initial=0.0)) + 2 * self.slack)
+
+    def repeated(self, times: int) -> Curve:
+        """The curve after so many independent reports on the same value."""
+        if times == 1:
+            return self
+        pairs = self if len(self.first) <= COMPOSED else dominating(*self.bound_pair)
+        return pairs.product(times)
+
+    def for_group(self, size: int) -> Curve:
+        """The curve when so many units change together."""
+        return self if size == 1 else EpsilonDeltaCurve(*self.bound_pair).for_group(size)
+
+    def bound(self, delta: Fraction | None) -> str:
+        """The epsilon and delta that it satisfies; where no epsilon does, the advantage that is left."""
+        if not math.isfinite(self.bound_pair[0]):
+            return f"no finite ε, an advantage of up to {share_up(self.advantage())}"
+        return EpsilonDeltaCurve(*self.bound_pair).bound(delta)
+
+    def to_json(self) -> dict[str, object]:
+        """The bound that it stays within, and whether it is exact."""
+        epsilon, delta = self.bound_pair
+        return {"epsilon": epsilon if math.isfinite(epsilon) else None, "delta": delta, "exact": self.exact}
+
+    def product(self, times: int) -> PairsCurve:
+        """The curve of `times` independent draws, from above: every outcome is split over a grid of ratios.
+
+        An outcome whose ratio lies between two points of the grid is replaced by two outcomes with these ratios and
+        the same sums: whoever sees which one it was knows at least as much, so the bound holds. Ratios of products
+        stay on the grid.
+        """
+        step = self._step()
+        finite, only_first, only_second = split(self.first, self.second, step)
+        reach = finite.shape[1] // 2
+        size = 2 * reach * times + 1
+        padded = 1 << (size - 1).bit_length()
+        many = np.fft.irfft(np.fft.rfft(finite, padded, axis=1) ** times, padded, axis=1)[:, :size]
+        first = np.maximum(many, 0.0)
+        second = first * np.exp(step * (np.arange(size) - reach * times))
+        bare = np.zeros((len(first), 1))
+        first = np.hstack([first, bare, 1.0 - (1.0 - only_first[:, None]) ** times])
+        second = np.hstack([second, 1.0 - (1.0 - only_second[:, None]) ** times, bare])
+        epsilon, delta = self.bound_pair
+        return PairsCurve(first, second, (epsilon * times, min(1.0, delta * times)), exact=False, slack=_COMPOSING)
+
+    def _step(self) -> float:
+        both = (self.first > 0) & (self.second > 0)
+        ratios = np.divide(self.second, self.first, out=np.ones_like(self.first), where=both)
+        return max(float(np.abs(np.log(ratios)).max(initial=0.0)) / STEPS, 1e-12)
+
+
+def split(first: Array, second: Array, step: float) -> tuple[Array, Array, Array]:
+    """Pairs of laws (K, C) on a grid of ratios e^(step i), |i| <= STEPS + 1.
+
+    Returns: masses of the first law on the grid (K, 2 STEPS + 3); the masses (K,) that only one of the two laws has.
+    """
+    reach = STEPS + 1
+    both = (first > 0) & (second > 0)
+    ratio = np.divide(second, first, out=np.ones_like(first), where=both)
+    below = np.clip(np.floor(np.log(ratio) / step), -reach, reach - 1)
+    low, high = np.exp(step * below), np.exp(step * (below + 1))
+    upper = np.clip((second - low * first) / (high - low), 0.0, first) * both
+    lower = (first - upper) * both
+    grid = np.zeros((len(first), 2 * reach + 1))
+    row = np.broadcast_to(np.arange(len(first))[:, None], first.shape)
+    at = below.astype(np.intp) + reach
+    np.add.at(grid, (row, at), lower)
+    np.add.at(grid, (row, at + 1), upper)
+    return grid, (first * (second <= 0)).sum(axis=1), (second * (first <= 0)).sum(axis=1)
+
+
+def dominating(epsilon: float, delta: float) -> PairsCurve:
+    """Two laws from which all others of the same (epsilon, delta) can be drawn (Kairouz, Oh & Viswanath 2015)."""
+    high = (1.0 - delta) / (1.0 + math.exp(-min(epsilon, 700.0)))
+    low = 1.0 - delta - high
+    first = np.array([[delta, high, low, 0.0]])
+    return PairsCurve(first, first[:, ::-1].copy(), (epsilon, delta), exact=False)
+
+
+def _at(x: Array, y: Array, place: float) -> float:
+    """The least of several piecewise linear curves at one place; x (K, N) rises, y (K, N) falls."""
+    # of several corners at one place the last, which is the lowest
+    before = np.maximum((x <= place).sum(axis=1) - 1, 0)
+    after = np.minimum(before + 1, x.shape[1] - 1)
+    row = np.arange(len(x))
+    left, right = x[row, before], x[row, after]
+    share = np.clip(np.divide(place - left, right - left, out=np.ones_like(left), where=right > left), 0.0, 1.0)
+    return float(((1 - share) * y[row, before] + share * y[row, after]).min(initial=1.0))
+
+
+MOST_ROUNDS = 10_000
+"""Draws up to which they are followed together; beyond it the bound by epsilon alone is used."""
+
+
+@dataclass(frozen=True, eq=False)
+class LotteryCurve(PairsCurve):
+    """The trade-off curve of one draw; `distance` is how far one unit moves the chances.
+
+    `adds_up` is whether several units can move them further.
+    """
+
+    distance: float = 1.0
+    adds_up: bool = True
+
+    @property
+    def words(self) -> str:
+        """What the curve is."""
+        return "exact trade-off curve of one draw" if self.exact else "bound from the lottery"
+
+    def for_group(self, size: int) -> Curve:
+        """Several units together: distances add up, and so does epsilon."""
+        epsilon = self.bound_pair[0]
+        return self if size == 1 or not self.adds_up else lottery_curve(epsilon * size, self.distance * size)
+
+    def product(self, times: int) -> PairsCurve:
+        """Several draws."""
+        if times > MOST_ROUNDS:
+            return lottery_curve(self.bound_pair[0] * times, 1.0)
+        return PairsCurve.product(self, times)
+
+
+def lottery_curve(epsilon: float, distance: float, *, exact: bool = False, adds_up: bool = True) -> LotteryCurve:
+    """The curve of all lotteries with that epsilon whose chances move by at most `distance`."""
+    epsilon = min(epsilon, 700.0)
+    distance = min(distance, EpsilonDeltaCurve(epsilon).advantage())
+    likely = distance / -math.expm1(-epsilon) if epsilon > 0 else 0.0
+    unlikely = likely * math.exp(-epsilon)
+    first = np.array([[likely, max(0.0, 1.0 - likely - unlikely), unlikely]])
+    return LotteryCurve(first, first[:, ::-1].copy(), (epsilon, 0.0), exact, _SLACK, distance, adds_up)
+
+
+@dataclass(frozen=True, slots=True)
+class OddsFact:
+    """The odds of one curve; `coin` is what a coin toss gives, `error` the share of mistakes in per cent."""
+
+    without: Quantity
+    taking_part: Quantity
+    of: Quantity
+    coin: Quantity
+    error: Quantity
+    plain: Odds
+
+    @property
+    def without_words(self) -> str:
+        """How many results say "took part" of one who did not: "at least 26 of 100"."""
+        if self.plain.tells_little:
+            return f"possibly fewer than 1 of {self.of}"
+        return f"at least {self.without} of {self.of}"
+
+    @property
+    def taking_part_words(self) -> str:
+        """How many results say "took part" of one who did: "at most 74 of 100"."""
+        if self.plain.tells_little:
+            return f"possibly more than {self.plain.of - 1:,} of {self.of}"
+        return f"at most {self.taking_part} of {self.of}"
+
+    @property
+    def pair(self) -> str:
+        """Both numbers in short: "26 and 74 of 100"."""
+        if self.plain.tells_little:
+            return f"possibly fewer than 1 and more than {self.plain.of - 1:,} of {self.of}"
+        return f"{self.without} and {self.taking_part} of {self.of}"
+
+
+CountedOdds: TypeAlias = tuple[Quantity, OddsFact]
+"""A number of releases or of units, and the odds at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consequences:
+    """What a curve means: odds, the largest advantage, and the least misses at given false alarms."""
+
+    words: str
+    exact: bool
+    odds: OddsFact
+    advantage: Quantity
+    misses: tuple[tuple[Quantity, Quantity], ...]
+
+
+FALSE_ALARMS = (Fraction(1, 100), Fraction(5, 100), Fraction(10, 100))
+
+
+def odds_fact(curve: Curve) -> OddsFact:
+    """The odds of a curve."""
+    found = odds(curve)
+    return OddsFact(
+        count(found.without),
+        count(found.taking_part),
+        count(found.of),
+        count(found.of // 2),
+        rounded(100 * (curve.equal_error() - 1e-12), 4, Rounding.DOWN),
+        found,
+    )
+
+
+def consequences(curve: Curve) -> Consequences:
+    """All that follows from a curve, rounded so that "at least" and "at most" stay true."""
+    misses = tuple(
+        (percent(a), percent(max(0.0, curve.misses(float(a)) - 1e-12), 3, Rounding.DOWN)) for a in FALSE_ALARMS
+    )
+    return Consequences(curve.words, curve.exact, odds_fact(curve), share_up(curve.advantage()), misses)

@@ -96,7 +96,7 @@ class Line:
     second: bool = False
 
 
-def bars(panels: Sequence[Bars], ylabel: str, xlabel: str, name: str) -> str:
+def bar_chart(panels: Sequence[Bars], ylabel: str, xlabel: str, name: str) -> str:
     """Panels of bars one above the other, all to the same vertical scale."""
     from matplotlib.ticker import FuncFormatter
 
@@ -121,7 +121,7 @@ def bars(panels: Sequence[Bars], ylabel: str, xlabel: str, name: str) -> str:
         return finish()
 
 
-def dots(items: Sequence[Dot], xlabel: str, name: str, bound: tuple[float, str] | None = None) -> str:
+def dot_chart(items: Sequence[Dot], xlabel: str, name: str, bound: tuple[float, str] | None = None) -> str:
     """A dot plot on a logarithmic axis, labels to the left and values beside the dots."""
     height = 0.8 + 0.42 * len(items)
     with _figure(name, WIDTH, height) as (figure, finish):
@@ -161,7 +161,7 @@ def dots(items: Sequence[Dot], xlabel: str, name: str, bound: tuple[float, str] 
         return finish()
 
 
-def frontier(
+def frontier_chart(
     line: Line,
     chosen: tuple[float, float, str] | None,
     xlabel: str,
@@ -208,7 +208,7 @@ def frontier(
         return finish()
 
 
-def tradeoff(
+def tradeoff_chart(
     curves: Sequence[Line],
     marks: Sequence[tuple[float, float, str]],
     xlabel: str,

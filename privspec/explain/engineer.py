@@ -5,12 +5,23 @@ from __future__ import annotations
 from shlex import quote
 
 from privspec.explain import plots
-from privspec.explain.accuracy import accuracy_tables, fairness_blocks
-from privspec.explain.auditor_guarantee import changed_blocks, exposure_blocks
-from privspec.explain.document import Block, Document, Listing, Picture, Points, Section, Table
+from privspec.explain.auditor import changed_blocks, exposure_blocks
+from privspec.explain.document import (
+    Block,
+    CertificateEntry,
+    Document,
+    Listing,
+    Picture,
+    Points,
+    Section,
+    Sentence,
+    Status,
+    Table,
+    assumed,
+    proved,
+)
 from privspec.explain.facts import Facts
-from privspec.explain.sentences import CertificateEntry, Sentence, Status, assumed, proved
-from privspec.explain.words import change_words
+from privspec.explain.words import accuracy_tables, change_words, fairness_blocks
 
 
 def engineer_page(facts: Facts) -> Document:

@@ -1,469 +1,475 @@
-"""Every number and every fact that an explanation may use, recomputed from the plan.
+"""The facts of a plan as data, and what a family of mechanisms and a question must say of themselves.
 
-`facts` is the only place where numbers are made; the readers' pages put them into sentences and tables.
+Quantities carry their rounding, ready to be put into sentences and tables. A plan has one mechanism; the pages ask its
+fact object for words, tables and drawings and know no family by name. A guarantee bounds how well two worlds can be
+told apart; which two these are decides the question that a reader has, and the pages ask it for its words.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from fractions import Fraction
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from privspec.explain import noise
-from privspec.explain.claims import Claim, claim
-from privspec.explain.composed import covering
-from privspec.explain.consequences import consequences, odds_fact
-from privspec.explain.context import Context, context
-from privspec.explain.curves import Curve, posterior
-from privspec.explain.exposures import Exposed, exposed
-from privspec.explain.fact_types import (
-    AccuracyFact,
-    AlternativeFact,
-    BindingFact,
-    ClaimFact,
-    Consequences,
-    CountedOdds,
-    ExposureFact,
-    Facts,
-    FairnessFact,
-    InputFact,
-    LossFact,
-    OddsFact,
-    OutputFact,
-    SiteFact,
-    SolverFact,
-)
-from privspec.explain.families import mechanism_fact
-from privspec.explain.frontier import calibration, frontier
-from privspec.explain.mechanism import MechanismFact
-from privspec.explain.quantities import LOSS_DIGITS, Quantity, Rounding, count, exact, parse_exact, percent, rounded
-from privspec.explain.questions import Question
-from privspec.explain.sentences import (
+from privspec.explain.claims import Calibration, Claim, Relation
+from privspec.explain.context import Context
+from privspec.explain.curves import Consequences, CountedOdds, OddsFact
+from privspec.explain.document import (
     Because,
+    Block,
     CertificateEntry,
+    IconArray,
     Note,
+    Section,
     Sentence,
     SpecLine,
-    Status,
+    Table,
 )
-from privspec.model.observers import how_many, unit_of
-from privspec.model.parameters import overrides, parameter_words
+from privspec.explain.noise import Frontier
+from privspec.explain.quantities import Quantity
 
 if TYPE_CHECKING:
+    from privspec.explain.curves import Curve
     from privspec.model.graph import Model
+    from privspec.model.observers import Unit
 
-REPEATS = (1, 2, 5, 10)
-GROUPS = (1, 2, 5, 10)
-PRIORS = (Fraction(1, 100), Fraction(10, 100), Fraction(50, 100))
-
-
-def _is_number(model: Model, name: str) -> bool:
-    return isinstance(model.parameters.get(name), Fraction)
-
-
-def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
-    """Everything an explanation may say about a plan.
-
-    Args: a plan of the form `privspec-plan/1.0`; its model where the caller has it.
-    Raises: ValueError, KeyError if the plan is not of that form.
-    """
-    where = context(plan)
-    spec = plan.get("spec") or {}
-    run = noise.executed(plan)
-    outputs = noise.output_noise(plan)
-    mechanism = mechanism_fact(plan, where)
-    words, drawing = _graph(model)
-    judged = tuple(mechanism.judged(claim(g)) for g in plan.get("guarantees") or ())
-    stated = tuple(item for item, _ in judged)
-    claims = tuple(
-        _claim_fact(item, question, mechanism, _everything(plan, item, stated, mechanism, model), model)
-        for item, question in judged
-    )
-    shown = exposed(plan, stated, mechanism, model, where)
-    loss = _loss_fact(plan, where, outputs) if plan.get("loss") else None
-    return Facts(
-        name=str(spec.get("name") or "plan"),
-        title=where.title,
-        digest=str(plan.get("digest", "")),
-        spec_file=PurePath(str(spec.get("path") or f"{spec.get('name') or 'plan'}.priv")).name,
-        spec_sha256=str(spec.get("sha256", "")),
-        status=str(plan.get("status", "unknown")),
-        family=mechanism.family,
-        mechanism=mechanism,
-        parameters=tuple((k, str(v)) for k, v in (spec.get("parameters") or {}).items()),
-        parameter_words=tuple(
-            (k, parameter_words(model.spec, k, model.parameters) if model and _is_number(model, k) else str(v))
-            for k, v in (spec.get("parameters") or {}).items()
-        ),
-        overridden=() if model is None else overrides(model),
-        context=where,
-        claims=claims,
-        exposures=tuple(_exposure(item, stated, mechanism, model) for item in shown),
-        inputs=tuple(_input_fact(b, where) for b in run.get("inputs") or ()),
-        outputs=tuple(_output_fact(o) for o in outputs),
-        loss=loss,
-        sites=tuple(_site_fact(s) for s in noise.sites(plan, outputs)),
-        noise_shape=_noise_shape(run.get("noise")),
-        noise_grid=str(run.get("grid", "")),
-        rounding=str(run.get("rounding", "strategy")),
-        output_grid=str(run.get("output_grid", "")),
-        strategy_shape=_shape(run.get("strategy")),
-        alternatives=tuple(
-            # a design that could not be calibrated has no loss
-            _alternative(a, loss)
-            for a in plan.get("alternatives") or ()
-            if a.get("loss") is not None
-        ),
-        accuracy=_accuracy(plan.get("accuracy") or (), where),
-        fairness=tuple(_fairness(f, where) for f in plan.get("fairness") or ()),
-        binding=tuple(_binding(b, where, loss) for b in plan.get("binding") or ()),
-        assumptions=tuple(_assumption(a, where) for a in plan.get("assumptions") or ()),
-        frontier=frontier(plan, tuple(c.claim for c in claims)),
-        solver=_solver(plan.get("solver") or {}),
-        certificate_entries=tuple(sorted(plan.get("certificate") or {})),
-        graph_words=words,
-        graph_svg=drawing,
-        gaps=_gaps(mechanism, claims, model),
-    )
-
-
-def _noise_shape(noise: Any) -> str:
-    """The one shape of the noise; "unknown" where each site has its own."""
-    return str(noise.get("shape", "unknown")) if isinstance(noise, Mapping) else "unknown"
-
-
-def _everything(
-    plan: Mapping[str, Any], item: Claim, stated: Sequence[Claim], mechanism: MechanismFact, model: Model | None
-) -> Curve | None:
-    """The curve of one who sees all outputs, for the unit of a claim; None where it is not known."""
-    known = covering(mechanism.released(), item, stated)
-    return known or mechanism.seen(plan, mechanism.released(), item, unit_of(item, model), model)
-
-
-def _exposure(item: Exposed, stated: Sequence[Claim], mechanism: MechanismFact, model: Model | None) -> ExposureFact:
-    claim, question = mechanism.judged(item.claim)
-    delta = min((c.delta for c in stated if c.delta), default=None)
-    return ExposureFact(
-        item.input,
-        _claim_fact(claim, question, mechanism, item.curve, model),
-        item.unprotected,
-        "" if item.curve is None else item.curve.bound(delta),
-    )
-
-
-def _claim_fact(
-    item: Claim, question: Question, mechanism: MechanismFact, everything: Curve | None, model: Model | None
-) -> ClaimFact:
-    curve = item.curve
-    most = None if model is None else how_many(model, unit_of(item, model))
-    pure = item.epsilon if item.delta == 0 else None
-    return ClaimFact(
-        claim=item,
-        question=question,
-        shown=None if curve is None else consequences(curve),
-        promised=consequences(item.promised) if item.achieved and item.promised else None,
-        repeats=tuple((count(k), odds_fact(curve.repeated(k))) for k in REPEATS) if curve else (),
-        groups=tuple((count(k), odds_fact(curve.for_group(_steps(k, item)))) for k in _groups(most)) if curve else (),
-        posteriors=()
-        if pure is None or question.posterior_gap
-        else tuple((percent(p), percent(posterior(float(p), float(pure)), 3, Rounding.UP)) for p in PRIORS),
-        everything=None if everything is None else consequences(everything),
-        everything_words="" if everything is None else everything.bound(item.delta),
-        covers_everything=mechanism.released() <= set(item.outputs),
-        calibration=calibration(item),
-    )
-
-
-def _groups(most: int | None) -> tuple[int, ...]:
-    """How many units are shown to change together: none that do not exist."""
-    return GROUPS if most is None else tuple(k for k in GROUPS if k <= most)
-
-
-def _steps(units: int, item: Claim) -> int:
-    """How many neighbour steps join data sets that differ in so many units."""
-    return -(-units // item.relation.group)
-
-
-def _input_fact(block: Mapping[str, Any], where: Context) -> InputFact:
-    name = str(block["name"])
-    size = count(int(block["stop"]) - int(block["start"]))
-    limits = next((words(block) for key, words in _LIMITS.items() if block.get(key) is not None), "")
-    cells = block.get("layout") == "cells"
-    return InputFact(
-        name=name,
-        size=size,
-        layout="counts of cells" if cells else "values",
-        limits=limits or ("" if cells else "no limits"),
-        clipped=bool(limits) and not cells,
-        because=where.input_lines.get(name, where.trust_because),
-    )
-
-
-def _attributes(block: Mapping[str, Any]) -> str:
-    return " × ".join(str(a["name"]) for a in block["attributes"])
-
-
-def _ball(block: Mapping[str, Any]) -> str:
-    ball = block["ball"]
-    return f"in runs of {ball['size']} inside the l{ball['norm']} ball of radius {ball['radius']}"
-
-
-def _interval(block: Mapping[str, Any]) -> str:
-    low, high = _range(block.get("lower")), _range(block.get("upper"))
-    return f"{low} to {high}" if low and high and (low, high) != ("0", "inf") else ""
-
-
-_LIMITS = {"attributes": _attributes, "ball": _ball, "lower": _interval}
-"""Words for the limits of an input, by the key of the plan that holds them; the first one present counts."""
-
-
-def _range(values: Any) -> str:
-    if not isinstance(values, list):
-        return "" if values is None else str(values)
-    distinct = sorted({str(v) for v in values}, key=parse_exact)
-    return distinct[0] if len(distinct) == 1 else f"{distinct[0]}..{distinct[-1]}"
-
-
-def _spread(deviations: noise.Array) -> tuple[Quantity, Quantity, Quantity]:
-    if deviations.size == 0:
-        return rounded(0), rounded(0), rounded(0)
-    rms = math.sqrt(float(np.mean(deviations**2)))
-    return rounded(rms), rounded(float(deviations.min())), rounded(float(deviations.max()))
-
-
-def _output_fact(output: noise.OutputNoise) -> OutputFact:
-    typical, least, largest = _spread(output.deviations)
-    return OutputFact(
-        output.name,
-        output.shape,
-        count(output.size),
-        typical,
-        least,
-        largest,
-        count(output.without_noise),
-        tuple(float(d) for d in output.deviations),
-    )
-
-
-def _site_fact(site: noise.Site) -> SiteFact:
-    typical, least, largest = _spread(site.deviations)
-    return SiteFact(
-        site.at,
-        site.law,
-        site.correlated,
-        count(site.size),
-        typical,
-        least,
-        largest,
-        tuple(float(d) for d in site.deviations),
-    )
-
-
-_OWN_UNITS = "units of the loss expression"
-"""What a plan says of a loss whose units have no name; the expression stands beside the figure."""
-
-
-def _loss_fact(plan: Mapping[str, Any], where: Context, outputs: tuple[noise.OutputNoise, ...]) -> LossFact:
-    loss = plan["loss"]
-    value = float(loss["value"])
-    bound, gap, spread = (loss.get(k) for k in ("lower_bound", "relative_gap", "standard_error"))
-    variance, of = _variance_behind(value, str(loss.get("kind", "")), outputs)
-    sizes = noise.output_sizes(plan)
-    if not outputs and list(sizes) == [where.squared_error_of]:
-        # too many outputs for a covariance in the plan, but the loss is their plain sum of squared errors
-        variance, of = value / sizes[where.squared_error_of], "an answer"
-    units = str(loss.get("units", "")).removeprefix(_OWN_UNITS)
-    return LossFact(
-        value=rounded(value, LOSS_DIGITS),
-        lower_bound=None if bound is None else rounded(float(bound), LOSS_DIGITS, Rounding.DOWN),
-        gap=None if gap is None else _gap(max(Fraction(0), parse_exact(gap))),
-        standard_error=None if spread is None else rounded(float(spread), 2, Rounding.UP),
-        expression=str(loss.get("expression", "")),
-        units=units,
-        among=str(loss.get("among", "")),
-        error=None if variance is None else rounded(math.sqrt(variance)),
-        variance=None if variance is None else rounded(variance),
-        error_of=of,
-        error_units=units.removeprefix("squared ") if units.startswith("squared ") else "",
-        worst=str(loss.get("kind", "")) == "worst",
-    )
-
-
-def _gap(gap: Fraction) -> Quantity:
-    """Rounded up; as a percentage from a thousandth on."""
-    return percent(gap, 2, Rounding.UP) if gap >= Fraction(1, 1000) else rounded(gap, 1, Rounding.UP)
-
-
-def _variance_behind(value: float, kind: str, outputs: tuple[noise.OutputNoise, ...]) -> tuple[float | None, str]:
-    """The error variance behind the loss, if that is the sum, the mean or the largest of the outputs'."""
-    if not outputs:
-        return None, ""
-    squares = np.concatenate([o.deviations for o in outputs]) ** 2
-    total, largest = float(squares.sum()), float(squares.max())
-    if kind == "worst":
-        return (largest, "the worst answer") if math.isclose(value, largest, rel_tol=1e-6) else (None, "")
-    mean = total / squares.size
-    if any(math.isclose(value, known, rel_tol=1e-6) for known in (total, mean)):
-        return mean, "an answer" if squares.size > 1 else "the answer"
-    return None, ""
-
-
-def _alternative(item: Mapping[str, Any], loss: LossFact | None) -> AlternativeFact:
-    value = float(item["loss"])
-    chosen = loss.value.value if loss else math.nan
-    ratio = value / chosen if loss and chosen > 0 else math.nan
-    error = None
-    if loss is not None and loss.variance is not None and math.isfinite(ratio):
-        error = rounded(math.sqrt(loss.variance.value * ratio))
-    return AlternativeFact(
-        str(item["name"]),
-        rounded(value, LOSS_DIGITS),
-        _times(ratio),
-        error,
-        bool(item.get("admissible", False)),
-        str(item.get("reason", "")),
-    )
-
-
-def _accuracy(items: Sequence[Mapping[str, Any]], where: Context) -> tuple[AccuracyFact, ...]:
-    """One fact for each accuracy line, taken at the instance that uses up most of its bound."""
-    lines: dict[tuple[int, str], list[tuple[float, float]]] = {}
-    for item in items:
-        key = int(item.get("line") or 0), str(item.get("text", ""))
-        lines.setdefault(key, []).append((float(item["value"]), float(item["bound"])))
-    found = []
-    for (number, text), values in lines.items():
-        value, bound = max(values, key=lambda pair: _share(*pair))
-        share = _share(value, bound)
-        found.append(
-            AccuracyFact(
-                SpecLine(number, text or where.line(number).text),
-                count(len(values)),
-                rounded(bound, LOSS_DIGITS),
-                rounded(value, LOSS_DIGITS),
-                percent(share, 3),
-            )
-        )
-    return tuple(found)
-
-
-def _fairness(item: Mapping[str, Any], where: Context) -> FairnessFact:
-    number = int(item.get("line") or 0)
-    tolerance, achieved = parse_exact(item["tolerance"]), parse_exact(item["achieved"])
-    return FairnessFact(
-        SpecLine(number, str(item.get("text", "")) or where.line(number).text),
-        exact(tolerance),
-        rounded(achieved, 3, Rounding.UP),
-        rounded(max(Fraction(0), tolerance - achieved), 3, Rounding.DOWN),
-        achieved <= tolerance,
-    )
-
-
-def _share(value: float, bound: float) -> float:
-    """The share of a bound that a value uses up."""
-    return value / bound if bound > 0 else 1.0
-
-
-def _times(ratio: float) -> Quantity:
-    """A ratio of losses, with more digits where it would read 1."""
-    short = rounded(ratio, 3)
-    return rounded(ratio, LOSS_DIGITS) if short.text == "1" else short
-
-
-def _binding(item: Mapping[str, Any], where: Context, loss: LossFact | None) -> BindingFact:
-    change = float(item["loss_change"])
-    squared = loss is not None and loss.units.startswith("squared ")
-    return BindingFact(
-        where.line(int(item.get("line") or 0)),
-        str(item.get("change", "")),
-        change <= 0,
-        bool(item.get("first_order", False)),
-        percent(abs(change)),
-        percent(abs(1 - math.sqrt(1 + change))) if squared and change >= -1 else None,
-    )
-
-
-def _assumption(item: Any, where: Context) -> Sentence:
-    if isinstance(item, str):
-        return Sentence(item, Status.ASSUMED, (where.trust_because,))
-    because = item.get("because") or {}
-    listed = because if isinstance(because, list) else [because]
-    return Sentence(
-        str(item["text"]),
-        Status(str(item.get("status", "assumed"))),
-        tuple(_because(b, where) for b in listed),
-    )
-
-
-def _because(item: Any, where: Context) -> Because:
-    if isinstance(item, Mapping) and "line" in item:
-        return where.line(int(item["line"] or 0))
-    if isinstance(item, Mapping) and "certificate" in item:
-        return CertificateEntry(str(item["certificate"]))
-    name = item.get("note", "placement") if isinstance(item, Mapping) else item
-    return Note(str(name))
-
-
-def _solver(item: Mapping[str, Any]) -> SolverFact:
-    return SolverFact(
-        str(item.get("name", "unknown")),
-        count(int(item["iterations"])) if item.get("iterations") is not None else None,
-        rounded(max(float(item["seconds"]), 0.01), 2) if item.get("seconds") is not None else None,
-        tuple(sorted((str(k), str(v)) for k, v in (item.get("versions") or {}).items())),
-    )
-
-
-def _shape(matrix: Mapping[str, Any] | None) -> tuple[Quantity, Quantity] | None:
-    if not matrix or "shape" not in matrix:
+
+ODDS_NOTE = Note("odds")
+
+
+LEDGER = (
+    "A ledger counts the releases and refuses those over its limit. It cannot stop a keeper who deletes it, or who "
+    "publishes the data in another way."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question(ABC):
+    """The words for one question; odds are always those of the first world (`without`) and of the second."""
+
+    heading: ClassVar[str]
+    """The heading of the public page's section."""
+    result: ClassVar[str]
+    """What the observer sees, one of many possible ones: "result"."""
+    of_label: ClassVar[str]
+    """The question as a row of the label."""
+
+    @abstractmethod
+    def aim(self) -> str:
+        """What the observer tries, knows and can do."""
+
+    @abstractmethod
+    def compared(self, fact: ClaimFact) -> str:
+        """Which two worlds are compared, in a sentence; empty where the aim says so."""
+
+    @abstractmethod
+    def odds(self, odds: OddsFact) -> tuple[str, str]:
+        """The two sentences of natural frequencies."""
+
+    @abstractmethod
+    def icons(self, odds: OddsFact) -> IconArray:
+        """Two rows of 100 figures."""
+
+    @abstractmethod
+    def headers(self) -> tuple[str, str]:
+        """The two worlds as headings of columns for the public."""
+
+    @abstractmethod
+    def short_headers(self) -> tuple[str, str]:
+        """The two worlds as headings of columns for auditors."""
+
+    @abstractmethod
+    def label(self, odds: OddsFact, at_worst: str) -> str:
+        """The answer in the label."""
+
+    @abstractmethod
+    def again(self, times: str, odds: OddsFact) -> str:
+        """What happens when it is done again so many times."""
+
+    @abstractmethod
+    def for_auditors(self, odds: OddsFact, relation: Relation) -> str:
+        """Both odds in one sentence."""
+
+    @abstractmethod
+    def residual(self, advantage: str) -> str:
+        """The residual risk, with the largest advantage."""
+
+    @abstractmethod
+    def axes(self) -> tuple[str, str]:
+        """What false alarms and misses are, for the axes of a trade-off plot."""
+
+    @abstractmethod
+    def first_limit(self) -> str:
+        """What the page does not say about others' knowledge."""
+
+    @property
+    def scope(self) -> str:
+        """Which worlds the odds are about where they are not all that a guarantee compares; else empty."""
+        return ""
+
+    @property
+    def posterior_gap(self) -> str:
+        """Why pure privacy says nothing here on how far a prior probability can move; empty where it does."""
+        return ""
+
+    def posterior_caption(self) -> str:
+        """What a table of probabilities before and after shows."""
+        return "How sure one can become that a person took part, compared with not taking part (pure ε; note odds)"
+
+    def more(self, _fact: ClaimFact) -> tuple[Block, ...]:
+        """What the public page shows besides the odds."""
+        return ()
+
+    def details(self, _fact: ClaimFact) -> tuple[Block, ...]:
+        """What the pages of auditors and engineers show besides."""
+        return ()
+
+    def several(self, _facts: Facts, _fact: ClaimFact) -> Table | None:
+        """The odds of people who hold several units; None where nobody does."""
         return None
-    rows, columns = matrix["shape"]
-    return count(int(rows)), count(int(columns))
+
+    def to_json(self) -> Mapping[str, object]:
+        """The question itself."""
+        return {"heading": self.heading}
 
 
-def _graph(model: Model | None) -> tuple[str, str]:
-    """The graph in words and as an SVG file; empty without a model."""
-    if model is None:
-        return "", ""
-    from privspec.explain.graph_svg import graph_svg
-    from privspec.explain.graph_words import describe_graph
+@dataclass(frozen=True, slots=True)
+class ClaimFact:
+    """One guarantee with all that follows from it; what cannot be said is None or empty.
 
-    return describe_graph(model), graph_svg(model)
+    `everything_words` is the bound for one who sees all outputs, "μ ≤ 0.45, that is (2, 1e-6)-DP".
+    """
 
-
-def _gaps(mechanism: MechanismFact, claims: tuple[ClaimFact, ...], model: Model | None) -> tuple[str, ...]:
-    """What this plan holds that these pages cannot explain, in plain words."""
-    found = list(mechanism.gaps())
-    for fact in claims:
-        if fact.shown is None:
-            found.append(
-                f"The guarantee {fact.claim.statement!r} is of a kind for which no odds can be given here; "
-                "it is quoted as the plan states it."
-            )
-        elif model is None and fact.everything is None and not fact.covers_everything:
-            found.append(
-                f"What someone learns who sees every output, and not only {', '.join(fact.claim.outputs)}, "
-                "could not be computed for this plan."
-            )
-    return tuple(found)
+    claim: Claim
+    question: Question
+    shown: Consequences | None
+    promised: Consequences | None
+    repeats: tuple[CountedOdds, ...]
+    groups: tuple[CountedOdds, ...]
+    posteriors: tuple[tuple[Quantity, Quantity], ...]
+    everything: Consequences | None
+    everything_words: str
+    covers_everything: bool
+    calibration: Calibration | None
 
 
-__all__ = [
-    "AccuracyFact",
-    "AlternativeFact",
-    "BindingFact",
-    "ClaimFact",
-    "Consequences",
-    "CountedOdds",
-    "ExposureFact",
-    "Facts",
-    "LossFact",
-    "OddsFact",
-    "OutputFact",
-    "SiteFact",
-    "facts",
-    "odds_fact",
-]
+@dataclass(frozen=True, slots=True)
+class ExposureFact:
+    """What an observer learns of one input that no line bounds for all that they see.
+
+    `fact` is about all that the observer sees together (nothing is shown where no bound is known), `unprotected` are
+    the outputs among them that hide next to nothing of the input, `words` the bound: "μ ≤ 5.01, that is ..".
+    """
+
+    input: str
+    fact: ClaimFact
+    unprotected: tuple[str, ...]
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class InputFact:
+    """An input as it is executed."""
+
+    name: str
+    size: Quantity
+    layout: str
+    limits: str
+    clipped: bool
+    because: Because
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFact:
+    """How far the numbers of one output may be off (root mean square, least and largest deviation)."""
+
+    name: str
+    shape: tuple[int, ...]
+    size: Quantity
+    typical: Quantity
+    least: Quantity
+    largest: Quantity
+    without_noise: Quantity
+    deviations: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFact:
+    """One noise site in words and numbers."""
+
+    at: str
+    law: str
+    correlated: bool
+    coordinates: Quantity
+    typical: Quantity
+    least: Quantity
+    largest: Quantity
+    deviations: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LossFact:
+    """The loss, its bound, and the error of an answer where the loss is a plain squared error.
+
+    `worst` is whether it is the largest over the inputs and not an average over them.
+    """
+
+    value: Quantity
+    lower_bound: Quantity | None
+    gap: Quantity | None
+    standard_error: Quantity | None
+    expression: str
+    units: str
+    among: str
+    error: Quantity | None
+    variance: Quantity | None
+    error_of: str
+    error_units: str
+    worst: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AlternativeFact:
+    """A design that was considered and not chosen."""
+
+    name: str
+    loss: Quantity
+    times: Quantity
+    error: Quantity | None
+    admissible: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BindingFact:
+    """A line that limits the loss, and what relaxing it would give; `about` where only the slope is known."""
+
+    line: SpecLine
+    change: str
+    lowers: bool
+    about: bool
+    loss_change: Quantity
+    error_change: Quantity | None
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyFact:
+    """An accuracy line at the instance of it that is nearest to its bound; `instances` is how many there are."""
+
+    line: SpecLine
+    instances: Quantity
+    asked: Quantity
+    expected: Quantity
+    used: Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class FairnessFact:
+    """A fairness line: the difference that it allows, the one that was reached, and what is left between them."""
+
+    line: SpecLine
+    tolerance: Quantity
+    achieved: Quantity
+    margin: Quantity
+    met: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SolverFact:
+    """How the plan was found."""
+
+    name: str
+    iterations: Quantity | None
+    seconds: Quantity | None
+    versions: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that the three readers' pages draw on."""
+
+    name: str
+    title: str
+    digest: str
+    spec_file: str
+    spec_sha256: str
+    status: str
+    family: str
+    mechanism: MechanismFact
+    parameters: tuple[tuple[str, str], ...]
+    parameter_words: tuple[tuple[str, str], ...]
+    overridden: tuple[str, ...]
+    context: Context
+    claims: tuple[ClaimFact, ...]
+    exposures: tuple[ExposureFact, ...]
+    inputs: tuple[InputFact, ...]
+    outputs: tuple[OutputFact, ...]
+    loss: LossFact | None
+    sites: tuple[SiteFact, ...]
+    noise_shape: str
+    noise_grid: str
+    rounding: str
+    output_grid: str
+    strategy_shape: tuple[Quantity, Quantity] | None
+    alternatives: tuple[AlternativeFact, ...]
+    accuracy: tuple[AccuracyFact, ...]
+    fairness: tuple[FairnessFact, ...]
+    binding: tuple[BindingFact, ...]
+    assumptions: tuple[Sentence, ...]
+    frontier: Frontier | None
+    solver: SolverFact
+    certificate_entries: tuple[str, ...]
+    graph_words: str
+    graph_svg: str
+    gaps: tuple[str, ...]
+
+    @property
+    def stem(self) -> str:
+        """The name of the spec's file without its ending."""
+        return PurePath(self.spec_file).stem
+
+    @property
+    def plan_file(self) -> str:
+        """The name that `privspec solve` gives the plan of this spec."""
+        return f"{self.stem}.plan.json"
+
+    @property
+    def unprotected(self) -> tuple[str, ...]:
+        """The outputs that are not protected against somebody, for some input."""
+        return tuple(dict.fromkeys(name for e in self.exposures for name in e.unprotected))
+
+    @property
+    def several_inputs(self) -> bool:
+        """Whether guarantees and exposures are about different inputs, so that pages have to say which."""
+        return len({f.claim.wrt for f in (*self.claims, *(e.fact for e in self.exposures))}) > 1
+
+    @property
+    def weakest(self) -> ClaimFact | None:
+        """That under which an observer can tell the most, of guarantees and of what none covers; None without odds."""
+        every = (*self.claims, *(e.fact for e in self.exposures))
+        known = [c for c in every if c.shown is not None]
+        return min(known, key=lambda c: c.shown.odds.error.value if c.shown else 1.0) if known else None
+
+
+Rows = list[tuple[str, str]]
+"""A label and a text each."""
+
+
+@dataclass(frozen=True, slots=True)
+class MechanismFact(ABC):
+    """One mechanism, as its family describes it."""
+
+    family: str
+
+    drawn_label: ClassVar[str]
+    """What `drawn` tells, for a table of a dozen lines: "Where the noise goes"."""
+    brief_label: ClassVar[str]
+    """The same in one word."""
+    subject: ClassVar[str]
+    """What was executed, at the beginning of a sentence: "The noise as executed"."""
+    reached_label: ClassVar[str]
+    """The row of the guarantee that says what was reached."""
+    exact_curve: ClassVar[str]
+    """The legend of an exact trade-off curve."""
+    entry: ClassVar[CertificateEntry]
+    """What of the certificate is about it."""
+    loss_note: ClassVar[Note]
+    """The note that proves the bound on the loss."""
+    accuracy_heading: ClassVar[str] = "How exact are the published figures?"
+    """The heading of the public's section on errors."""
+    measure: ClassVar[str]
+    """The measure taken against risk, for auditors."""
+
+    # --- facts
+
+    @abstractmethod
+    def judged(self, claim: Claim) -> tuple[Claim, Question]:
+        """The claim, sharpened by what is known of this mechanism, and what an observer tries to tell under it."""
+
+    @abstractmethod
+    def released(self) -> frozenset[str]:
+        """The outputs."""
+
+    @abstractmethod
+    def seen(
+        self,
+        plan: Mapping[str, Any],
+        outputs: frozenset[str],
+        claim: Claim,
+        unit: Unit | None,
+        model: Model | None,
+    ) -> Curve | None:
+        """The curve of one who sees these outputs, for the unit of a claim; None where no bound is known.
+
+        `claim` names what moves in words; `unit` is the same for programs, None where the model is not known.
+        """
+
+    def gaps(self) -> tuple[str, ...]:
+        """What these pages cannot say of this mechanism."""
+        return ()
+
+    # --- the short table
+
+    @abstractmethod
+    def drawn(self, facts: Facts) -> str:
+        """What is drawn and where, in one line."""
+
+    def summary_rows(self, _facts: Facts) -> Rows:
+        """Further rows below it."""
+        return []
+
+    @abstractmethod
+    def error(self, facts: Facts) -> tuple[str, str]:
+        """A label and the expected error; the text is empty where none is known."""
+
+    @abstractmethod
+    def compared(self, item: AlternativeFact, facts: Facts) -> str:
+        """How a design that was not chosen compares, with the space before it: " ± 24.1"."""
+
+    def next_commands(self, _facts: Facts) -> tuple[str, ...]:
+        """The commands that a plan is good for."""
+        return "run", "explain", "verify"
+
+    # --- the public's page
+
+    @abstractmethod
+    def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
+        """How far the figures are off."""
+
+    def public_sections(self, _facts: Facts) -> tuple[Section, ...]:
+        """Further sections, below the odds."""
+        return ()
+
+    @abstractmethod
+    def exactly(self, facts: Facts) -> str:
+        """What is released exactly, without noise."""
+
+    # --- the auditor's page
+
+    @abstractmethod
+    def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
+        """The mechanism as it is executed."""
+
+    @abstractmethod
+    def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
+        """Its figures."""
+
+    @abstractmethod
+    def data(self, facts: Facts) -> tuple[Sentence, ...]:
+        """The secret inputs."""
+
+    # --- the engineer's page
+
+    @abstractmethod
+    def engineer_sections(self, facts: Facts) -> tuple[Section, ...]:
+        """What is drawn, in figures and drawings."""
+
+    @abstractmethod
+    def execution(self, facts: Facts) -> tuple[Block, ...]:
+        """What `privspec run` executes."""
+
+    @abstractmethod
+    def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
+        """The commands that execute a plan, given its file name."""

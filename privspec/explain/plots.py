@@ -10,7 +10,7 @@ from privspec.explain import drawing
 from privspec.explain.curves import Curve
 from privspec.explain.document import Plot, Table
 from privspec.explain.facts import ClaimFact, Facts, SiteFact
-from privspec.explain.frontier import Frontier
+from privspec.explain.noise import Frontier
 from privspec.explain.quantities import Rounding, percent, rounded
 from privspec.explain.words import joined, same_loss
 
@@ -34,7 +34,7 @@ def noise_plot(facts: Facts) -> Plot | None:
     widest = max(sites, key=lambda s: s.largest.value)
     return Plot(
         name="noise",
-        draw=lambda: drawing.bars(panels, "deviation", xlabel, "noise"),
+        draw=lambda: drawing.bar_chart(panels, "deviation", xlabel, "noise"),
         alt=f"Bars of the noise deviation at {joined([s.at for s in sites])}; "
         f"the largest is {widest.largest}, at {widest.at}.",
         caption=_noise_caption(sites),
@@ -115,7 +115,7 @@ def tradeoff_plot(facts: Facts, fact: ClaimFact, number: int) -> Plot | None:
     scope = f"For {fact.question.scope}. " if fact.question.scope else ""
     return Plot(
         name=f"tradeoff{number}",
-        draw=lambda: drawing.tradeoff(
+        draw=lambda: drawing.tradeoff_chart(
             lines,
             [(share, share, f"equal mistakes: {error.text} %")],
             *fact.question.axes(),
@@ -152,7 +152,7 @@ def frontier_plot(frontier: Frontier) -> Plot:
     line = drawing.Line("loss", [p.parameter.value for p in points], [p.loss.value for p in points])
     return Plot(
         name="frontier",
-        draw=lambda: drawing.frontier(
+        draw=lambda: drawing.frontier_chart(
             line,
             (chosen.parameter.value, chosen.loss.value, f"this plan: {chosen.loss}") if chosen else None,
             frontier.axis,
@@ -200,7 +200,7 @@ def alternatives_plot(facts: Facts) -> Plot | None:
         rows.append(("certified lower bound", bound.text, "", "", "", loss.among))
     return Plot(
         name="alternatives",
-        draw=lambda: drawing.dots(
+        draw=lambda: drawing.dot_chart(
             items,
             "loss (dashed: certified lower bound)" if bound else "loss",
             "alternatives",
@@ -243,7 +243,7 @@ def sweep_plot(rows: Sequence[Mapping[str, Any]], parameter: str | None = None) 
         raise ValueError("nothing to draw: no setting has a loss")
     bounds = [(x, sign * float(low)) for x, _, low in points if low is not None and sign * float(low) > 0]
     xs, ys = [b[0] for b in bounds], [b[1] for b in bounds]
-    return drawing.frontier(
+    return drawing.frontier_chart(
         drawing.Line(label, [p[0] for p in points], [p[1] for p in points]),
         None,
         name,

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from privspec.explain.document import Block, Document, Paragraph, Points, Section, Table
-from privspec.explain.facts import ClaimFact, Facts
-from privspec.explain.questions import LEDGER, ODDS_NOTE, Question, TookPart, who
-from privspec.explain.sentences import (
+from privspec.explain.document import (
     Because,
+    Block,
     CertificateEntry,
+    Document,
     Note,
+    Paragraph,
+    Points,
+    Section,
     Sentence,
+    Table,
     asserted,
     assumed,
     proved,
     tested,
 )
+from privspec.explain.facts import LEDGER, ODDS_NOTE, ClaimFact, Facts, Question
+from privspec.explain.questions import TookPart, who
 from privspec.explain.words import bare_outputs, joined, overridden_words
 
 

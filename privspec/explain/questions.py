@@ -1,119 +1,32 @@
 """What an observer tries to tell, and the words for it on every page.
 
-A guarantee bounds how well two worlds can be told apart; which two these are decides the question that a reader has:
-did I take part, what did I answer, where was I. Each question is one object; pages ask it for its words.
+Did I take part; what did I answer, or where was I; how did I vote, or did I vote at all.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from privspec.explain.document import Block, IconArray, IconRow, Table
-from privspec.explain.sentences import Note
+from privspec.explain.document import (
+    Because,
+    Block,
+    CertificateEntry,
+    IconArray,
+    IconRow,
+    Paragraph,
+    Table,
+    proved,
+)
+from privspec.explain.facts import LEDGER, ODDS_NOTE, Question
 from privspec.explain.words import joined
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Relation
-    from privspec.explain.fact_types import ClaimFact, Facts, OddsFact
-
-ODDS_NOTE = Note("odds")
-LEDGER = (
-    "A ledger counts the releases and refuses those over its limit. It cannot stop a keeper who deletes it, or who "
-    "publishes the data in another way."
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Question(ABC):
-    """The words for one question; odds are always those of the first world (`without`) and of the second."""
-
-    heading: ClassVar[str]
-    """The heading of the public page's section."""
-    result: ClassVar[str]
-    """What the observer sees, one of many possible ones: "result"."""
-    of_label: ClassVar[str]
-    """The question as a row of the label."""
-
-    @abstractmethod
-    def aim(self) -> str:
-        """What the observer tries, knows and can do."""
-
-    @abstractmethod
-    def compared(self, fact: ClaimFact) -> str:
-        """Which two worlds are compared, in a sentence; empty where the aim says so."""
-
-    @abstractmethod
-    def odds(self, odds: OddsFact) -> tuple[str, str]:
-        """The two sentences of natural frequencies."""
-
-    @abstractmethod
-    def icons(self, odds: OddsFact) -> IconArray:
-        """Two rows of 100 figures."""
-
-    @abstractmethod
-    def headers(self) -> tuple[str, str]:
-        """The two worlds as headings of columns for the public."""
-
-    @abstractmethod
-    def short_headers(self) -> tuple[str, str]:
-        """The two worlds as headings of columns for auditors."""
-
-    @abstractmethod
-    def label(self, odds: OddsFact, at_worst: str) -> str:
-        """The answer in the label."""
-
-    @abstractmethod
-    def again(self, times: str, odds: OddsFact) -> str:
-        """What happens when it is done again so many times."""
-
-    @abstractmethod
-    def for_auditors(self, odds: OddsFact, relation: Relation) -> str:
-        """Both odds in one sentence."""
-
-    @abstractmethod
-    def residual(self, advantage: str) -> str:
-        """The residual risk, with the largest advantage."""
-
-    @abstractmethod
-    def axes(self) -> tuple[str, str]:
-        """What false alarms and misses are, for the axes of a trade-off plot."""
-
-    @abstractmethod
-    def first_limit(self) -> str:
-        """What the page does not say about others' knowledge."""
-
-    @property
-    def scope(self) -> str:
-        """Which worlds the odds are about where they are not all that a guarantee compares; else empty."""
-        return ""
-
-    @property
-    def posterior_gap(self) -> str:
-        """Why pure privacy says nothing here on how far a prior probability can move; empty where it does."""
-        return ""
-
-    def posterior_caption(self) -> str:
-        """What a table of probabilities before and after shows."""
-        return "How sure one can become that a person took part, compared with not taking part (pure ε; note odds)"
-
-    def more(self, _fact: ClaimFact) -> tuple[Block, ...]:
-        """What the public page shows besides the odds."""
-        return ()
-
-    def details(self, _fact: ClaimFact) -> tuple[Block, ...]:
-        """What the pages of auditors and engineers show besides."""
-        return ()
-
-    def several(self, _facts: Facts, _fact: ClaimFact) -> Table | None:
-        """The odds of people who hold several units; None where nobody does."""
-        return None
-
-    def to_json(self) -> Mapping[str, object]:
-        """The question itself."""
-        return {"heading": self.heading}
+    from privspec.explain.curves import Consequences, OddsFact
+    from privspec.explain.facts import ClaimFact, Facts
+    from privspec.explain.quantities import Quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,3 +147,508 @@ def who(fact: ClaimFact, about: str = "") -> str:
     observer = fact.claim.observer
     start = f"About {about}for" if about else "For"
     return f"{start} {observer}, who {'sees' if observer == 'anyone' else 'see'} {outputs}:"
+
+
+HARD = 0.25
+"""From this share of mistakes on two values are called hard to tell apart."""
+SURE = 0.05
+"""Below this share of mistakes an observer is called almost sure."""
+_EQUALLY = "have all the computers there are, and make both kinds of mistakes equally often."
+
+
+@dataclass(frozen=True, slots=True)
+class OneReport(Question):
+    """Which of two values a report stands for; `stays` is whether the value itself never leaves its owner.
+
+    `noun` is the word for a value, `first` and `second` name two of them.
+    """
+
+    noun: str
+    stays: bool
+    first: str
+    second: str
+
+    result: ClassVar[str] = "report"
+
+    @property
+    def _pair(self) -> str:
+        """Two values, in a clause: "any two answers, say red and blue"."""
+        raise NotImplementedError
+
+    def aim(self) -> str:
+        """A value from its report."""
+        opening = ""
+        if self.stays:
+            opening = f"Your {self.noun} itself never leaves you; what leaves you is a report drawn by chance. "
+        return (
+            f"{opening}Someone who sees the report tries to tell which of two {self.noun}s it stands for. They may "
+            f"know everything about everybody else, {_EQUALLY}"
+        )
+
+    def compared(self, _fact: ClaimFact) -> str:
+        """Which two values."""
+        return f"Take {self._pair}."
+
+    def odds(self, odds: OddsFact) -> tuple[str, str]:
+        """If it is the second, and if it is the first."""
+        return (
+            f"If yours is {self.second}, {odds.without_words} possible reports would still make them say {self.first}.",
+            f"If yours is {self.first}, {odds.taking_part_words}.",
+        )
+
+    def icons(self, odds: OddsFact) -> IconArray:
+        """A full mark says the first."""
+        plain = odds.plain
+        return IconArray(
+            caption=f"Each mark is a possible report; a full one would make them say {self.first}.",
+            rows=(
+                IconRow(f"Yours is {self.second}: {odds.without_words}", plain.without, plain.of),
+                IconRow(f"Yours is {self.first}: {odds.taking_part_words}", plain.taking_part, plain.of),
+            ),
+        )
+
+    def headers(self) -> tuple[str, str]:
+        """The second, and the first."""
+        return f"If yours is {self.second}", f"If yours is {self.first}"
+
+    def short_headers(self) -> tuple[str, str]:
+        """The second, and the first."""
+        return f"Is {self.second}", f"Is {self.first}"
+
+    def label(self, odds: OddsFact, at_worst: str) -> str:
+        """Both odds."""
+        return (
+            f"Only by the odds above{at_worst}: of {self._pair}, {odds.without_words} possible reports say the first "
+            f"if yours is the second, {odds.taking_part_words} if it is the first."
+        )
+
+    def again(self, times: str, odds: OddsFact) -> str:
+        """Further reports of one value; what never leaves its owner is counted by nobody else."""
+        counted = "" if self.stays else f" {LEDGER}"
+        scope = f" for {self.scope}" if self.scope else ""
+        after = f"After {times} reports of the same {self.noun} the odds{scope} would be {odds.pair}."
+        return f"Every further report weakens the protection. {after}{counted}"
+
+    def for_auditors(self, odds: OddsFact, _relation: Relation) -> str:
+        """Both odds in one sentence."""
+        return (
+            f"Of an observer of one report whose two kinds of mistakes are equally frequent, for {self._pair}: if the "
+            f"true {self.noun} is the second, {odds.without_words} possible reports would still make them say the "
+            f"first; if it is the first, {odds.taking_part_words}. No observer does better on both counts."
+        )
+
+    def residual(self, advantage: str) -> str:
+        """The advantage in telling two values apart."""
+        words = f"an observer tells which it is with an advantage of at most {advantage}"
+        return f"Residual risk: of {self._pair}, {words}."
+
+    def axes(self) -> tuple[str, str]:
+        """Mistakes about the first of two values."""
+        return "false alarms (says the first of two, and it is the other)", "misses (does not say the first, and it is)"
+
+    def first_limit(self) -> str:
+        """Compared with another value."""
+        compared = f"It compares with another {self.noun} instead of yours"
+        return f"{compared}; it does not say what others know about you already."
+
+    def posterior_caption(self) -> str:
+        """About one value, from one report."""
+        return f"How sure one report can make someone that the true {self.noun} is a given one (pure ε; note odds)"
+
+
+@dataclass(frozen=True, slots=True)
+class WhichAnswer(OneReport):
+    """Local privacy: any two answers. `times` is the largest ratio of probabilities, None where there is no limit.
+
+    `same` are the inputs that are not protected and the same in both worlds; they may tell of the answer by themselves.
+    """
+
+    times: Quantity | None
+    same: tuple[str, ...] = ()
+
+    heading: ClassVar[str] = "Could someone tell what you answered?"
+    of_label: ClassVar[str] = "Could my report reveal my answer?"
+
+    @property
+    def _pair(self) -> str:
+        return f"any two {self.noun}s, say {self.first} and {self.second}"
+
+    def compared(self, _fact: ClaimFact) -> str:
+        """Which two answers, and what stays the same."""
+        same = f", with the same {joined(self.same)}" if self.same else ""
+        return f"Take {self._pair}{same}."
+
+    @property
+    def posterior_gap(self) -> str:
+        """A ratio for each value of other inputs is none for all of them together."""
+        return f"{joined(self.same)} is not protected, and may tell of it by itself" if self.same else ""
+
+    def more(self, fact: ClaimFact) -> tuple[Block, ...]:
+        """What pure privacy says besides: a ratio, and what one report adds to a guess."""
+        if self.times is None:
+            return ()
+        because: tuple[Because, ...] = (ODDS_NOTE, *fact.claim.notes, CertificateEntry("privacy"))
+        same = f" with the same {joined(self.same)}" if self.same else ""
+        sentences = [
+            proved(
+                f"Whatever report is sent, another {self.noun}{same} could have led to it too: none makes it more "
+                f"than {self.times} times as likely as another does.",
+                *because,
+            )
+        ]
+        if fact.posteriors:
+            before, after = fact.posteriors[1]
+            sentences.append(
+                proved(
+                    f"Someone who thought before that {self.first} is your {self.noun} with probability {before} can, "
+                    f"after one report, be at most {after} sure of it.",
+                    *because,
+                )
+            )
+        return (Paragraph(tuple(sentences)),)
+
+    def to_json(self) -> Mapping[str, object]:
+        """With the two answers that are told apart best."""
+        times = None if self.times is None else self.times.to_json()
+        return {
+            "heading": self.heading,
+            "noun": self.noun,
+            "first": self.first,
+            "second": self.second,
+            "largest_ratio": times,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What an observer can tell of two values at most so far apart."""
+
+    distance: Quantity
+    epsilon: Quantity
+    shown: Consequences
+
+
+@dataclass(frozen=True, slots=True)
+class HowNear(OneReport):
+    """Privacy by distance: two values at most so far apart; `steps` from near to far, the first is that of the odds."""
+
+    steps: tuple[Step, ...]
+    plane: bool
+
+    @property
+    def heading(self) -> str:  # type: ignore[override]
+        """Where, or what."""
+        return "Could someone tell where you are?" if self.plane else "Could someone tell your value?"
+
+    @property
+    def of_label(self) -> str:  # type: ignore[override]
+        """Where, or what."""
+        return f"Could my report reveal my {self.noun}?"
+
+    @property
+    def _near(self) -> Quantity:
+        return self.steps[0].distance
+
+    @property
+    def _pair(self) -> str:
+        return f"any two {self.noun}s at most {self._near} apart"
+
+    @property
+    def scope(self) -> str:
+        """The least distance that is shown."""
+        return f"two {self.noun}s at most {self._near} apart"
+
+    def compared(self, _fact: ClaimFact) -> str:
+        """Two values nearby."""
+        return f"Take {self._pair}, the first and the second."
+
+    def more(self, fact: ClaimFact) -> tuple[Block, ...]:
+        """The odds by distance, and what they come to."""
+        rows = tuple((s.distance.text, s.shown.odds.without_words, s.shown.odds.taking_part_words) for s in self.steps)
+        table = Table(
+            f"How many possible reports make an observer say the first of two {self.noun}s, by how far they are apart",
+            ("Apart, at most", *self.headers()),
+            rows,
+            numeric=frozenset({0}),
+        )
+        because: tuple[Because, ...] = (ODDS_NOTE, *fact.claim.notes, CertificateEntry("privacy"))
+        return (table, Paragraph((proved(self._reading(), *because),)))
+
+    def _reading(self) -> str:
+        near, far = self.steps[0], self.steps[-1]
+        found = f"The farther apart two {self.noun}s are, the easier they are to tell from each other"
+        hard = near.shown.odds.error.value >= 100 * HARD
+        sure = far.shown.exact and far.shown.odds.error.value < 100 * SURE
+        if hard:
+            found = f"{self.noun.capitalize()}s near each other are hard to tell apart; the farther, the easier"
+        if sure:
+            return f"{found}. Of {self.noun}s up to {far.distance} apart an observer can be almost sure."
+        return f"{found}."
+
+    def details(self, _fact: ClaimFact) -> tuple[Block, ...]:
+        """Epsilon, odds and advantage by distance."""
+        return (
+            Table(
+                f"What two {self.noun}s at most so far apart allow an observer (note odds)",
+                ("Apart, at most", "ε", *self.short_headers(), "Advantage at most"),
+                tuple(
+                    (
+                        s.distance.text,
+                        s.epsilon.text,
+                        s.shown.odds.without_words,
+                        s.shown.odds.taking_part_words,
+                        s.shown.advantage.text,
+                    )
+                    for s in self.steps
+                ),
+                numeric=frozenset({0, 1, 4}),
+            ),
+        )
+
+    def to_json(self) -> Mapping[str, object]:
+        """With all distances."""
+        from privspec.explain.writers import plain
+
+        steps = [
+            {"distance": plain(s.distance), "epsilon": plain(s.epsilon), "shown": plain(s.shown)} for s in self.steps
+        ]
+        return {"heading": self.heading, "noun": self.noun, "steps": steps}
+
+
+_ABLE = (
+    "They may know how everybody else voted, have all the computers there are, and make both kinds of mistakes equally "
+    "often."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AboutVote(Question):
+    """Two worlds that differ in your vote; `times` is the largest factor between the chances of a winner in them.
+
+    `result` is what the observer sees, `who` one person who votes, for auditors.
+    """
+
+    who: str
+    times: Quantity
+    local: bool
+
+    @property
+    def result(self) -> str:  # type: ignore[override]
+        """What is seen."""
+        return "message" if self.local else "result"
+
+    # the two worlds, in clauses that begin with "if"
+
+    @property
+    def _without(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def _with(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def _say(self) -> str:
+        """What the observer says in the second: "that you voted for north"."""
+        raise NotImplementedError
+
+    @property
+    def _short(self) -> tuple[str, str]:
+        """Both worlds as headings."""
+        raise NotImplementedError
+
+    @property
+    def _seen(self) -> str:
+        return "the message with your vote" if self.local else "the winner"
+
+    def odds(self, odds: OddsFact) -> tuple[str, str]:
+        """In the first world, and in the second."""
+        return (
+            f"{self._without}, {odds.without_words} possible {self.result}s would still make them say {self._say}.",
+            f"{self._with}, {odds.taking_part_words}.",
+        )
+
+    def icons(self, odds: OddsFact) -> IconArray:
+        """A full mark says the second."""
+        plain, (first, second) = odds.plain, self._short
+        return IconArray(
+            caption=f"Each mark is a possible {self.result}; a full one would make them say {self._say}.",
+            rows=(
+                IconRow(f"{first}: {odds.without_words}", plain.without, plain.of),
+                IconRow(f"{second}: {odds.taking_part_words}", plain.taking_part, plain.of),
+            ),
+        )
+
+    def headers(self) -> tuple[str, str]:
+        """As clauses."""
+        return self._without, self._with
+
+    def short_headers(self) -> tuple[str, str]:
+        """In short."""
+        return self._short
+
+    def label(self, odds: OddsFact, at_worst: str) -> str:
+        """Both odds."""
+        first, second = (clause[0].lower() + clause[1:] for clause in (self._without, self._with))
+        return (
+            f"Only by the odds above{at_worst}: {odds.without_words} possible {self.result}s say so {first}, "
+            f"{odds.taking_part_words} {second}."
+        )
+
+    def again(self, times: str, odds: OddsFact) -> str:
+        """Further votes."""
+        return (
+            f"Every further vote of the same people weakens the protection. After {times} votes like this one the odds "
+            f"would be {odds.pair}. {LEDGER}"
+        )
+
+    def axes(self) -> tuple[str, str]:
+        """Mistakes."""
+        first, second = self._short
+        return f"false alarms ({first.lower()})", f"misses ({second.lower()})"
+
+    def more(self, fact: ClaimFact) -> tuple[Block, ...]:
+        """What pure privacy says besides: how much one vote changes the chances of any winner."""
+        if not fact.posteriors:
+            return ()
+        because: tuple[Because, ...] = (ODDS_NOTE, *fact.claim.notes, CertificateEntry("privacy"))
+        text = (
+            f"Whatever the {self.result}, it had a chance in both cases too: your vote makes no {self.result} more "
+            f"than {self.times} times as likely as it was."
+        )
+        return (Paragraph((proved(text, *because),)),)
+
+    def several(self, _facts: Facts, fact: ClaimFact) -> Table | None:
+        """People who vote as one."""
+        if self.local or fact.claim.relation.unit in (None, "everything"):
+            return None
+        return Table(
+            caption="The same odds for people who always vote as one, like a family",
+            header=("How many you are", *self.headers()),
+            rows=tuple((k.text, odds.without_words, odds.taking_part_words) for k, odds in fact.groups),
+        )
+
+    def to_json(self) -> Mapping[str, object]:
+        """The question with its two worlds."""
+        return {
+            "heading": self.heading,
+            "without": self._without,
+            "with": self._with,
+            "largest_ratio": self.times.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class HowYouVoted(AboutVote):
+    """Replacing a vote: `first` is what the observer says, `second` how you voted instead ("for north")."""
+
+    first: str
+    second: str
+
+    heading: ClassVar[str] = "Could someone tell how you voted?"
+    of_label: ClassVar[str] = "Could the result reveal how I voted?"
+
+    @property
+    def _without(self) -> str:
+        return f"If you voted {self.second}"
+
+    @property
+    def _with(self) -> str:
+        return f"If you voted {self.first}"
+
+    @property
+    def _say(self) -> str:
+        return f"that you voted {self.first}"
+
+    @property
+    def _short(self) -> tuple[str, str]:
+        return f"Voted {self.second}", f"Voted {self.first}"
+
+    @property
+    def _pair(self) -> str:
+        named = self.first.startswith("for ")
+        return f"any two votes, say one {self.first} and one {self.second}" if named else "any two votes"
+
+    def aim(self) -> str:
+        """A vote from the winner."""
+        return f"Someone tries to tell from {self._seen} which of two votes was yours. {_ABLE}"
+
+    def compared(self, fact: ClaimFact) -> str:
+        """Which two votes."""
+        group = fact.claim.relation.group
+        more = f" It holds for up to {group} votes at once." if group > 1 else ""
+        return f"Take {self._pair}.{more}"
+
+    def for_auditors(self, odds: OddsFact, _relation: Relation) -> str:
+        """Both odds in one sentence."""
+        return (
+            f"Of an observer of {self._observed} whose two kinds of mistakes are equally frequent, for {self._pair}: "
+            f"if the {self.who} voted {self.second}, {odds.without_words} possible {self.result}s would still make "
+            f"them say “{self.first}”; if {self.first}, {odds.taking_part_words}. No observer does better on both "
+            "counts."
+        )
+
+    @property
+    def _observed(self) -> str:
+        return "one message" if self.local else "the winner"
+
+    def residual(self, advantage: str) -> str:
+        """The advantage in telling two votes apart."""
+        return (
+            f"Residual risk: of {self._pair}, an observer of {self._observed} tells which it was with an advantage of "
+            f"at most {advantage}."
+        )
+
+    def first_limit(self) -> str:
+        """Compared with another vote."""
+        return "It compares with another vote instead of yours; it does not say what others know about you already."
+
+    def posterior_caption(self) -> str:
+        """About one vote."""
+        return f"How sure {self._observed} can make someone that a vote was a given one (pure ε; note odds)"
+
+
+@dataclass(frozen=True, slots=True)
+class WhetherYouVoted(AboutVote):
+    """Adding or removing a voter."""
+
+    heading: ClassVar[str] = "Could someone tell whether you voted?"
+    of_label: ClassVar[str] = "Could the result reveal that I voted?"
+    _without: ClassVar[str] = "If you did not vote"
+    _with: ClassVar[str] = "If you did"
+    _say: ClassVar[str] = "that you did"
+    _short: ClassVar[tuple[str, str]] = ("Did not vote", "Voted")
+
+    def aim(self) -> str:
+        """Taking part, from the winner."""
+        return f"Someone tries to tell from {self._seen} whether you voted, and how. {_ABLE}"
+
+    def compared(self, fact: ClaimFact) -> str:
+        """With staying at home."""
+        group = fact.claim.relation.group
+        more = f" It holds for up to {group} voters at once." if group > 1 else ""
+        return f"All of this is compared with not voting at all, however many others vote.{more}"
+
+    def for_auditors(self, odds: OddsFact, _relation: Relation) -> str:
+        """Both odds in one sentence."""
+        return (
+            f"Of an observer of {self._seen} whose two kinds of mistakes are equally frequent: if the {self.who} did "
+            f"not vote, {odds.without_words} possible {self.result}s would still make them say that the {self.who} "
+            f"did; if the {self.who} did, {odds.taking_part_words}. No observer does better on both counts, whatever "
+            "the number of voters."
+        )
+
+    def residual(self, advantage: str) -> str:
+        """The advantage in telling whether somebody voted."""
+        return (
+            f"Residual risk: an observer of {self._seen} tells “voted” from “did not” with an advantage of at most "
+            f"{advantage}."
+        )
+
+    def first_limit(self) -> str:
+        """Compared with not voting."""
+        return "It compares with not voting; it does not say what others know about you already."
+
+    def posterior_caption(self) -> str:
+        """About taking part."""
+        return f"How sure {self._seen} can make someone that a {self.who} voted (pure ε; note odds)"

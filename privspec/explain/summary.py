@@ -1,4 +1,4 @@
-"""The short table that `privspec solve` prints: one plan in a dozen lines of plain text."""
+"""A plan in a dozen lines: the table that `privspec solve` prints, the same for notebooks, and what conflicts."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from privspec.explain.accuracy import accuracy_words
-from privspec.explain.facts import Facts, facts
-from privspec.explain.sentences import Because, Note, SpecLine, Status
+from privspec.explain.document import Because, Note, SpecLine, Status
+from privspec.explain.facts import Facts
+from privspec.explain.quantities import LOSS_DIGITS, rounded
+from privspec.explain.reading import facts
 from privspec.explain.words import (
+    accuracy_words,
     alternatives_words,
     binding_words,
     claim_words,
@@ -20,9 +22,11 @@ from privspec.explain.words import (
     overridden_words,
     status_words,
 )
+from privspec.explain.writers import environment, icon_svg
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
+
 
 NARROW = 64
 _WIDEST = 120
@@ -133,3 +137,58 @@ def _wrap(text: str, columns: int, first: str = "", rest: str = "  ") -> str:
 def _next(path: str | None, found: Facts) -> str:
     commands = f"next: {' · '.join(f'privspec {name}' for name in found.mechanism.next_commands(found))}"
     return f"plan written to {path} · {commands}" if path else commands
+
+
+def plan_html(plan: Mapping[str, Any], model: Model | None = None) -> str:
+    """The plan in brief as HTML: status, error, noise, guarantees, and the odds as two rows of figures.
+
+    Raises: ValueError, KeyError if the plan is not of the form `privspec-plan/1.0`.
+    """
+    found = facts(plan, model)
+    weakest = found.weakest
+    rows = weakest.question.icons(weakest.shown.odds).rows if weakest is not None and weakest.shown is not None else ()
+    figures = [(row.label, icon_svg(row)) for row in rows]
+    return (
+        environment()
+        .get_template("fragment.html")
+        .render(facts=found, status=status_words(found), rows=_fragment_rows(found), figures=figures)
+    )
+
+
+def _fragment_rows(found: Facts) -> list[tuple[str, str]]:
+    rows = [(found.mechanism.brief_label, found.mechanism.drawn(found)), *found.mechanism.summary_rows(found)]
+    label, error = found.mechanism.error(found)
+    rows += [(label, error)] if error else []
+    rows += [("Accuracy met", words)] if (words := accuracy_words(found)) else []
+    rows += [("Compared", words)] if (words := alternatives_words(found)) else []
+    rows += [("As solved", words)] if (words := overridden_words(found)) else []
+    rows += exposure_rows(found)
+    rows += [("Guarantee", claim_words(fact)) for fact in found.claims]
+    rows += [("Fairness", fairness_words(item)) for item in found.fairness]
+    rows += [("What binds", binding_words(item)) for item in found.binding]
+    return rows
+
+
+def infeasible_text(document: Mapping[str, Any]) -> str:
+    """Which lines conflict, why, and which single changes work, each with its price where it is known."""
+    lines = ["infeasible[PS0601]: these lines cannot all hold"]
+    lines += [f"  {c['line']:>4} | {c['text']}" for c in document["conflicts"]]
+    lines.append(f"Why: {document['reason']}.")
+    works = [r for r in document["relaxations"] if r.get("works", True)]
+    if works:
+        lines.append("Smallest single changes that work:")
+    else:
+        lines.append("No single change that is known would make it feasible.")
+    in_vain = [r for r in document["relaxations"] if r not in works]
+    lines += [f"  {_relaxation(r)}" for r in (*works, *(r for r in in_vain if r["line"]))]
+    known = [r for r in in_vain if not r["line"]]
+    if known:
+        lines.append("What is true nevertheless:")
+        lines += [f"  {_relaxation(r)}" for r in known]
+    return "\n".join(lines) + "\n"
+
+
+def _relaxation(relaxation: Mapping[str, Any]) -> str:
+    where = f"  (line {relaxation['line']})" if relaxation["line"] else ""
+    price = f": loss {rounded(float(relaxation['loss']), LOSS_DIGITS)}" if relaxation["loss"] is not None else ""
+    return f"{relaxation['change']}{price}{where}"

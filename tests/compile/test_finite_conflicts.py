@@ -9,7 +9,7 @@ from math import tanh
 import pytest
 
 from privspec.api import Problem
-from privspec.explain.infeasible import infeasible_text
+from privspec.explain.summary import infeasible_text
 from privspec.plan import Plan
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from privspec.core.matrices import DyadicMatrix
 from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve
-from privspec.explain.facts import facts
+from privspec.explain.document import Note, SpecLine, Status
 from privspec.explain.quantities import Rounding
-from privspec.explain.sentences import Note, SpecLine, Status
+from privspec.explain.reading import facts
 
 from .plans import OBSERVERS_SOURCE, gaussian_mu, histogram, prefix_sums, two_observers
 

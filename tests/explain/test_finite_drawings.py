@@ -9,10 +9,9 @@ from fractions import Fraction
 import pytest
 
 from privspec.explain.document import Plot
-from privspec.explain.facts import facts
-from privspec.explain.finite.cells import MOST_CELLS, SHADES
-from privspec.explain.finite.facts import TableFact
-from privspec.explain.finite.heatmap import plots
+from privspec.explain.drawings import MOST_CELLS, SHADES, table_plots
+from privspec.explain.reading import facts
+from privspec.explain.tables import TableFact
 
 from .finite_plans import commuting, counting, kilometres, places, two_counts
 from .plans import Plan
@@ -23,7 +22,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 def drawn(plan: Plan) -> dict[str, Plot]:
     mechanism = facts(plan).mechanism
     assert isinstance(mechanism, TableFact)
-    return {plot.name: plot for plot in plots(mechanism)}
+    return {plot.name: plot for plot in table_plots(mechanism.table)}
 
 
 def cells(svg: str) -> dict[tuple[float, float], int]:

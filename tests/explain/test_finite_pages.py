@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from privspec.explain.facts import facts
-from privspec.explain.jsonform import plain
-from privspec.explain.notebook import plan_html
+from privspec.explain.document import Status
+from privspec.explain.reading import facts
 from privspec.explain.reports import READERS, explain
-from privspec.explain.sentences import Status
-from privspec.explain.summary import summary
+from privspec.explain.summary import plan_html, summary
+from privspec.explain.writers import plain
 
 from . import finite_plans
 from .finite_plans import commuting, counting, fair_report, kilometres, places, single_outputs, two_counts

@@ -4,6 +4,7 @@ import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import model_specs as specs
 import numpy as np
 import pytest
 
@@ -11,7 +12,7 @@ from privspec.explain.graph_svg import graph_svg
 from privspec.explain.graph_words import describe_graph
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "model"))
-import model_specs as specs
+
 
 NAMES = ("SHOPS", "SHAPING", "CROWD", "DICTATOR", "ACCURACY", "WHOLE", "FAIR", "MEASURES", "TABLE")
 SVG = "{http://www.w3.org/2000/svg}"

@@ -10,9 +10,9 @@ from itertools import pairwise
 import pytest
 
 from privspec.explain.document import IconRow
-from privspec.explain.html import icon_svg
-from privspec.explain.notebook import plan_html
 from privspec.explain.reports import READERS, explain
+from privspec.explain.summary import plan_html
+from privspec.explain.writers import icon_svg
 
 from .plans import explained, histogram, prefix_sums
 

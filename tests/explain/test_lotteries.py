@@ -11,13 +11,11 @@ from pathlib import Path
 import pytest
 
 from privspec import Problem
-from privspec.explain.facts import facts
-from privspec.explain.infeasible import infeasible_text
-from privspec.explain.jsonform import plain
-from privspec.explain.notebook import plan_html
+from privspec.explain.document import Status
+from privspec.explain.reading import facts
 from privspec.explain.reports import READERS, explain
-from privspec.explain.sentences import Status
-from privspec.explain.summary import summary
+from privspec.explain.summary import infeasible_text, plan_html, summary
+from privspec.explain.writers import plain
 
 from . import lottery_plans
 from .finite_plans import commuting, counting

@@ -10,19 +10,21 @@ from itertools import product
 import numpy as np
 import pytest
 
-from privspec.explain.consequences import odds_fact
-from privspec.explain.curves import EpsilonDeltaCurve
-from privspec.explain.facts import facts
-from privspec.explain.lotteries.curve import LotteryCurve, lottery_curve
-from privspec.explain.lotteries.drawings import FACTORS, dummies_plot, laws_plot
-from privspec.explain.lotteries.facts import LotteryFact
-from privspec.explain.lotteries.paper import lemma_one, ratio_at
-from privspec.explain.lotteries.questions import HowYouVoted, WhetherYouVoted
-from privspec.explain.lotteries.rule import Rule
-from privspec.explain.lotteries.rules import Dictator, LocalDictator
-from privspec.explain.lotteries.vote import Vote
-from privspec.explain.lotteries.weighted import ExponentialRule, PermuteAndFlipRule
-from privspec.explain.lotteries.winner import RandomisedWinner
+from privspec.explain.curves import EpsilonDeltaCurve, LotteryCurve, lottery_curve, odds_fact
+from privspec.explain.drawings import FACTORS, dummies_plot, laws_plot
+from privspec.explain.paper import lemma_one, ratio_at
+from privspec.explain.questions import HowYouVoted, WhetherYouVoted
+from privspec.explain.reading import facts
+from privspec.explain.voting import LotteryFact
+from privspec.explain.voting_rules import (
+    Dictator,
+    ExponentialRule,
+    LocalDictator,
+    PermuteAndFlipRule,
+    RandomisedWinner,
+    Rule,
+    Vote,
+)
 from privspec.model.lotteries import (
     Borda,
     Exponential,
@@ -301,7 +303,7 @@ def test_lemma_one_fails_where_it_was_found_to() -> None:
 def test_laws_are_drawn_as_they_are(plan: dict[str, object]) -> None:
     fact = facts(plan).mechanism
     assert isinstance(fact, LotteryFact)
-    plot = laws_plot(fact)
+    plot = laws_plot(fact.examples, fact.rule, fact.vote)
     assert plot is not None
     svg = plot.draw()
     assert svg.startswith("<svg")
@@ -316,14 +318,14 @@ def test_laws_are_drawn_as_they_are(plan: dict[str, object]) -> None:
 def test_epsilon_against_dummy_votes() -> None:
     fact = facts(council_seat()).mechanism
     assert isinstance(fact, LotteryFact)
-    plot = dummies_plot(fact)
+    plot = dummies_plot(fact.rule, fact.vote)
     assert plot is not None
     assert len(plot.twin.rows) == len(FACTORS)
     assert ("1", "0.6932", "3", "this plan") in plot.twin.rows
     assert plot.draw().startswith("<svg")
     other = facts(lunch()).mechanism
     assert isinstance(other, LotteryFact)
-    assert dummies_plot(other) is None
+    assert dummies_plot(other.rule, other.vote) is None
 
 
 def test_many_candidates_are_cut() -> None:
@@ -331,7 +333,7 @@ def test_many_candidates_are_cut() -> None:
     plan["mechanism"]["alternatives"] = [f"candidate {i}" for i in range(40)]
     fact = facts(plan).mechanism
     assert isinstance(fact, LotteryFact)
-    plot = laws_plot(fact)
+    plot = laws_plot(fact.examples, fact.rule, fact.vote)
     assert plot is not None
     assert "The first 12 of 40 candidates." in plot.caption
     assert "candidate 13" not in plot.draw()

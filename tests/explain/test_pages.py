@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from privspec.core.diagnostics import UsageError
-from privspec.explain.facts import facts
-from privspec.explain.jsonform import plain
+from privspec.explain.document import Status
+from privspec.explain.reading import facts
 from privspec.explain.reports import READERS, explain
-from privspec.explain.sentences import Status
+from privspec.explain.writers import plain
 
 from .plans import Plan, explained, histogram, prefix_sums, two_observers
 

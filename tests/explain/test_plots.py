@@ -4,7 +4,6 @@ import pytest
 
 from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve
 from privspec.explain.document import Plot
-from privspec.explain.facts import facts
 from privspec.explain.plots import (
     TRADEOFF_MARKS,
     alternatives_plot,
@@ -14,6 +13,7 @@ from privspec.explain.plots import (
     sweep_plot,
     tradeoff_plot,
 )
+from privspec.explain.reading import facts
 
 from .plans import histogram, prefix_sums, two_observers
 

@@ -11,11 +11,11 @@ from itertools import product
 import pytest
 
 from privspec.core.spans import Source
-from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve
-from privspec.explain.drawing import tradeoff
-from privspec.explain.facts import facts, odds_fact
+from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve, odds_fact
+from privspec.explain.drawing import tradeoff_chart
 from privspec.explain.graph_svg import graph_svg
 from privspec.explain.plots import bar_size, noise_plot
+from privspec.explain.reading import facts
 from privspec.explain.reports import READERS, explain
 from privspec.explain.summary import summary
 from privspec.model.build import load_model
@@ -129,7 +129,7 @@ def test_a_loss_reads_the_same_everywhere() -> None:
 
 def _label_boxes(share: float) -> dict[str, tuple[float, float, float]]:
     """Left, right and height of the labels of a trade-off plot, the width of a character guessed high."""
-    svg = tradeoff([], [(share, share, f"equal mistakes: {100 * share:.2f} %")], "x", "y", "t")
+    svg = tradeoff_chart([], [(share, share, f"equal mistakes: {100 * share:.2f} %")], "x", "y", "t")
     found = {}
     for style, words in re.findall(r"<text ([^>]*)>([^<]*)</text>", svg):
         place = re.search(r"translate\(([\d.]+) ([\d.]+)\)", style) or re.search(r'x="([\d.]+)" y="([\d.]+)"', style)

@@ -1,15 +1,20 @@
-"""The loss of a spec as a sum of errors that have a name: wrong answers, absolute errors, distances, squares."""
+"""The loss of a spec as a sum of errors that have a name, and what they come to on a table."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import singledispatchmethod
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from privspec.explain.quantities import Quantity, parse_exact, rounded
+from privspec.explain.table import Part, ProbabilityTable
 from privspec.language import syntax
 from privspec.language.printer import print_expr
 
@@ -194,3 +199,137 @@ def _squared(inner: syntax.Expr) -> tuple[Shape, syntax.Expr, syntax.Expr] | Non
         case syntax.Binary(op="-", left=left, right=right):
             return Squared(), left, right
     return None
+
+
+Values: TypeAlias = NDArray[Any]
+"""A value for each row and column: (rows or 1, columns or 1), with one more axis for vectors; doubles or words."""
+
+_OPERATIONS: Mapping[str, Callable[[Values, Values], Values]] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
+    "^": np.power,
+}
+_ORDERS = {"1": 1.0, "2": 2.0, "inf": np.inf}
+
+
+class UnknownValueError(Exception):
+    """An expression that holds something else than arithmetic with the values of the table."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Scene:
+    """The values of a table by name, and what was chosen with it.
+
+    `numbers` are chosen numbers and public parameters, `laws` the masses of chosen laws by value, `formulas` the
+    definitions of the spec.
+    """
+
+    table: ProbabilityTable
+    numbers: Mapping[str, float]
+    laws: Mapping[str, Mapping[float, float]]
+    formulas: Formulas
+
+    def average(self, term: LossTerm) -> float | None:
+        """The average error of a term, or its largest average over the rows; None if it cannot be computed."""
+        try:
+            with np.errstate(all="ignore"):
+                errors = np.broadcast_to(self.value(term.body), self.table.shares.shape).astype(float)
+        except (UnknownValueError, ValueError, TypeError):
+            return None
+        rows = (self.table.shares * errors).sum(axis=1)
+        if not np.isfinite(rows).all():
+            return None
+        return float(rows.max()) if term.worst else self.table.mean(rows)
+
+    @singledispatchmethod
+    def value(self, expr: Any) -> Values:
+        """The value of an expression at every pair.
+
+        Raises: UnknownValueError.
+        """
+        raise UnknownValueError(type(expr).__name__)
+
+    @value.register
+    def _(self, expr: syntax.Number) -> Values:
+        return np.array([[float(expr.value)]])
+
+    @value.register
+    def _(self, expr: syntax.Name) -> Values:
+        name = expr.id
+        if name in self.table.releases:
+            at = self.table.releases.index(name)
+            return _parts([column[at] for column in self.table.columns])[None, ...]
+        if name in self.table.of and name not in self.table.counted:
+            at = self.table.of.index(name)
+            return _parts([row[at] for row in self.table.rows])[:, None, ...]
+        if name in self.numbers:
+            return np.array([[self.numbers[name]]])
+        if name in self.formulas.definitions:
+            return self.value(self.formulas.definitions[name])
+        raise UnknownValueError(name)
+
+    @value.register
+    def _(self, expr: syntax.Negate) -> Values:
+        return np.asarray(-self.value(expr.operand))
+
+    @value.register
+    def _(self, expr: syntax.Binary) -> Values:
+        if expr.op not in _OPERATIONS:
+            raise UnknownValueError(expr.op)
+        left, right = self.value(expr.left), self.value(expr.right)
+        if left.ndim != right.ndim:
+            raise UnknownValueError("a number and a vector")
+        return np.asarray(_OPERATIONS[expr.op](left, right))
+
+    @value.register
+    def _(self, expr: syntax.Absolute) -> Values:
+        return np.asarray(np.abs(self.value(expr.operand)))
+
+    @value.register
+    def _(self, expr: syntax.Norm) -> Values:
+        inner = self.value(expr.operand)
+        return np.asarray(np.linalg.norm(inner, ord=_ORDERS[expr.order], axis=2) if inner.ndim == 3 else np.abs(inner))
+
+    @value.register
+    def _(self, expr: syntax.Call) -> Values:
+        match expr:
+            case syntax.Call(function="mismatch", arguments=(left, right)):
+                differs = self.value(left) != self.value(right)
+                return np.asarray(differs.any(axis=2) if differs.ndim == 3 else differs, dtype=float)
+        raise UnknownValueError(expr.function)
+
+    @value.register
+    def _(self, expr: syntax.Over) -> Values:
+        """A mean over a chosen law; means over the table itself stand outside of errors."""
+        from privspec.model.walk import names_used
+
+        named = [name for name in names_used(expr.body) if name in self.laws]
+        if expr.operator != "E" or expr.given is not None or len(named) != 1:
+            raise UnknownValueError("a mean")
+        total = np.zeros((1, 1))
+        for value, mass in self.laws[named[0]].items():
+            there = replace(self, numbers={**self.numbers, named[0]: value})
+            total = total + mass * there.value(expr.body)
+        return total
+
+
+def _parts(parts: list[Part]) -> Values:
+    """Values (n,) or vectors (n, d), as doubles where all are numbers."""
+    width = {len(part) for part in parts}
+    if len(width) != 1:
+        raise UnknownValueError("values of several lengths")
+    try:
+        listed: Values = np.array([[float(parse_exact(scalar)) for scalar in part] for part in parts])
+    except ValueError:
+        listed = np.array(parts)
+    return listed[:, 0] if width == {1} else listed
+
+
+def numeric_law(masses: Mapping[str, float]) -> dict[float, float]:
+    """A law by its values, where these are numbers; empty otherwise."""
+    try:
+        return {float(parse_exact(label)): mass for label, mass in masses.items()}
+    except ValueError:
+        return {}

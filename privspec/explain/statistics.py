@@ -7,18 +7,31 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from privspec.explain.additive import randomness
-from privspec.explain.document import Block, Points, Section, Table
-from privspec.explain.mechanism import MechanismFact, Rows
+from privspec.explain.document import (
+    Block,
+    CertificateEntry,
+    Note,
+    Points,
+    Section,
+    Sentence,
+    SpecLine,
+    Table,
+    asserted,
+    proved,
+    tested,
+)
+from privspec.explain.facts import MechanismFact, Question, Rows
 from privspec.explain.quantities import Quantity, count, parse_exact, rounded
-from privspec.explain.sentences import CertificateEntry, Note, Sentence, SpecLine, asserted, proved, tested
+from privspec.explain.questions import TookPart
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
     from privspec.explain.context import Context
     from privspec.explain.curves import Curve
-    from privspec.explain.fact_types import AlternativeFact, Facts
+    from privspec.explain.facts import AlternativeFact, Facts
     from privspec.model.graph import Model
     from privspec.model.observers import Unit
+
 
 _POST = Note("post-processing")
 DIGITS = 3
@@ -26,7 +39,7 @@ DIGITS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class SiteNoise:
     """The noise of one site (of each party in turn, where they differ): its shape and its exact size."""
 
     at: str
@@ -50,7 +63,7 @@ class StatisticFact(MechanismFact):
     radius: str
     each_party: bool
     finish_first: bool
-    noise: tuple[Noise, ...]
+    noise: tuple[SiteNoise, ...]
     output: str
     grid: str
     without_noise: Quantity | None
@@ -69,6 +82,10 @@ class StatisticFact(MechanismFact):
     measure: ClassVar[str] = "noise is added to a statistic of bounded records, as this report describes."
 
     # --- facts
+
+    def judged(self, claim: Claim) -> tuple[Claim, Question]:
+        """The claim as it stands; the question is whether one took part."""
+        return claim, TookPart()
 
     def released(self) -> frozenset[str]:
         """The one output."""
@@ -294,6 +311,6 @@ def statistic_fact(plan: Mapping[str, Any], context: Context) -> StatisticFact:
     )
 
 
-def _noise(site: Mapping[str, Any]) -> Noise:
+def _noise(site: Mapping[str, Any]) -> SiteNoise:
     parameters = tuple((str(key), str(value)) for key, value in (site.get("parameters") or {}).items())
-    return Noise(str(site["at"]), str(site["shape"]), parameters)
+    return SiteNoise(str(site["at"]), str(site["shape"]), parameters)

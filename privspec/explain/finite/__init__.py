@@ -1,1 +1,0 @@
-"""Finite mechanisms explained: a table of probabilities as facts, words and drawings."""

@@ -1,1 +1,0 @@
-"""Plans that draw a winner by lot: their facts, words, tables and drawings."""

@@ -1,1 +1,0 @@
-"""Plans with noise at statistics of bounded records, as the pages describe them."""

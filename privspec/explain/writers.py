@@ -1,0 +1,320 @@
+"""Pages as Markdown, as one HTML file that needs nothing else, and as JSON values."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from fractions import Fraction
+from functools import lru_cache, singledispatch
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from privspec.explain.document import (
+    Because,
+    Block,
+    Document,
+    IconArray,
+    IconRow,
+    Listing,
+    Paragraph,
+    Picture,
+    Plot,
+    Points,
+    Sentence,
+    SpecLine,
+    Table,
+)
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    from privspec.explain.facts import Facts
+
+
+ICONS_IN_A_LINE = 50
+_FILLED, _EMPTY = "●", "○"
+
+
+def to_markdown(document: Document) -> str:
+    """The page as CommonMark with pipe tables; ends with a newline."""
+    parts = [f"# {escape(document.title)}", escape(document.subtitle)]
+    for section in document.sections:
+        parts.append(f"## {escape(section.heading)}")
+        parts.extend(_markdown(block, document.shows_basis) for block in section.blocks)
+    if document.footer:
+        parts.append(f"---\n\n{escape(document.footer)}")
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def escape(text: str) -> str:
+    """Text whose marks are taken literally; backquoted code is kept."""
+    pieces = text.split("`")
+    for i in range(0, len(pieces), 2):
+        for mark in ("\\", "*", "_", "<", "[", "]"):
+            pieces[i] = pieces[i].replace(mark, f"\\{mark}")
+    return "`".join(pieces)
+
+
+def icon_lines(row: IconRow, figures: int = 100) -> tuple[str, ...]:
+    """The figures of a row, 50 a line."""
+    drawn = icons_drawn(row, figures)
+    text = _FILLED * drawn + _EMPTY * (figures - drawn)
+    return tuple(text[i : i + ICONS_IN_A_LINE] for i in range(0, figures, ICONS_IN_A_LINE))
+
+
+def icons_drawn(row: IconRow, figures: int = 100) -> int:
+    """How many of the figures are filled."""
+    return row.filled * figures // row.of if row.filled * 2 < row.of else -(-row.filled * figures // row.of)
+
+
+@singledispatch
+def _markdown(block: Block, _shows_basis: bool) -> str:
+    raise TypeError(f"no Markdown for {type(block).__name__}")
+
+
+@_markdown.register
+def _(block: Paragraph, shows_basis: bool) -> str:
+    text = " ".join(_sentences(block.sentences, shows_basis))
+    return f"**{text}**" if block.strong and not shows_basis else text
+
+
+@_markdown.register
+def _(block: Points, shows_basis: bool) -> str:
+    return "\n".join(f"- {text}" for text in _sentences(block.sentences, shows_basis))
+
+
+@_markdown.register
+def _(block: Table, _shows_basis: bool) -> str:
+    def line(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(escape(c).replace("|", "\\|").replace("\n", " ") for c in cells) + " |"
+
+    rule = "| " + " | ".join("---:" if i in block.numeric else "---" for i in range(len(block.header))) + " |"
+    rows = "\n".join(line(row) for row in block.rows)
+    return f"*{escape(block.caption)}*\n\n{line(block.header)}\n{rule}\n{rows}"
+
+
+@_markdown.register
+def _(block: Plot, shows_basis: bool) -> str:
+    return _markdown(block.twin, shows_basis)
+
+
+@_markdown.register
+def _(_: Picture, _shows_basis: bool) -> str:
+    return ""
+
+
+@_markdown.register
+def _(block: IconArray, _shows_basis: bool) -> str:
+    rows = "\n\n".join("\n".join((row.label, *icon_lines(row))) for row in block.rows)
+    return f"```text\n{rows}\n```\n\n*{escape(block.caption)}*"
+
+
+@_markdown.register
+def _(block: Listing, _shows_basis: bool) -> str:
+    fence = "```" if "```" not in block.text else "````"
+    head = f"*{escape(block.caption)}*\n\n" if block.caption else ""
+    return f"{head}{fence}text\n{block.text}\n{fence}"
+
+
+def _sentences(sentences: Iterable[Sentence], shows_basis: bool) -> list[str]:
+    if not shows_basis:
+        return [escape(s.text) for s in sentences]
+    return [f"{escape(s.text)} *({escape(s.basis)})*" for s in sentences]
+
+
+ICON_COLUMNS = 20
+_STEP = 10
+_MACROS = {
+    Paragraph: "paragraph",
+    Points: "points",
+    Table: "table",
+    Plot: "plot",
+    Picture: "picture",
+    IconArray: "icons",
+    Listing: "listing",
+}
+
+
+def to_html(document: Document) -> str:
+    """The page as a complete HTML document."""
+    templates = environment()
+    macros: Any = templates.get_template("blocks.html").module
+
+    def render(block: Block) -> Markup:
+        from markupsafe import Markup
+
+        macro = getattr(macros, _MACROS[type(block)])
+        takes_basis = isinstance(block, Paragraph | Points)
+        return Markup(macro(block, document.shows_basis) if takes_basis else macro(block))
+
+    page = templates.get_template("page.html")
+    return page.render(document=document, render=render, style=_style())
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    """The templates, with escaping on and undefined names refused."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("privspec.explain", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.globals.update(prose=_prose, source=_source, svg=_svg, data_uri=_data_uri, icon_svg=icon_svg)
+    return made
+
+
+def _style() -> Markup:
+    from markupsafe import Markup
+
+    return Markup(resources.files("privspec.explain").joinpath("templates/style.css").read_text("utf-8"))
+
+
+def _prose(text: str) -> Markup:
+    """Escaped text; what stands between backquotes becomes code."""
+    from markupsafe import Markup, escape
+
+    # numbers stay on one line with their signs and units
+    tied = re.sub(r"(?<=[±≤≥→]) | (?=[→%])", "\u00a0", str(text))
+    pieces = tied.split("`")
+    if len(pieces) % 2 == 0:
+        return escape(tied)
+    marked = [Markup("<code>{}</code>").format(piece) if i % 2 else escape(piece) for i, piece in enumerate(pieces)]
+    return Markup("").join(marked)
+
+
+def _source(because: Because) -> Markup:
+    """A source in words; a spec line shows its text to who hovers or listens."""
+    from markupsafe import Markup, escape
+
+    if isinstance(because, SpecLine) and because.text:
+        return Markup('<span title="{}">{}</span>').format(because.text, str(because))
+    return escape(str(because))
+
+
+def _svg(text: str) -> Markup:
+    """A drawing of our own, which holds no text of a user unescaped (matplotlib escapes what it writes)."""
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+def _data_uri(svg: str) -> str:
+    """An SVG file as the address of an image: its ids and styles stay out of the page."""
+    return f"data:image/svg+xml;base64,{b64encode(svg.encode('utf-8')).decode('ascii')}"
+
+
+def icon_svg(row: IconRow, figures: int = 100) -> Markup:
+    """The 100 figures of a row, 20 a line, the first `filled` of them full."""
+    from markupsafe import Markup
+
+    drawn = icons_drawn(row, figures)
+    lines = -(-figures // ICON_COLUMNS)
+    marks = []
+    for i in range(figures):
+        x, y = (i % ICON_COLUMNS + 0.5) * _STEP, (i // ICON_COLUMNS + 0.5) * _STEP
+        kind = "icon-full" if i < drawn else "icon-empty"
+        marks.append(f'<circle class="{kind}" cx="{x:g}" cy="{y:g}" r="3.6"/>')
+    return Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" '
+        f'viewBox="0 0 {ICON_COLUMNS * _STEP} {lines * _STEP}" role="img" '
+        'stroke-width="1" aria-label="{}">{}</svg>'
+    ).format(row.label, Markup("".join(marks)))
+
+
+_DRAWINGS = frozenset({"graph_svg"})
+
+
+def to_json(document: Document, found: Facts) -> dict[str, Any]:
+    """The page (sentences with status and sources, tables, plots as numbers) and all facts behind it."""
+    return {
+        "reader": document.reader,
+        "title": document.title,
+        "subtitle": document.subtitle,
+        "plan_digest": found.digest,
+        "spec_sha256": found.spec_sha256,
+        "sections": [
+            {"heading": section.heading, "blocks": [_json(block) for block in section.blocks]}
+            for section in document.sections
+        ],
+        "facts": plain(found),
+    }
+
+
+def plain(value: Any) -> Any:
+    """Frozen data as dicts, lists, strings and numbers; objects that know their JSON form use it."""
+    known = getattr(value, "to_json", None)
+    if callable(known):
+        return known()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [f.name for f in dataclasses.fields(value) if f.name not in _DRAWINGS]
+        return {name: plain(getattr(value, name)) for name in fields}
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(v) for v in value]
+    if isinstance(value, frozenset):
+        return sorted(plain(v) for v in value)
+    if isinstance(value, Enum):
+        return value.value
+    return str(value) if isinstance(value, Fraction) else value
+
+
+@singledispatch
+def _json(block: Block) -> dict[str, Any]:
+    raise TypeError(f"no JSON for {type(block).__name__}")
+
+
+@_json.register
+def _(block: Paragraph) -> dict[str, Any]:
+    return {"kind": "paragraph", "sentences": [s.to_json() for s in block.sentences]}
+
+
+@_json.register
+def _(block: Points) -> dict[str, Any]:
+    return {"kind": "points", "sentences": [s.to_json() for s in block.sentences]}
+
+
+@_json.register
+def _(block: Table) -> dict[str, Any]:
+    return {
+        "kind": "table",
+        "caption": block.caption,
+        "header": list(block.header),
+        "rows": [list(r) for r in block.rows],
+    }
+
+
+@_json.register
+def _(block: Plot) -> dict[str, Any]:
+    return {
+        "kind": "plot",
+        "name": block.name,
+        "alt": block.alt,
+        "caption": block.caption,
+        "table": _json(block.twin),
+    }
+
+
+@_json.register
+def _(block: Picture) -> dict[str, Any]:
+    return {"kind": "picture", "alt": block.alt}
+
+
+@_json.register
+def _(block: IconArray) -> dict[str, Any]:
+    rows = [{"label": r.label, "filled": r.filled, "of": r.of} for r in block.rows]
+    return {"kind": "icons", "caption": block.caption, "rows": rows}
+
+
+@_json.register
+def _(block: Listing) -> dict[str, Any]:
+    return {"kind": "listing", "caption": block.caption, "text": block.text}
