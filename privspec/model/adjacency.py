@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import combinations, product
 from math import prod
 from typing import TypeGuard
@@ -16,6 +17,7 @@ from privspec.model.distances import distances, takes_distance
 from privspec.model.domains import Power
 from privspec.model.graph import Model
 from privspec.model.neighbours import NeighbourRelation, ReplacingEverything, ReplacingOneOf, ReplacingVoter
+from privspec.model.pointwise import root
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.spaces import Space
@@ -26,11 +28,40 @@ PAIR_LIMIT = 2**22
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Pairs of rows (K, 2), each ordered pair once, that a requirement compares; `distances` for metric privacy."""
+    """The rows that a requirement compares: every two of a clique, and the pairs `joined` (K, 3) as a < b and a level.
 
-    pairs: NDArray[np.intp]
-    complete: bool
-    distances: tuple[Fraction, ...] | None = None
+    `squares` are the squared distances of the levels, exactly; none where the line takes no distance. Both ways count.
+    """
+
+    rows: int
+    cliques: tuple[tuple[int, ...], ...]
+    joined: NDArray[np.intp]
+    squares: tuple[Fraction, ...] = ()
+
+    @cached_property
+    def _ordered(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        levels = {(a, b): 0 for clique in self.cliques for a, b in combinations(clique, 2)}
+        levels |= {(a, b): level for a, b, level in self.joined.tolist()}
+        half = np.array([(a, b, level) for (a, b), level in levels.items()], dtype=np.intp).reshape(-1, 3)
+        both = np.concatenate([half, half[:, [1, 0, 2]]])
+        both = both[np.lexsort((both[:, 1], both[:, 0]))]
+        return both[:, :2], both[:, 2]
+
+    @property
+    def pairs(self) -> NDArray[np.intp]:
+        """Each ordered pair once, in order."""
+        return self._ordered[0]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every two rows are compared."""
+        return len(self.pairs) == self.rows * (self.rows - 1) and self.rows > 1
+
+    @cached_property
+    def distances(self) -> tuple[Fraction, ...] | None:
+        """Of each pair, irrational ones rounded down; None where the line takes no distance."""
+        roots = [root(square) for square in self.squares]
+        return tuple(roots[level] for level in self._ordered[1]) if self.squares else None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -50,18 +81,16 @@ class Adjacency:
         count = max(self.world_rows, default=-1) + 1
         if takes_distance(requirement):
             return self._measured(requirement, count)
-        pairs = np.array(sorted(self._row_pairs(requirement)), dtype=np.intp).reshape(-1, 2)
-        return Neighbours(pairs, _complete(pairs, count))
-
-    def _row_pairs(self, requirement: Requirement) -> set[tuple[int, int]]:
         rows = self.world_rows
-        found: set[tuple[int, int]] = set()
-        for worlds in self._alike(requirement):
-            members = sorted({rows[w] for w in worlds})
-            found.update((a, b) for a in members for b in members if a != b)
-            self._few(len(found), requirement)
-        found.update((rows[a], rows[b]) for a, b in self._moved(requirement) if rows[a] != rows[b])
-        return found
+        found = {tuple(sorted({rows[w] for w in worlds})) for worlds in self._alike(requirement)}
+        cliques = tuple(sorted(clique for clique in found if len(clique) > 1))
+        self._few(sum(len(clique) ** 2 for clique in cliques), requirement)
+        moved = {(rows[a], rows[b]) for a, b in self._moved(requirement) if rows[a] < rows[b]}
+        moved |= {(rows[b], rows[a]) for a, b in self._moved(requirement) if rows[a] > rows[b]}
+        moved -= {pair for clique in cliques for pair in combinations(clique, 2)}
+        if 2 * len(moved) == count * (count - 1) and count > 2:
+            cliques, moved = (tuple(range(count)),), set()
+        return Neighbours(count, cliques, np.array([(*p, 0) for p in sorted(moved)], dtype=np.intp).reshape(-1, 3))
 
     def _measured(self, requirement: Requirement, count: int) -> Neighbours:
         """Pairs of rows with the least distance of two of their worlds."""
@@ -75,11 +104,12 @@ class Adjacency:
         for name in named:
             number = number * spaces[name].size + every_world // strides[name] % spaces[name].size
         rows = np.asarray(self.world_rows, dtype=np.intp)
-        kinds, lengths = apart.levels(number[a], number[b])
-        order = np.lexsort((kinds, rows[b], rows[a]))
-        pairs, kinds = np.stack([rows[a], rows[b]], axis=1)[order], kinds[order]
-        first = np.any(np.diff(pairs, axis=0, prepend=-1) != 0, axis=1)
-        return Neighbours(pairs[first], _complete(pairs[first], count), tuple(lengths[k] for k in kinds[first]))
+        kinds, squares = apart.levels(number[a], number[b])
+        low, high = np.minimum(rows[a], rows[b]), np.maximum(rows[a], rows[b])
+        order = np.lexsort((kinds, high, low))
+        found = np.stack([low, high, kinds], axis=1)[order]
+        first = np.any(np.diff(found[:, :2], axis=0, prepend=-1) != 0, axis=1)
+        return Neighbours(count, (), found[first], tuple(squares))
 
     def _world_pairs(self, requirement: Requirement) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Ordered pairs of neighbouring worlds in different rows."""
@@ -164,11 +194,6 @@ class Adjacency:
                 rest = [sum(k * s for k, s in zip(place, strides, strict=True)) for place in product(*others)]
                 for a, b in self.spaces[i].moves(relation):
                     yield from ((base + a * strides[i], base + b * strides[i]) for base in rest)
-
-
-def _complete(pairs: NDArray[np.intp], rows: int) -> bool:
-    """Whether every two rows are neighbours."""
-    return len(pairs) == rows * (rows - 1) and rows > 1
 
 
 def _one_voter_in_several(relation: NeighbourRelation, named: Sequence[int]) -> TypeGuard[ReplacingVoter]:

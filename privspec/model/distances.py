@@ -1,4 +1,4 @@
-"""Distances between values of inputs, for metric privacy and individual fairness: exact, roots rounded down.
+"""Distances between values of inputs, for metric privacy and individual fairness: exact.
 
 Named distances look at the numbers (or words) of all inputs that a line names, one after another. A matrix of the
 user's own gives a distance for every two joint values of these inputs, in row-major order of their domains.
@@ -99,9 +99,9 @@ class Distances(Protocol):
     """How far apart joint values of some inputs are, by their numbers."""
 
     def levels(self, a: Places, b: Places) -> tuple[Places, Sequence[Fraction]]:
-        """The distances of pairs a, b (K,): which of some distances, in increasing order, each of them is.
+        """The distances of pairs a, b (K,): which of some, in increasing order, each is; and these, squared and exact.
 
-        Roots are rounded down, so that privacy errs on the safe side.
+        `root` gives the distances themselves, irrational ones rounded down so that privacy errs on the safe side.
         """
 
 
@@ -125,12 +125,12 @@ class Lattice:
             gaps = np.abs(self.points[a[part]] - self.points[b[part]])
             found[part] = MEASURED[self.metric](np.where(self.words, (gaps != 0) * self.scale, gaps))
         kinds, place = np.unique(found, return_inverse=True)
-        return place.reshape(-1), [self._distance(Fraction(int(kind))) for kind in kinds]
+        return place.reshape(-1), [self._square(Fraction(int(kind))) for kind in kinds]
 
-    def _distance(self, measured: Fraction) -> Fraction:
+    def _square(self, measured: Fraction) -> Fraction:
         if self.metric in COUNTING:
-            return measured
-        return root(measured / self.scale**2) if self.metric == "euclidean" else measured / self.scale
+            return measured**2
+        return measured / self.scale**2 if self.metric == "euclidean" else (measured / self.scale) ** 2
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -148,7 +148,7 @@ class Named:
             if (one, other) not in known:
                 parts = zip(self.values[one], self.values[other], strict=True)
                 known[one, other] = sum((self.apart(x, y) for x, y in parts), Fraction(0))
-        return _ranked([known[pair] for pair in pairs])
+        return _squared(_ranked([known[pair] for pair in pairs]))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -161,9 +161,13 @@ class Given:
         """The distances of pairs."""
         entries = self.matrix[a, b]
         if entries.dtype == object:
-            return _ranked([exact_entry(entry) for entry in entries])
+            return _squared(_ranked([exact_entry(entry) for entry in entries]))
         kinds, place = np.unique(entries, return_inverse=True)
-        return place.reshape(-1), [exact_entry(kind) for kind in kinds]
+        return place.reshape(-1), [exact_entry(kind) ** 2 for kind in kinds]
+
+
+def _squared(levels: tuple[Places, Sequence[Fraction]]) -> tuple[Places, Sequence[Fraction]]:
+    return levels[0], [kind * kind for kind in levels[1]]
 
 
 def _ranked(found: Sequence[Fraction]) -> tuple[Places, Sequence[Fraction]]:

@@ -1,19 +1,198 @@
-"""Specs of tables as blocks of numbers."""
+"""Specs where every input and every output has finitely many values, as one table in numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model
-from privspec.problem.types import Block
+from privspec.model.measures import MetricDP
+from privspec.model.reports import Failure
+from privspec.model.requirements import Requirement
+from privspec.model.targets import environment
+from privspec.model.trust import Curator, Nobody
+from privspec.model.walk import walk
+from privspec.model.worlds import Worlds, finite, inputs_compared, worlds
+from privspec.problem.form import Numbers
+from privspec.problem.table_forms import Amount, Compared, Rounds, Table
+from privspec.problem.table_lines import (
+    Conditions,
+    accuracy,
+    chosen_in_loss,
+    estimates,
+    fairness,
+    is_manipulation,
+    manipulation,
+)
+from privspec.problem.table_losses import amount
+
+LARGEST_EPSILON = 30
+"""Ratios beyond e^30 leave nothing for double precision to tell apart."""
 
 
 def reads(model: Model) -> bool:
-    """Whether these forms can say what the spec says."""
-    return model.name == ""
+    """Whether every input and every output has finitely many values."""
+    return finite(model)
 
 
-def blocks(model: Model) -> tuple[Block, ...]:
-    """The blocks of a spec that `reads` takes.
+def blocks(model: Model) -> tuple[Table, ...]:
+    """The one table of a finite spec.
 
-    Raises: SpecError PS05xx.
+    Raises: as `lower`.
     """
-    raise NotImplementedError(model.name)
+    return (lower(model).table,)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Lowered:
+    """A table in numbers, with the rows and columns that they come from."""
+
+    worlds: Worlds
+    table: Table
+
+
+def lower(model: Model, *, priced: bool = True) -> Lowered:
+    """The table of a finite spec; without its loss where it is not `priced`.
+
+    Raises: SpecError PS05xx with a construct that cannot be computed yet, PS04xx for an average without a data model.
+    """
+    try:
+        return _lower(model, priced)
+    except Failure as failure:
+        label = Label(failure.span, failure.label)
+        raise SpecError(
+            Diagnostic(failure.code, failure.message, (label,), help=failure.help, source=model.source)
+        ) from failure
+
+
+def _lower(model: Model, priced: bool) -> Lowered:
+    _refuse_unsupported(model)
+    if model.loss is None:
+        raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
+    space = worlds(model)
+    scene = space.pointwise()
+    reader = Conditions(space, scene)
+    conditions = tuple(reader.constraint(constraint) for constraint in model.constraints)
+    loss, estimated = Amount(None, (), (), (), Fraction(0)), None
+    if priced and chosen_in_loss(model):
+        estimated, constant = estimates(reader, conditions)
+        loss = Amount(None, (), (), (), constant)
+    elif priced:
+        loss = amount(model.loss, scene, space)
+    lies = [target for target in model.accuracy if is_manipulation(target.target.left)]
+    limits = tuple(accuracy(target, scene, space) for target in model.accuracy if target not in lies)
+    choices, laws = reader.choices()
+    return Lowered(
+        space,
+        Table(
+            outputs=space.releases,
+            of=space.of,
+            counted=space.counted,
+            rows=space.labels,
+            columns=space.column_labels,
+            places=_places(space),
+            prior=None if space.prior is None else Numbers.of(space.prior, (len(space.rows),)),
+            compared=tuple(_compared(space, requirement) for requirement in model.requirements),
+            loss=loss,
+            estimates=estimated,
+            conditions=conditions,
+            accuracy=limits,
+            manipulation=tuple(manipulation(target, space) for target in lies),
+            fairness=tuple(fairness(space, scene)),
+            choices=choices,
+            laws=laws,
+            rounds=_rounds(model),
+        ),
+    )
+
+
+def _places(space: Worlds) -> tuple[tuple[int, ...], ...]:
+    """For each output the number of its value, by column: the last output varies fastest."""
+    found = []
+    every = len(space.columns)
+    for name in space.releases:
+        size = space.model.nodes[name].domain.size or 1  # type: ignore[union-attr]
+        every //= size
+        found.append(tuple(column // every % size for column in range(len(space.columns))))
+    return tuple(found)
+
+
+def _compared(space: Worlds, requirement: Requirement) -> Compared:
+    found = space.neighbours(requirement)
+    nearest = min((square for square in found.squares if square), default=None)
+    if nearest is not None and requirement.measure.amounts["epsilon"] ** 2 * nearest > LARGEST_EPSILON**2:
+        raise Failure("PS0501", requirement.span, f"solve cannot compute {_as_weak(requirement)} yet")
+    pairs = Numbers((len(found.joined), 3), Fraction(1), tuple(found.joined.ravel().tolist()))
+    squares = found.squares or (Fraction(1),)
+    return Compared(found.cliques, pairs, squares, inputs_compared(space.model, requirement))
+
+
+def _rounds(model: Model) -> Rounds | None:
+    """Rounds of voters that share a budget: every requirement divides it by one parameter that does nothing else."""
+    spec, found = model.spec, set[tuple[Fraction, str]]()
+    for line in spec.privacy:
+        match line.amount.items:
+            case (syntax.Binary(op="/", left=whole, right=syntax.Name(id=name)),) if name in model.values:
+                budget = evaluate(whole, environment(model))
+                found |= {(budget, name)} if isinstance(budget, Fraction) else set()
+            case _:
+                return None
+    if len(found) != 1 or not model.parties:
+        return None
+    ((budget, name),) = found
+    count = model.values[name]
+    uses = sum(isinstance(node, syntax.Name) and node.id == name for node in walk(spec))
+    if uses > len(spec.privacy) or not isinstance(count, Fraction) or count.denominator != 1 or count < 1:
+        return None
+    return Rounds(int(count), budget)
+
+
+# --- what tables do not know yet ------------------------------------------------------------------
+
+
+def _refuse_unsupported(model: Model) -> None:
+    """Constructs that tables do not know yet.
+
+    Raises: SpecError with one PS0501 for each.
+    """
+    found = [
+        Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source)
+        for span, what, help_ in _unsupported(model)
+    ]
+    if found:
+        raise SpecError(found)
+
+
+def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
+    for component in model.components:
+        yield component.span, "whole systems of components", None
+    for claim in model.asserted:
+        yield claim.claim.span, "with functions it cannot see into", None
+    if not isinstance(model.trust, Curator | Nobody):
+        yield getattr(model.trust, "span", None) or model.spec.span, f"`trust {model.trust.name}`", None
+    if isinstance(model.trust, Nobody) and model.parties:
+        party = next(iter(model.parties.values()))
+        yield party.span, "tables at each party", "write the spec of one party's report"
+    for name, span in zip(model.families, model.family_spans, strict=True):
+        if name != "table":
+            yield span, f"the noise family {name} on finite domains", "tables can be computed: noise family table"
+    if model.noise_at is not None:
+        for span in model.noise_at_spans:
+            yield span, "places for noise on finite domains", "the table says how outputs are drawn: leave the line out"
+    read = {requirement.line for requirement in model.requirements}
+    for written in model.spec.privacy:
+        if model.source.position(written.span.start)[0] not in read:
+            yield written.span, "this requirement: its amounts have no value", None
+    for requirement in model.requirements:
+        epsilon = requirement.measure.amounts.get("epsilon")
+        if epsilon is not None and epsilon > LARGEST_EPSILON and not isinstance(requirement.measure, MetricDP):
+            yield requirement.span, _as_weak(requirement), None
+
+
+def _as_weak(requirement: Requirement) -> str:
+    return f"requirements as weak as {requirement.measure.describe()}"

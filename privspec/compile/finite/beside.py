@@ -34,7 +34,9 @@ def context_of(system: FiniteSystem) -> TableContext | None:
     if (
         system.lines
         or system.scalars
-        or system.apart
+        or system.table.estimates is not None
+        or system.loss.variations
+        or any(worst.variations for worst in system.loss.worst)
         or len(system.requested) != 1
         or (system.expected is not None) == bool(system.worst)
     ):

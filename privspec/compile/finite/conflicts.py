@@ -14,9 +14,9 @@ import numpy as np
 
 from privspec.compile.finite.changes import Change, Figure, Share, smallest
 from privspec.compile.finite.lines import LARGEST_EPSILON, ConditionLine, Line, PrivacyLine, lines_of, sizes
-from privspec.compile.finite.lower import lower
 from privspec.compile.finite.program import Lowered, to_program
 from privspec.compile.finite.ranges import RangeLine
+from privspec.compile.finite.system import lower
 from privspec.compile.finite.trials import A_SECOND, EnoughError, Trials
 from privspec.compile.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.compile.problem import Settings

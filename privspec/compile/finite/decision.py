@@ -12,9 +12,11 @@ import numpy as np
 
 from privspec.compile.document import float_down, float_up
 from privspec.compile.finite.program import Lowered
-from privspec.compile.finite.system import Costs, Debiased, FiniteSystem
+from privspec.compile.finite.system import Debiased, FiniteSystem, LinearLine, slacks
 from privspec.compile.problem import Settings
 from privspec.model.graph import Model
+from privspec.problem.table_forms import Variation
+from privspec.problem.table_losses import Costs, fractions
 from privspec.solvers.programs import Array
 from privspec.solvers.table_programs import (
     CompleteDual,
@@ -114,23 +116,24 @@ class LinearTable(TableDecision):
     @property
     def _overstated(self) -> Fraction:
         """By how much the scalars that stand for worst cases and total variations exceed these, weighted."""
-        scalars, over = self.scalars, Fraction(0)
+        scalars, over, loss = self.scalars, Fraction(0), self.system.loss
         for k, (weight, worst) in enumerate(self.system.worst):
             if f"worst:{k}" in scalars:
                 over += weight * (scalars[f"worst:{k}"] - max(self._row_losses(k, worst)))
-        prior = self.system.worlds.prior or ()
-        for gap in (gap for gap in self.system.apart if gap.worst is None):
-            for r, (share, reached) in enumerate(zip(prior, gap.reached(self.exact), strict=True)):
-                slacks = sum((scalars[name] for name in gap.slacks(r)), Fraction(0))
-                over += gap.weight * share * (slacks - reached)
+        prior = self.system.prior if self.system.prior is not None else ()
+        for j, one in enumerate(loss.variations):
+            law = fractions(one.law)
+            for r, (share, true) in enumerate(zip(prior, reached(one, self.exact), strict=True)):
+                stated = sum((scalars[name] for name in slacks(("loss", "mean", j), law, r).values()), Fraction(0))
+                over += one.weight * share * (stated - true)
         return over
 
     def _row_losses(self, k: int, worst: Costs) -> list[Fraction]:
         """What stands in a worst case at each row."""
         exact, rows = self.exact, zip(worst, self.exact.numerators, strict=True)
         found = [sum((c * n for c, n in zip(*row, strict=True)), Fraction(0)) / exact.denominator for row in rows]
-        for gap in (gap for gap in self.system.apart if gap.worst == k):
-            found = [old + gap.weight * more for old, more in zip(found, gap.reached(exact), strict=True)]
+        for one in self.system.loss.worst[k].variations:
+            found = [old + one.weight * more for old, more in zip(found, reached(one, exact), strict=True)]
         return found
 
     @property
@@ -140,7 +143,7 @@ class LinearTable(TableDecision):
 
     def certificate(self) -> dict[str, Any]:
         """One dual point."""
-        names = [line.name for line in (*self.lowered.equalities, *self.lowered.inequalities)]
+        names = [old_name(self.system, line) for line in (*self.lowered.equalities, *self.lowered.inequalities)]
         dual = dual_json(self.solution.dual, self.lowered.blocks, self.lowered.program.privacy, names)
         return {"kind": "table", "scope": "tables", "lower_bound": self.lower_bound, "dual": dual}
 
@@ -160,6 +163,7 @@ class DebiasedTable(TableDecision):
     """The best table, scale and background law for the loss of debiased estimates."""
 
     blocks: tuple[int, ...]
+    debiased: Debiased
     program: DebiasedProgram
     solution: DebiasedSolution
 
@@ -179,17 +183,10 @@ class DebiasedTable(TableDecision):
         return self.solution.lower_bound + self.system.offset
 
     @property
-    def debiased(self) -> Debiased:
-        """What is estimated."""
-        assert self.system.debiased is not None
-        return self.system.debiased
-
-    @property
     def scalars(self) -> Mapping[str, Fraction]:
         """Alpha and the masses of the law."""
-        labels = self.system.laws.get(self.debiased.law or "", ())
-        names = (f"{self.debiased.law}:{label}" for label in labels)
-        return {self.debiased.alpha: self.solution.alpha, **dict(zip(names, self.solution.masses, strict=True))}
+        masses = zip(self.debiased.masses, self.solution.masses, strict=True)
+        return {self.debiased.alpha: self.solution.alpha, **dict(masses)}
 
     def certificate(self) -> dict[str, Any]:
         """Dual points that bound the loss where they are used, and the tree of boxes that says where."""
@@ -212,10 +209,10 @@ class DebiasedTable(TableDecision):
         """Names of the rows of `DebiasedProgram.program`."""
         moments, rows = self.debiased.moments, len(self.system.worlds.rows)
         names = [f"condition:{moment.line}:{r}" for moment in moments for r in range(rows)]
-        names += [f"law:{self.debiased.law}"] if self.program.values else []
+        names += [f"law:{law.name}" for law in self.system.table.laws]
         names += [f"mean:{moments[k].line}" for k in self.program.means]
-        further = [line for line in self.system.lines if line.name.partition(":")[0] not in ("condition", "law")]
-        return names + [line.name for line in sorted(further, key=lambda line: not line.equality)]
+        further = sorted(self.debiased.beside(self.system), key=lambda line: not line.equality)
+        return names + [old_name(self.system, line) for line in further]
 
     def solver(self) -> dict[str, Any]:
         """Method, iterations, seconds."""
@@ -226,6 +223,48 @@ class DebiasedTable(TableDecision):
             "seconds": found.seconds,
             "notes": list(found.notes),
         }
+
+
+def reached(variation: Variation, exact: ExactTable) -> list[Fraction]:
+    """The total variation in every row of a table."""
+    found = []
+    for numerators, law in zip(exact.numerators, fractions(variation.law), strict=True):
+        mass = [0] * len(law)
+        for c, o in enumerate(variation.values):
+            mass[o] += numerators[c]
+        gaps = (Fraction(m, exact.denominator) - chance for m, chance in zip(mass, law, strict=True))
+        found.append(sum((gap for gap in gaps if gap > 0), Fraction(0)))
+    return found
+
+
+def old_name(system: FiniteSystem, line: LinearLine) -> str:
+    """The name of a line in certificates."""
+    key: Any = line.key
+    word, *rest = key
+    table = system.table
+    if word in ("law", "worst"):
+        return ":".join(map(str, line.key))
+    if word == "apart":
+        where = [rest[0], rest[2]] if rest[0] == "loss" else [table.accuracy[rest[1]].line, rest[3]]
+        return ":".join(map(str, ["apart", *where, *rest[-2:]]))
+    lines: dict[str, Any] = {"condition": table.conditions, "accuracy": table.accuracy, "lie": table.manipulation}
+    if word == "fairness":
+        fair = table.fairness[rest[0]]
+        a, b, _ = fair.pairs.entries[3 * rest[1] : 3 * rest[1] + 3]
+        roots = sorted(
+            {
+                x
+                for x, y, _ in zip(*[iter(fair.pairs.entries)] * 3, strict=True)
+                if not any(z == x for _, z, _ in zip(*[iter(fair.pairs.entries)] * 3, strict=True))
+            }
+        )
+        from privspec.model.requirements import Requirement
+
+        lipschitz = isinstance(system.model.fairness[rest[0]], Requirement)
+        g = 0 if lipschitz else max(i for i, x in enumerate(roots) if x <= a)
+        first = 0 if lipschitz else roots[g]
+        return f"fairness:{fair.line}:{g}:{a - first}:{b - first}:{rest[2]}"
+    return ":".join(map(str, [word, lines[word][rest[0]].line, *rest[1:]]))
 
 
 # --- dual points ----------------------------------------------------------------------------------

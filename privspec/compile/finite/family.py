@@ -9,9 +9,8 @@ from itertools import product
 
 from privspec.compile.finite.conflicts import explain_infeasible
 from privspec.compile.finite.decision import DebiasedTable, LinearTable, TableDecision
-from privspec.compile.finite.lower import lower
 from privspec.compile.finite.program import Lowered, linear_rows, privacy_blocks, to_program
-from privspec.compile.finite.system import Debiased, FiniteSystem
+from privspec.compile.finite.system import Debiased, FiniteSystem, lower
 from privspec.compile.finite.targets import target_itself
 from privspec.compile.infeasible import Infeasible, conflict_line
 from privspec.compile.problem import Settings
@@ -49,7 +48,7 @@ class Finite:
         Raises: SpecError PS05xx for requirements and lines that tables do not know, and the solvers' errors.
         """
         try:
-            solve = _linear if system.debiased is None else _debiased
+            solve = _linear if system.table.estimates is None else _debiased
             return solve(model, system, settings)
         except Failure as failure:
             label = Label(failure.span, failure.label)
@@ -142,12 +141,13 @@ def _solved(lowered: Lowered, settings: Settings) -> TableSolution | InfeasibleT
 
 
 def _debiased(model: Model, system: FiniteSystem, settings: Settings) -> TableDecision | Infeasible:
-    assert system.debiased is not None
     blocks = privacy_blocks(system)
-    program = _program(system, system.debiased, tuple(block for _, block in blocks))
+    debiased = Debiased.of(system)
+    program = _program(system, debiased, tuple(block for _, block in blocks))
     found = search_debiased(program, SEARCH_TOLERANCE, settings.deadline, settings.progress)
     if not isinstance(found, InfeasibleTable):
-        return DebiasedTable(model, system, settings, tuple(index for index, _ in blocks), program, found)
+        indices = tuple(index for index, _ in blocks)
+        return DebiasedTable(model, system, settings, indices, debiased, program, found)
     lowered = to_program(system)
     conflict = solve_table(lowered.program)
     if not isinstance(conflict, InfeasibleTable):
@@ -156,30 +156,23 @@ def _debiased(model: Model, system: FiniteSystem, settings: Settings) -> TableDe
 
 
 def _program(system: FiniteSystem, debiased: Debiased, privacy: tuple[Privacy, ...]) -> DebiasedProgram:
-    prior = system.worlds.prior
-    if prior is None:
-        span = system.worlds.model.loss.span if system.worlds.model.loss else system.worlds.model.spec.span
+    if system.prior is None:
+        span = system.model.loss.span if system.model.loss else system.model.spec.span
         raise Failure("PS0401", span, "this average is over data without a model", help="add a model: x ~ uniform")
-    labels = system.laws.get(debiased.law or "", ())
-    moments = debiased.moments
-    equal = tuple(line for line in system.lines if line.equality and line.name.partition(":")[0] not in _OWN)
-    less = tuple(line for line in system.lines if not line.equality)
+    moments, masses, lines = debiased.moments, debiased.masses, debiased.beside(system)
+    equal, less = (tuple(line for line in lines if line.equality is kind) for kind in (True, False))
     for line in (*equal, *less):
         if line.scalars:
             raise Failure("PS0501", line.span, "solve cannot compute this line beside a scale that is chosen yet")
     return DebiasedProgram(
-        prior,
+        tuple(system.prior),
         tuple(tuple(moment.g) for moment in moments),
         tuple(tuple(moment.t) for moment in moments),
-        tuple(moment.weight for moment in moments),
+        debiased.weights,
         privacy,
         (debiased.low, debiased.high),
-        tuple(tuple(moment.h.get(label, Fraction(0)) for label in labels) for moment in moments) if labels else None,
+        tuple(tuple(moment.h.get(name, Fraction(0)) for name in masses) for moment in moments) if masses else None,
         (Fraction(1), Fraction(-1 if debiased.weighted else 0)),
         linear_rows(equal, system.shape[1], {}),
         linear_rows(less, system.shape[1], {}),
     )
-
-
-_OWN = ("condition", "law")
-"""Rows that the debiased program states by itself."""

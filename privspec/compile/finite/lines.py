@@ -164,15 +164,15 @@ class ConditionLine:
 
 def sizes(model: Model, constraint: MechanismConstraint) -> tuple[Fraction, bool]:
     """The size of the values that a condition compares; whether its right side is a signal (certain, not constant)."""
-    from privspec.compile.finite.conditions import Conditions
     from privspec.model.worlds import worlds
+    from privspec.problem.table_lines import Conditions
 
     space = worlds(model)
-    rows = list(Conditions(space, space.pointwise()).constraint(constraint))
-    entries = [abs(value) for row in rows for value in row.table.values()]
-    bounds = [row.bound for row in rows]
+    found = Conditions(space, space.pointwise()).constraint(constraint)
+    entries = [] if found.average is None else [abs(value) for value in found.average.values()]
+    bounds = found.constant.values()
     size = max(entries, default=Fraction(0)) + max(abs(b) for b in bounds)
-    signal = constraint.relation.op == "=" and not any(row.scalars for row in rows) and len(set(bounds)) > 1
+    signal = found.equality and not found.scalars and len(set(bounds)) > 1
     return size or Fraction(1), signal
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -126,11 +126,7 @@ def _lowered_again(decision: TableDecision, line: Line, changed: Model) -> Finit
     """The changed spec lowered, where only an amount of privacy differs: costs and neighbours stay as they are."""
     if not isinstance(line, PrivacyLine):
         return None
-    requested = tuple(
-        replace(r, requirement=requirement)
-        for r, requirement in zip(decision.system.requested, changed.requirements, strict=True)
-    )
-    return replace(decision.system, requested=requested)
+    return decision.system.given(changed.requirements)
 
 
 # --- to first order -------------------------------------------------------------------------------

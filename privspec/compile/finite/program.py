@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from privspec.compile.finite.system import Costs, FiniteSystem, LinearLine, Requested, Scalar
+from privspec.compile.finite.system import (
+    FiniteSystem,
+    LinearLine,
+    Requested,
+    Scalar,
+    slacks,
+    variation_lines,
+)
 from privspec.model.measures import LDP, Chosen, EpsilonDelta, Measure, MetricDP, PerAtomLDP, PureDP
 from privspec.model.reports import Failure
 from privspec.model.values import as_float
+from privspec.problem.table_losses import Costs, fractions
 from privspec.solvers.table_programs import (
     AtomRatio,
     CompleteRatio,
@@ -47,12 +55,9 @@ def to_program(system: FiniteSystem) -> Lowered:
     cost = _cost(system)
     lines = list(system.lines)
     extra = list(system.scalars)
-    for gap in system.apart:
-        lines += gap.lines()
-        extra += gap.scalars(np.array(system.worlds.prior, dtype=object) if gap.worst is None else None)
-    for k in range(len(system.worst) if not system.only_worst else 0):
-        extra.append(_epigraph(k, system))
-        lines += _epigraph_lines(k, system)
+    for item in () if system.only_worst else _loss_lines(system):
+        lines += [item] if isinstance(item, LinearLine) else []
+        extra += [item] if isinstance(item, Scalar) else []
     names = {s.name: rows * columns + k for k, s in enumerate(extra)}
     equalities = tuple(line for line in lines if line.equality)
     inequalities = tuple(line for line in lines if not line.equality)
@@ -85,27 +90,26 @@ def _cost(system: FiniteSystem) -> Costs:
     return none
 
 
-def _epigraph(k: int, system: FiniteSystem) -> Scalar:
-    # above the largest cost, so that rows which always cost it keep their room
-    weight, worst = system.worst[k]
-    apart = sum((gap.weight for gap in system.apart if gap.worst == k), Fraction(0))
-    return Scalar(f"worst:{k}", worst.min(), worst.max() + apart + 1, weight)
-
-
-def _epigraph_lines(k: int, system: FiniteSystem) -> list[LinearLine]:
-    span = system.worlds.model.loss.span if system.worlds.model.loss is not None else system.worlds.model.spec.span
-    apart = [gap for gap in system.apart if gap.worst == k]
-    return [
-        LinearLine(
-            f"worst:{k}:{r}",
-            span,
-            {(r, c): value for c, value in enumerate(row) if value},
-            {f"worst:{k}": Fraction(-1)} | {name: weight for gap in apart for name, weight in gap.slacks(r).items()},
-            Fraction(0),
-            False,
-        )
-        for r, row in enumerate(system.worst[k][1])
-    ]
+def _loss_lines(system: FiniteSystem) -> Iterator[LinearLine | Scalar]:
+    """Total variations in the loss, and worst cases as scalars that no row may exceed."""
+    model = system.model
+    span = model.loss.span if model.loss is not None else model.spec.span
+    for j, variation in enumerate(system.loss.variations):
+        yield from variation_lines(("loss", "mean", j), variation, span, system.prior)
+    for k, worst in enumerate(system.loss.worst):
+        costs, laws = system.worst[k][1], [fractions(one.law) for one in worst.variations]
+        for j, variation in enumerate(worst.variations):
+            yield from variation_lines(("loss", k, j), variation, span, None)
+        # above the largest cost, so that rows which always cost it keep their room
+        most = costs.max() + sum((one.weight for one in worst.variations), Fraction(0)) + 1
+        yield Scalar(f"worst:{k}", costs.min(), most, worst.weight)
+        for r, row in enumerate(costs):
+            scalars = {f"worst:{k}": Fraction(-1)}
+            for j, (variation, law) in enumerate(zip(worst.variations, laws, strict=True)):
+                names = slacks(("loss", k, j), law, r).values()
+                scalars |= dict.fromkeys(names, variation.weight)
+            table = {(r, c): value for c, value in enumerate(row) if value}
+            yield LinearLine(("worst", k, r), span, table, scalars, Fraction(0), False)
 
 
 def linear_rows(lines: tuple[LinearLine, ...], columns: int, names: Mapping[str, int]) -> LinearRows:

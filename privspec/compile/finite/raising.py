@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +21,8 @@ from privspec.compile.document import (
     versions,
 )
 from privspec.compile.finite.beside import beside
-from privspec.compile.finite.fairness import fairness_json
 from privspec.compile.finite.prices import binding_prices
-from privspec.compile.finite.system import Requested
+from privspec.compile.finite.system import Requested, mixture, view_of
 from privspec.compile.finite.votes import kept_properties, table_figures
 from privspec.compile.lotteries.rounds import rounds_json, shared_rounds
 from privspec.compile.stored import spec_json
@@ -58,13 +57,13 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
             "expression": print_expr(model.loss) if model.loss is not None else "",
             "units": "units of the loss expression",
             "among": _among(decision),
-            "kind": "worst" if system.one_worst else "expected",
+            "kind": "worst" if system.loss.only_worst else "expected",
         },
         "alternatives": others,
         "mechanism": _mechanism(decision) | {"recognised": named},
         "guarantees": [_guarantee(decision, r) for r in system.requested],
         "accuracy": [],
-        "fairness": fairness_json(system, decision.exact),
+        "fairness": _fairness(decision),
         "binding": binding_prices(decision, notes),
         "assumptions": list(_assumptions(decision)),
         "certificate": decision.certificate(),
@@ -118,11 +117,12 @@ def _chosen(decision: TableDecision) -> dict[str, Any]:
     values = decision.scalars
     numbers = {c.name for c in decision.model.choices}
     laws = {}
-    for law, labels in system.laws.items():
-        masses = [values[f"{law}:{label}"] for label in labels]
+    for law in system.table.laws:
+        masses = [values[f"{law.name}:{label}"] for label in law.labels]
         total = sum(masses, Fraction(0))
-        even = Fraction(1, len(labels))
-        laws[law] = {label: str(m / total if total else even) for label, m in zip(labels, masses, strict=True)}
+        even = Fraction(1, len(law.labels))
+        shares = (str(m / total if total else even) for m in masses)
+        laws[law.name] = dict(zip(law.labels, shares, strict=True))
     return {"scalars": {name: str(v) for name, v in values.items() if name in numbers}, "laws": laws}
 
 
@@ -195,6 +195,32 @@ def log_up(value: Fraction) -> Fraction:
     if top is None:
         raise InternalError("a logarithm was not enclosed")
     return Fraction(int(top), 1 << 64)
+
+
+def _fairness(decision: TableDecision) -> list[dict[str, Any]]:
+    """What each fairness line asks for and what the table reaches: the largest distance of two laws it compares."""
+    system, exact, found = decision.system, decision.exact, []
+    for line in system.table.fairness:
+        view = view_of(system.table, line.outputs)
+        laws = [_law(mixture(group, system.prior), exact, view) for group in line.groups]
+        triples = list(zip(*[iter(line.pairs.entries)] * 3, strict=True))
+        gaps = [
+            (sum((x - y for x, y in zip(laws[a], laws[b], strict=True) if x > y), Fraction(0)), level)
+            for a, b, level in triples
+        ]
+        reached, level = max(gaps, key=lambda gap: gap[0], default=(Fraction(0), 0))
+        entry = {"line": line.line, "text": line.text, "tolerance": show(line.tolerances[level])}
+        found.append(entry | {"achieved": decimal_up(reached)})
+    return found
+
+
+def _law(rows: Mapping[int, Fraction], exact: ExactTable, view: Any) -> list[Fraction]:
+    """The law of what is seen in a group of rows."""
+    law = [Fraction(0)] * (len(exact.numerators[0]) if view is None else int(view.max()) + 1)
+    for r, weight in rows.items():
+        for c, numerator in enumerate(exact.numerators[r]):
+            law[c if view is None else view[c]] += weight * Fraction(numerator, exact.denominator)
+    return law
 
 
 # --- assumptions and certificate ------------------------------------------------------------------

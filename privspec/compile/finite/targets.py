@@ -9,6 +9,7 @@ import numpy as np
 
 from privspec.compile.finite.program import Lowered
 from privspec.compile.finite.system import FiniteSystem
+from privspec.problem.table_losses import fractions
 from privspec.solvers.table_exact import violations
 from privspec.solvers.table_programs import (
     CompleteDual,
@@ -23,17 +24,19 @@ from privspec.solvers.table_programs import (
 
 def target_itself(system: FiniteSystem, lowered: Lowered) -> TableSolution | None:
     """The law that the loss compares the output with, where the loss is nothing else and every line allows it."""
-    costs = [] if system.expected is None else [system.expected]
-    costs += [worst for _, worst in system.worst]
-    if not system.apart or system.lines or system.scalars or any(np.any(cost != 0) for cost in costs):
+    loss = system.loss
+    costs = [] if loss.average is None else [loss.average]
+    costs += [worst.costs for worst in loss.worst]
+    apart = (*loss.variations, *(one for worst in loss.worst for one in worst.variations))
+    if not apart or system.lines or system.scalars or any(any(cost.entries) for cost in costs):
         return None
-    first = system.apart[0]
-    if len(set(first.seen.tolist())) < len(first.seen) or any(sum(law) != 1 for law in first.law):
+    values, laws = apart[0].values, fractions(apart[0].law)
+    if len(set(values)) < len(values) or any(sum(law) != 1 for law in laws):
         return None
-    if any(np.any(gap.law != first.law) or np.any(gap.seen != first.seen) for gap in system.apart):
+    if any(one.law != apart[0].law or one.values != values for one in apart):
         return None
-    whole = lcm(*(chance.denominator for law in first.law for chance in law))
-    rows = tuple(tuple(int(law[o] * whole) for o in first.seen) for law in first.law)
+    whole = lcm(*(chance.denominator for law in laws for chance in law))
+    rows = tuple(tuple(int(law[o] * whole) for o in values) for law in laws)
     program = lowered.program
     exact = ExactTable(rows, whole, (Fraction(0),) * len(program.extra))
     if violations(program, exact):

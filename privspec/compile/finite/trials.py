@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from privspec.compile.finite.lower import lower
 from privspec.compile.finite.program import to_program
-from privspec.compile.finite.system import FiniteSystem
+from privspec.compile.finite.system import FiniteSystem, lower
 from privspec.compile.problem import Settings
 from privspec.core.diagnostics import SpecError
 from privspec.model.graph import Model

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from privspec.compile.document import decimal_up, float_up
-from privspec.compile.finite.lies import bounded, gained, is_manipulation
+from privspec.compile.finite.system import Electorate
 from privspec.compile.lotteries.averages import Averages
 from privspec.compile.lotteries.ballots import voting
 from privspec.compile.lotteries.candidates import calibrated, judge, spent
@@ -21,12 +21,12 @@ from privspec.mechanisms.lotteries.keeping import NOTE
 from privspec.mechanisms.lotteries.manipulations import gains, spoken
 from privspec.mechanisms.lotteries.register import RULES
 from privspec.mechanisms.lotteries.rule import Property
-from privspec.model.domains import FiniteSet
+from privspec.model.domains import FiniteSet, PartialRankingOf, RankingOf
 from privspec.model.lotteries import Ballot, FirstChoice, Law, Lottery, Points, scores
 from privspec.model.requirements import AccuracyTarget
 from privspec.model.spaces import Counted, key
 from privspec.model.values import Symbol, show
-from privspec.problem.terms import public_number
+from privspec.problem.table_lines import is_manipulation
 
 if TYPE_CHECKING:
     from privspec.compile.finite.decision import TableDecision
@@ -76,18 +76,25 @@ def rules_beside(decision: TableDecision) -> list[dict[str, Any]]:
 
 def _misses(decision: TableDecision, target: AccuracyTarget, lottery: Lottery, points: Points) -> str:
     """Why a rule does not meet a bound on lies; empty if it does."""
-    votes = bounded(target, decision.system.worlds)
-    if votes is None:
+    (bounds,) = [one for one in decision.system.table.manipulation if one.line == target.line]
+    votes, space = Electorate(bounds), decision.system.worlds.spaces[0]
+    if len(votes.rows) * len(bounds.ballots) ** 2 > FEW:
         return f"it is not known to meet line {target.line}: there are too many lies to try"
-    bound = public_number(target.target.right, decision.model)
-    order = [points.alternatives.index(item) for item in votes.alternatives]
-    every = [lottery.law(scores(points, _ballots(value))) for value in votes.space.values]
-    most = gained(votes, [[law[a] for a in order] for law in every])
+    domain = space.node.domain
+    assert isinstance(domain, FiniteSet | RankingOf | PartialRankingOf)
+    items = domain.items if isinstance(domain, FiniteSet) else domain.alternatives
+    bound, order = bounds.limit, [points.alternatives.index(item) for item in items]
+    every = [lottery.law(scores(points, _ballots(value))) for value in space.values]
+    most = votes.gained([[law[a] for a in order] for law in every])
     return f"it misses line {target.line}: {float(most):.4g} > {show(bound)}" if most > bound else ""
 
 
 def _ballots(votes: Any) -> list[Ballot]:
     return [key(vote) for vote in votes]
+
+
+FEW = 100_000
+"""Lies that are tried of every rule that a table is compared with."""
 
 
 # --- what a table does, and what it keeps ---------------------------------------------------------
