@@ -223,8 +223,10 @@ def _words(table: Table) -> Iterator[str]:
     yield f"The loss is {_amount_words(table.loss, estimated=table.estimates is not None)}."
     for condition in table.conditions:
         yield f"Line {condition.line} holds at every row: {condition.text}."
-    for line in (*table.accuracy, *table.manipulation):
-        yield f"Line {line.line} holds with the limit {readable(line.limit)}: {line.text}."
+    bounds = [(one.line, one.limit, one.text) for one in table.accuracy]
+    bounds += [(one.line, one.limit, one.text) for one in table.manipulation]
+    for number, limit, text in bounds:
+        yield f"Line {number} holds with the limit {readable(limit)}: {text}."
     for fair in table.fairness:
         yield f"Line {fair.line} compares the laws of {len(fair.groups)} groups of rows: {fair.text}."
     for choice in table.choices:
