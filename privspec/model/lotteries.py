@@ -127,6 +127,8 @@ class Lottery(ABC):
 class Proportional(Lottery):
     """In proportion to the points and `dummies` more for each alternative: (S_a + k) / (sum S + m k)."""
 
+    FORM: ClassVar[str] = "proportional"
+
     dummies: Fraction = Fraction(0)
 
     def law(self, scores: Sequence[Fraction]) -> Law:
@@ -141,6 +143,8 @@ class Proportional(Lottery):
 class Largest(Lottery):
     """The alternative with the most points; among equals the one that was declared first."""
 
+    FORM: ClassVar[str] = "largest"
+
     def law(self, scores: Sequence[Fraction]) -> Law:
         """All on one."""
         first = list(scores).index(max(scores))
@@ -150,6 +154,8 @@ class Largest(Lottery):
 @dataclass(frozen=True, slots=True)
 class RandomisedLargest(Lottery):
     """Randomised response of the winner: that of `Largest` is `ratio` times as likely as each other alternative."""
+
+    FORM: ClassVar[str] = "randomised_winner"
 
     ratio: Fraction
 
@@ -162,6 +168,8 @@ class RandomisedLargest(Lottery):
 @dataclass(frozen=True, slots=True)
 class Exponential(Lottery):
     """In proportion to base^points (McSherry and Talwar 2007); `base` at least 1. Whole numbers of points."""
+
+    FORM: ClassVar[str] = "exponential"
 
     base: Fraction
 
@@ -178,6 +186,8 @@ class PermuteAndFlip(Lottery):
 
     McKenna and Sheldon 2020. Whole numbers of points.
     """
+
+    FORM: ClassVar[str] = "permute_and_flip"
 
     base: Fraction
 
@@ -217,6 +227,8 @@ class LocalPick(Lottery):
 
     The truth is `ratio` times as likely as each other alternative: (S_a (ratio - 1) + T) / (T (ratio + m - 1)).
     """
+
+    FORM: ClassVar[str] = "local_dictator"
 
     ratio: Fraction
 

@@ -1,19 +1,534 @@
-"""Specs of votes as blocks of numbers."""
+"""Specs of votes as numbers: ballots, the points they give, and what the law of the winner is compared with."""
 
 from __future__ import annotations
 
-from privspec.model.graph import Model
-from privspec.problem.types import Block
+from collections.abc import Iterator
+from fractions import Fraction
+from math import comb
+
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.language import syntax
+from privspec.language.printer import print_expr
+from privspec.model.domains import Domain, FiniteSet, IntegerRange, Interval, PartialRankingOf, RankingOf
+from privspec.model.evaluate import bind_call, evaluate, value_type
+from privspec.model.graph import GraphNode, Model
+from privspec.model.library import Argument, Arguments
+from privspec.model.lotteries import Drawn, FirstChoice, Law, Points
+from privspec.model.measures import LDP, Chosen, EpsilonDelta, PureDP
+from privspec.model.neighbours import ReplacingEntry, ReplacingEverything, ReplacingOneOf, ReplacingRecord
+from privspec.model.priors import law_of
+from privspec.model.reports import Failure
+from privspec.model.requirements import AccuracyTarget, Requirement
+from privspec.model.spaces import Listed, space_of
+from privspec.model.targets import environment
+from privspec.model.trust import Curator, Nobody
+from privspec.model.values import Symbol, show
+from privspec.model.walk import walk
+from privspec.model.worlds import ROW_LIMIT
+from privspec.problem.terms import Chosen as ChosenTerm
+from privspec.problem.terms import factor_of, public, public_number, terms
+from privspec.problem.vote_forms import (
+    KINDS,
+    BallotLaw,
+    Body,
+    Choice,
+    Cost,
+    Distance,
+    Limit,
+    Measured,
+    Miss,
+    Rounds,
+    Term,
+    Votes,
+    VotesMissed,
+)
+
+FAMILIES = ("dictator", "permute_and_flip", "exponential", "local_dictator", "randomised_winner", "none")
+"""The words of `noise family` that ask for a rule of private voting."""
+FUNCTION = "manipulation"
+"""What bounds what a lie brings: manipulation(O, vote)."""
+_SPECIAL = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)
+_WHOLE = "solve chooses an epsilon where it is the whole loss"
+
+
+# --- which specs are votes, and which of them are beyond tables -----------------------------------
 
 
 def reads(model: Model) -> bool:
-    """Whether these forms can say what the spec says."""
-    return model.name == ""
+    """Whether it is a vote whose lines or size are beyond tables."""
+    source = voting(model)
+    return source is not None and beyond_tables(model, source)
 
 
-def blocks(model: Model) -> tuple[Block, ...]:
-    """The blocks of a spec that `reads` takes.
+def voting(model: Model) -> GraphNode | None:
+    """The ballots of a vote: the one input, one ballot for each party, with a winner that stands free; else None."""
+    if len(model.inputs) != 1 or len(model.outputs) != 1 or model.components:
+        return None
+    (source,), (output,) = model.inputs, model.outputs
+    ballots = isinstance(source.domain, FiniteSet | RankingOf | PartialRankingOf)
+    free = output.definition is None and isinstance(output.domain, FiniteSet)
+    if not ballots or not free or source.index is None:
+        return None
+    return source if _compared(model, source, output.name) else None
+
+
+def _compared(model: Model, source: GraphNode, output: str) -> bool:
+    """Whether the winner is compared with a lottery of the votes, or with the votes one by one."""
+    loss = () if model.loss is None else (model.loss,)
+    for expr in (*loss, *(target.target for target in model.accuracy)):
+        for node in walk(expr):
+            match node:
+                case syntax.Call(function="total_variation" | "mismatch", arguments=arguments):
+                    names = [a for a in arguments if isinstance(a, syntax.Name) and a.id == output]
+                    others = [a for a in arguments if a not in names]
+                    if names and any(_is_ballots(model, other, source) for other in others):
+                        return True
+    return False
+
+
+def _is_ballots(model: Model, expr: syntax.Node, source: GraphNode) -> bool:
+    match expr:
+        case syntax.Index(base=syntax.Name(id=name)):
+            return name == source.name
+        case syntax.Name() | syntax.Call():
+            return drawn_of(model, expr, source) is not None
+    return False
+
+
+def drawn_of(model: Model, expr: syntax.Node, source: GraphNode) -> Drawn | None:
+    """The lottery that draws a value from the votes, by name or written out; None for anything else.
+
+    Raises: Failure where a setting of the lottery is wrong.
+    """
+    match expr:
+        case syntax.Name(id=name) if (node := model.nodes.get(name)) is not None and node.definition is not None:
+            return drawn_of(model, node.definition, source)
+        case syntax.Call(arguments=(syntax.Name(id=name), *others)) if name == source.name:
+            if any(isinstance(other, _SPECIAL) for other in others):
+                return None
+            public_values = environment(model)
+            values = [evaluate(other, public_values) for other in others]  # type: ignore[arg-type]
+            votes = Argument(source.type, None, source.domain, expr.span)
+            settings = tuple(Argument(value_type(value), value, None, expr.span) for value in values)
+            return bind_call(expr, Arguments((votes, *settings))).drawn
+    return None
+
+
+def beyond_tables(model: Model, source: GraphNode) -> bool:
+    """Whether a table is not for this vote: by its requirements and options, or because it would have too many rows."""
+    if any(r.neighbours.adding or isinstance(r.measure, Chosen) for r in model.requirements):
+        return True
+    if isinstance(model.trust, Nobody):
+        return True
+    if set(model.families) & set(FAMILIES) and "table" not in model.families:
+        return True
+    return not _listed(model, source)
+
+
+def _listed(model: Model, source: GraphNode) -> bool:
+    """Whether a table has few rows, found without counting them where there are very many."""
+    assert source.domain is not None and source.index is not None
+    kinds, voters = source.domain.size or 0, model.parties[source.index].size
+    if kinds > 1 and (kinds - 1) * voters >= ROW_LIMIT:  # there are more classes of counts than that
+        return False
+    if comb(voters + kinds - 1, voters) > ROW_LIMIT:
+        return False
+    space = space_of(model, source)
+    return not isinstance(space, Listed) or 0 < space.size <= ROW_LIMIT
+
+
+def kind_of(domain: Domain | None) -> tuple[str, int]:
+    """How plans call ballots, and how many alternatives one of them names at most."""
+    match domain:
+        case RankingOf(alternatives=alternatives):
+            return "ranking", len(alternatives)
+        case PartialRankingOf(places=places):
+            return "partial ranking", places
+    return "first choice", 1
+
+
+# --- rounds that share a budget -------------------------------------------------------------------
+
+
+def shared_rounds(model: Model) -> Rounds | None:
+    """The rounds of a vote that share a budget, whatever draws its winner."""
+    return rounds_of(model) if voting(model) is not None else None
+
+
+def rounds_of(model: Model) -> Rounds | None:
+    """The rounds that share a budget: a chosen number, or a parameter that only requirements use; else None.
+
+    Raises: Failure PS0525 where the number is chosen, and solve cannot.
+    """
+    lines = model.spec.privacy
+    shares = [share for line in lines if (share := _share(line, model)) is not None]
+    if not shares:
+        return None
+    divisor, chosen = shares[0][1], {node.name for node in model.choices}
+    name, wholes = divisor.id, {public_number(whole, model) for whole, _ in shares}
+    same = len(shares) == len(lines) and len(wholes) == 1 and all(by.id == name for _, by in shares)
+    if name in chosen:
+        if not same:
+            text = f"rounds that are chosen divide one budget in every requirement: (budget / {name})-DP"
+            raise Failure("PS0525", lines[0].span, text, help="O is (budget / rounds)-DP wrt vote")
+        budget = next(iter(wholes))
+        if budget <= 0:
+            text = "a budget that is shared by rounds is above 0"
+            raise Failure("PS0525", lines[0].span, text, help="O is (budget / rounds)-DP wrt vote")
+        _chosen_rounds(model, name)
+        return Rounds(name, budget, None)
+    count = model.values.get(name)
+    uses = sum(isinstance(node, syntax.Name) and node.id == name for node in walk(model.spec))
+    if not same or uses > len(shares) or not isinstance(count, Fraction) or count.denominator != 1 or count < 1:
+        return None
+    return Rounds(name, next(iter(wholes)), int(count))
+
+
+def _share(line: syntax.Requirement, model: Model) -> tuple[syntax.Expr, syntax.Name] | None:
+    """A public amount divided by a name that is chosen, or a parameter."""
+    match line.amount.items:
+        case (syntax.Binary(op="/", left=whole, right=syntax.Name() as divisor),) if public(whole, model):
+            return whole, divisor
+    return None
+
+
+def _chosen_rounds(model: Model, name: str) -> Choice:
+    """Their range, and how the loss falls with them.
+
+    Raises: Failure PS0525.
+    """
+    node, loss = model.nodes[name], model.loss
+    match node.domain:
+        case IntegerRange(low=low, high=high) if low >= 1:
+            found = factor_of(loss, name, model) if loss is not None and len(model.choices) == 1 else None
+            if found is not None and (found[0] > 0) == found[1] and found[0]:
+                return Choice(name, Fraction(low), Fraction(high), True, *found)
+            raise Failure(
+                "PS0525",
+                model.spec.span if loss is None else loss.span,
+                f"solve chooses {name} where as many as fit is all that is wanted",
+                help=f"loss: -{name}, or loss: 1 / {name}",
+            )
+    text = f"a number of rounds is chosen from whole numbers from 1: choose {name} in 1..10000"
+    raise Failure("PS0525", node.span, text)
+
+
+# --- the block ------------------------------------------------------------------------------------
+
+
+def blocks(model: Model) -> tuple[Votes, ...]:
+    """The one block of a vote.
 
     Raises: SpecError PS05xx.
     """
-    raise NotImplementedError(model.name)
+    return (votes_of(model),)
+
+
+def votes_of(model: Model) -> Votes:
+    """A vote in numbers, also one that a table is for.
+
+    Raises: SpecError PS05xx with the first construct that cannot be computed.
+    """
+    try:
+        return _Reader(model).votes()
+    except Failure as failure:
+        label = Label(failure.span, failure.label)
+        raise SpecError(
+            Diagnostic(failure.code, failure.message, (label,), help=failure.help, source=model.source)
+        ) from failure
+
+
+class _Reader:
+    """Reads one model; `points` is what the first lottery that the loss names counts."""
+
+    def __init__(self, model: Model) -> None:
+        source = voting(model)
+        assert source is not None and source.index is not None
+        self.model, self.source, self.output = model, source, model.outputs[0]
+        self.index = source.index
+        self.rounds = rounds_of(model)
+        self.drawn = tuple(self._lotteries())
+        self.points: Points = self.drawn[0].points if self.drawn else FirstChoice(self._choices())
+
+    def votes(self) -> Votes:
+        """Everything."""
+        model, source = self.model, self.source
+        self._check_winner()
+        self._check_options()
+        if model.loss is None:
+            raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
+        loss = self._loss(model.loss)
+        limits = tuple(self._limit(target) for target in model.accuracy)
+        kind, longest = kind_of(source.domain)
+        law = self._ballot_law()
+        if law is None:
+            self._refuse_averages()
+        for requirement in model.requirements:
+            self._check_requirement(requirement, loss)
+        return Votes(
+            source=source.name,
+            party=self.index,
+            output=self.output.name,
+            voters=model.parties[self.index].size,
+            secret=any(requirement.neighbours.adding for requirement in model.requirements),
+            alternatives=tuple(show(a) for a in self.points.alternatives),
+            ballots=kind,
+            longest=longest,
+            counted=self.points.name,
+            law=law,
+            loss=loss,
+            expression=print_expr(model.loss),
+            limits=limits,
+            rounds=self.rounds,
+            families=tuple(model.families),
+        )
+
+    # -- ballots and winner
+
+    def _choices(self) -> tuple[Symbol, ...]:
+        domain = self.source.domain
+        return domain.items if isinstance(domain, FiniteSet) else getattr(domain, "alternatives", ())
+
+    def _lotteries(self) -> Iterator[Drawn]:
+        """Lotteries that the winner is compared with."""
+        lines = [self.model.loss, *(target.target.left for target in self.model.accuracy)]
+        for line in lines:
+            for expr in () if line is None else _others(line, self.output.name):
+                found = drawn_of(self.model, expr, self.source)
+                if found is not None:
+                    yield found
+
+    def _check_winner(self) -> None:
+        domain = self.output.domain
+        items = domain.items if isinstance(domain, FiniteSet) else ()
+        if set(items) != set(self.points.alternatives):
+            raise Failure(
+                "PS0519",
+                self.output.span,
+                f"{self.output.name} and {self.source.name} do not have the same alternatives",
+                help=f"leave out the domain of {self.output.name}: it is taken from what the loss compares it with",
+            )
+        if any(d.points != self.points for d in self.drawn):
+            span = self.model.loss.span if self.model.loss is not None else self.model.spec.span
+            raise Failure("PS0520", span, "solve compares a winner with lotteries of one kind of points, not of two")
+
+    def _check_options(self) -> None:
+        model = self.model
+        for constraint in model.constraints:
+            raise Failure("PS0501", constraint.relation.span, "solve cannot compute conditions on a winner's law yet")
+        for line in model.fairness:
+            raise Failure("PS0501", line.span, "solve cannot compute fairness lines for votes yet")
+        if model.noise_at is not None:
+            raise Failure(
+                "PS0501",
+                model.noise_at_spans[0],
+                "solve cannot compute places for noise in a vote",
+                help="the rule says how the winner is drawn: leave the line out",
+            )
+        if not isinstance(model.trust, Curator | Nobody):
+            span = getattr(model.trust, "span", None) or model.spec.span
+            raise Failure("PS0501", span, f"solve cannot compute `trust {model.trust.name}` for votes")
+
+    def _ballot_law(self) -> BallotLaw | None:
+        """The law of the points of one ballot, None without a data model.
+
+        Raises: Failure PS0522 where there are too many kinds of ballots, PS0514 and others for models without exact
+            laws.
+        """
+        data = next((m for m in self.model.models if m.subject == self.source.name), None)
+        domain, points = self.source.domain, self.points
+        if data is None or domain is None:
+            return None
+        plain = data.distribution == "uniform" and not data.arguments
+        if plain and isinstance(points, FirstChoice) and isinstance(domain, FiniteSet | RankingOf):
+            m = len(points.alternatives)
+            return BallotLaw(data.line, tuple(points.of(a) for a in points.alternatives), (Fraction(1, m),) * m)
+        size = domain.size or 0
+        if size > KINDS:
+            raise Failure(
+                "PS0522",
+                data.span,
+                f"there are {size:,} kinds of ballots; a data model is read for up to {KINDS:,}",
+                help="use fewer alternatives, or shorter ballots: partial_ranking(A, 3)",
+            )
+        ballots = tuple(domain.elements())
+        found: dict[Law, Fraction] = {}
+        for ballot, weight in zip(ballots, law_of(data, ballots, environment(self.model)), strict=True):
+            given = points.of(ballot)
+            found[given] = found.get(given, Fraction(0)) + weight
+        kept = {given: weight for given, weight in found.items() if weight}
+        return BallotLaw(data.line, tuple(kept), tuple(kept.values()))
+
+    def _refuse_averages(self) -> None:
+        """Raises: Failure PS0522 for an average over votes that have no model of their own."""
+        lines = (self.model.loss, *(target.target.left for target in self.model.accuracy))
+        for node in (node for line in lines if line is not None for node in walk(line)):
+            if isinstance(node, syntax.Over) and node.operator == "E":
+                raise Failure(
+                    "PS0522",
+                    node.span,
+                    f"this average is over {self.source.name}, which has no data model",
+                    help=f"add a model such as {self.source.name} ~ uniform, or write worst[ ... ]",
+                )
+
+    # -- requirements
+
+    def _check_requirement(self, requirement: Requirement, loss: Measured | Choice) -> None:
+        """Raises: Failure PS0521 for units and measures that no rule is known for, PS0524 for other chosen amounts."""
+        span, relation, measure = requirement.span, requirement.neighbours, requirement.measure
+        if isinstance(relation, ReplacingEntry | ReplacingRecord | ReplacingOneOf):
+            raise Failure(
+                "PS0521",
+                span,
+                f"solve protects whole voters here, and this line is about {relation.describe()}",
+                help=f"replacing one {self.index}, or adding or removing one {self.index}",
+            )
+        comes = any(other.neighbours.adding for other in self.model.requirements)
+        if isinstance(relation, ReplacingEverything) and comes:
+            raise Failure(
+                "PS0521",
+                span,
+                f"where {self.index}s come and go their number is a secret, and so is how many would be replaced",
+                help=f"replacing up to k {self.index}s",
+            )
+        match measure:
+            case PureDP() | EpsilonDelta() | LDP():
+                return
+            case Chosen(kind="epsilon-DP" | "epsilon-LDP", amounts_as_written=(amount,)) if isinstance(loss, Choice):
+                if loss.whole or (isinstance(amount, syntax.Name) and amount.id == loss.name):
+                    return
+        if isinstance(measure, Chosen):
+            raise Failure(
+                "PS0524",
+                span,
+                "solve chooses epsilon where it is the whole loss and stands alone in the requirement",
+                help="loss: epsilon, and a requirement such as O is epsilon-DP wrt vote",
+            )
+        raise Failure(
+            "PS0521",
+            span,
+            f"solve cannot compute rules for {measure.describe()}",
+            help="rules of private voting meet epsilon-DP, and (epsilon, delta)-DP by way of it",
+        )
+
+    # -- loss
+
+    def _loss(self, loss: syntax.Expr) -> Measured | Choice:
+        """A sum of costs, or the one number that solving picks."""
+        if self.rounds is not None and self.rounds.count is None:
+            return _chosen_rounds(self.model, self.rounds.name)
+        if not self.model.choices:
+            return self._measured(loss)
+        match loss:
+            case syntax.Name(id=name) if name in {node.name for node in self.model.choices}:
+                low, high = _ends(self.model.nodes[name])
+                return Choice(name, low, high)
+        raise Failure("PS0524", loss.span, _WHOLE, help="loss: epsilon")
+
+    def _measured(self, expr: syntax.Expr) -> Measured:
+        found: list[Term] = []
+        offset = Fraction(0)
+        for term in terms(expr, self.model):
+            if isinstance(term, ChosenTerm):
+                raise Failure("PS0524", expr.span, _WHOLE)
+            if isinstance(term, Fraction):
+                offset += term
+                continue
+            found.append(Term(term.weight, term.operator, self._body(term.body)))
+        return Measured(tuple(found), offset)
+
+    def _limit(self, target: AccuracyTarget) -> Limit:
+        written = target.target
+        if written.variable is not None or written.probability is not None:
+            raise Failure("PS0501", written.span, "solve cannot compute this form of accuracy line for votes")
+        bound = public_number(written.right, self.model)
+        if not any(isinstance(node, syntax.Call) and node.function == FUNCTION for node in walk(written.left)):
+            return Limit(target.line, target.text, self._measured(written.left), bound)
+        match written.left:
+            case syntax.Call(function="manipulation", arguments=(syntax.Name(id=first), syntax.Name(id=second))) if (
+                first,
+                second,
+            ) == (self.output.name, self.source.name):
+                return Limit(target.line, target.text, None, bound)
+        text = "solve bounds what a lie brings where it stands by itself, and is about the winner and all ballots"
+        way_out = f"{FUNCTION}({self.output.name}, {self.source.name}) <= 0.1"
+        raise Failure("PS0501", written.left.span, text, help=way_out)
+
+    def _body(self, expr: syntax.Expr) -> Body:
+        parts: list[tuple[Fraction, Cost]] = []
+        offset = Fraction(0)
+        for weight, cost in self._parts(expr, Fraction(1)):
+            if cost is None:
+                offset += weight
+            else:
+                parts.append((weight, cost))
+        return Body(tuple(parts), offset)
+
+    def _parts(self, expr: syntax.Expr, weight: Fraction) -> Iterator[tuple[Fraction, Cost | None]]:
+        model = self.model
+        match expr:
+            case syntax.Binary(op="+" | "-"):
+                yield from self._parts(expr.left, weight)
+                yield from self._parts(expr.right, weight if expr.op == "+" else -weight)
+            case syntax.Negate():
+                yield from self._parts(expr.operand, -weight)
+            case syntax.Binary(op="*") if public(expr.left, model):
+                yield from self._parts(expr.right, weight * public_number(expr.left, model))
+            case syntax.Binary(op="*") if public(expr.right, model):
+                yield from self._parts(expr.left, weight * public_number(expr.right, model))
+            case syntax.Binary(op="/") if public(expr.right, model) and public_number(expr.right, model):
+                yield from self._parts(expr.left, weight / public_number(expr.right, model))
+            case _ if public(expr, model):
+                yield weight * public_number(expr, model), None
+            case _:
+                yield weight, self._cost(expr)
+
+    def _cost(self, expr: syntax.Expr) -> Cost:
+        match expr:
+            case syntax.Call(
+                function="mean",
+                arguments=(
+                    syntax.Comprehension(body=syntax.Call(function="mismatch") as inner, variable=by, domain=None),
+                ),
+            ) if by == self.index and self._is_ballot(inner):
+                return VotesMissed()
+            case syntax.Call(function="total_variation" | "mismatch" as function):
+                for other in _others(expr, self.output.name):
+                    found = drawn_of(self.model, other, self.source)
+                    if found is not None:
+                        return Distance(found.lottery) if function == "total_variation" else Miss(found.lottery)
+        raise Failure(
+            "PS0520",
+            expr.span,
+            f"solve compares {self.output.name} with a lottery of the votes, or with all votes on average",
+            help=f"total_variation({self.output.name}, random_dictator({self.source.name})), or "
+            f"mean(mismatch({self.output.name}, {self.source.name}[{self.index}]) for {self.index})",
+        )
+
+    def _is_ballot(self, call: syntax.Call) -> bool:
+        """`mismatch(O, vote[voter])`."""
+        match list(_others(call, self.output.name)):
+            case [syntax.Index(base=syntax.Name(id=name), indices=(syntax.Name(id=index),))]:
+                first = isinstance(self.source.domain, FiniteSet)
+                return first and name == self.source.name and index == self.index
+        return False
+
+
+def _others(expr: syntax.Node, output: str) -> Iterator[syntax.Node]:
+    """What the winner stands beside in `total_variation(O, w)` and `mismatch(O, w)`."""
+    for node in walk(expr):
+        match node:
+            case syntax.Call(function="total_variation" | "mismatch", arguments=(a, b)):
+                for mine, other in ((a, b), (b, a)):
+                    if isinstance(mine, syntax.Name) and mine.id == output:
+                        yield other
+
+
+def _ends(node: GraphNode) -> tuple[Fraction, Fraction | None]:
+    """The ends of the range of a `choose` number, which is above 0."""
+    match node.domain:
+        case Interval(low=low, high=high):
+            return (low or Fraction(0), high)
+        case IntegerRange(low=least, high=most):
+            return Fraction(least), Fraction(most)
+    raise Failure("PS0524", node.span, f"{node.name} is chosen from a range", help="choose epsilon in [0.1, 2]")

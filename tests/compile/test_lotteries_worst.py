@@ -12,8 +12,8 @@ import pytest
 from privspec.compile.lotteries import electorate, worst
 from privspec.compile.lotteries.balls import near_law
 from privspec.compile.lotteries.bound import best_walk, walk
-from privspec.compile.lotteries.costs import Body, Cost, Distance, Miss, VotesMissed
-from privspec.compile.lotteries.doubles import laws
+from privspec.problem.vote_forms import Body, Cost, Distance, Miss, VotesMissed
+from privspec.compile.lotteries.doubles import body_at, laws
 from privspec.compile.lotteries.electorate import listed
 from privspec.compile.lotteries.worst import worst_case
 from privspec.model.lotteries import (
@@ -112,7 +112,7 @@ def test_where_nothing_is_known_a_bound_from_below() -> None:
     seen = worst_case(large, lottery, one(COSTS[0]))
     assert seen.at_least and Fraction(1, 3) < seen.value < 1
     below = np.array(list(worst._telling(small)))
-    assert float(one(COSTS[0]).many(laws(lottery, below), below).max()) <= float(found.value) + 1e-12
+    assert float(body_at(one(COSTS[0]), laws(lottery, below), below).max()) <= float(found.value) + 1e-12
 
 
 # --- laws -----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from privspec.compile.infeasible import Infeasible
-from privspec.compile.lotteries.rounds import rounds_of
+from privspec.problem.votes import rounds_of
 from privspec.core.diagnostics import SpecError
 from tests.compile.votes import WORST, decided, model_of, system_of, vote
 

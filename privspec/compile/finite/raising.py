@@ -24,13 +24,14 @@ from privspec.compile.finite.beside import beside
 from privspec.compile.finite.prices import binding_prices
 from privspec.compile.finite.system import Requested, mixture, view_of
 from privspec.compile.finite.votes import kept_properties, table_figures
-from privspec.compile.lotteries.rounds import rounds_json, shared_rounds
+from privspec.compile.lotteries.rounds import rounds_json
 from privspec.compile.stored import spec_json
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
 from privspec.language.printer import print_expr
 from privspec.model.measures import PerAtomLDP
 from privspec.model.values import show
+from privspec.problem.votes import shared_rounds
 from privspec.solvers.table_exact import true_delta
 from privspec.solvers.table_programs import CompleteRatio, ExactTable, PairRatio
 from privspec.solvers.table_ratios import merged
@@ -107,7 +108,7 @@ def _mechanism(decision: TableDecision) -> dict[str, Any]:
         "probabilities": [[str(Fraction(n, exact.denominator)) for n in row] for row in exact.numerators],
     }
     kept, shared = kept_properties(decision), shared_rounds(decision.model)
-    out |= {} if shared is None else {"rounds": rounds_json(shared, shared.budget)}
+    out |= {} if shared is None else {"rounds": rounds_json(shared, shared.count)}
     return out | _chosen(decision) | ({"properties": kept} if kept else {}) | table_figures(decision)
 
 

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from privspec.compile.document import decimal_up, float_up
 from privspec.compile.finite.system import Electorate
 from privspec.compile.lotteries.averages import Averages
-from privspec.compile.lotteries.ballots import voting
 from privspec.compile.lotteries.candidates import calibrated, judge, spent
 from privspec.compile.lotteries.decision import figures_json
 from privspec.compile.lotteries.family import ranked
-from privspec.compile.lotteries.lower import lower
+from privspec.compile.lotteries.system import lower
 from privspec.core.diagnostics import SpecError
 from privspec.mechanisms.lotteries.figures import distortion
 from privspec.mechanisms.lotteries.keeping import NOTE
@@ -27,6 +26,7 @@ from privspec.model.requirements import AccuracyTarget
 from privspec.model.spaces import Counted, key
 from privspec.model.values import Symbol, show
 from privspec.problem.table_lines import is_manipulation
+from privspec.problem.votes import voting
 
 if TYPE_CHECKING:
     from privspec.compile.finite.decision import TableDecision
@@ -157,7 +157,7 @@ def table_figures(decision: TableDecision) -> dict[str, Any]:
         "mean_distortion": mean(apart),
         "expected_welfare": mean([value / table.voters for value in welfare]),
     }
-    return {"compared": system.compared_name, "figures": figures}
+    return {"compared": system.votes.compared_name, "figures": figures}
 
 
 def kept_properties(decision: TableDecision) -> list[dict[str, Any]]:

@@ -9,12 +9,12 @@ from functools import cached_property
 
 import numpy as np
 
-from privspec.compile.lotteries.costs import Body
-from privspec.compile.lotteries.doubles import laws
+from privspec.compile.lotteries.doubles import body_at, laws
 from privspec.compile.lotteries.electorate import Scores, draw, listed
 from privspec.compile.lotteries.estimates import Estimate
 from privspec.compile.lotteries.system import LotterySystem
 from privspec.model.lotteries import Lottery
+from privspec.problem.vote_forms import Body
 from privspec.solvers.results import OutOfTimeError, Watch
 
 LONGEST = 1 << 10
@@ -76,7 +76,7 @@ class Averages:
             for i, lottery in enumerate(lotteries):
                 winners = laws(lottery, sample.scores)
                 for j, body in enumerate(bodies):
-                    costs = body.many(winners, sample.scores)
+                    costs = body_at(body, winners, sample.scores)
                     sums[:, i, j] += costs.sum(), (costs * costs).sum()
             count += len(sample.scores)
             if self.progress is not None and sums.size:

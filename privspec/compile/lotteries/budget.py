@@ -9,15 +9,15 @@ from fractions import Fraction
 from privspec.compile.document import decimal_up
 from privspec.compile.lotteries.averages import Averages
 from privspec.compile.lotteries.candidates import Judged, calibrated, forbidden, judge, limited, spent
-from privspec.compile.lotteries.costs import Distance
 from privspec.compile.lotteries.estimates import Estimate
-from privspec.compile.lotteries.system import Limit, LotterySystem
+from privspec.compile.lotteries.system import LotterySystem
 from privspec.compile.lotteries.worst import unanimous_distance
 from privspec.mechanisms.lotteries.dictator import DummyVotes
 from privspec.mechanisms.lotteries.register import RULES
 from privspec.mechanisms.lotteries.rule import Rule
 from privspec.model.lotteries import Proportional
 from privspec.model.values import show
+from privspec.problem.vote_forms import Distance, Limit
 
 LARGEST = Fraction(64)
 """Epsilon that is tried where the range has no upper end: far beyond any privacy."""
@@ -90,6 +90,8 @@ def _tried(system: LotterySystem, rule: Rule, averages: Averages, epsilon: Fract
 
 def distance_limit(limit: Limit) -> Fraction | None:
     """The d of `worst[total_variation(O, w)] <= d` for the lottery w in proportion to points; None for other lines."""
+    if limit.measured is None:
+        return None
     terms = limit.measured.terms
     if len(terms) != 1 or terms[0].operator != "worst" or len(terms[0].body.parts) != 1:
         return None

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privspec.compile.lotteries.averages import Averages
-from privspec.compile.lotteries.costs import Body, Distance, VotesMissed
 from privspec.compile.lotteries.estimates import Estimate
 from privspec.compile.lotteries.lies import gain, missed
-from privspec.compile.lotteries.system import Limit, LotterySystem, Measured, Promise
+from privspec.compile.lotteries.system import LotterySystem, Promise
 from privspec.compile.lotteries.worst import worst_case
 from privspec.mechanisms.lotteries.local import LocalReports
 from privspec.mechanisms.lotteries.rule import Calibrated, Draw, Rule
 from privspec.mechanisms.lotteries.undisguised import Undisguised
 from privspec.model.lotteries import FirstChoice, Lottery
 from privspec.model.values import show
+from privspec.problem.vote_forms import Body, Distance, Limit, Measured, VotesMissed
 
 SHARES = Body(((Fraction(1), VotesMissed()),))
 """One less the share of first choices that the winner has."""
@@ -111,7 +111,7 @@ def judge(system: LotterySystem, judged: list[Judged], averages: Averages) -> li
 
 def _averaged(system: LotterySystem) -> list[Body]:
     """Everything that an average is wanted of."""
-    measured = (system.loss, *(limit.measured for limit in system.limits))
+    measured = (system.loss, *(limit.measured for limit in system.limits if limit.measured is not None))
     bodies = [term.body for m in measured for term in m.terms if term.operator == "E"]
     if system.law is not None:
         bodies.append(distortion(system))
@@ -134,7 +134,9 @@ def lottery_value(system: LotterySystem, lottery: Lottery, averages: Averages) -
 
 def _limit(system: LotterySystem, draw: Draw, limit: Limit, means: dict[Body, Estimate]) -> Estimate:
     """The left side of an accuracy line."""
-    return gain(system, draw) if limit.lies else _value(system, draw.lottery, limit.measured, means)
+    if limit.measured is None:
+        return gain(system, draw)
+    return _value(system, draw.lottery, limit.measured, means)
 
 
 def _value(system: LotterySystem, lottery: Lottery, measured: Measured, means: dict[Body, Estimate]) -> Estimate:
@@ -157,7 +159,7 @@ def limited(system: LotterySystem, one: Judged) -> Judged:
     if not one.admissible:
         return one
     for limit, found in zip(system.limits, one.limits, strict=True):
-        line = limit.target.line
+        line = limit.line
         if limit.lies and one.draw is not None and not found.exact:
             why = missed(system, one.draw, limit, found)
             return replace(one, reason=why, unsure=None if found.value > limit.bound else limit)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from privspec.compile.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.compile.lotteries.budget import LARGEST, distance_limit, dummies_at
 from privspec.compile.lotteries.candidates import Judged, calibrated, forbidden, spent
-from privspec.compile.lotteries.system import Limit, LotterySystem, Rounds
+from privspec.compile.lotteries.system import LotterySystem
 from privspec.compile.lotteries.worst import unanimous_distance, uniform_share
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
@@ -17,6 +17,7 @@ from privspec.mechanisms.lotteries.dictator import Dictator, DummyVotes
 from privspec.model.lotteries import FirstChoice
 from privspec.model.reports import listing
 from privspec.model.values import show
+from privspec.problem.vote_forms import Limit
 
 NOBODY_ELSE = "a vote for an alternative that nobody else chose reveals its voter"
 
@@ -48,7 +49,7 @@ def _refuse_unknown(system: LotterySystem, every: list[Judged]) -> None:
             Diagnostic(
                 "PS0523",
                 f"whether {rules} would meet this line cannot be computed",
-                (Label(limit.target.target.span, why),),
+                (Label(span_of(system, limit), why),),
                 help=way_out,
                 source=system.model.source,
             )
@@ -70,7 +71,7 @@ def _options(system: LotterySystem, every: list[Judged]) -> Infeasible:
 
 
 def _accuracy(system: LotterySystem, allowed: list[Judged]) -> Infeasible:
-    spans = [limit.target.target.span for limit in system.limits]
+    spans = [span_of(system, limit) for limit in system.limits]
     exact = [limit for limit in system.limits if distance_limit(limit) is not None]
     none_enough = any((distance_limit(limit) or 0) <= 0 for limit in exact)
     if none_enough:
@@ -86,11 +87,11 @@ def _accuracy(system: LotterySystem, allowed: list[Judged]) -> Infeasible:
         relaxations.append(Relaxation(NO_LIES, _line(system, system.model.spec.options[0].span), None))
     if none_enough:
         relaxations += list(_in_vain(system))
-    elif system.rounds is not None and system.counting:
-        relaxations += list(_budget(system, system.rounds))
-    elif system.chosen is not None and (needed := _needed(allowed)) is not None:
+    elif system.counting:
+        relaxations += list(_budget(system))
+    elif system.chosen_span is not None and (needed := _needed(allowed)) is not None:
         change = f"allow an epsilon of {float(needed) * 1.00005:.4g}"
-        relaxations.append(Relaxation(change, _line(system, system.chosen.span), float(needed)))
+        relaxations.append(Relaxation(change, _line(system, system.chosen_span), float(needed)))
     return Infeasible(reason, _lines(system, spans), tuple(relaxations))
 
 
@@ -105,24 +106,31 @@ def _line(system: LotterySystem, span: Span) -> int:
     return system.model.source.position(span.start)[0]
 
 
+def span_of(system: LotterySystem, limit: Limit) -> Span:
+    """Where an accuracy line stands."""
+    return system.model.accuracy[system.limits.index(limit)].target.span
+
+
 def _least_rounds(system: LotterySystem) -> str:
     """How a reason begins where rounds are chosen."""
     if system.rounds is None or not system.counting:
         return ""
-    least = system.rounds.low
+    least = int(system.counted.low)
     return "not even one round fits: " if least == 1 else f"{least} rounds do not fit: "
 
 
-def _budget(system: LotterySystem, rounds: Rounds) -> Iterator[Relaxation]:
+def _budget(system: LotterySystem) -> Iterator[Relaxation]:
     """The budget with which the least number of rounds fits, by dummy votes."""
     dummies = dummies_at(system)
     if dummies is None or not dummies or forbidden(system, Dictator()):
         return
-    needed = max(spent(system, promise, DummyVotes(dummies)) for promise in system.promises) * rounds.low
+    needed = max(spent(system, promise, DummyVotes(dummies)) for promise in system.promises) * system.counted.low
     line = system.model.source.position(system.promises[0].requirement.span.start)[0]
     # a little more than the exact figure, as the draw is rounded towards privacy
-    change = f"allow a budget of {show(_up(needed * Fraction(100001, 100000), 5))} for {_rounds(rounds.low)}"
-    yield Relaxation(change, line, float(rounds.loss(rounds.low)))
+    change = (
+        f"allow a budget of {show(_up(needed * Fraction(100001, 100000), 5))} for {_rounds(int(system.counted.low))}"
+    )
+    yield Relaxation(change, line, float(system.counted.loss(system.counted.low)))
 
 
 def _rounds(count: int) -> str:
@@ -134,7 +142,7 @@ def _distance(system: LotterySystem, limit: Limit) -> Iterator[Relaxation]:
     most = LARGEST if system.chosen is None or system.chosen.high is None else system.chosen.high
     rounds = system.rounds if system.counting else None
     if rounds is not None:
-        most = rounds.budget / rounds.low
+        most = rounds.budget / system.counted.low
     epsilons = tuple(most if p.epsilon is None else p.epsilon for p in system.promises)
     found = calibrated(system, Dictator(), epsilons)
     if not found.admissible or found.draw is None:
@@ -147,10 +155,10 @@ def _distance(system: LotterySystem, limit: Limit) -> Iterator[Relaxation]:
     loss = float(most) if system.chosen is not None else None
     reached_at = f"epsilon = {show(max(epsilons))}"
     if rounds is not None:
-        loss = float(rounds.loss(rounds.low))
-        reached_at = f"the budget of {show(rounds.budget)} for {_rounds(rounds.low)}"
+        loss = float(system.counted.loss(system.counted.low))
+        reached_at = f"the budget of {show(rounds.budget)} for {_rounds(int(system.counted.low))}"
     change = f"allow a distance of {show(rounded)}, which dummy votes reach at {reached_at}"
-    yield Relaxation(change, limit.target.line, loss)
+    yield Relaxation(change, limit.line, loss)
 
 
 def _in_vain(system: LotterySystem) -> Iterator[Relaxation]:

@@ -24,7 +24,7 @@ from privspec.compile.lotteries.candidates import Figures, Judged, spent
 from privspec.compile.lotteries.estimates import Estimate
 from privspec.compile.lotteries.paper import remarks
 from privspec.compile.lotteries.rounds import rounds_json
-from privspec.compile.lotteries.system import Limit, LotterySystem, Promise
+from privspec.compile.lotteries.system import LotterySystem, Promise
 from privspec.compile.problem import Settings
 from privspec.compile.stored import spec_json
 from privspec.core import OPTIMAL_GAP
@@ -33,6 +33,7 @@ from privspec.language.printer import print_expr
 from privspec.mechanisms.lotteries.rule import Calibrated
 from privspec.model.graph import Model
 from privspec.model.values import show
+from privspec.problem.vote_forms import Limit
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -52,7 +53,7 @@ class LotteryDecision:
         """The one that the solver picks; of one round where it picks their number."""
         system, loss = self.system, self._found.value
         if system.counting and system.rounds is not None:
-            return system.rounds.budget / system.rounds.count_of(loss)
+            return system.rounds.budget / system.counted.number(loss)
         return None if system.chosen is None else loss
 
     @property
@@ -141,12 +142,12 @@ class LotteryDecision:
             "input": system.source,
             "party": system.party,
             "voters": None if system.adding else system.voters,
-            "ballots": system.ballots,
+            "ballots": system.votes.ballots,
             "alternatives": [show(a) for a in system.alternatives],
             "output": system.output,
             "points": system.points.name,
-            "compared": system.compared_name,
-            "rounds": rounds_json(system.rounds, self._found.value),
+            "compared": system.votes.compared_name,
+            "rounds": rounds_json(system.rounds, self._count),
             "scalars": self._scalars,
             "properties": [p.to_json() for p in taken.properties(system.promises[0].task)],
             "figures": {} if figures is None else figures_json(figures),
@@ -154,11 +155,19 @@ class LotteryDecision:
         }
 
     @property
+    def _count(self) -> int | None:
+        """How many rounds share a budget."""
+        system = self.system
+        if system.counting:
+            return int(system.counted.number(self._found.value))
+        return None if system.rounds is None else system.rounds.count
+
+    @property
     def _scalars(self) -> dict[str, str]:
         """The numbers that the spec leaves open."""
         system, loss = self.system, self._found.value
         if system.counting and system.rounds is not None:
-            return {system.rounds.name: str(system.rounds.count_of(loss))}
+            return {system.counted.name: str(system.counted.number(loss))}
         return {} if system.chosen is None else {system.chosen.name: str(loss)}
 
     @property
@@ -197,7 +206,7 @@ class LotteryDecision:
 
     @staticmethod
     def _accuracy(limit: Limit, found: Estimate) -> dict[str, Any]:
-        line, text = limit.target.line, limit.target.text
+        line, text = limit.line, limit.text
         return {"line": line, "text": text, "value": float_up(found.value), "bound": float(limit.bound)}
 
     # -- guarantees and assumptions

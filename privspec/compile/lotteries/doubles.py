@@ -19,6 +19,7 @@ from privspec.model.lotteries import (
     Proportional,
     RandomisedLargest,
 )
+from privspec.problem.vote_forms import Body, Cost, Distance, Miss, VotesMissed
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -86,4 +87,27 @@ def _chances(base: Fraction, scores: Floats) -> Floats:
     """base^(score - largest score)."""
     gaps = scores.max(axis=1, keepdims=True) - scores
     found: Floats = np.exp(-np.log1p(float(base - 1)) * gaps)
+    return found
+
+
+# --- costs ----------------------------------------------------------------------------------------
+
+
+def body_at(body: Body, winners: Floats, scores: Floats) -> Floats:
+    """A weighted sum of costs at many profiles: winners and scores (n, m); result (n,)."""
+    total: Floats = np.full(len(scores), float(body.offset))
+    for weight, cost in body.parts:
+        total = total + float(weight) * cost_at(cost, winners, scores)
+    return total
+
+
+def cost_at(cost: Cost, winners: Floats, scores: Floats) -> Floats:
+    """A cost at many profiles, as `cost.at` at one."""
+    match cost:
+        case Distance(other=other):
+            found: Floats = np.abs(winners - laws(other, scores)).sum(axis=1) / 2
+        case Miss(other=other):
+            found = 1 - (winners * laws(other, scores)).sum(axis=1)
+        case VotesMissed():
+            found = 1 - (winners * scores).sum(axis=1) / scores.sum(axis=1)
     return found

@@ -8,76 +8,20 @@ from fractions import Fraction
 from functools import lru_cache
 from math import comb, lcm
 from operator import add
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.model.domains import FiniteSet, RankingOf
-from privspec.model.graph import GraphNode, Model
-from privspec.model.lotteries import FirstChoice, Points
-from privspec.model.priors import law_of
-from privspec.model.reports import Failure
-from privspec.model.targets import environment
-
-if TYPE_CHECKING:
-    from privspec.compile.lotteries.system import BallotLaw, LotterySystem
+from privspec.compile.lotteries.system import LotterySystem
+from privspec.problem.vote_forms import BallotLaw
 
 Scores: TypeAlias = tuple[Fraction, ...]
 PROFILES = 5000
 """Profiles that are listed one by one."""
-KINDS = 5040
-"""Kinds of ballots that a data model is read for."""
-
-
-def ballot_law(model: Model, source: GraphNode, points: Points) -> BallotLaw | None:
-    """The law of the points of one ballot, None without a data model.
-
-    Raises: Failure PS0522 where there are too many kinds of ballots, PS0514 and others for models without exact laws.
-    """
-    from privspec.compile.lotteries.system import BallotLaw
-
-    data = next((m for m in model.models if m.subject == source.name), None)
-    if data is None or source.domain is None:
-        return None
-    if data.distribution == "uniform" and not data.arguments and isinstance(points, FirstChoice):
-        m = len(points.alternatives)
-        if isinstance(source.domain, FiniteSet | RankingOf):
-            return BallotLaw(data.line, tuple(_unit(a, m) for a in range(m)), (Fraction(1, m),) * m)
-    size = source.domain.size or 0
-    if size > KINDS:
-        raise Failure(
-            "PS0522",
-            data.span,
-            f"there are {size:,} kinds of ballots; a data model is read for up to {KINDS:,}",
-            help="use fewer alternatives, or shorter ballots: partial_ranking(A, 3)",
-        )
-    ballots = tuple(source.domain.elements())
-    weights = law_of(data, ballots, environment(model))
-    found: dict[Scores, Fraction] = {}
-    for ballot, weight in zip(ballots, weights, strict=True):
-        given = points.of(ballot)
-        found[given] = found.get(given, Fraction(0)) + weight
-    kept = {given: weight for given, weight in found.items() if weight}
-    return BallotLaw(data.line, tuple(kept), tuple(kept.values()))
-
-
-def _unit(place: int, size: int) -> Scores:
-    return tuple(Fraction(i == place) for i in range(size))
 
 
 # --- all profiles ---------------------------------------------------------------------------------
-
-
-def kinds_of(system: LotterySystem) -> tuple[Scores, ...]:
-    """The points that one ballot may give, each once; empty where there are too many kinds of ballots."""
-    m = len(system.alternatives)
-    if isinstance(system.points, FirstChoice):
-        return tuple(_unit(a, m) for a in range(m))
-    domain = system.model.nodes[system.source].domain
-    if domain is None or (domain.size or KINDS + 1) > KINDS:
-        return ()
-    return tuple(dict.fromkeys(system.points.of(ballot) for ballot in domain.elements()))
 
 
 @lru_cache(maxsize=4)
@@ -86,7 +30,7 @@ def listed(system: LotterySystem, law: BallotLaw | None = None) -> dict[Scores, 
 
     None where there are more than `PROFILES`.
     """
-    kinds = kinds_of(system) if law is None else law.points
+    kinds = system.votes.kinds if law is None else law.points
     if not kinds or _surely_many(system, kinds):
         return None
     shares = (Fraction(0),) * len(kinds) if law is None else law.weights

@@ -8,20 +8,19 @@ from time import perf_counter
 
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.lotteries.averages import Averages
-from privspec.compile.lotteries.ballots import beyond_tables, voting
 from privspec.compile.lotteries.bound import LotteryBound, least_epsilon, lower_bound
 from privspec.compile.lotteries.budget import at_least_epsilon
 from privspec.compile.lotteries.candidates import Judged, calibrated, judge
 from privspec.compile.lotteries.conflicts import conflict
 from privspec.compile.lotteries.decision import LotteryDecision
-from privspec.compile.lotteries.lower import lower
 from privspec.compile.lotteries.rounds import most_rounds, rounds_bound
-from privspec.compile.lotteries.system import LotterySystem
+from privspec.compile.lotteries.system import LotterySystem, lower
 from privspec.compile.lotteries.truthful import truthful_bound, truthful_epsilon
 from privspec.compile.problem import Settings
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.mechanisms.lotteries.register import RULES
 from privspec.model.graph import Model
+from privspec.problem import votes
 
 NO_LESS = Fraction(1, 10**8)
 """Relative distance up to which a bound for every rule is preferred to one for strategy-proof rules."""
@@ -32,8 +31,7 @@ class Lotteries:
 
     def accepts(self, model: Model) -> bool:
         """Whether the spec is a vote, and its lines or its size are beyond tables."""
-        source = voting(model)
-        return source is not None and beyond_tables(model, source)
+        return votes.reads(model)
 
     def lower(self, model: Model) -> LotterySystem:
         """Ballots, points, requirements and loss in exact numbers."""

@@ -16,33 +16,11 @@ from itertools import accumulate, product
 from privspec.compile.lotteries.balls import near_law
 from privspec.compile.lotteries.electorate import Scores
 from privspec.compile.lotteries.estimates import Estimate
-from privspec.compile.lotteries.system import Limit, LotterySystem
-from privspec.language import syntax
+from privspec.compile.lotteries.system import LotterySystem
 from privspec.mechanisms.lotteries.rule import Draw, Property
 from privspec.model.lotteries import Law
-from privspec.model.reports import Failure
 from privspec.model.values import show
-from privspec.model.walk import walk
-
-FUNCTION = "manipulation"
-
-
-def about_lies(expr: syntax.Node) -> bool:
-    """Whether what a lie can bring stands in it."""
-    return any(isinstance(node, syntax.Call) and node.function == FUNCTION for node in walk(expr))
-
-
-def check_lies(left: syntax.Expr, winner: str, votes: str) -> None:
-    """Raises: Failure PS0501 unless the left side is what a lie brings, of the winner and all ballots."""
-    match left:
-        case syntax.Call(function=function, arguments=(syntax.Name(id=first), syntax.Name(id=second))) if (
-            function,
-            first,
-            second,
-        ) == (FUNCTION, winner, votes):
-            return
-    text = "solve bounds what a lie brings where it stands by itself, and is about the winner and all ballots"
-    raise Failure("PS0501", left.span, text, help=f"{FUNCTION}({winner}, {votes}) <= 0.1")
+from privspec.problem.vote_forms import Limit
 
 
 def gain(system: LotterySystem, draw: Draw) -> Estimate:
@@ -65,8 +43,8 @@ def missed(system: LotterySystem, draw: Draw, limit: Limit, found: Estimate) -> 
     example = f"; for example, {case}" if case else ""
     if found.value > limit.bound:
         least = f"at least {float(found.value):.2g} > {show(limit.bound)}"
-        return f"it misses line {limit.target.line}, as a lie can pay ({least}){example}"
-    return f"it is not known to meet line {limit.target.line}: what a lie brings at most is not computed{example}"
+        return f"it misses line {limit.line}, as a lie can pay ({least}){example}"
+    return f"it is not known to meet line {limit.line}: what a lie brings at most is not computed{example}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +78,7 @@ def _lies(system: LotterySystem) -> Iterator[_Lie]:
 
 
 def _ballot(system: LotterySystem, order: tuple[int, ...]) -> Scores:
-    return system.points.of(tuple(system.alternatives[a] for a in order[: system.longest]))
+    return system.points.of(tuple(system.alternatives[a] for a in order[: system.votes.longest]))
 
 
 def _with(given: Scores, ballot: Scores) -> Scores:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from privspec.compile.lotteries.costs import Distance, Miss
 from privspec.compile.lotteries.logarithms import log_down
-from privspec.compile.lotteries.system import LotterySystem, Measured
+from privspec.compile.lotteries.system import LotterySystem
 from privspec.core.powers import exp_up
 from privspec.model.lotteries import FirstChoice, Largest
+from privspec.problem.vote_forms import Distance, Measured, Miss
 
 LARGEST_STEP = 200
 """Epsilon beyond which the bound is nothing."""
@@ -32,12 +32,17 @@ def near_tie(voters: int, alternatives: int) -> tuple[int, ...]:
     return (*(each,) * (alternatives - more), *(each + 1,) * more)
 
 
-def miss_of(system: LotterySystem, measured: Measured) -> tuple[Fraction, Fraction] | None:
+def miss_of(system: LotterySystem, measured: Measured | None) -> tuple[Fraction, Fraction] | None:
     """Weight > 0 and constant where a line is weight * worst[mismatch(O, plurality(...))] + constant; else None.
 
     The total variation from plurality is the same number: what is drawn there is one alternative.
     """
-    if len(measured.terms) != 1 or not isinstance(system.points, FirstChoice) or len(system.alternatives) < 2:
+    if (
+        measured is None
+        or len(measured.terms) != 1
+        or not isinstance(system.points, FirstChoice)
+        or len(system.alternatives) < 2
+    ):
         return None
     (term,) = measured.terms
     if term.operator != "worst" or len(term.body.parts) != 1:

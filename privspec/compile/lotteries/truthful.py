@@ -16,12 +16,12 @@ from privspec.compile.lotteries.averages import Averages
 from privspec.compile.lotteries.bound import LARGEST_STEP, LotteryBound
 from privspec.compile.lotteries.budget import dummies_at
 from privspec.compile.lotteries.candidates import lottery_value
-from privspec.compile.lotteries.costs import Cost, Distance, Miss, VotesMissed
 from privspec.compile.lotteries.logarithms import log_down
-from privspec.compile.lotteries.system import LotterySystem, Promise, Term
+from privspec.compile.lotteries.system import LotterySystem, Promise
 from privspec.core.powers import exp_up
 from privspec.model.lotteries import FirstChoice, Proportional
 from privspec.model.measures import Chosen, PureDP
+from privspec.problem.vote_forms import Cost, Distance, Miss, Term, VotesMissed
 
 SCOPE = "every strategy-proof rule that meets the requirement"
 SLACK = Fraction(1, 1 << 60)
@@ -70,7 +70,7 @@ def _chosen(promise: Promise) -> bool:
 def _known(system: LotterySystem) -> bool:
     """Whether no lie may pay in a vote whose strategy-proof rules are known."""
     asked = any(limit.lies and limit.bound == 0 for limit in system.limits)
-    first = system.ballots == "first choice" and isinstance(system.points, FirstChoice)
+    first = system.votes.ballots == "first choice" and isinstance(system.points, FirstChoice)
     return asked and first and len(system.alternatives) > 2
 
 

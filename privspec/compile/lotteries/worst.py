@@ -12,12 +12,12 @@ from fractions import Fraction
 import numpy as np
 
 from privspec.compile.lotteries.balls import near_law
-from privspec.compile.lotteries.costs import Body, Cost, Distance, Miss, VotesMissed
-from privspec.compile.lotteries.doubles import laws
+from privspec.compile.lotteries.doubles import body_at, laws
 from privspec.compile.lotteries.electorate import Scores, listed
 from privspec.compile.lotteries.estimates import Estimate
 from privspec.compile.lotteries.system import LotterySystem
 from privspec.model.lotteries import FirstChoice, Largest, LocalPick, Lottery, Proportional, RandomisedLargest
+from privspec.problem.vote_forms import Body, Cost, Distance, Miss, VotesMissed
 
 ROUNDING = 1e-9
 """What doubles may be wrong by, relatively, when they serve as a lower bound."""
@@ -32,7 +32,7 @@ def worst_case(system: LotterySystem, lottery: Lottery, body: Body) -> Estimate:
     if profiles is not None:
         return Estimate(max(body.at(lottery.law(scores), scores) for scores in profiles), profiles=len(profiles))
     scores = np.array(list(_telling(system)), dtype=np.float64)
-    seen = float(body.many(laws(lottery, scores), scores).max())
+    seen = float(body_at(body, laws(lottery, scores), scores).max())
     return Estimate(Fraction(seen - abs(seen) * ROUNDING), at_least=True, profiles=len(scores))
 
 
@@ -70,7 +70,7 @@ def uniform_share(system: LotterySystem, lottery: Lottery) -> Fraction | None:
 
 def unanimous_distance(system: LotterySystem) -> Fraction:
     """Total variation between the uniform law and the shares of points when all cast one of the longest ballots."""
-    shares = [p / system.points.per_ballot for p in system.points.of(system.alternatives[: system.longest])]
+    shares = [p / system.points.per_ballot for p in system.points.of(system.alternatives[: system.votes.longest])]
     even = Fraction(1, len(shares))
     return sum((abs(share - even) for share in shares), Fraction(0)) / 2
 
@@ -134,7 +134,7 @@ def _profile(votes: Sequence[int], m: int) -> Scores:
 def _telling(system: LotterySystem) -> Iterator[list[float]]:
     """Profiles where rules tend to be at their worst: everybody agrees, two camps, all alternatives alike."""
     m, voters = len(system.alternatives), system.voters
-    first = [float(p) for p in system.points.of(system.alternatives[: system.longest])]
+    first = [float(p) for p in system.points.of(system.alternatives[: system.votes.longest])]
     second = [first[1], first[0], *first[2:]] if m > 1 else first
     third = first[::-1]
     gaps = {0, 1, 2, 3, voters, *(int(voters * t / 64) for t in range(64))}

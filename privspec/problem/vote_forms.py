@@ -1,0 +1,307 @@
+"""A vote in numbers: ballots, the points that they give, the costs of a winner's law, and what is asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import permutations
+from math import perm
+from typing import ClassVar, TypeAlias
+
+from privspec.model.lotteries import Borda, FirstChoice, Largest, Law, Lottery, Points, Proportional
+from privspec.model.values import show
+
+KINDS = 5040
+"""Kinds of ballots that are listed."""
+
+
+# --- costs of a winner's law at one profile -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """Total variation between the winner's law and that of another lottery of the same points."""
+
+    FORM: ClassVar[str] = "distance"
+
+    other: Lottery
+
+    def at(self, law: Law, scores: Sequence[Fraction]) -> Fraction:
+        """Half the sum of the differences."""
+        other = self.other.law(scores)
+        return sum((abs(p - q) for p, q in zip(law, other, strict=True)), Fraction(0)) / 2
+
+    @property
+    def words(self) -> str:
+        """Without an article."""
+        return f"distance (total variation) of the winner's law from {lottery_words(self.other)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """The probability that the winner differs from one that another lottery draws independently."""
+
+    FORM: ClassVar[str] = "mismatch"
+
+    other: Lottery
+
+    def at(self, law: Law, scores: Sequence[Fraction]) -> Fraction:
+        """One less the probability to agree."""
+        return 1 - sum((p * q for p, q in zip(law, self.other.law(scores), strict=True)), Fraction(0))
+
+    @property
+    def words(self) -> str:
+        """Without an article."""
+        return f"probability that the winner differs from that of {lottery_words(self.other)}"
+
+
+@dataclass(frozen=True, slots=True)
+class VotesMissed:
+    """The share of first choices that the winner does not have, on average."""
+
+    FORM: ClassVar[str] = "votes missed"
+
+    def at(self, law: Law, scores: Sequence[Fraction]) -> Fraction:
+        """One less the winner's share."""
+        total = sum(scores, Fraction(0))
+        return 1 - sum((p * s for p, s in zip(law, scores, strict=True)), Fraction(0)) / total if total else Fraction(0)
+
+    @property
+    def words(self) -> str:
+        """Without an article."""
+        return "share of voters who voted for something else than the winner"
+
+
+Cost: TypeAlias = Distance | Miss | VotesMissed
+
+
+def lottery_words(lottery: Lottery) -> str:
+    """A lottery that the winner is compared with."""
+    match lottery:
+        case Proportional():
+            return "the draw in proportion to points"
+        case Largest():
+            return "plurality (the first declared among equals)"
+    return f"the {str(getattr(lottery, 'FORM', 'other')).replace('_', '-')} lottery"
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A weighted sum of costs and a constant: what stands inside E[ ... ] or worst[ ... ]."""
+
+    parts: tuple[tuple[Fraction, Cost], ...]
+    offset: Fraction = Fraction(0)
+
+    def at(self, law: Law, scores: Sequence[Fraction]) -> Fraction:
+        """Exactly, at one profile."""
+        return sum((weight * cost.at(law, scores) for weight, cost in self.parts), self.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """weight * E[body] or weight * worst[body]: `operator` is "E" or "worst"."""
+
+    weight: Fraction
+    operator: str
+    body: Body
+
+    @property
+    def words(self) -> str:
+        """As in "2 times the average over votes and draws of (...)"."""
+        over = "average over votes and draws" if self.operator == "E" else "largest value over all votes"
+        costs = [f"{'' if w == 1 else f'{show(w)} times '}the {cost.words}" for w, cost in self.body.parts]
+        costs += [show(self.body.offset)] if self.body.offset or not costs else []
+        return f"{'' if self.weight == 1 else f'{show(self.weight)} times '}the {over} of {' plus '.join(costs)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A sum of terms and a constant: a loss, or the left side of an accuracy line."""
+
+    FORM: ClassVar[str] = "measured"
+
+    terms: tuple[Term, ...]
+    offset: Fraction = Fraction(0)
+
+    @property
+    def words(self) -> str:
+        """The sum."""
+        parts = [term.words for term in self.terms]
+        return " plus ".join(parts + ([show(self.offset)] if self.offset or not parts else []))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A number in [low, high] that solving picks, and that is the whole loss: weight * it, or weight / it.
+
+    `high` is None where the range has no end; `whole`: a whole number, of rounds that share a budget.
+    """
+
+    FORM: ClassVar[str] = "choice"
+
+    name: str
+    low: Fraction
+    high: Fraction | None
+    whole: bool = False
+    weight: Fraction = Fraction(1)
+    inverse: bool = False
+
+    def loss(self, number: Fraction | int) -> Fraction:
+        """Of a number."""
+        return self.weight / number if self.inverse else self.weight * number
+
+    def number(self, loss: Fraction) -> Fraction:
+        """Of a loss."""
+        return self.weight / loss if self.inverse else loss / self.weight
+
+    @property
+    def words(self) -> str:
+        """With its range."""
+        ends = f"between {show(self.low)} and {show(self.high)}" if self.high is not None else f"from {show(self.low)}"
+        what = (
+            f"{show(self.weight)} divided by {self.name}" if self.inverse else f"{show(self.weight)} times {self.name}"
+        )
+        return f"{what}, where solving picks {self.name} {ends}{', a whole number' if self.whole else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """`measured` is at most `bound`; without it the most that a lie brings a voter is what is bounded."""
+
+    line: int
+    text: str
+    measured: Measured | None
+    bound: Fraction
+
+    @property
+    def lies(self) -> bool:
+        """Whether it is about lies."""
+        return self.measured is None
+
+
+@dataclass(frozen=True, slots=True)
+class BallotLaw:
+    """The law of the points of one ballot under the data model, the ballots being independent."""
+
+    line: int
+    points: tuple[tuple[Fraction, ...], ...]
+    weights: tuple[Fraction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """`budget / name` in every requirement: so many votes share it. `count` is None where solving picks it."""
+
+    name: str
+    budget: Fraction
+    count: int | None
+
+
+@dataclass(frozen=True)
+class Votes:
+    """Ballots `source[party]`, one for each voter, and one output, a winner that is drawn.
+
+    `voters` serve the loss only where `secret`: some requirement lets voters come and go, so that their number is
+    never public. `ballots`: "first choice", "ranking" or "partial ranking", of up to `longest` alternatives;
+    `counted`: "first choice" or "borda". `families`: rules that the spec allows, all where empty.
+    """
+
+    FORM: ClassVar[str] = "votes"
+
+    source: str
+    party: str
+    output: str
+    voters: int
+    secret: bool
+    alternatives: tuple[str, ...]
+    ballots: str
+    longest: int
+    counted: str
+    law: BallotLaw | None
+    loss: Measured | Choice
+    expression: str
+    limits: tuple[Limit, ...]
+    rounds: Rounds | None
+    families: tuple[str, ...]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The winner."""
+        return (self.output,)
+
+    @property
+    def points(self) -> Points:
+        """What one ballot gives to each alternative."""
+        return (Borda if self.counted == Borda.name else FirstChoice)(self.alternatives)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every ballot is sure to give whole numbers of points."""
+        return self.ballots != "partial ranking" or self.counted == FirstChoice.name
+
+    @cached_property
+    def kinds(self) -> tuple[Law, ...]:
+        """The points that one ballot may give, each once; empty where there are too many kinds of ballots."""
+        points, m = self.points, len(self.alternatives)
+        if isinstance(points, FirstChoice):
+            return tuple(points.of(a) for a in self.alternatives)
+        lengths = (m,) if self.ballots == "ranking" else range(1, self.longest + 1)
+        if sum(perm(m, k) for k in lengths) > KINDS:
+            return ()
+        return tuple(dict.fromkeys(points.of(order) for k in lengths for order in permutations(self.alternatives, k)))
+
+    @cached_property
+    def compared(self) -> Lottery:
+        """The lottery without noise that distortion is measured from: of the first comparison, else plurality."""
+        sums = [line for line in (self.loss, *(limit.measured for limit in self.limits)) if isinstance(line, Measured)]
+        for _, cost in (part for line in sums for term in line.terms for part in term.body.parts):
+            if isinstance(cost, Distance | Miss):
+                return cost.other if isinstance(cost.other, Proportional | Largest) else Proportional()
+        return Largest()
+
+    @property
+    def compared_name(self) -> str:
+        """In the language."""
+        if self.compared == Largest():
+            return "plurality"
+        return "random_dictator" if isinstance(self.points, FirstChoice) else "borda_lottery"
+
+    def words(self) -> tuple[str, ...]:
+        """What it says, in full sentences."""
+        m = len(self.alternatives)
+        form = {
+            "first choice": "names one",
+            "ranking": "ranks all",
+            "partial ranking": f"ranks up to {self.longest}",
+        }[self.ballots]
+        number = (
+            f"The number of {self.party}s is a secret; {self.voters:,} serve the loss only."
+            if self.secret
+            else f"There are {self.voters:,} of them, which everybody knows."
+        )
+        each = "one for the first choice" if self.counted == FirstChoice.name else f"{m - 1}, ..., 0 (Borda)"
+        said = [
+            f"Each {self.party} casts one ballot {self.source}: it {form} of {', '.join(self.alternatives)}. {number}",
+            f"One alternative is drawn as {self.output}, by a law that depends on the ballots through their sums of "
+            f"points: {each}.",
+            f"The loss is {self.loss.words}.",
+        ]
+        if self.law is not None:
+            likely = "all of them equally likely" if len(set(self.law.weights)) == 1 else "with the weights listed"
+            said.append(
+                f"For averages ballots are independent, each of {len(self.law.points)} kinds of points, {likely}; no "
+                "guarantee rests on that."
+            )
+        for limit in self.limits:
+            what = (
+                "What a lie brings a voter at most" if limit.measured is None else f"The sum of {limit.measured.words}"
+            )
+            said.append(f"Line {limit.line}: {what[0].upper()}{what[1:]} is at most {show(limit.bound)}.")
+        if self.rounds is not None:
+            count = f"{self.rounds.count}" if self.rounds.count else f"{self.rounds.name} (solving picks how many)"
+            said.append(f"{count} votes share an epsilon of {show(self.rounds.budget)}, each with the same part of it.")
+        if self.families:
+            said.append(f"Only rules of the families {', '.join(self.families)} are allowed.")
+        return tuple(said)
