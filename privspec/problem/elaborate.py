@@ -85,11 +85,12 @@ def trust_of(model: Model) -> Trust:
 
 def data_of(model: Model, node: GraphNode) -> Data:
     """An input as it is held."""
+    from privspec.problem.votes import voting
     from privspec.problem.words import domain_words
 
     block = model.block(node.name)
     rule = "clip" if block.layout == "entries" and block.domain.bounds != (None, None) else "map"
-    if block.layout == "cells" and _comes_and_goes(model, node.name):
+    if (block.layout == "cells" or voting(model) is not None) and _comes_and_goes(model, node.name):
         rule = "drop"
     return Data(node.name, domain_words(block.domain), rule, node.index, model.source.position(node.span.start)[0])
 
