@@ -160,9 +160,8 @@ class Choice:
     def words(self) -> str:
         """With its range."""
         ends = f"between {show(self.low)} and {show(self.high)}" if self.high is not None else f"from {show(self.low)}"
-        what = (
-            f"{show(self.weight)} divided by {self.name}" if self.inverse else f"{show(self.weight)} times {self.name}"
-        )
+        what = f"{show(self.weight)} {'divided by' if self.inverse else 'times'} {self.name}"
+        what = self.name if self.weight == 1 and not self.inverse else what
         return f"{what}, where solving picks {self.name} {ends}{', a whole number' if self.whole else ''}"
 
 
@@ -295,10 +294,8 @@ class Votes:
                 "guarantee rests on that."
             )
         for limit in self.limits:
-            what = (
-                "What a lie brings a voter at most" if limit.measured is None else f"The sum of {limit.measured.words}"
-            )
-            said.append(f"Line {limit.line}: {what[0].upper()}{what[1:]} is at most {show(limit.bound)}.")
+            what = "what a lie brings a voter" if limit.measured is None else limit.measured.words
+            said.append(f"Line {limit.line}: {what} is at most {show(limit.bound)}.")
         if self.rounds is not None:
             count = f"{self.rounds.count}" if self.rounds.count else f"{self.rounds.name} (solving picks how many)"
             said.append(f"{count} votes share an epsilon of {show(self.rounds.budget)}, each with the same part of it.")

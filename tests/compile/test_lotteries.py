@@ -15,12 +15,12 @@ from privspec.compile.families import family_of
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.lotteries import averages, electorate
 from privspec.compile.lotteries.averages import Averages
-from privspec.problem.vote_forms import Body, Distance, VotesMissed
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.model.lotteries import Exponential, Largest, PermuteAndFlip, Proportional
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan
+from privspec.problem.vote_forms import Body, Distance, VotesMissed
 from privspec.sweep import sweep_spec
 from privspec.templates import template_text
 from tests.compile.votes import VOTES_MISSED, WORST, decided, model_of, rule, system_of, vote

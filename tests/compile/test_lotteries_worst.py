@@ -12,7 +12,6 @@ import pytest
 from privspec.compile.lotteries import electorate, worst
 from privspec.compile.lotteries.balls import near_law
 from privspec.compile.lotteries.bound import best_walk, walk
-from privspec.problem.vote_forms import Body, Cost, Distance, Miss, VotesMissed
 from privspec.compile.lotteries.doubles import body_at, laws
 from privspec.compile.lotteries.electorate import listed
 from privspec.compile.lotteries.worst import worst_case
@@ -26,6 +25,7 @@ from privspec.model.lotteries import (
     RandomisedLargest,
     scores,
 )
+from privspec.problem.vote_forms import Body, Cost, Distance, Miss, VotesMissed
 from tests.compile.votes import system_of, vote
 
 DRAWS: tuple[Lottery, ...] = (

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from privspec.compile.infeasible import Infeasible
-from privspec.problem.votes import rounds_of
 from privspec.core.diagnostics import SpecError
+from privspec.problem.votes import rounds_of
 from tests.compile.votes import WORST, decided, model_of, system_of, vote
 
 ADDING = "O is epsilon-DP wrt vote, adding or removing one voter"
