@@ -122,6 +122,17 @@ class Item:
         """A list of texts."""
         return tuple(item.text() for item in self.items())
 
+    def one_of(self, *known: str) -> str:
+        """A text that is one of those that are known."""
+        if self.text() not in known:
+            raise self.wrong("is not known")
+        return self.text()
+
+    def extents(self, count: int) -> list[int]:
+        """The shape that an array says it has, in so many dimensions: to be asked of the array then."""
+        shape = self.value.get("shape") if isinstance(self.value, dict) else None
+        return [extent.integer(0, ENTRIES) for extent in Item(shape, f"{self.place}.shape").items(count)]
+
     def flag(self) -> bool:
         """True or false."""
         if not isinstance(self.value, bool):
