@@ -46,7 +46,7 @@ class Problem:
     def source(self) -> Source:
         """The text that is compiled."""
         if isinstance(self.spec, Spec):
-            from privspec.language.printer import print_spec
+            from privspec.language.spelling import print_spec
 
             return Source(self.name, print_spec(self.spec))
         return Source(self.name, self.spec)
@@ -87,7 +87,7 @@ def load(path: str | Path, **parameters: Any) -> Problem:
 
     Raises: UsageError if there is no such file.
     """
-    from privspec.language.reader import read_source
+    from privspec.language.parser import read_source
 
     place = Path(path)
     source = read_source(place)

@@ -231,7 +231,7 @@ def _pairs(values: Sequence[str], option: str) -> dict[str, str]:
 
 
 def _request(spec: Path, sets: Sequence[str], constants: Sequence[str]) -> Request:
-    from privspec.language.reader import read_source
+    from privspec.language.parser import read_source
     from privspec.pipeline import Request
 
     values = {name: _constant(name, Path(path)) for name, path in _pairs(constants, "--constant").items()}
@@ -397,7 +397,7 @@ def _shown(stage: str, result: object) -> str:
     from pprint import pformat
 
     if stage == "tree":
-        from privspec.language.printer import print_spec
+        from privspec.language.spelling import print_spec
 
         return print_spec(result)  # type: ignore[arg-type]
     if stage == "graph":
@@ -793,7 +793,7 @@ def fmt(spec: Path, only_check: bool) -> int:
     """Canonical formatting, in place; comments stay."""
     from privspec.core.files import write_atomically
     from privspec.language.formatter import format_source
-    from privspec.language.reader import read_source
+    from privspec.language.parser import read_source
 
     source = read_source(spec)
     text = format_source(source)

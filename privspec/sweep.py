@@ -217,7 +217,7 @@ def files_of(request: Request) -> tuple[Path, ...]:
     Raises: SpecError if it cannot be read.
     """
     from privspec.language.parser import parse
-    from privspec.language.visit import walk
+    from privspec.language.walk import walk
 
     base = request.base or Path()
     found = []

@@ -15,8 +15,8 @@ from privspec.certify.report import Claim
 from privspec.certify.subject import Subject
 from privspec.core.spans import Source
 from privspec.language.parser import parse_expression
+from privspec.language.walk import names_used
 from privspec.model.targets import meaning, target
-from privspec.model.walk import names_used
 
 SAME = 1e-9
 """Relative difference of two figures that are meant to be equal; both were computed in doubles."""

@@ -14,10 +14,10 @@ from privspec.certify.promises import claim
 from privspec.certify.reading import At, Malformed
 from privspec.certify.report import Claim
 from privspec.language import syntax
+from privspec.language.walk import walk
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model
 from privspec.model.targets import environment
-from privspec.model.walk import walk
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from privspec.core.diagnostics import Diagnostic, VerificationError
 from privspec.core.matrices import read_array
 from privspec.core.spans import Source
 from privspec.language import syntax
+from privspec.language.walk import walk
 from privspec.model.graph import Model
-from privspec.model.walk import walk
 
 QUOTED = re.compile(r'"[^"\n]*"')
 """A text of the language."""

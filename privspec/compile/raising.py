@@ -29,7 +29,7 @@ from privspec.compile.stored import spec_json
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
-from privspec.language.printer import print_expr
+from privspec.language.spelling import spell
 from privspec.model.domains import Domain, IntegerRange
 from privspec.model.graph import InputBlock, Model
 from privspec.model.neighbours import BallGeometry, PairDifferences, VectorDifferences
@@ -68,7 +68,7 @@ def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...
             "value": chosen.loss,
             "lower_bound": bound,
             "relative_gap": gap,
-            "expression": print_expr(model.loss) if model.loss is not None else "",
+            "expression": spell(model.loss) if model.loss is not None else "",
             "units": _units(model),
             "among": chosen.among,
             "kind": "worst" if problem.system.worst else "expected",

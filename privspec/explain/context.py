@@ -126,8 +126,8 @@ def context(plan: Mapping[str, Any]) -> Context:
 
 def _ties(tree: syntax.Spec) -> dict[str, str]:
     """What the functions that the spec calls take among equals."""
+    from privspec.language.walk import walk
     from privspec.model.library import library
-    from privspec.model.walk import walk
 
     known = library()
     called = [node.function for node in walk(tree) if isinstance(node, syntax.Call)]
@@ -136,7 +136,7 @@ def _ties(tree: syntax.Spec) -> dict[str, str]:
 
 def _distance(requirement: syntax.Requirement) -> str:
     """The distance that a requirement names: by its name in the language where it has one, else as it is written."""
-    from privspec.language.printer import print_expr
+    from privspec.language.spelling import spell
 
     clause = next((c for c in requirement.clauses if isinstance(c, syntax.Distance)), None)
     match None if clause is None else clause.metric:
@@ -147,22 +147,22 @@ def _distance(requirement: syntax.Requirement) -> str:
         case syntax.Norm(order=order):
             return _NORMS[order]
         case other:
-            return print_expr(other)
+            return spell(other)
 
 
 _NORMS = {"1": "manhattan", "2": "euclidean", "inf": "chebyshev"}
 
 
 def _domains(tree: syntax.Spec) -> dict[str, str]:
-    from privspec.language.printer import print_domain
+    from privspec.language.spelling import spell
 
     inputs = _variables(tree, VariableKind.INPUT)
-    return {v.target.name: print_domain(v.domain) for v in inputs if v.domain is not None}
+    return {v.target.name: spell(v.domain) for v in inputs if v.domain is not None}
 
 
 def _naming(tree: syntax.Spec, name: str) -> Iterator[Span]:
     """Where background lines name a variable."""
-    from privspec.model.walk import names_used
+    from privspec.language.walk import names_used
 
     for statement in tree.background:
         if name in names_used(statement):

@@ -9,9 +9,9 @@ from xml.sax.saxutils import escape
 
 from privspec.explain.graph_words import extent, observers
 from privspec.language.syntax import VariableKind
+from privspec.language.walk import names_used
 from privspec.model.graph import GraphNode, Model
 from privspec.model.reports import listing
-from privspec.model.walk import names_used
 
 CHARACTER = 7.0
 """Width of a character of the node text, in pixels; the font's own figures are not known here."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privspec.explain.quantities import Quantity, parse_exact, rounded
 from privspec.explain.table import Part, ProbabilityTable
 from privspec.language import syntax
-from privspec.language.printer import print_expr
+from privspec.language.spelling import spell
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def _error(body: syntax.Expr, weight: Fraction, worst: bool) -> LossTerm | None:
     if found is None:
         return None
     shape, left, right = found
-    return LossTerm(weight, worst, shape, print_expr(left), print_expr(right), body)
+    return LossTerm(weight, worst, shape, spell(left), spell(right), body)
 
 
 def _shape(body: syntax.Expr) -> tuple[Shape, syntax.Expr, syntax.Expr] | None:
@@ -303,7 +303,7 @@ class Scene:
     @value.register
     def _(self, expr: syntax.Over) -> Values:
         """A mean over a chosen law; means over the table itself stand outside of errors."""
-        from privspec.model.walk import names_used
+        from privspec.language.walk import names_used
 
         named = [name for name in names_used(expr.body) if name in self.laws]
         if expr.operator != "E" or expr.given is not None or len(named) != 1:

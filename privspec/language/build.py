@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 
 from privspec.core.spans import Span
 from privspec.language import syntax as s
-from privspec.language.automaton import Action, Inline
-from privspec.language.tokens import Token
+from privspec.language.automaton import Action, Inline, Token
 
 Children: TypeAlias = list[Any]
 

@@ -8,19 +8,14 @@ from dataclasses import dataclass, field
 from privspec.core.spans import Source
 from privspec.language.layout import Comment, Layout, lay_out
 from privspec.language.parser import parse
-from privspec.language.printer import (
+from privspec.language.spelling import (
     INDENT,
-    print_expr,
-    print_spec,
-    print_statement,
+    spell,
     statements_of,
     title_lines,
     wrap,
 )
 from privspec.language.syntax import Spec
-
-__all__ = ["format_source", "print_expr", "print_spec"]
-
 
 LONG = 60
 
@@ -66,7 +61,7 @@ def _items(source: Source, tree: Spec, layout: Layout) -> Iterator[_Item]:
         assert name is not None
         yield item([f"{name}:"], section.header.start, section.header.end, 0, header=True)
         for span, statement in zip(section.statements, statements_of(tree, name), strict=True):
-            yield item(wrap(print_statement(statement), INDENT), span.start, span.end, 1)
+            yield item(wrap(spell(statement), INDENT), span.start, span.end, 1)
 
 
 def _place_comments(source: Source, items: list[_Item], comments: list[Comment]) -> list[Comment]:

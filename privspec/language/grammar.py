@@ -1,4 +1,4 @@
-"""Compiles `grammar.lark` into `_table.py` with Lark; nothing imports this at run time.
+"""Compiles `grammar.lark` into `grammar.json` with Lark; nothing imports this at run time.
 
 After a change of the grammar:
 
@@ -16,13 +16,13 @@ from lark.grammar import Terminal
 from lark.lexer import PatternStr
 from lark.parsers.lalr_analysis import LALR_Analyzer, Shift
 
-from privspec.language.tables import END, STARTS
+from privspec.language.automaton import END, STARTS
 
 GRAMMAR = Path(__file__).with_name("grammar.lark")
 
 
 def encode(grammar: str) -> str:
-    """The table of a grammar as JSON text, the same on every machine; `tables.decode` reads it.
+    """The table of a grammar as JSON text, the same on every machine; `automaton.decode` reads it.
 
     Raises: lark.exceptions.GrammarError on a conflict.
     """
@@ -89,18 +89,16 @@ def _rows(table: Any, rules: dict[Any, int], spelling: dict[str, str]) -> tuple[
     return rows, numbers
 
 
-def module_text(grammar: str) -> str:
-    """The text of `_table.py` for a grammar."""
+def table_text(grammar: str) -> str:
+    """The text of `grammar.json` for a grammar, in lines of some length."""
     lines, line = [], ""
     for piece in encode(grammar).splitlines():
         if len(line) + len(piece) > 105:
             lines.append(line)
             line = ""
         line += piece
-    body = "\n".join([*lines, line])
-    header = "The parse table of grammar.lark, written by `python -m privspec.language.grammar`."
-    return f'"""{header}"""\n\nTABLE = r"""\n{body}\n"""\n'
+    return "\n".join([*lines, line]) + "\n"
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("_table.py").write_text(module_text(GRAMMAR.read_text("utf-8")), "utf-8")
+    GRAMMAR.with_suffix(".json").write_text(table_text(GRAMMAR.read_text("utf-8")), "utf-8")

@@ -8,11 +8,10 @@ from fractions import Fraction
 
 from privspec.core.diagnostics import Diagnostic, Label
 from privspec.core.spans import Span
-from privspec.language.failure import CLOSERS, OPENERS, OPERATORS, Failure
+from privspec.language.automaton import END, MAX_DIGITS, MAX_EXPONENT
+from privspec.language.flaws import CLOSERS, OPENERS, OPERATORS, Failure
 from privspec.language.spelling import number_text
 from privspec.language.syntax import Number
-from privspec.language.tables import END
-from privspec.language.tokens import MAX_DIGITS, MAX_EXPONENT
 
 _INSTEAD = {
     "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "´": "'", "`": "'", "′": "'",

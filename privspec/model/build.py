@@ -13,6 +13,7 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
+from privspec.language.walk import names_used
 from privspec.model.components import read_components
 from privspec.model.definitions import VARIABLES, Definitions, collect_definitions
 from privspec.model.domain_rules import read_domain
@@ -32,7 +33,6 @@ from privspec.model.scope import Scope, collect, resolve, warn_of_unused
 from privspec.model.shapes import Binding, Bindings, Typer
 from privspec.model.types import NUMBER, UNKNOWN, Laws, Symbols, Tables, Type
 from privspec.model.values import Value
-from privspec.model.walk import names_used
 
 FILE_CALLS = ("csv", "npy")
 

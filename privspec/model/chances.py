@@ -13,6 +13,7 @@ from math import prod
 from typing import Any, TypeAlias
 
 from privspec.language import syntax
+from privspec.language.walk import names_used, walk
 from privspec.model.evaluate import bind_call, evaluate, value_type
 from privspec.model.graph import Model
 from privspec.model.library import Argument, Arguments, library
@@ -21,7 +22,6 @@ from privspec.model.pointwise import Grid, Pointwise
 from privspec.model.reports import Failure
 from privspec.model.targets import environment
 from privspec.model.values import Symbol, exact_array
-from privspec.model.walk import names_used, walk
 
 RowLaws: TypeAlias = tuple[Mapping[Symbol, Fraction], ...]
 """For each row the law of a value."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from privspec.core.spans import Span
 from privspec.language import syntax
+from privspec.language.walk import Comparison, comparisons, names_used, reference, uses, walk
 from privspec.model.library import library
 from privspec.model.parameters import circle, cycles, topological
 from privspec.model.reports import Report
 from privspec.model.scope import Declaration, Scope, undeclared
-from privspec.model.walk import Comparison, comparisons, names_used, reference, uses, walk
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from privspec.core.spans import Span
 from privspec.language import syntax
+from privspec.language.walk import names_used
 from privspec.model.distance_matrices import MATRIX, exact_entry, read_matrix, shortcut
 from privspec.model.distances import DISTANCES, OF_NUMBERS, OF_RANKINGS
 from privspec.model.domains import PartialRankingOf
@@ -20,7 +21,6 @@ from privspec.model.reports import Failure, Report, listing, nearest
 from privspec.model.scope import Scope
 from privspec.model.types import Numbers, Rankings
 from privspec.model.values import show
-from privspec.model.walk import names_used
 
 Side: TypeAlias = tuple[list[tuple[str, Span]], bool]
 """The inputs on one side of a difference, and whether they carry a prime."""

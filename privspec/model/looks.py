@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from privspec.language import syntax
+from privspec.language.walk import children, names_used
 from privspec.model.distances import takes_distance
 from privspec.model.graph import Model
 from privspec.model.library import library
 from privspec.model.neighbours import ReplacingOneOf, ReplacingVoter
 from privspec.model.requirements import Requirement
-from privspec.model.walk import children, names_used
 
 
 def expressions(model: Model) -> Iterator[syntax.Node]:

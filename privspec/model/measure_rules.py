@@ -10,6 +10,7 @@ import numpy as np
 
 from privspec.core.spans import Span
 from privspec.language import syntax
+from privspec.language.walk import names_used
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.measures import (
     GDP,
@@ -29,7 +30,6 @@ from privspec.model.measures import (
 from privspec.model.reports import Failure, Report, listing, nearest
 from privspec.model.scope import Scope
 from privspec.model.values import Value, show
-from privspec.model.walk import names_used
 
 SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)
 """Amounts outside are taken for slips: no double could hold them."""

@@ -9,13 +9,13 @@ from fractions import Fraction
 from privspec.core.spans import Span
 from privspec.core.suggest import advice
 from privspec.language import meanings, syntax
+from privspec.language.walk import root
 from privspec.model.domains import Domain, FiniteSet
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.reports import Failure, Report, listing, nearest
 from privspec.model.requirements import Requirement
 from privspec.model.scope import TRUST_WORDS, Scope
 from privspec.model.trust import ChosenTrust, Curator, Nobody, SecureSum, Trust
-from privspec.model.walk import root
 
 FAMILIES = (
     "gaussian",

@@ -12,8 +12,9 @@ import numpy as np
 from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
+from privspec.language.automaton import REFUSED
 from privspec.language.spelling import spell
-from privspec.language.tokens import REFUSED
+from privspec.language.walk import names_used
 from privspec.model.domains import Domain
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import Model, PartySet
@@ -21,7 +22,6 @@ from privspec.model.reports import Failure, Report, nearest, suggestion
 from privspec.model.scope import Scope
 from privspec.model.targets import environment
 from privspec.model.values import Value, as_fraction, exact_array, readable, show
-from privspec.model.walk import names_used
 
 PARTY_LIMIT = 2**40
 

@@ -313,7 +313,7 @@ class Pointwise:
 
 
 def _uses(expr: syntax.Node, name: str) -> bool:
-    from privspec.model.walk import uses
+    from privspec.language.walk import uses
 
     return uses(expr, name)
 

@@ -11,10 +11,10 @@ from privspec.core.spans import Span
 from privspec.core.suggest import advice
 from privspec.language import meanings as senses
 from privspec.language import syntax
+from privspec.language.walk import children, walk
 from privspec.model.evaluate import DOMAIN_CALLS, known_function
 from privspec.model.library import library
 from privspec.model.reports import Report, nearest
-from privspec.model.walk import Tree, children, walk
 
 _NUMBER_WITHOUT_DIGITS = re.compile(r"[eE][+-]?[0-9]+(?![\w.])")
 
@@ -244,7 +244,7 @@ class Resolver:
     """The columns of each table."""
 
     def check(
-        self, node: Tree, bound: Mapping[str, Span], *, only: frozenset[str] | None = None, why: str = ""
+        self, node: syntax.Node, bound: Mapping[str, Span], *, only: frozenset[str] | None = None, why: str = ""
     ) -> None:
         """Check every name below; `only` limits the kinds of declaration that make sense here, `why` says why."""
         match node:

@@ -10,6 +10,7 @@ import numpy as np
 
 from privspec.core.spans import Span
 from privspec.language import syntax
+from privspec.language.walk import names_used
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import Domain, FiniteSet
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, bind_call, evaluate, read_file, value_type
@@ -29,7 +30,6 @@ from privspec.model.types import (
     Type,
 )
 from privspec.model.values import Value, show
-from privspec.model.walk import names_used
 
 
 @dataclass(frozen=True, slots=True)

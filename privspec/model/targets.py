@@ -10,13 +10,13 @@ import numpy as np
 
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
+from privspec.language.walk import names_used
 from privspec.model.evaluate import Environment, evaluate, stack
 from privspec.model.files import Reader
 from privspec.model.graph import GraphNode, InputBlock, Model
 from privspec.model.reports import Failure
 from privspec.model.types import Tables
 from privspec.model.values import Array, CellCounts, Value, as_float
-from privspec.model.walk import names_used
 
 
 def environment(model: Model, values: Mapping[str, Value] | None = None) -> Environment:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.language.walk import names_used
 from privspec.model.adjacency import Adjacency, Neighbours, inputs_compared
 from privspec.model.graph import Model
 from privspec.model.looks import looked_at
@@ -29,7 +30,6 @@ from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.spaces import Counted, Listed, Space, as_value, finite, key, label, space_of, values_of
 from privspec.model.values import Symbol, Value
-from privspec.model.walk import names_used
 from privspec.model.world_laws import row_law
 
 __all__ = [

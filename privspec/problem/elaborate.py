@@ -10,13 +10,13 @@ import numpy as np
 
 from privspec.core.diagnostics import Diagnostic, InternalError, Label, SpecError
 from privspec.language import syntax
+from privspec.language.walk import names_used
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import Chosen, MetricDP, Personalised
 from privspec.model.measures import Measure as ModelMeasure
 from privspec.model.neighbours import NeighbourRelation, ReplacingOneOf, ReplacingVoter
 from privspec.model.requirements import Requirement
 from privspec.model.trust import SecureSum
-from privspec.model.walk import names_used
 from privspec.problem.terms import factor_of, public_number
 from privspec.problem.types import (
     ELABORATOR,

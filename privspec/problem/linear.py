@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
-from privspec.language.printer import print_expr
+from privspec.language.spelling import spell
 from privspec.model.domains import Domain, IntegerRange
 from privspec.model.graph import InputBlock, Model
 from privspec.model.neighbours import (
@@ -376,7 +376,7 @@ def blocks(model: Model) -> tuple[Block, ...]:
         constants=tuple(Given(c.name, tuple(c.shape), matrix_of(c.map)) for c in found.constants),
         errors=_measured(found.errors),
         worst=found.worst,
-        loss=print_expr(model.loss) if model.loss is not None else "",
+        loss=spell(model.loss) if model.loss is not None else "",
         accuracy=tuple(
             Accuracy(_measured(limit.errors), limit.bound, limit.line, limit.text) for limit in found.limits
         ),

@@ -17,7 +17,7 @@ from scipy import sparse
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
-from privspec.language.visit import free_names
+from privspec.language.walk import names_used
 from privspec.model.domains import Table
 from privspec.model.evaluate import Environment, bind_call, evaluate, floats, places, value_type
 from privspec.model.files import Reader
@@ -139,7 +139,7 @@ class Interpreter:
     def expression(self, expr: syntax.Expr, local: Mapping[str, Value] | None = None) -> Reading:
         """An expression as an affine value, or as a public value when it depends on nothing secret."""
         bound = dict(local or {})
-        if not any(n in self.model.nodes and n not in bound and not self._public(n) for n in free_names(expr)):
+        if not any(n in self.model.nodes and n not in bound and not self._public(n) for n in names_used(expr)):
             return evaluate(expr, self._environment(bound))
         match expr:
             case syntax.Name():
@@ -383,9 +383,9 @@ class Interpreter:
                 )
 
     def _weighted(self, left: syntax.Expr, right: syntax.Expr, expr: syntax.Expr, local: dict[str, Value]) -> Squares:
-        if all(self._public(n) or n in local for n in free_names(left)):
+        if all(self._public(n) or n in local for n in names_used(left)):
             return self._squares(right, local).scaled(self._weight(left, local))
-        if all(self._public(n) or n in local for n in free_names(right)):
+        if all(self._public(n) or n in local for n in names_used(right)):
             return self._squares(left, local).scaled(self._weight(right, local))
         raise self._not_linear(expr.span, "a product of two losses is not a sum of squares")
 
@@ -397,7 +397,7 @@ class Interpreter:
 
     def _is_two(self, expr: syntax.Expr, local: dict[str, Value]) -> bool:
         return (
-            not free_names(expr) - set(local) - set(self.model.parameters)
+            not set(names_used(expr)) - set(local) - set(self.model.parameters)
             and evaluate(expr, self._environment(local)) == 2
         )
 

@@ -9,7 +9,7 @@ from typing import NoReturn
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.language.syntax import VariableKind
-from privspec.language.visit import free_names
+from privspec.language.walk import names_used
 from privspec.model.domains import Domain, Power, Real
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import Chosen
@@ -123,7 +123,7 @@ def _output_within(model: Model, node: GraphNode) -> str | None:
     waiting, seen = [node], {node.name}
     while waiting:
         current = waiting.pop()
-        for name in sorted(free_names(current.definition)) if current.definition is not None else ():
+        for name in sorted(names_used(current.definition)) if current.definition is not None else ():
             if name in seen or name not in model.nodes:
                 continue
             seen.add(name)

@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.language import syntax
-from privspec.language.printer import print_expr
+from privspec.language.spelling import spell
+from privspec.language.walk import names_used
 from privspec.model.domains import Ball as BallDomain
 from privspec.model.domains import L1Ball, L2Ball, Power
 from privspec.model.graph import GraphNode, Model
@@ -21,7 +22,6 @@ from privspec.model.routes import GRID, Records, Route
 from privspec.model.targets import needed
 from privspec.model.trust import Curator, Nobody
 from privspec.model.values import show
-from privspec.model.walk import names_used
 from privspec.problem.types import Block
 
 VERSION = 1
@@ -370,7 +370,7 @@ def _simulated(model: Model, source: GraphNode) -> SimulatedLoss:
             f"nothing says how {source.name} is distributed, so no loss can be predicted",
             help=f"add a data model under background: {source.name} ~ thurstone_mosteller(d, n)",
         )
-    return SimulatedLoss(known[0], SEED, MOST_CROWDS, print_expr(model.loss), tuple(_definitions(model, body)))
+    return SimulatedLoss(known[0], SEED, MOST_CROWDS, spell(model.loss), tuple(_definitions(model, body)))
 
 
 def _definitions(model: Model, body: syntax.Expr) -> Iterator[str]:
@@ -380,4 +380,4 @@ def _definitions(model: Model, body: syntax.Expr) -> Iterator[str]:
         node = model.nodes[name]
         if node.kind is syntax.VariableKind.INTERMEDIATE and node.definition is not None:
             index = f"[{node.index}]" if node.index is not None else ""
-            yield f"{name}{index} = {print_expr(node.definition)}"
+            yield f"{name}{index} = {spell(node.definition)}"

@@ -16,6 +16,7 @@ import numpy as np
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
+from privspec.language.walk import names_used, walk
 from privspec.model.domains import FiniteSet, Law, PartialRankingOf, RankingOf
 from privspec.model.graph import Model
 from privspec.model.measures import Lipschitz
@@ -24,7 +25,6 @@ from privspec.model.reports import Failure, listing
 from privspec.model.requirements import AccuracyTarget, IndependenceRequirement, MechanismConstraint, Requirement
 from privspec.model.spaces import Counted
 from privspec.model.values import Symbol, show
-from privspec.model.walk import names_used, walk
 from privspec.model.worlds import Worlds, key
 from privspec.problem.form import Numbers
 from privspec.problem.table_forms import (

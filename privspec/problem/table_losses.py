@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from privspec.core.spans import Span
 from privspec.language import syntax
+from privspec.language.walk import names_used, walk
 from privspec.model.chances import Chances, RowLaws
 from privspec.model.pointwise import Grid, Pointwise
 from privspec.model.reports import Failure
-from privspec.model.walk import names_used, walk
 from privspec.model.worlds import Worlds, key
 from privspec.problem.form import Numbers
 from privspec.problem.table_forms import Amount, Variation, Worst

@@ -9,6 +9,7 @@ from fractions import Fraction
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.language import syntax
+from privspec.language.walk import walk
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model
 from privspec.model.measures import MetricDP
@@ -16,7 +17,6 @@ from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.targets import environment
 from privspec.model.trust import Curator, Nobody
-from privspec.model.walk import walk
 from privspec.model.worlds import Worlds, finite, inputs_compared, worlds
 from privspec.problem.form import Numbers
 from privspec.problem.table_forms import Amount, Compared, Rounds, Table

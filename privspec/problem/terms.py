@@ -8,11 +8,11 @@ from fractions import Fraction
 
 from privspec.core.spans import Span
 from privspec.language import syntax
+from privspec.language.walk import names_used
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model
 from privspec.model.reports import Failure
 from privspec.model.targets import environment
-from privspec.model.walk import names_used
 
 
 @dataclass(frozen=True, slots=True)

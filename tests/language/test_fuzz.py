@@ -13,9 +13,8 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.render import diagnostic_to_json, render
 from privspec.core.spans import Source
 from privspec.language.formatter import format_source
-from privspec.language.parser import parse
-from privspec.language.printer import print_spec
-from privspec.language.reader import decode_source
+from privspec.language.parser import decode_source, parse
+from privspec.language.spelling import print_spec
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SPECS = [p.read_text("utf-8") for p in sorted(GOLDEN.glob("language_*/spec.priv"))]

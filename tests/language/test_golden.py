@@ -10,8 +10,8 @@ from privspec.core.render import render_all
 from privspec.core.spans import Source
 from privspec.language.formatter import format_source
 from privspec.language.parser import parse
-from privspec.language.printer import print_spec
-from privspec.language.visit import dump
+from privspec.language.spelling import print_spec
+from privspec.language.walk import dump
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 GOOD = sorted(p.parent.name for p in GOLDEN.glob("language_*/spec.priv"))

@@ -15,11 +15,11 @@ from lark.exceptions import UnexpectedInput
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
-from privspec.language import grammar, tables
+from privspec.language import grammar
+from privspec.language.automaton import KINDS, STARTS, decode, parse_table
 from privspec.language.build import ACTIONS
 from privspec.language.layout import SECTIONS
 from privspec.language.parser import parse
-from privspec.language.tokens import KINDS
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 BEYOND = {"language_finite"}
@@ -58,8 +58,8 @@ def accepted(text: str) -> bool:
 
 
 def test_table_is_that_of_the_grammar() -> None:
-    built = tables.decode(grammar.encode(grammar.GRAMMAR.read_text("utf-8")))
-    assert built == tables.load(), "run python -m privspec.language.grammar"
+    built = decode(grammar.encode(grammar.GRAMMAR.read_text("utf-8")))
+    assert built == parse_table(), "run python -m privspec.language.grammar"
 
 
 def test_no_conflict_is_resolved_silently(caplog: pytest.LogCaptureFixture) -> None:
@@ -67,18 +67,18 @@ def test_no_conflict_is_resolved_silently(caplog: pytest.LogCaptureFixture) -> N
 
     logger.propagate = True
     with caplog.at_level("DEBUG", logger="lark"):
-        starts = list(tables.STARTS)
+        starts = list(STARTS)
         Lark(grammar.GRAMMAR.read_text("utf-8"), parser="lalr", start=starts, debug=True)
     assert "conflict" not in caplog.text.lower()
 
 
 def test_every_rule_has_its_action() -> None:
-    actions = {rule.action for rule in tables.load().rules if rule.action and not rule.action.startswith("_")}
+    actions = {rule.action for rule in parse_table().rules if rule.action and not rule.action.startswith("_")}
     assert actions == set(ACTIONS)
 
 
 def test_every_section_has_its_rule() -> None:
-    assert set(SECTIONS.values()) == set(tables.STARTS)
+    assert set(SECTIONS.values()) == set(STARTS)
     assert set(SECTIONS) == set(re.findall(r'"(\w+):"', Path(__file__).with_name("contract_grammar.txt").read_text()))
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from privspec.core.diagnostics import SpecError, UsageError
 from privspec.core.render import render
-from privspec.language.reader import decode_source, read_source
+from privspec.language.parser import decode_source, read_source
 
 
 def test_reads(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from privspec.core.spans import Source
 from privspec.language import syntax as s
-from privspec.language.formatter import format_source, print_expr, print_spec
+from privspec.language.formatter import format_source
 from privspec.language.layout import SECTIONS
 from privspec.language.parser import parse, parse_expression, parse_statement
-from privspec.language.printer import print_statement
+from privspec.language.spelling import print_spec, spell
 
 NAMES = ["x", "y", "A", "O", "voter", "epsilon", "E", "worst", "inf", "Größe", "x1", "the_sum", "N"]
 names = st.sampled_from(NAMES)
@@ -162,14 +162,14 @@ def specs(draw):
 
 @given(expressions)
 def test_expressions(tree):
-    assert parse_expression(Source("x", print_expr(tree))) == tree
+    assert parse_expression(Source("x", spell(tree))) == tree
 
 
 @pytest.mark.parametrize("section", STATEMENTS)
 @given(st.data())
 def test_statements(section, data):
     tree = data.draw(STATEMENTS[section])
-    assert parse_statement(section, Source("x", print_statement(tree))) == tree
+    assert parse_statement(section, Source("x", spell(tree))) == tree
 
 
 @given(specs())
@@ -184,7 +184,7 @@ def test_specs(tree):
 @given(specs())
 def test_spans_cover_what_was_written(tree):
     """Every expression parses again from the text under its span."""
-    from privspec.language.visit import walk
+    from privspec.language.walk import walk
 
     source = Source("x", print_spec(tree))
     for node in walk(parse(source)):
@@ -200,7 +200,7 @@ def test_brackets_are_needed(tree):
     """Leaving out any pair of round brackets around one expression changes the tree or breaks the text."""
     from privspec.core.diagnostics import SpecError
 
-    text = print_expr(tree)
+    text = spell(tree)
     stack = []
     for i, char in enumerate(text):
         if char == '"':

@@ -18,9 +18,9 @@ from privspec.certify.motion import NotUnderstood
 from privspec.certify.reading import Malformed
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
+from privspec.language.walk import names_used, walk
 from privspec.model.graph import Model
 from privspec.model.pointwise import Grid, Pointwise
-from privspec.model.walk import names_used, walk
 
 LAWS_COMPARED = "total_variation"
 """The function that compares laws, not values."""

@@ -20,11 +20,11 @@ from privspec.certify.finite.worlds import plain
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.reading import Malformed
 from privspec.language import syntax
+from privspec.language.walk import names_used, walk
 from privspec.model.domains import PartialRankingOf, RankingOf
 from privspec.model.graph import Model
 from privspec.model.pointwise import Pointwise
 from privspec.model.values import Symbol
-from privspec.model.walk import names_used, walk
 
 Points: TypeAlias = dict[Any, Fraction]
 """What each alternative has."""

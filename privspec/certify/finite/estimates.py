@@ -21,7 +21,7 @@ from privspec.certify.finite.subject import FiniteSubject
 from privspec.certify.motion import NotUnderstood
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
-from privspec.model.walk import names_used
+from privspec.language.walk import names_used
 
 Key: TypeAlias = tuple[int, str | None]
 """A power of alpha, times the probability of a value of the law (None for no such factor)."""

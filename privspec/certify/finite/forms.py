@@ -23,8 +23,8 @@ from privspec.certify.motion import NotUnderstood
 from privspec.certify.reading import Malformed
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
+from privspec.language.walk import names_used
 from privspec.model.values import show
-from privspec.model.walk import names_used
 
 Monomial: TypeAlias = tuple[str, ...]
 """Names of unknown scalars, sorted; the probability of a value of a law is written `B:b`."""

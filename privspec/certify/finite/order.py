@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from privspec.language import syntax
+from privspec.language.walk import children, names_used
 from privspec.model.library import library
-from privspec.model.walk import children, names_used
 
 
 def order_matters(name: str, party: str | None, trees: Sequence[syntax.Node]) -> bool:

@@ -22,12 +22,12 @@ from privspec.certify.motion import NotUnderstood
 from privspec.certify.opened import Opened
 from privspec.certify.reading import At, Malformed, read_guarantee
 from privspec.language import syntax
+from privspec.language.walk import names_used
 from privspec.model.domains import Law
 from privspec.model.graph import GraphNode, Model
 from privspec.model.pointwise import Pointwise
 from privspec.model.requirements import Requirement
 from privspec.model.values import Symbol, Value, show
-from privspec.model.walk import names_used
 
 
 @dataclass(frozen=True, eq=False)

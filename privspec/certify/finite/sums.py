@@ -33,8 +33,8 @@ from privspec.certify.finite.worlds import plain
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.reading import Malformed
 from privspec.language import syntax
+from privspec.language.walk import walk
 from privspec.model.pointwise import Pointwise
-from privspec.model.walk import walk
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -23,11 +23,11 @@ from privspec.certify.finite.ratios import Indices
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.reading import Malformed
 from privspec.language import syntax
+from privspec.language.walk import names_used
 from privspec.model.domains import Domain, Power
 from privspec.model.graph import GraphNode, Model
 from privspec.model.pointwise import Pointwise
 from privspec.model.values import Value, show
-from privspec.model.walk import names_used
 
 LIST_LIMIT = 4096
 """Worlds that are listed one by one although histograms would do."""

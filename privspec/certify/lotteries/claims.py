@@ -21,9 +21,9 @@ from privspec.certify.report import Claim
 from privspec.core.spans import Source
 from privspec.language import syntax
 from privspec.language.parser import parse_expression
+from privspec.language.walk import walk
 from privspec.model.evaluate import evaluate
 from privspec.model.targets import environment
-from privspec.model.walk import walk
 
 CLOSE = Fraction(1, 10**9)
 """Relative distance of a figure from the one derived."""

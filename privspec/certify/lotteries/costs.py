@@ -14,8 +14,8 @@ from privspec.certify.lotteries.subject import LotterySubject
 from privspec.certify.motion import NotUnderstood
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
+from privspec.language.walk import names_used
 from privspec.model.pointwise import Pointwise
-from privspec.model.walk import names_used
 
 SHARES, LARGEST = "shares", "largest"
 TARGETS = {"random_dictator": SHARES, "borda_lottery": SHARES, "plurality": LARGEST}

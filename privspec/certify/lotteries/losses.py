@@ -19,10 +19,10 @@ from privspec.certify.lotteries.subject import LotterySubject
 from privspec.certify.lotteries.winner import extremes
 from privspec.certify.motion import NotUnderstood
 from privspec.language import syntax
+from privspec.language.walk import walk
 from privspec.model.evaluate import evaluate
 from privspec.model.pointwise import Pointwise
 from privspec.model.targets import environment
-from privspec.model.walk import walk
 
 PRECISION = 256
 

@@ -16,10 +16,10 @@ from privspec.certify.motion import NotUnderstood
 from privspec.certify.reading import Malformed
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
+from privspec.language.walk import walk
 from privspec.model.domains import Domain, FiniteSet, PartialRankingOf, RankingOf
 from privspec.model.graph import GraphNode, Model
 from privspec.model.values import Symbol, show
-from privspec.model.walk import walk
 
 Scores: TypeAlias = tuple[Fraction, ...]
 """Points of each alternative, in order."""

@@ -15,7 +15,7 @@ from privspec.compile.document import decimal_up
 from privspec.compile.finite.trials import Trials
 from privspec.core.spans import Span
 from privspec.language import syntax
-from privspec.language.printer import print_statement
+from privspec.language.spelling import spell
 from privspec.language.syntax import VariableKind
 from privspec.model.domains import Interval
 from privspec.model.graph import GraphNode, Model
@@ -197,7 +197,7 @@ class Slack(Change):
 
     def words(self, value: Fraction) -> str:
         """The inequalities."""
-        return "accept " + " and ".join(print_statement(relation) for relation in self._relations(number(value)))
+        return "accept " + " and ".join(spell(relation) for relation in self._relations(number(value)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,6 +259,6 @@ class Share(Change):
     def settled_words(self, value: Fraction, constants: Sequence[Fraction]) -> str:
         """Alpha, and what the lines then say."""
         said = "; ".join(
-            print_statement(self._relation(k, number(value), number(constant))) for k, constant in enumerate(constants)
+            spell(self._relation(k, number(value), number(constant))) for k, constant in enumerate(constants)
         )
         return f"accept alpha = {show(value)} of the signal: {said}"

@@ -10,7 +10,7 @@ from typing import Protocol
 from privspec.compile.finite.changes import Change, Figure, Share, Slack, number
 from privspec.compile.infeasible import conflict_line
 from privspec.core.spans import Span
-from privspec.language.printer import print_expr
+from privspec.language.spelling import spell
 from privspec.model.domains import Interval
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import GraphNode, Model
@@ -212,7 +212,7 @@ class AccuracyLine:
             return replace(model, accuracy=tuple(other if t is self.target else t for t in model.accuracy))
 
         def text(value: Fraction) -> str:
-            return f"accept {print_expr(self.target.target.left)} <= {show(value)}"
+            return f"accept {spell(self.target.target.left)} <= {show(value)}"
 
         first = max(abs(now), Fraction(1, 1000)) / 64
         yield Figure("bound", self.target.line, now, first, max(abs(now), Fraction(1)) * 2**20, setter, text)

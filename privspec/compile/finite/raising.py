@@ -28,7 +28,7 @@ from privspec.compile.lotteries.rounds import rounds_json
 from privspec.compile.stored import spec_json
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
-from privspec.language.printer import print_expr
+from privspec.language.spelling import spell
 from privspec.model.measures import PerAtomLDP
 from privspec.model.values import show
 from privspec.problem.votes import shared_rounds
@@ -55,7 +55,7 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
             "value": value,
             "lower_bound": bound,
             "relative_gap": gap,
-            "expression": print_expr(model.loss) if model.loss is not None else "",
+            "expression": spell(model.loss) if model.loss is not None else "",
             "units": "units of the loss expression",
             "among": _among(decision),
             "kind": "worst" if system.loss.only_worst else "expected",

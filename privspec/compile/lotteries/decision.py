@@ -29,7 +29,7 @@ from privspec.compile.problem import Settings
 from privspec.compile.stored import spec_json
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
-from privspec.language.printer import print_expr
+from privspec.language.spelling import spell
 from privspec.mechanisms.lotteries.rule import Calibrated
 from privspec.model.graph import Model
 from privspec.model.values import show
@@ -112,7 +112,7 @@ class LotteryDecision:
             "value": self.loss,
             "lower_bound": bound,
             "relative_gap": gap,
-            "expression": "" if self.model.loss is None else print_expr(self.model.loss),
+            "expression": "" if self.model.loss is None else spell(self.model.loss),
             "units": "units of the loss expression",
             "among": "the rules of private voting that this plan lists" if self.bound is None else self.bound.scope,
             "kind": "expected" if any(t.operator == "E" for t in self.system.loss.terms) else "worst",

@@ -22,7 +22,7 @@ from privspec.compile.statistics.predict import Predicted, Prediction, predict, 
 from privspec.compile.statistics.ways import Promise, StatisticSystem, Way, forbidden, lower, ways
 from privspec.compile.stored import spec_json
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
-from privspec.language.printer import print_expr
+from privspec.language.spelling import spell
 from privspec.model.graph import Model
 from privspec.model.reports import Failure
 from privspec.model.routes import GRID
@@ -113,7 +113,7 @@ class StatisticDecision:
                 "standard_error": chosen.standard_error,
                 "crowds": self.prediction.crowds,
                 "without_noise": self.prediction.exact,
-                "expression": print_expr(model.loss) if model.loss is not None else "",
+                "expression": spell(model.loss) if model.loss is not None else "",
                 "units": "units of the loss expression",
                 "among": "the ways that this plan lists, by simulation under the data model",
                 "kind": "expected",

@@ -8,6 +8,7 @@ from typing import Any
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.language import syntax
+from privspec.language.walk import with_children
 from privspec.mechanisms.shapes.register import SHAPES
 from privspec.mechanisms.shapes.shape import Calibrated, Shape, Site
 from privspec.model.generators import Generator, generator_of
@@ -19,7 +20,6 @@ from privspec.model.requirements import Requirement
 from privspec.model.routes import GRID, Route, Unit
 from privspec.model.targets import needed
 from privspec.model.trust import Nobody
-from privspec.model.walk import with_children
 from privspec.problem.statistics import StatisticBlock, block_of
 
 

@@ -1,46 +1,70 @@
-"""Walking expressions: children, names that are used, places where things are compared."""
+"""Walks over syntax trees: children, names that are used, places where things are compared, trees as text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from privspec.language import syntax
+from privspec.language.syntax import Node
 
-Tree: TypeAlias = syntax.Node
+_FIELDS: dict[type[Node], tuple[str, ...]] = {}
 
 
-def children(node: Tree) -> Iterator[Tree]:
-    """The nodes directly below."""
-    for item in fields(node):
-        value = getattr(node, item.name)
-        if isinstance(value, syntax.Node):
+def _field_names(kind: type[Node]) -> tuple[str, ...]:
+    found = _FIELDS.get(kind)
+    if found is None:
+        found = tuple(f.name for f in fields(kind) if f.name not in {"span", "name_span"})
+        _FIELDS[kind] = found
+    return found
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes directly under a node, in the order of its fields, which is that of the text."""
+    for name in _field_names(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, Node):
             yield value
         elif isinstance(value, tuple):
-            yield from (entry for entry in value if isinstance(entry, syntax.Node))
+            for item in value:
+                if isinstance(item, Node):
+                    yield item
 
 
-def with_children(node: Tree, change: Callable[[Tree], Tree]) -> Tree:
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all under it, a parent before its children, left to right; needs no recursion."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(reversed(tuple(children(current))))
+
+
+def depth(node: Node) -> int:
+    """How many nodes the longest path down has."""
+    deepest = 0
+    stack = [(node, 1)]
+    while stack:
+        current, level = stack.pop()
+        deepest = max(deepest, level)
+        stack.extend((child, level + 1) for child in children(current))
+    return deepest
+
+
+def with_children(node: Node, change: Callable[[Node], Node]) -> Node:
     """The node with each node directly below changed."""
     changes: dict[str, Any] = {}
     for item in fields(node):
         value = getattr(node, item.name)
-        if isinstance(value, syntax.Node):
+        if isinstance(value, Node):
             changes[item.name] = change(value)
-        elif isinstance(value, tuple) and any(isinstance(entry, syntax.Node) for entry in value):
-            changes[item.name] = tuple(change(entry) if isinstance(entry, syntax.Node) else entry for entry in value)
+        elif isinstance(value, tuple) and any(isinstance(entry, Node) for entry in value):
+            changes[item.name] = tuple(change(entry) if isinstance(entry, Node) else entry for entry in value)
     return replace(node, **changes)
 
 
-def walk(node: Tree) -> Iterator[Tree]:
-    """The node and all below, parents first."""
-    yield node
-    for child in children(node):
-        yield from walk(child)
-
-
-def free_names(node: Tree, bound: frozenset[str] = frozenset()) -> Iterator[tuple[syntax.Name, frozenset[str]]]:
+def free_names(node: Node, bound: frozenset[str] = frozenset()) -> Iterator[tuple[syntax.Name, frozenset[str]]]:
     """Every name used as a value, with the comprehension variables in force; symbols in sets are marked by caller."""
     match node:
         case syntax.Name():
@@ -54,17 +78,17 @@ def free_names(node: Tree, bound: frozenset[str] = frozenset()) -> Iterator[tupl
                 yield from free_names(child, bound)
 
 
-def uses(node: Tree, name: str) -> bool:
+def uses(node: Node, name: str) -> bool:
     """Whether a name is used freely below."""
     return any(found.id == name and name not in bound for found, bound in free_names(node))
 
 
-def names_used(node: Tree) -> tuple[str, ...]:
+def names_used(node: Node) -> tuple[str, ...]:
     """Free names below, each once, in order."""
     return tuple(dict.fromkeys(found.id for found, bound in free_names(node) if found.id not in bound))
 
 
-def root(expr: Tree) -> syntax.Name | None:
+def root(expr: Node) -> syntax.Name | None:
     """The name at the bottom of `name`, `name[i]`, `name.attribute`, `name'`."""
     match expr:
         case syntax.Name():
@@ -81,12 +105,12 @@ def root(expr: Tree) -> syntax.Name | None:
 class Comparison:
     """A place where one output stands against something: `whole` is there to be small when `mine` equals `other`."""
 
-    whole: Tree
+    whole: Node
     mine: syntax.Expr
     other: syntax.Expr
 
 
-def comparisons(expr: Tree, outputs: Collection[str], same_type: Collection[str] = frozenset()) -> Iterator[Comparison]:
+def comparisons(expr: Node, outputs: Collection[str], same_type: Collection[str] = frozenset()) -> Iterator[Comparison]:
     """Sums and differences with outputs as terms, and `f(a, b)` for f in `same_type`.
 
     `O - y`, `y - O`, `O - A @ x - b` (against A @ x + b); entries likewise. With several outputs, as in
@@ -145,10 +169,44 @@ def _other_side(sign: int, output: syntax.Expr, terms: list[tuple[int, syntax.Ex
     return total
 
 
-def reference(expr: Tree) -> str | None:
+def reference(expr: Node) -> str | None:
     """The name in `name` or `name[i]`, None for anything else."""
     match expr:
         case syntax.Name(id=name) | syntax.Index(base=syntax.Name(id=name)):
             return name
         case _:
             return None
+
+
+def dump(tree: syntax.Spec) -> str:
+    """The tree as text for people who look for a fault: one statement a line, `(Kind field field ...)`."""
+    lines = [f"spec {tree.name}" if tree.name else "spec"]
+    if tree.doc is not None:
+        lines.append(f"doc {tree.doc!r}")
+    for section in _field_names(syntax.Spec)[2:-1]:
+        value = getattr(tree, section)
+        items = value if isinstance(value, tuple) else (value,) if value is not None else ()
+        lines.extend(f"{section} {_shown(item)}" for item in items)
+    return "\n".join(lines) + "\n"
+
+
+def _shown(value: object) -> str:
+    match value:
+        case syntax.Name(id=name):
+            return name
+        case syntax.Number(value=number):
+            return str(number)
+        case syntax.String(value=text):
+            return f'"{text}"'
+        case Node():
+            names = (n for n in _field_names(type(value)) if n != "text")
+            parts = [type(value).__name__, *(_shown(getattr(value, n)) for n in names)]
+            return f"({' '.join(parts)})"
+        case tuple():
+            return f"[{' '.join(_shown(item) for item in value)}]"
+        case syntax.VariableKind():
+            return str(value.value)
+        case None:
+            return "-"
+        case _:
+            return str(value)
