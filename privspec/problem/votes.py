@@ -8,7 +8,8 @@ from math import comb
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.language import syntax
-from privspec.language.printer import print_expr
+from privspec.language.spelling import spell
+from privspec.language.walk import walk
 from privspec.model.domains import Domain, FiniteSet, IntegerRange, Interval, PartialRankingOf, RankingOf
 from privspec.model.evaluate import bind_call, evaluate, value_type
 from privspec.model.graph import GraphNode, Model
@@ -23,7 +24,6 @@ from privspec.model.spaces import Listed, space_of
 from privspec.model.targets import environment
 from privspec.model.trust import Curator, Nobody
 from privspec.model.values import Symbol, show
-from privspec.model.walk import walk
 from privspec.model.worlds import ROW_LIMIT
 from privspec.problem.terms import Chosen as ChosenTerm
 from privspec.problem.terms import factor_of, public, public_number, terms
@@ -277,7 +277,7 @@ class _Reader:
             counted=self.points.name,
             law=law,
             loss=loss,
-            expression=print_expr(model.loss),
+            expression=spell(model.loss),
             limits=limits,
             rounds=self.rounds,
             families=tuple(model.families),
