@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from privspec.model.graph import Model
 
 FORMAT_NAME = "privspec-plan"
-FORMAT_MAJOR = 1
+FORMAT_MAJOR = 2
 PLAN_BYTES = 2**31
 """Largest plan file that is read."""
 _VERIFIED: set[str] = set()

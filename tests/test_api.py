@@ -116,7 +116,7 @@ def test_check_gives_the_graph() -> None:
 
 def test_the_reference_solver_and_limits() -> None:
     plan = problem().solve(solver="cvxpy", time_limit=60)
-    assert plan.document["solver"]["name"].startswith("cvxpy")
+    assert plan.document["remarks"]["solver"]["name"].startswith("cvxpy")
     assert plan.loss.value == pytest.approx(problem().solve().loss.value, rel=1e-5)
 
 

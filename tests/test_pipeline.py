@@ -550,7 +550,7 @@ options: noise family dictator
 def test_a_plan_whose_bound_is_not_confirmed_is_given_without_it(text: str) -> None:
     document = copy.deepcopy(dict(solve(request(text)).document))
     document["loss"] |= {"lower_bound": document["loss"]["value"], "relative_gap": 0.0}
-    document["certificate"]["lower_bound"] = document["loss"]["value"]
+    document["claims"]["lower_bound"] = document["loss"]["value"]
     document["status"] = "optimal"
     document.pop("digest")
     forged = Plan(sealed(document))
@@ -559,7 +559,7 @@ def test_a_plan_whose_bound_is_not_confirmed_is_given_without_it(text: str) -> N
     assert given.verify().ok
     assert (given.status, given.loss.lower_bound, given.loss.relative_gap) == ("feasible", None, None)
     assert given.loss.value == forged.loss.value and given.document["mechanism"] == forged.document["mechanism"]
-    assert given.document["solver"]["notes"][-1] == WITHDRAWN
+    assert given.document["remarks"]["solver"]["notes"][-1] == WITHDRAWN
     assert "optimal" not in given.summary()
     assert "feasible: the best of" in given.summary() or "feasible: the only design" in given.summary()
     for reader in ("public", "auditor", "engineer"):
@@ -586,7 +586,7 @@ def plan() -> Plan:
 
 def test_a_plan_has_the_least_keys_of_the_interface(plan: Plan) -> None:
     document = plan.document
-    assert document["format"] == "privspec-plan/1.0"
+    assert document["format"] == "privspec-plan/2.0"
     assert set(document["spec"]) >= {"name", "sha256", "source", "parameters", "constants"}
     assert set(document["loss"]) >= {"value", "lower_bound", "relative_gap"}
     assert set(document["mechanism"]) >= {"family", "sites", "output_covariance", "executed"}
@@ -598,7 +598,7 @@ def test_a_plan_has_the_least_keys_of_the_interface(plan: Plan) -> None:
         assert all(isinstance(value, str) for value in entry["achieved"].values())
     for entry in document["assumptions"]:
         assert entry["status"] in {"proved", "tested", "assumed", "asserted by the user"}
-    assert {"binding", "certificate", "solver", "digest"} <= set(document)
+    assert {"problem", "claims", "remarks", "digest"} <= set(document)
 
 
 def test_a_plan_is_equal_to_itself_read_back(plan: Plan, tmp_path: Path) -> None:
@@ -666,7 +666,7 @@ def test_a_plan_is_run(plan: Plan, tmp_path: Path) -> None:
         (b'{"format": 3}', "PS0711"),
         (b'{"format": "privspec-release/1.0"}', "PS0711"),
         (b"[" * 100_000, "PS0711"),
-        (b'{"format": "privspec-plan/2.0"}', "PS0712"),
+        (b'{"format": "privspec-plan/1.0"}', "PS0712"),
         (b'{"format": "privspec-plan"}', "PS0712"),
     ],
 )
@@ -680,7 +680,7 @@ def test_what_is_no_plan(content: bytes | None, code: str, tmp_path: Path) -> No
 
 
 def test_a_minor_version_is_read(plan: Plan) -> None:
-    assert Plan.of({**plan.document, "format": "privspec-plan/1.7"}).name == "totals"
+    assert Plan.of({**plan.document, "format": "privspec-plan/2.7"}).name == "totals"
 
 
 def test_a_folder_is_no_plan(tmp_path: Path) -> None:

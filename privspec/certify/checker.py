@@ -69,13 +69,13 @@ def read_linear(plan: At, model: Model) -> Subject:
 
     Raises: Malformed.
     """
-    proof = plan.get("certificate")
+    proof = plan["claims"]
     return Subject(
         plan=plan,
         model=model,
         guarantees=tuple(read_guarantee(item) for item in plan["guarantees"].items()),
         executed=read_executed(plan["mechanism"]["executed"]),
-        proof=None if proof is None or not proof["dual"].items() else read_proof(proof),
+        proof=None if proof.get("dual") is None or not proof["dual"].items() else read_proof(proof),
     )
 
 

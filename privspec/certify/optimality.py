@@ -253,7 +253,7 @@ def binding(subject: Subject) -> Iterator[Claim]:
     """The price of a requirement that stands alone, and slopes; what solving again would bring is not looked at."""
     alone = len(subject.requirements) == 1 and not subject.model.accuracy
     resolved = False
-    for item in subject.plan["binding"].items():
+    for item in subject.plan["remarks"]["binding"].items():
         change, line = item["loss_change"].double(), item["line"].integer()
         found = [r for r in subject.requirements if r.line == line]
         if not found or found[0].text != item["text"].text():

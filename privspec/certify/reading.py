@@ -18,7 +18,7 @@ from privspec.core.matrices import DyadicMatrix
 
 Array: TypeAlias = NDArray[np.float64]
 
-FORMAT, MAJOR = "privspec-plan", 1
+FORMAT, MAJOR = "privspec-plan", 2
 TEXT_LIMIT = 4096
 """Characters of the longest number."""
 CELL_LIMIT = 2**24
@@ -53,6 +53,10 @@ class At:
         if found is None:
             raise Malformed(f"{self.place} has no {key}")
         return found
+
+    def filled(self) -> At | None:
+        """Itself, None if it is empty."""
+        return self if self.value else None
 
     def get(self, key: str | int) -> At | None:
         """An entry, None if there is none or it is null."""

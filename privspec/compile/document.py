@@ -19,8 +19,10 @@ from privspec.model.distances import takes_distance
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
+from privspec.problem import form
+from privspec.problem.elaborate import elaborate
 
-FORMAT = "privspec-plan/1.0"
+FORMAT = "privspec-plan/2.0"
 WITHDRAWN = "the lower bound that was found did not pass the independent check and is not stated"
 
 
@@ -28,6 +30,12 @@ def sealed(document: dict[str, Any]) -> dict[str, Any]:
     """With its digest, and in plain JSON types: in memory as it will be read from a file."""
     plain: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False))
     return plain | {"digest": digest_of(plain)}
+
+
+def plan_document(model: Model, parts: Mapping[str, Any]) -> dict[str, Any]:
+    """A plan: what a family says of its mechanism, with the spec and the problem that it answers."""
+    problem = form.document(elaborate(model))
+    return sealed({"format": FORMAT, "spec": spec_json(model), "problem": problem, **parts})
 
 
 def raise_infeasible(model: Model, reason: Infeasible) -> dict[str, Any]:
@@ -38,16 +46,17 @@ def raise_infeasible(model: Model, reason: Infeasible) -> dict[str, Any]:
 
 def without_bound(document: Mapping[str, Any]) -> dict[str, Any]:
     """The same mechanism, of which a plan says no more that it is the best: feasible, with no bound and no prices."""
-    solver = document["solver"]
+    said = document["remarks"]
+    solver = said["solver"]
     found = {
         **document,
         "status": "feasible",
         "loss": document["loss"] | {"lower_bound": None, "relative_gap": None},
-        "binding": [],
-        "assumptions": [a for a in document["assumptions"] if "certificate" not in a["because"]],
-        "solver": solver | {"notes": [*solver.get("notes", ()), WITHDRAWN]},
+        "assumptions": [a for a in document["assumptions"] if "claim" not in a["because"]],
+        "claims": {},
+        "remarks": said | {"binding": [], "solver": solver | {"notes": [*solver.get("notes", ()), WITHDRAWN]}},
     }
-    return sealed({key: value for key, value in found.items() if key not in ("certificate", "digest")})
+    return sealed({key: value for key, value in found.items() if key != "digest"})
 
 
 def digest_of(plan: dict[str, Any]) -> str:

@@ -13,11 +13,10 @@ from scipy import sparse
 from privspec.compile.accuracy import accuracy_json
 from privspec.compile.candidate import Candidate, Dual, Mechanism
 from privspec.compile.document import (
-    FORMAT,
     decimal_up,
     guarantee_head,
     line_of,
-    sealed,
+    plan_document,
     trust_assumption,
     unit_assumptions,
     versions,
@@ -25,7 +24,6 @@ from privspec.compile.document import (
 from privspec.compile.prices import binding_prices
 from privspec.compile.problem import Problem
 from privspec.compile.release import RECONSTRUCTION_BITS, checked_amount
-from privspec.compile.stored import spec_json
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
@@ -61,8 +59,6 @@ def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...
     gap = None if bound is None or chosen.loss <= 0 else max((chosen.loss - bound) / chosen.loss, 0.0)
     model = problem.model
     document = {
-        "format": FORMAT,
-        "spec": spec_json(model),
         "status": "optimal" if gap is not None and gap <= OPTIMAL_GAP else "feasible",
         "loss": {
             "value": chosen.loss,
@@ -79,19 +75,21 @@ def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...
         "mechanism": _mechanism(problem, mechanism),
         "guarantees": [_guarantee(problem, r, i, mechanism) for i, r in enumerate(model.requirements)],
         "accuracy": accuracy_json(problem, mechanism.release),
-        "binding": binding_prices(problem, mechanism, chosen.loss),
         "assumptions": _assumptions(problem, mechanism),
-        "certificate": _certificate(problem, chosen, mechanism),
-        "solver": {
-            "name": mechanism.solver,
-            "iterations": mechanism.iterations,
-            "seconds": mechanism.seconds,
-            "tolerance": problem.settings.tolerance,
-            "notes": list(mechanism.notes),
-            "versions": versions(),
+        "claims": _certificate(problem, chosen, mechanism),
+        "remarks": {
+            "binding": binding_prices(problem, mechanism, chosen.loss),
+            "solver": {
+                "name": mechanism.solver,
+                "iterations": mechanism.iterations,
+                "seconds": mechanism.seconds,
+                "tolerance": problem.settings.tolerance,
+                "notes": list(mechanism.notes),
+                "versions": versions(),
+            },
         },
     }
-    return sealed(document)
+    return plan_document(model, document)
 
 
 def _units(model: Model) -> str:
@@ -258,7 +256,7 @@ def _assumptions(problem: Problem, mechanism: Mechanism) -> list[dict[str, Any]]
         {
             "text": "The optimum is relative to unbiased noise of the kinds that the plan names.",
             "status": "proved",
-            "because": {"certificate": "dual"},
+            "because": {"claim": "bound"},
         },
     ]
     out += [

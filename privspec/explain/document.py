@@ -69,8 +69,8 @@ class CertificateEntry:
         return f"certificate entry {self.entry}"
 
     def to_json(self) -> dict[str, object]:
-        """`{"certificate": "privacy"}`."""
-        return {"certificate": self.entry}
+        """`{"claim": "privacy"}`."""
+        return {"claim": self.entry}
 
 
 Because: TypeAlias = SpecLine | Note | CertificateEntry

@@ -98,7 +98,7 @@ def _is_number(model: Model, name: str) -> bool:
 def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
     """Everything an explanation may say about a plan.
 
-    Args: a plan of the form `privspec-plan/1.0`; its model where the caller has it.
+    Args: a plan of the form `privspec-plan/2.0`; its model where the caller has it.
     Raises: ValueError, KeyError if the plan is not of that form.
     """
     where = context(plan)
@@ -150,11 +150,11 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
         ),
         accuracy=_accuracy(plan.get("accuracy") or (), where),
         fairness=tuple(_fairness(f, where) for f in plan.get("fairness") or ()),
-        binding=tuple(_binding(b, where, loss) for b in plan.get("binding") or ()),
+        binding=tuple(_binding(b, where, loss) for b in plan.get("remarks", {}).get("binding") or ()),
         assumptions=tuple(_assumption(a, where) for a in plan.get("assumptions") or ()),
         frontier=frontier(plan, tuple(c.claim for c in claims)),
-        solver=_solver(plan.get("solver") or {}),
-        certificate_entries=tuple(sorted(plan.get("certificate") or {})),
+        solver=_solver(plan.get("remarks", {}).get("solver") or {}),
+        certificate_entries=tuple(sorted(plan.get("claims") or {})),
         graph_words=words,
         graph_svg=drawing,
         gaps=_gaps(mechanism, claims, model),
@@ -432,8 +432,8 @@ def _assumption(item: Any, where: Context) -> Sentence:
 def _because(item: Any, where: Context) -> Because:
     if isinstance(item, Mapping) and "line" in item:
         return where.line(int(item["line"] or 0))
-    if isinstance(item, Mapping) and "certificate" in item:
-        return CertificateEntry(str(item["certificate"]))
+    if isinstance(item, Mapping) and "claim" in item:
+        return CertificateEntry(str(item["claim"]))
     name = item.get("note", "placement") if isinstance(item, Mapping) else item
     return Note(str(name))
 

@@ -108,7 +108,7 @@ def explain(
     """The explanation of a plan.
 
     Args: reader "public", "auditor" or "engineer"; format "md", "html" or "json"; the plan's model if any.
-    Raises: UsageError for another reader or format, or a plan that is not of the form `privspec-plan/1.0`.
+    Raises: UsageError for another reader or format, or a plan that is not of the form `privspec-plan/2.0`.
     """
     page = READERS.get(reader)
     writer = _WRITERS.get(format)

@@ -195,7 +195,7 @@ def comparison(plan: Mapping[str, Any], title: str = "") -> Comparison | None:
     figures = mechanism.get("figures") or {}
     spent = [g["achieved"]["epsilon"] for g in plan.get("guarantees") or () if (g.get("achieved") or {}).get("epsilon")]
     epsilon = spent[0] if spent else figures.get("epsilon")
-    name = title or str((mechanism.get("recognised") or {}).get("name") or "table of probabilities")
+    name = title or str((plan.get("remarks", {}).get("recognised") or {}).get("name") or "table of probabilities")
     first = RuleRow(
         name,
         chosen=True,
@@ -206,7 +206,7 @@ def comparison(plan: Mapping[str, Any], title: str = "") -> Comparison | None:
         reason="",
         **_figures(figures),
     )
-    considered = [a for a in plan.get("considered") or () if isinstance(a, Mapping)]
+    considered = [a for a in plan.get("remarks", {}).get("considered") or () if isinstance(a, Mapping)]
     rows = [_other(item) for item in (*others, *({**a, "figures": a} for a in considered))]
     rows.sort(key=lambda row: (not row.admissible, row.loss is None, row.loss.value if row.loss else 0.0))
     failing = tuple((str(a["name"]), p) for a in others for p in _told(a["figures"].get("properties")))

@@ -40,7 +40,7 @@ def summary(
 
     Args: width in characters (the terminal's if None); path the plan was written to, named in the last line; the plan's
         model where the caller has it, for bounds that need it.
-    Raises: ValueError, KeyError if the plan is not of the form `privspec-plan/1.0`.
+    Raises: ValueError, KeyError if the plan is not of the form `privspec-plan/2.0`.
     """
     columns = width if width is not None else shutil.get_terminal_size((100, 24)).columns
     columns = max(30, min(columns, _WIDEST))
@@ -142,7 +142,7 @@ def _next(path: str | None, found: Facts) -> str:
 def plan_html(plan: Mapping[str, Any], model: Model | None = None) -> str:
     """The plan in brief as HTML: status, error, noise, guarantees, and the odds as two rows of figures.
 
-    Raises: ValueError, KeyError if the plan is not of the form `privspec-plan/1.0`.
+    Raises: ValueError, KeyError if the plan is not of the form `privspec-plan/2.0`.
     """
     found = facts(plan, model)
     weakest = found.weakest

@@ -306,7 +306,7 @@ def table_fact(plan: Mapping[str, Any], context: Context) -> TableFact:
     """
     mechanism = plan["mechanism"]
     table = read_table(mechanism)
-    found = mechanism.get("recognised")
+    found = plan.get("remarks", {}).get("recognised")
     known = None if not found else Recognised(str(found["name"]), str(found["text"]), str(found.get("note", "tables")))
     scalars, laws = mechanism.get("scalars") or {}, mechanism.get("laws") or {}
     return TableFact(

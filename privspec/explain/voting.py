@@ -225,7 +225,7 @@ def lottery_fact(plan: Mapping[str, Any], context: Context) -> LotteryFact:
         paper=paper_fact(mechanism, vote, rule),
         examples=examples(vote, rule),
         input_line=context.input_lines.get(vote.input) or context.line(0),
-        bound_note=Note("randomised-winner" if (plan.get("certificate") or {}).get("profile") else "lottery-bound"),
+        bound_note=Note("randomised-winner" if (plan.get("claims") or {}).get("profile") else "lottery-bound"),
     )
 
 

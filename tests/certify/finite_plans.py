@@ -100,7 +100,7 @@ def document(
     gap = None if bound is None else (value - bound) / abs(value) if value else 0.0
     return signed(
         {
-            "format": "privspec-plan/1.0",
+            "format": "privspec-plan/2.0",
             "spec": {
                 "name": "by_hand",
                 "path": "by_hand.priv",
@@ -131,14 +131,16 @@ def document(
                 "probabilities": [[str(p) for p in row] for row in table],
                 "scalars": scalars or {},
                 "laws": laws or {},
-                "recognised": None,
             },
             "guarantees": guarantees,
             "accuracy": [],
-            "binding": [],
             "assumptions": [{"text": trust(source), "status": "assumed", "because": {"line": 2}}],
-            "certificate": {"kind": "table", "scope": "tables", "lower_bound": bound, "dual": dual},
-            "solver": {"name": "by hand", "iterations": 1, "seconds": 0.1, "versions": {}},
+            "claims": {"kind": "table", "scope": "tables", "lower_bound": bound, "dual": dual},
+            "remarks": {
+                "recognised": None,
+                "binding": [],
+                "solver": {"name": "by hand", "iterations": 1, "seconds": 0.1, "versions": {}},
+            },
         }
     )
 
@@ -309,7 +311,7 @@ def worst_case(k: int = 3) -> Plan:
     plan["loss"] |= {"expression": expression, "kind": "worst"}
     plan["mechanism"]["prior"] = None
     plan["guarantees"][0]["line"] = line_of(source, plan["guarantees"][0]["text"])
-    plan["certificate"]["dual"]["loss_weights"] = [1.0] * k
+    plan["claims"]["dual"]["loss_weights"] = [1.0] * k
     return signed(plan)
 
 
@@ -715,7 +717,7 @@ privacy:
         laws={"B": {"0": "1/2", "1": "1/2"}},
     )
     proof = {"kind": "search", "scope": "tables", "lower_bound": bound, "cuts": cuts, "tree": tree}
-    return signed({**found, "certificate": proof})
+    return signed({**found, "claims": proof})
 
 
 MAKERS: dict[str, Callable[[], Plan]] = {

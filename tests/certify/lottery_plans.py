@@ -141,7 +141,7 @@ def plan(source: str, mechanism: Plan, loss: Plan, properties: tuple[bool, bool,
         "because": ["dummy-votes"],
     } | about.pop("guarantee", {})
     document = {
-        "format": "privspec-plan/1.0",
+        "format": "privspec-plan/2.0",
         "spec": {
             "name": "vote",
             "path": "vote.priv",
@@ -181,14 +181,13 @@ def plan(source: str, mechanism: Plan, loss: Plan, properties: tuple[bool, bool,
         | mechanism,
         "guarantees": [guarantee],
         "accuracy": [],
-        "binding": [],
         "assumptions": [{"text": trust(source), "status": "assumed", "because": {"note": "trust-by-default"}}],
-        "certificate": {"kind": "lottery", "lower_bound": None, "votes": None, "scope": SCOPE},
-        "solver": {"name": "by hand", "iterations": 0, "seconds": 0.0},
+        "claims": {"kind": "lottery", "lower_bound": None, "votes": None, "scope": SCOPE},
+        "remarks": {"binding": [], "solver": {"name": "by hand", "iterations": 0, "seconds": 0.0}},
     }
     document |= about
-    if document["certificate"]["lower_bound"] is not None:
-        document["loss"]["among"] = document["certificate"]["scope"]
+    if document["claims"]["lower_bound"] is not None:
+        document["loss"]["among"] = document["claims"]["scope"]
     return signed(document)
 
 
@@ -205,7 +204,7 @@ def bounded(value: Fraction, votes: int, voters: int, step: Fraction) -> Plan:
     gap = (up(value) - lower) / up(value)
     return {
         "loss": {"value": up(value), "lower_bound": lower, "relative_gap": gap},
-        "certificate": {"kind": "lottery", "lower_bound": lower, "votes": votes, "scope": SCOPE},
+        "claims": {"kind": "lottery", "lower_bound": lower, "votes": votes, "scope": SCOPE},
     }
 
 
@@ -232,9 +231,7 @@ def dictator(voters: int = 100, privacy: str = REPLACING, group: int = 1) -> Pla
     source = spec(voters, privacy=privacy)
     others = [other("no dummy votes", {"family": "none", "dummy_votes": "0"}, 0.0, False, None, (True, True, True))]
     about = {} if adding else {"voters": voters}
-    return plan(
-        source, mechanism, proved["loss"], LINEAR, alternatives=others, certificate=proved["certificate"], **about
-    )
+    return plan(source, mechanism, proved["loss"], LINEAR, alternatives=others, claims=proved["claims"], **about)
 
 
 def other(
@@ -329,7 +326,7 @@ def reports(voters: int = 100) -> Plan:
         "figures": {"worst_distortion": up(worst), "mean_distortion": None, "expected_welfare": None},
     }
     source = spec(voters, options="trust nobody")
-    return plan(source, mechanism, proved["loss"], LINEAR, certificate=proved["certificate"], voters=voters)
+    return plan(source, mechanism, proved["loss"], LINEAR, claims=proved["claims"], voters=voters)
 
 
 def winner(voters: int = 50, privacy: str = REPLACING) -> Plan:
@@ -354,7 +351,7 @@ def winner(voters: int = 50, privacy: str = REPLACING) -> Plan:
     about = {} if "adding" in privacy else {"voters": voters}
     status = "optimal" if gap < 1e-6 else "feasible"
     source = spec(voters, loss=MISSED, privacy=privacy)
-    return plan(source, mechanism, loss, POWERS, certificate=proof, status=status, **about)
+    return plan(source, mechanism, loss, POWERS, claims=proof, status=status, **about)
 
 
 def borda(voters: int = 30, kind: str = "ranking", privacy: str = REPLACING) -> Plan:
@@ -404,6 +401,6 @@ def chosen(voters: int = 100) -> Plan:
         achieved=str(epsilon),
         voters=voters,
         accuracy=[stated],
-        certificate=proof,
+        claims=proof,
         guarantee={"epsilon": str(epsilon)},
     )

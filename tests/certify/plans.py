@@ -86,12 +86,12 @@ def document(
     executed: Plan,
     guarantees: list[Plan],
     binding: list[Plan],
-    certificate: Plan,
+    claims: Plan,
     status: str = "optimal",
 ) -> Plan:
     return signed(
         {
-            "format": "privspec-plan/1.0",
+            "format": "privspec-plan/2.0",
             "spec": spec_json(source),
             "status": status,
             "loss": {
@@ -111,10 +111,12 @@ def document(
                 "executed": executed,
             },
             "guarantees": guarantees,
-            "binding": binding,
             "assumptions": [{"text": trust(source), "status": "assumed", "because": {"line": 3}}],
-            "certificate": certificate,
-            "solver": {"name": "test", "iterations": 1, "seconds": 0.1, "versions": {}},
+            "claims": claims,
+            "remarks": {
+                "binding": binding,
+                "solver": {"name": "test", "iterations": 1, "seconds": 0.1, "versions": {}},
+            },
         }
     )
 
@@ -213,7 +215,7 @@ def correlated(n: int = 8) -> Plan:
                 "loss_change": mu**2 / wider**2 - 1,
             }
         ],
-        certificate={
+        claims={
             "dual": [{"requirement": 0, "differences": [[[i, "1"]] for i in range(n)], "weights": weights.tolist()}],
             "loss_weights": None,
             "scope": "full",
@@ -260,7 +262,7 @@ def at_inputs(n: int = 4) -> Plan:
                 "loss_change": 1 / 1.21 - 1,
             }
         ],
-        certificate={
+        claims={
             "dual": [{"requirement": 0, "differences": [[[i, "1"]] for i in range(n)], "weights": weights.tolist()}],
             "loss_weights": None,
             "scope": "sites",
@@ -315,7 +317,7 @@ def laplace(n: int = 4) -> Plan:
                 "loss_change": 1 / 1.21 - 1,
             }
         ],
-        certificate={
+        claims={
             "dual": [{"requirement": 0, "differences": [[[i, "1"]] for i in range(n)], "weights": [1.0] * n}],
             "loss_weights": None,
             "scope": "full",
@@ -389,7 +391,7 @@ privacy:
         },
         guarantees=[first, second],
         binding=[],
-        certificate={"dual": [], "loss_weights": None, "scope": "none", "lower_bound": 0.0},
+        claims={"dual": [], "loss_weights": None, "scope": "none", "lower_bound": 0.0},
         status="feasible",
     )
     plan["loss"] |= {"lower_bound": None, "relative_gap": None}

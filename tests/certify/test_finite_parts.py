@@ -372,7 +372,7 @@ def test_no_multipliers_prove_more_than_is_true(seed: int, name: str) -> None:
     generator = np.random.default_rng(seed)
     model = load_model(Source("by_hand.priv", plan["spec"]["source"]))
     blocks = []
-    for block in plan["certificate"]["dual"]["privacy"]:
+    for block in plan["claims"]["dual"]["privacy"]:
         entries = [[*e[:-1], float(e[-1] * generator.choice([0.0, 0.5, 1.0, 1.5]))] for e in block["entries"]]
         extra = [[b, a, s, float(generator.exponential(0.01))] for a, b, s, _ in entries if generator.random() < 0.3]
         blocks.append({**block, "entries": entries + extra})

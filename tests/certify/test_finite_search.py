@@ -76,7 +76,7 @@ def model(name: str = "two means") -> Any:
 
 def search(plan: Plan, name: str = "two means") -> Search:
     at = At(plan)
-    return Search(read_finite(at, model(name)), at["certificate"])
+    return Search(read_finite(at, model(name)), at["claims"])
 
 
 def changed(plan: Plan, path: tuple[Any, ...], change: Callable[[Any], Any]) -> Plan:
@@ -92,7 +92,7 @@ def claimed(plan: Plan, low: float) -> Plan:
     value = plan["loss"]["value"]
     loss = {**plan["loss"], "lower_bound": low, "relative_gap": (value - low) / value}
     return finite_plans.signed(  # type: ignore[no-any-return]
-        {**plan, "status": "feasible", "loss": loss, "certificate": {**plan["certificate"], "lower_bound": low}}
+        {**plan, "status": "feasible", "loss": loss, "claims": {**plan["claims"], "lower_bound": low}}
     )
 
 
@@ -103,7 +103,7 @@ def claimed(plan: Plan, low: float) -> Plan:
 def test_plans_of_the_compiler(name: str) -> None:
     plan = solved(name)
     assert name in ("two means", "one mean") or SPECS[name] != SMALL
-    assert plan["certificate"]["kind"] == "search"
+    assert plan["claims"]["kind"] == "search"
     report = verify(plan)
     assert report.ok, str(report)
     assert status(plan) == {"ok"}
@@ -169,41 +169,41 @@ def holds(plan: Plan) -> bool:
 
 def test_no_cut_can_be_emptied() -> None:
     plan = solved()
-    used = sorted({node for node in plan["certificate"]["tree"] if isinstance(node, int) and node >= 0})
+    used = sorted({node for node in plan["claims"]["tree"] if isinstance(node, int) and node >= 0})
     assert used
     nothing = {"privacy": [], "rows": {}, "loss_weights": None}
     for cut in used:
-        emptied = changed(plan, ("certificate", "cuts", cut, "dual"), lambda _: nothing)
+        emptied = changed(plan, ("claims", "cuts", cut, "dual"), lambda _: nothing)
         assert not holds(emptied), cut
-        assert not holds(changed(plan, ("certificate", "cuts", cut, "empty"), lambda flag: not flag)), cut
+        assert not holds(changed(plan, ("claims", "cuts", cut, "empty"), lambda flag: not flag)), cut
     assert status(emptied) == {"failed"}
 
 
 def test_multipliers_that_prove_less() -> None:
     plan, draws = solved(), random.Random(3)
     held = 0
-    for cut, item in enumerate(plan["certificate"]["cuts"]):
+    for cut, item in enumerate(plan["claims"]["cuts"]):
         name = draws.choice(list(item["dual"]["rows"]))
-        other = changed(plan, ("certificate", "cuts", cut, "dual", "rows", name), lambda v: v * 0.9 + 0.01)
+        other = changed(plan, ("claims", "cuts", cut, "dual", "rows", name), lambda v: v * 0.9 + 0.01)
         held += holds(other)
         assert status(other) == ({"ok"} if holds(other) else {"failed"})
-    assert held < len(plan["certificate"]["cuts"]) / 2
+    assert held < len(plan["claims"]["cuts"]) / 2
 
 
 def test_boxes_that_are_split_elsewhere() -> None:
     plan = solved()
-    splits = [i for i, node in enumerate(plan["certificate"]["tree"]) if isinstance(node, dict)]
+    splits = [i for i, node in enumerate(plan["claims"]["tree"]) if isinstance(node, dict)]
     held = [
-        holds(changed(plan, ("certificate", "tree", i, "at"), lambda at, by=by: at * by))
+        holds(changed(plan, ("claims", "tree", i, "at"), lambda at, by=by: at * by))
         for i in splits
         for by in (0.8, 1.2)
     ]
     assert sum(held) < len(held) / 2
     for i in splits[:2]:
         for at in (-1.0, 5.0, 1e300):
-            assert not holds(changed(plan, ("certificate", "tree", i, "at"), lambda _, at=at: at))
+            assert not holds(changed(plan, ("claims", "tree", i, "at"), lambda _, at=at: at))
         for coordinate in (-1, 3, 99, True, None, "alpha", 0.0):
-            broken = changed(plan, ("certificate", "tree", i, "coordinate"), lambda _, c=coordinate: c)
+            broken = changed(plan, ("claims", "tree", i, "coordinate"), lambda _, c=coordinate: c)
             assert not holds(broken)
     assert status(broken) == {"failed"}
 
@@ -212,15 +212,15 @@ def test_a_box_without_any_alpha() -> None:
     """A split at 0 leaves nothing below it, whatever stands there."""
     plan = solved()
     for below in (-1, 0):
-        tree = [{"coordinate": 0, "at": 0.0}, below, *plan["certificate"]["tree"]]
-        other = changed(plan, ("certificate", "tree"), lambda _, t=tree: t)
+        tree = [{"coordinate": 0, "at": 0.0}, below, *plan["claims"]["tree"]]
+        other = changed(plan, ("claims", "tree"), lambda _, t=tree: t)
         assert holds(other) is (below == -1)
         assert status(other) == ({"ok"} if below == -1 else {"failed"})
 
 
 def test_subtrees_that_are_left_out() -> None:
     plan = solved()
-    tree = plan["certificate"]["tree"]
+    tree = plan["claims"]["tree"]
     held: list[bool] = []
     for start, node in enumerate(tree):
         if not isinstance(node, dict):
@@ -228,19 +228,19 @@ def test_subtrees_that_are_left_out() -> None:
         middle = subtree(tree, start + 1)
         end = subtree(tree, middle)
         for left in (tree[: start + 1] + tree[middle:], tree[:middle] + tree[end:], tree[:start] + tree[end:]):
-            assert not holds(changed(plan, ("certificate", "tree"), lambda _, t=left: t)), start
+            assert not holds(changed(plan, ("claims", "tree"), lambda _, t=left: t)), start
         # where one part stands for both the boxes fit, and only the bound tells (a split may have been of no use)
         parts = (tree[:start] + tree[start + 1 : middle] + tree[end:], tree[:start] + tree[middle:])
-        held += [holds(changed(plan, ("certificate", "tree"), lambda _, t=left: t)) for left in parts]
+        held += [holds(changed(plan, ("claims", "tree"), lambda _, t=left: t)) for left in parts]
     assert sum(held) < len(held) / 4
     for other in ([], [-1], [0], [*tree, 0], [*tree, tree[0]], tree[::-1]):
-        short = changed(plan, ("certificate", "tree"), lambda _, t=other: t)
+        short = changed(plan, ("claims", "tree"), lambda _, t=other: t)
         assert not holds(short)
         assert status(short) == {"failed"}
 
 
 def junk() -> Iterator[tuple[tuple[Any, ...], Any]]:
-    proof = ("certificate",)
+    proof = ("claims",)
     for value in (None, 0, "x", [], {}, True, [[]], [None], ["0"], [1.5], [{}], [{"coordinate": 0}], [-2], [10**6]):
         yield (*proof, "tree"), value
         yield (*proof, "cuts"), value
@@ -260,7 +260,7 @@ def junk() -> Iterator[tuple[tuple[Any, ...], Any]]:
 
 def test_what_is_no_proof_is_answered() -> None:
     plan = json.loads(json.dumps(solved()))
-    plan["certificate"]["tree"] = [0 if node == -1 else node for node in plan["certificate"]["tree"]]
+    plan["claims"]["tree"] = [0 if node == -1 else node for node in plan["claims"]["tree"]]
     for path, value in junk():
         broken = plans.changed(plan, path, lambda _, v=value: v)
         try:
@@ -298,7 +298,7 @@ def test_any_multipliers_stay_below_every_table() -> None:
     draws = random.Random(7)
     plan = json.loads(json.dumps(solved()))
     every = list(points(plan))
-    for item in plan["certificate"]["cuts"]:
+    for item in plan["claims"]["cuts"]:
         scale = 10.0 ** draws.uniform(-2, 2)
         for block in item["dual"]["privacy"]:
             for key in ("entries", "below", "above"):
@@ -310,7 +310,7 @@ def test_any_multipliers_stay_below_every_table() -> None:
         item["empty"] = draws.random() < 0.5
     for original in (plan, solved()):
         found = search(original)
-        for place, item in enumerate(original["certificate"]["cuts"]):
+        for place, item in enumerate(original["claims"]["cuts"]):
             cut = found._cut(At(item, f"cuts[{place}]"))
             for alpha, means, cost in every:
                 proved = cut.constant + sum(s * v for s, v in zip(cut.slopes, (alpha, *means), strict=True))

@@ -69,7 +69,7 @@ def additive(
         },
         guarantees=[g | {"requirement": i} for i, g in enumerate(guarantees)],
         binding=[],
-        certificate={"dual": []},
+        claims={"dual": []},
     )
     document["spec"] |= {"parameters": {}, "name": source.split()[1]}
     return document
@@ -264,9 +264,9 @@ def put(plan: Plan, *path: str | int, value: Any) -> Plan:
 def test_a_multiplier_of_a_pair_and_a_column_stands_once() -> None:
     """In two parts it proves more than there is: delta is paid for the largest part only."""
     plan = finite_plans.with_delta()
-    block = plan["certificate"]["dual"]["privacy"][0]
+    block = plan["claims"]["dual"]["privacy"][0]
     split = [[a, b, seen, z / 2] for a, b, seen, z in block["entries"] for _ in range(2)]
-    forged = put(plan, "certificate", "dual", "privacy", 0, "entries", value=split)
+    forged = put(plan, "claims", "dual", "privacy", 0, "entries", value=split)
     assert "two multipliers of one pair of rows and one column" in failed(forged, "optimality")
     assert not failed(plan)
 
@@ -276,9 +276,9 @@ def test_a_uniform_table_is_not_optimal_by_a_proof_that_nobody_knows() -> None:
     even = [["1/4"] * 4] * 4
     forged = put(plan, "mechanism", "probabilities", value=even)
     forged["loss"] |= {"value": 0.75, "lower_bound": 0.75, "relative_gap": 0.0}
-    forged["certificate"] |= {"lower_bound": 0.75, "kind": "oracle"}
+    forged["claims"] |= {"lower_bound": 0.75, "kind": "oracle"}
     assert "proves nothing here" in failed(forged, "optimality")
-    forged["certificate"] |= {"kind": "table", "scope": "everything"}
+    forged["claims"] |= {"kind": "table", "scope": "everything"}
     assert "proves nothing here" in failed(forged, "optimality")
 
 
@@ -298,9 +298,9 @@ def test_no_room_beside_exact_figures(excess: float) -> None:
     loss = plan["loss"]["value"]
     assert "re-derived" in failed(put(plan, "loss", "value", value=loss * (1 + excess)), "loss")
     at = At(plan)
-    above = float(lower_bound(read_finite(at, model_of(at)), at["certificate"])) * (1 + excess)
+    above = float(lower_bound(read_finite(at, model_of(at)), at["claims"])) * (1 + excess)
     forged = put(plan, "loss", "lower_bound", value=above)
-    forged["certificate"]["lower_bound"] = above
+    forged["claims"]["lower_bound"] = above
     assert "no table has a loss below the claimed bound" in failed(forged, "optimality")
 
 
@@ -311,8 +311,8 @@ def test_one_gap_for_all_plans_that_are_called_optimal() -> None:
             low = value * (1 - gap)
             loosened = put(plan, "status", value=status)
             loosened["loss"] |= {"lower_bound": low, "relative_gap": (value - low) / value}
-            loosened["certificate"]["lower_bound"] = low
-            if plan["certificate"].get("kind") != "lottery":  # these state the very bound of the votes that move
+            loosened["claims"]["lower_bound"] = low
+            if plan["claims"].get("kind") != "lottery":  # these state the very bound of the votes that move
                 assert bool(failed(loosened)) is not fine, (gap, status)
 
 
@@ -359,7 +359,7 @@ def respelt(plan: Plan, old: str, new: str) -> Plan:
 def test_lines_that_a_plan_of_noise_does_not_answer(old: str, new: str, said: str) -> None:
     plan = respelt(plans.correlated(3), old, new)
     line = plans.line_of(plan["spec"]["source"], "O is (epsilon, delta)-DP")
-    for item in (plan["guarantees"][0], plan["binding"][0]):
+    for item in (plan["guarantees"][0], plan["remarks"]["binding"][0]):
         item["line"] = line
     assert said in failed(plan)
 

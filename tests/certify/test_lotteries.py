@@ -542,7 +542,7 @@ def test_rounds_are_those_that_share_the_budget(name):
         assert not verify(made.put(honest, ("mechanism", "rounds"), None)).ok
         assert not verify(made.put(honest, ("mechanism", "scalars", "rounds"), "4")).ok
     # other numbers of votes may prove the same whole number of rounds
-    for path in (("loss", "lower_bound"), ("certificate", "lower_bound"), ("loss", "value")):
+    for path in (("loss", "lower_bound"), ("claims", "lower_bound"), ("loss", "value")):
         value = honest[path[0]][path[1]]
         assert not verify(made.put(honest, path, value + 1)).ok
 

@@ -26,7 +26,7 @@ plan = cache(lambda name: PLANS[name]())
 FREE = (
     "format",  # any minor version
     "digest",  # made anew for every change
-    "solver",  # how it was found
+    "remarks",  # how it was found
     "spec/path",
     "loss/units",
     "loss/among",
@@ -39,7 +39,7 @@ FREE = (
     "mechanism/properties/#/counterexample",
     "mechanism/paper/#/text",
     "mechanism/paper/#/quantity",  # another quantity is said to be unchecked
-    "certificate/scope",  # where there is no bound
+    "claims/scope",  # where there is no bound
     "accuracy/#/bound",  # may be left out
 )
 """Places that carry words, or no claim: each is free text, or checked only to be there."""
@@ -102,10 +102,9 @@ OPTIONAL = (
     "mechanism/paper",
     "mechanism/voters",
     "alternatives/#",
-    "binding",
     "accuracy",
     "assumptions/#",
-    "certificate",
+    "claims",
     "loss/lower_bound",
     "loss/relative_gap",
 )
@@ -117,7 +116,7 @@ def test_missing_entries_and_junk_never_end_in_a_traceback(name):
     honest = plan(name)
     junk = (None, True, -1, 10**40, "", "x", "1/0", "nan", "2^9999", [], [[]], {}, {"a": 1})
     for i, (path, value) in enumerate(leaves(honest)):
-        if path[0] in ("spec", "solver", "digest"):
+        if path[0] in ("spec", "remarks", "digest"):
             continue
         report = verify(without(honest, path))
         if not free(path) and not any(place(path).startswith(item) for item in OPTIONAL):
@@ -206,22 +205,22 @@ def test_rounds_that_the_spec_does_not_have_fail():
 
 @pytest.mark.parametrize("votes", [0, 1, 3, 50, 101])
 def test_other_numbers_of_votes_prove_other_bounds(votes):
-    assert "optimality" in failed(put(plan("dummy votes, replacing"), ("certificate", "votes"), votes))
+    assert "optimality" in failed(put(plan("dummy votes, replacing"), ("claims", "votes"), votes))
 
 
 def test_a_bound_for_losses_without_one_fails():
     honest = plan("borda")
-    for path, value in ((("loss", "lower_bound"), 0.001), (("certificate", "lower_bound"), 0.001)):
+    for path, value in ((("loss", "lower_bound"), 0.001), (("claims", "lower_bound"), 0.001)):
         assert "a bound is claimed without its proof" in failed(put(honest, path, value))
-    both = put(put(honest, ("loss", "lower_bound"), 0.001), ("certificate", "lower_bound"), 0.001)
-    both = put(put(both, ("certificate", "votes"), 1), ("loss", "relative_gap"), 0.5)
+    both = put(put(honest, ("loss", "lower_bound"), 0.001), ("claims", "lower_bound"), 0.001)
+    both = put(put(both, ("claims", "votes"), 1), ("loss", "relative_gap"), 0.5)
     assert "a bound is claimed for a loss that it is not known for" in failed(both)
     assert "a bound is claimed without its proof" in failed(put(honest, ("status",), "optimal"))
 
 
 def test_with_voters_who_come_and_go_a_vote_moves_in_two_steps():
     honest, strict = plan("dummy votes, adding"), plan("dummy votes, replacing")
-    claimed = honest | {"certificate": strict["certificate"]}
+    claimed = honest | {"claims": strict["claims"]}
     claimed["loss"] = honest["loss"] | {"lower_bound": strict["loss"]["lower_bound"]}
     assert "optimality" in failed(signed(claimed))
 
@@ -239,22 +238,22 @@ def test_with_voters_who_come_and_go_a_vote_moves_in_two_steps():
     ],
 )
 def test_other_profiles_lead_to_fewer_winners(profile):
-    assert plan("winner")["certificate"]["profile"] == [16, 17, 17]
-    report = verify(put(plan("winner"), ("certificate", "profile"), profile))
+    assert plan("winner")["claims"]["profile"] == [16, 17, 17]
+    report = verify(put(plan("winner"), ("claims", "profile"), profile))
     assert not report.ok and [claim.name for claim in report.failed] == ["optimality"]
 
 
 def test_a_near_tie_says_nothing_of_random_dictatorship():
     honest, strict = plan("dummy votes, replacing"), plan("winner")
-    proof = strict["certificate"] | {"profile": [33, 33, 34], "lower_bound": honest["loss"]["lower_bound"]}
-    assert "a bound is claimed for a loss that it is not known for" in failed(signed(honest | {"certificate": proof}))
-    walked = {key: value for key, value in strict["certificate"].items() if key != "profile"}
-    assert "a bound is claimed for a loss that it is not known for" in failed(signed(strict | {"certificate": walked}))
+    proof = strict["claims"] | {"profile": [33, 33, 34], "lower_bound": honest["loss"]["lower_bound"]}
+    assert "a bound is claimed for a loss that it is not known for" in failed(signed(honest | {"claims": proof}))
+    walked = {key: value for key, value in strict["claims"].items() if key != "profile"}
+    assert "a bound is claimed for a loss that it is not known for" in failed(signed(strict | {"claims": walked}))
 
 
 def test_voters_who_come_and_go_leave_a_gap():
     assert plan("winner")["status"] == "optimal" and plan("winner, adding")["status"] == "feasible"
-    bolder = plan("winner, adding") | {"certificate": plan("winner")["certificate"], "status": "optimal"}
+    bolder = plan("winner, adding") | {"claims": plan("winner")["claims"], "status": "optimal"}
     bolder["loss"] = plan("winner")["loss"]
     assert "optimality" in failed(signed(bolder))
 

@@ -117,7 +117,7 @@ def truthful(voters=100, **about):
     loss = {"value": made.up(worst), "lower_bound": lower, "relative_gap": (made.up(worst) - lower) / made.up(worst)}
     stated = {"line": line, "text": TRUTHFUL, "value": 0.0, "bound": 0.0}
     proof = {"kind": "lottery", "lower_bound": lower, "votes": None, "scope": SCOPE}
-    plan = made.plan(source, mechanism, loss, made.LINEAR, voters=voters, accuracy=[stated], certificate=proof)
+    plan = made.plan(source, mechanism, loss, made.LINEAR, voters=voters, accuracy=[stated], claims=proof)
     return signed(plan | {"status": "optimal"} | about)
 
 
@@ -146,7 +146,7 @@ def test_a_plan_made_by_hand_is_verified():
 def test_every_leaf_counts():
     honest, tried = truthful(), 0
     for path, value in made.leaves(honest):
-        if not free(path) or path == ("certificate", "scope"):
+        if not free(path) or path == ("claims", "scope"):
             for other in others(value, path):
                 assert not verify(put(honest, path, other)).ok, f"{path}: {value!r} -> {other!r}"
                 tried += 1
@@ -156,12 +156,12 @@ def test_every_leaf_counts():
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("certificate", "scope"), "every rule that meets the requirement"),
-        (("certificate", "scope"), "every rule"),
-        (("certificate", "votes"), 3),
-        (("certificate", "lower_bound"), 0.001),
-        (("certificate", "kind"), "table"),
-        (("certificate", "profile"), [34, 33, 33]),
+        (("claims", "scope"), "every rule that meets the requirement"),
+        (("claims", "scope"), "every rule"),
+        (("claims", "votes"), 3),
+        (("claims", "lower_bound"), 0.001),
+        (("claims", "kind"), "table"),
+        (("claims", "profile"), [34, 33, 33]),
         (("loss", "lower_bound"), 0.031),
         (("loss", "lower_bound"), 0.02),
         (("loss", "relative_gap"), 0.01),
@@ -178,7 +178,7 @@ def test_a_changed_claim_fails(path, value):
 
 @pytest.mark.parametrize("bound", [0.031, 0.0301, 0.02])
 def test_another_bound_fails(bound):
-    honest = put(put(truthful(), ("loss", "lower_bound"), bound), ("certificate", "lower_bound"), bound)
+    honest = put(put(truthful(), ("loss", "lower_bound"), bound), ("claims", "lower_bound"), bound)
     gap = max(0.0, (honest["loss"]["value"] - bound) / honest["loss"]["value"])
     assert "optimality" in failed(put(honest, ("loss", "relative_gap"), gap))
 
@@ -213,9 +213,9 @@ def test_losses_that_need_not_grow_have_no_such_bound(loss, background):
     honest = compiled(made.spec(20, loss=loss, uniform=background, accuracy=TRUTHFUL, options="noise family dictator"))
     assert verify(honest).ok
     value = honest["loss"]["value"]
-    claimed = put(put(honest, ("loss", "lower_bound"), value), ("certificate", "lower_bound"), value)
-    claimed = put(put(claimed, ("certificate", "scope"), SCOPE), ("certificate", "votes"), None)
-    claimed["certificate"].pop("profile", None)
+    claimed = put(put(honest, ("loss", "lower_bound"), value), ("claims", "lower_bound"), value)
+    claimed = put(put(claimed, ("claims", "scope"), SCOPE), ("claims", "votes"), None)
+    claimed["claims"].pop("profile", None)
     claimed = put(put(claimed, ("loss", "relative_gap"), 0.0), ("status",), "optimal")
     assert "a bound is claimed for a loss that it is not known for" in failed(claimed)
 
@@ -228,7 +228,7 @@ def test_a_least_epsilon_of_strategy_proof_rules_is_derived_again():
     failed(changed(honest, "1/50", "1/40"))
     bound = honest["loss"]["lower_bound"]
     for other in (bound * (1 + 1e-6), bound * (1 - 1e-6)):
-        failed(put(put(honest, ("loss", "lower_bound"), other), ("certificate", "lower_bound"), other))
+        failed(put(put(honest, ("loss", "lower_bound"), other), ("claims", "lower_bound"), other))
 
 
 @pytest.mark.parametrize("family", ["exponential", "permute_and_flip", "randomised_winner"])
@@ -260,12 +260,12 @@ def test_an_alternative_under_which_lies_pay_is_not_possible():
 def test_rules_that_were_considered_keep_what_they_keep():
     honest = compiled(made.spec(1000, loss="epsilon", choose=True, accuracy=f"{made.WORST} <= 1/1000"))
     assert verify(honest).ok
-    names = [item["name"] for item in honest["considered"]]
+    names = [item["name"] for item in honest["remarks"]["considered"]]
     assert "permute-and-flip" in names
-    for i, item in enumerate(honest["considered"]):
-        assert not verify(put(honest, ("considered", i, "reason"), "")).ok
+    for i, item in enumerate(honest["remarks"]["considered"]):
+        assert not verify(put(honest, ("remarks", "considered", i, "reason"), "")).ok
         for name, holds in item["properties"].items():
-            assert not verify(put(honest, ("considered", i, "properties", name), not holds)).ok
-        assert not verify(put(honest, ("considered", i, "rule"), {"family": "other"})).ok
+            assert not verify(put(honest, ("remarks", "considered", i, "properties", name), not holds)).ok
+        assert not verify(put(honest, ("remarks", "considered", i, "rule"), {"family": "other"})).ok
         if item["rule"] is not None:
-            assert not verify(put(honest, ("considered", i, "rule"), None)).ok
+            assert not verify(put(honest, ("remarks", "considered", i, "rule"), None)).ok

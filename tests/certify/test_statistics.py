@@ -403,7 +403,7 @@ def test_guarantees_of_another_spec_fail():
 
 ODD = (None, True, -1, 10**30, "", "1/0", "nan", "2^9999", [[]], {"a": 1})
 """Values that stand where none of them belongs."""
-FREE = {"solver", "spec", "alternatives", "because", "text", "line"}
+FREE = {"remarks", "spec", "alternatives", "because", "text", "line"}
 """Parts that other tests look after, or that say nothing that could be wrong."""
 
 

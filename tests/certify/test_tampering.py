@@ -41,7 +41,7 @@ def made(name: str) -> dict[str, Any]:
 
 INERT = (
     "digest",
-    "solver",  # how it was found: nothing rests on it
+    "remarks",  # how it was found: nothing rests on it
     "alternatives/#/loss",  # said to be unchecked, as long as it does not contradict the bound
     "alternatives/#/name",
     "alternatives/#/reason",
@@ -50,11 +50,11 @@ INERT = (
     "guarantees/#/because",
     "loss/units",
     "spec/path",
-    "certificate/hcr/statement",
+    "claims/hcr/statement",
     "mechanism/executed/rounding",
 )
 """Places that carry no claim, or none for some of the plans."""
-WITHOUT_BOUND = ("certificate", "loss/among", "loss/lower_bound", "loss/relative_gap")
+WITHOUT_BOUND = ("claims", "loss/among", "loss/lower_bound", "loss/relative_gap")
 """Inert where a plan claims no lower bound."""
 CLAIMS_NO_BOUND = ("two views",)
 UNUSED = {
@@ -166,7 +166,7 @@ JUNK: tuple[Any, ...] = (
 
 OPTIONAL = (
     "mechanism/sites/#/variance",
-    "certificate/loss_weights",
+    "claims/loss_weights",
     "spec/parameters",
     "spec/parameters/epsilon",
     "spec/parameters/delta",
@@ -206,14 +206,14 @@ def test_missing_entries_fail_cleanly(name: str) -> None:
 
 
 def test_the_plan_itself_may_be_anything() -> None:
-    for junk in (*JUNK, {"format": "privspec-plan/1.0"}, {"format": 3}, {1: 2}):
+    for junk in (*JUNK, {"format": "privspec-plan/2.0"}, {"format": 3}, {1: 2}):
         assert not verify(junk).ok
 
 
 def test_formats() -> None:
     plan = made("laplace")
-    assert verify(plans.signed({**plan, "format": "privspec-plan/1.7"})).ok
-    for other in ("privspec-plan/2.0", "privspec-plan/", "other/1.0", "privspec-plan"):
+    assert verify(plans.signed({**plan, "format": "privspec-plan/2.7"})).ok
+    for other in ("privspec-plan/1.0", "privspec-plan/", "other/1.0", "privspec-plan"):
         assert not verify(plans.signed({**plan, "format": other})).ok
 
 

@@ -334,7 +334,7 @@ def test_too_many_values_to_try_are_refused() -> None:
 def test_a_price_of_a_loss_below_zero_says_which_way() -> None:
     plan = solved(LISTED.format(k="{1}", m="{5}", condition="", a="0", b="1"))
     assert plan["loss"]["value"] < 0
-    assert [item["loss_change"] < 0 for item in plan["binding"]] == [True]
+    assert [item["loss_change"] < 0 for item in plan["remarks"]["binding"]] == [True]
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ def test_no_clock_decides_what_a_plan_says(text: str, monkeypatch: pytest.Monkey
     def body(**limits: float) -> dict[str, Any]:
         document = json.loads(Problem(text).solve(**limits).to_json())  # type: ignore[arg-type]
         document.pop("digest")
-        document.get("solver", {}).pop("seconds", None)
+        document.get("remarks", {}).get("solver", {}).pop("seconds", None)
         return dict(document)
 
     fast = body()
@@ -204,4 +204,4 @@ def test_prices_that_a_time_limit_ended_are_marked() -> None:
     notes: list[str] = []
     assert prices.binding_prices(late, notes) == []
     assert notes == ["the time limit ended the search for prices: there may be more lines that bind"]
-    assert late.document()["solver"]["notes"] == notes
+    assert late.document()["remarks"]["solver"]["notes"] == notes

@@ -138,5 +138,5 @@ privacy:
   z is 1-LDP wrt x
 """
     plain = solve(Request(Source("x.priv", text)), Settings(solver="cvxpy"))
-    assert plain.document["solver"]["name"] == "tables (cvxpy)"
+    assert plain.document["remarks"]["solver"]["name"] == "tables (cvxpy)"
     assert plain.loss.value == pytest.approx(Problem(text).solve().loss.value, rel=1e-7)

@@ -298,14 +298,14 @@ def test_false_claims_about_a_distance_of_laws_are_found() -> None:
     def higher(plan: dict[str, Any]) -> None:
         more = plan["loss"]["value"] * (1 + 1e-9)
         plan["loss"] |= {"value": more, "lower_bound": more, "relative_gap": 0.0}
-        plan["certificate"]["lower_bound"] = more
+        plan["claims"]["lower_bound"] = more
 
     def priced(plan: dict[str, Any]) -> None:
-        rows = plan["certificate"]["dual"]["rows"]
+        rows = plan["claims"]["dual"]["rows"]
         rows.update({name: value * 2 for name, value in rows.items() if name.startswith("apart:")})
 
     def renamed(plan: dict[str, Any]) -> None:
-        plan["certificate"]["dual"]["rows"] = {"apart:loss:1:0:0": 1.0}
+        plan["claims"]["dual"]["rows"] = {"apart:loss:1:0:0": 1.0}
 
     assert "loss" in verdict(lower)
     for wrong in (higher, priced, renamed):
@@ -504,7 +504,7 @@ def test_bounds_on_lies_that_are_broken_are_found() -> None:
     for name in ("lie:6:0:0:0:1", "lie:6:0:1:0:1", "lie:6:0:0:1:7", "lie:6:0:0:1:4", "lie:5:0:0:1:1"):
         changed = json.loads(json.dumps(strict))
         del changed["digest"]
-        changed["certificate"]["dual"]["rows"] = {name: 1.0}
+        changed["claims"]["dual"]["rows"] = {name: 1.0}
         failed = {claim.name for claim in Plan(sealed(changed)).verify().claims if claim.status == "failed"}
         assert "optimality" in failed, name
 

@@ -123,7 +123,7 @@ def test_lies_with_a_distance_and_a_chosen_epsilon() -> None:
     plan = Plan(decision.document())
     assert plan.verify().ok
     assert plan.document["status"] == "optimal"
-    assert plan.document["certificate"]["scope"] == SCOPE
+    assert plan.document["claims"]["scope"] == SCOPE
     assert [line["value"] for line in plan.document["accuracy"]] == [0.0, 0.01]
 
 
@@ -191,7 +191,7 @@ def test_the_bound_of_dummy_votes(voters: int, group: int) -> None:
     assert decision.lower_bound == pytest.approx(1 + 4 * k / (voters + 3 * k), rel=1e-12)
     plan = decision.document()
     assert plan["status"] == "optimal"
-    assert plan["certificate"] | {"lower_bound": 0} == {
+    assert plan["claims"] | {"lower_bound": 0} == {
         "kind": "lottery",
         "lower_bound": 0,
         "votes": None,
@@ -252,7 +252,7 @@ def test_averages_over_drawn_votes_prove_nothing(monkeypatch: pytest.MonkeyPatch
 def test_the_template_is_solved_to_optimality() -> None:
     plan = solve(Request(Source("v.priv", template_text("dp_random_dictatorship_compulsory")))).document
     assert plan["status"] == "optimal"
-    assert plan["certificate"]["scope"] == SCOPE
+    assert plan["claims"]["scope"] == SCOPE
     assert plan["loss"]["relative_gap"] < 1e-8
 
 
@@ -262,7 +262,7 @@ def test_the_template_is_solved_to_optimality() -> None:
 def test_rules_without_a_loss_stand_apart() -> None:
     plan = solve(Request(Source("v.priv", template_text("random_dictatorship")))).document
     assert all(isinstance(one["loss"], float) for one in plan["alternatives"])
-    considered = {one["name"]: one for one in plan["considered"]}
+    considered = {one["name"]: one for one in plan["remarks"]["considered"]}
     assert set(considered) >= {"permute-and-flip", "exponential mechanism", "no dummy votes"}
     assert considered["permute-and-flip"]["reason"].startswith("with epsilon = 5 it misses line")
     assert considered["permute-and-flip"]["properties"]["strategy_proof"] is False

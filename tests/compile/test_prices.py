@@ -90,7 +90,7 @@ def test_amounts_are_exact_in_the_plan_and_short_on_pages() -> None:
     privacy = "O is (log(3), 1e-6)-DP wrt x, replacing one entry"
     plan = Problem(spec(SERIES, PREFIX, SQUARES, privacy)).solve()
     assert "ε 1.09862 → 1.20848 lowers" in " ".join(plan.summary(100).split())
-    (item,) = plan.document["binding"]
+    (item,) = plan.document["remarks"]["binding"]
     assert Fraction(item["change"].split()[1]) == Fraction(plan.document["guarantees"][0]["epsilon"])
 
 

@@ -34,7 +34,7 @@ def make_plan_dict(
     sizes = outputs or [("O", (L.shape[0],))]
     stops = np.cumsum([int(np.prod(shape)) for _, shape in sizes])
     plan: dict[str, Any] = {
-        "format": "privspec-plan/1.0",
+        "format": "privspec-plan/2.0",
         "spec": {"name": "demo"},
         "mechanism": {
             "family": "gaussian",

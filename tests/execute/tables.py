@@ -29,7 +29,7 @@ def make_table_plan(
 ) -> dict[str, Any]:
     """A plan with the keys that execution, ledger and estimation read."""
     plan: dict[str, Any] = {
-        "format": "privspec-plan/1.0",
+        "format": "privspec-plan/2.0",
         "spec": {"name": "demo"},
         "status": "optimal",
         "mechanism": {

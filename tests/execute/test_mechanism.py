@@ -179,7 +179,7 @@ def test_malformed_plans_are_refused(identity_plan: dict[str, Any], change: dict
 
 def test_a_plan_without_mechanism_is_refused() -> None:
     with pytest.raises(UsageError, match="PS0820"):
-        read_executed({"format": "privspec-plan/1.0", "status": "infeasible"})
+        read_executed({"format": "privspec-plan/2.0", "status": "infeasible"})
 
 
 def test_knorm_refuses_many_rows(make_plan: MakePlan) -> None:

@@ -31,7 +31,7 @@ def make_lottery_plan(
     """A plan with the keys that execution and ledger read."""
     neighbours = "adding or removing one voter" if voters is None else "replacing one voter"
     plan: dict[str, Any] = {
-        "format": "privspec-plan/1.0",
+        "format": "privspec-plan/2.0",
         "spec": {"name": "vote"},
         "status": "feasible",
         "mechanism": {

@@ -211,15 +211,17 @@ def _plan(
     guarantees: list[dict[str, Any]],
     loss: float,
     kind: str = "expected",
+    binding: Sequence[dict[str, Any]] = (),
+    recognised: dict[str, Any] | None = None,
     **more: Any,
 ) -> Plan:
     lines = [line.strip() for line in source.splitlines()]
     number = lines.index("loss:") + 1
-    for item in (*guarantees, *more.get("fairness", ()), *more.get("binding", ())):
+    for item in (*guarantees, *more.get("fairness", ()), *binding):
         item["line"] = lines.index(item["text"]) + 1
     return finished(
         {
-            "format": "privspec-plan/1.0",
+            "format": "privspec-plan/2.0",
             "spec": _spec(name, source, {"epsilon": "1"} if "epsilon = 1.0" in source else {}),
             "status": "optimal",
             "loss": {
@@ -235,7 +237,6 @@ def _plan(
             "mechanism": mechanism,
             "guarantees": guarantees,
             "accuracy": [],
-            "binding": [],
             "assumptions": [
                 {
                     "text": "Random bits come from the operating system and nobody else knows them.",
@@ -243,16 +244,20 @@ def _plan(
                     "because": {"note": "tables"},
                 }
             ],
-            "certificate": {"kind": "table", "scope": "tables", "lower_bound": loss, "dual": {}},
-            "solver": {
-                "name": "tables (rays)",
-                "iterations": 3,
-                "seconds": 0.02,
-                "tolerance": 1e-9,
-                "notes": [],
-                "versions": {"privspec": "0.1.0"},
-            },
+            "claims": {"kind": "table", "scope": "tables", "lower_bound": loss, "dual": {}},
             **more,
+            "remarks": {
+                "binding": list(binding),
+                "recognised": recognised,
+                "solver": {
+                    "name": "tables (rays)",
+                    "iterations": 3,
+                    "seconds": 0.02,
+                    "tolerance": 1e-9,
+                    "notes": [],
+                    "versions": {"privspec": "0.1.0"},
+                },
+            },
         }
     )
 
@@ -264,7 +269,7 @@ def commuting() -> Plan:
     rows = k_response(4, Fraction(1))
     mechanism = _table(["answer"], ["report"], words, words, rows)
     truth = f"{float(rows[0][0]):.4g}"
-    mechanism["recognised"] = {
+    recognised = {
         "name": "k-randomised response",
         "text": f"the truth with probability {truth}, each other value with {float(rows[0][1]):.4g}",
         "note": "tables",
@@ -281,7 +286,9 @@ def commuting() -> Plan:
         {"name": "exponential mechanism", "loss": 0.6453, "admissible": True, "reason": "half of epsilon is lost"},
         {"name": "the best answer without looking", "loss": 0.75, "admissible": True, "reason": "one law for all"},
     ]
-    return _plan("commuting", RESPONSE, mechanism, [guarantee], float(1 - rows[0][0]), alternatives=others)
+    return _plan(
+        "commuting", RESPONSE, mechanism, [guarantee], float(1 - rows[0][0]), alternatives=others, recognised=recognised
+    )
 
 
 @made_once

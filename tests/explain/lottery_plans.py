@@ -167,19 +167,18 @@ def _plan(
     }
     guarantee["line"] = next(i for i, line in enumerate(source.splitlines(), 1) if guarantee["text"] in line)
     plan = {
-        "format": "privspec-plan/1.0",
+        "format": "privspec-plan/2.0",
         "spec": _spec(name, source, {}),
         "status": "feasible",
         "loss": loss,
         "alternatives": [],
         "guarantees": [guarantee],
         "accuracy": [],
-        "binding": [],
         "assumptions": [],
-        "certificate": {"kind": "lottery", "lower_bound": bound, "scope": "every rule that meets the requirement"},
-        "solver": {"name": "closed form", "iterations": 0, "seconds": 0.01},
+        "claims": {"kind": "lottery", "lower_bound": bound, "scope": "every rule that meets the requirement"},
         "mechanism": mechanism,
         **more,
+        "remarks": {"binding": [], "solver": {"name": "closed form", "iterations": 0, "seconds": 0.01}},
     }
     return finished(plan)
 
@@ -332,7 +331,7 @@ def chair() -> Plan:
         "worst[ mismatch(O, plurality(vote)) ]",
         status="optimal",
         lower_bound=lower,
-        certificate=proof | {"scope": "every rule that meets the requirement"},
+        claims=proof | {"scope": "every rule that meets the requirement"},
         alternatives=[_alternative("permute-and-flip", 0.6667, "1", 0.6667, (True, False, False), "")],
     )
 

@@ -149,7 +149,7 @@ def prefix_sums(n: int = 64) -> Plan:
     paper = (2 * math.log(1.25 / 1e-6)) * mu**2  # variance ratio of the paper's calibration
     return finished(
         {
-            "format": "privspec-plan/1.0",
+            "format": "privspec-plan/2.0",
             "spec": _spec("prefix_sums", PREFIX_SOURCE, {"epsilon": "1", "delta": "1e-6"}),
             "status": "optimal",
             "loss": {
@@ -222,14 +222,6 @@ def prefix_sums(n: int = 64) -> Plan:
                     "requirement": 0,
                 }
             ],
-            "binding": [
-                {
-                    "line": 15,
-                    "text": "O is (epsilon, delta)-DP wrt x, replacing one entry",
-                    "change": "epsilon 1 -> 1.1",
-                    "loss_change": (gaussian_mu(1.0, 1e-6) / gaussian_mu(1.1, 1e-6)) ** 2 - 1,
-                }
-            ],
             "assumptions": [
                 {"text": "the curator sees the raw data", "status": "assumed", "because": {"line": 17}},
                 {
@@ -243,17 +235,27 @@ def prefix_sums(n: int = 64) -> Plan:
                     "because": {"note": "placement"},
                 },
             ],
-            "certificate": {
+            "claims": {
                 "dual": [],
                 "loss_weights": None,
                 "scope": "full",
                 "lower_bound": loss * (1 - 4e-10),
             },
-            "solver": {
-                "name": "fixed-point",
-                "iterations": 37,
-                "seconds": 0.3,
-                "versions": {"privspec": "0.1.0"},
+            "remarks": {
+                "binding": [
+                    {
+                        "line": 15,
+                        "text": "O is (epsilon, delta)-DP wrt x, replacing one entry",
+                        "change": "epsilon 1 -> 1.1",
+                        "loss_change": (gaussian_mu(1.0, 1e-6) / gaussian_mu(1.1, 1e-6)) ** 2 - 1,
+                    }
+                ],
+                "solver": {
+                    "name": "fixed-point",
+                    "iterations": 37,
+                    "seconds": 0.3,
+                    "versions": {"privspec": "0.1.0"},
+                },
             },
         }
     )
@@ -268,7 +270,7 @@ def histogram() -> Plan:
     identity = DyadicMatrix.rounded(np.eye(n)).to_json()
     return finished(
         {
-            "format": "privspec-plan/1.0",
+            "format": "privspec-plan/2.0",
             "spec": _spec("histogram", HISTOGRAM_SOURCE, {"epsilon": "1"}),
             "status": "feasible",
             "loss": {
@@ -328,14 +330,6 @@ def histogram() -> Plan:
                     "requirement": 0,
                 }
             ],
-            "binding": [
-                {
-                    "line": 10,
-                    "text": "O is epsilon-DP wrt people, adding or removing one record",
-                    "change": "epsilon 1 -> 1.1",
-                    "loss_change": 1 / 1.21 - 1,
-                }
-            ],
             "assumptions": [
                 {
                     "text": "the curator sees the raw data",
@@ -343,17 +337,27 @@ def histogram() -> Plan:
                     "because": {"note": "trust-by-default"},
                 },
             ],
-            "certificate": {
+            "claims": {
                 "dual": [],
                 "scope": "sites",
                 "lower_bound": 9.2067,
                 "hcr": {"mu_squared": "1.0861613"},
             },
-            "solver": {
-                "name": "laplace",
-                "iterations": 12,
-                "seconds": 0.02,
-                "versions": {"privspec": "0.1.0"},
+            "remarks": {
+                "binding": [
+                    {
+                        "line": 10,
+                        "text": "O is epsilon-DP wrt people, adding or removing one record",
+                        "change": "epsilon 1 -> 1.1",
+                        "loss_change": 1 / 1.21 - 1,
+                    }
+                ],
+                "solver": {
+                    "name": "laplace",
+                    "iterations": 12,
+                    "seconds": 0.02,
+                    "versions": {"privspec": "0.1.0"},
+                },
             },
         }
     )
@@ -376,7 +380,7 @@ def two_observers() -> Plan:
     line = "  {} is {}-DP wrt x, replacing one entry, seen by {}"
     return finished(
         {
-            "format": "privspec-plan/1.0",
+            "format": "privspec-plan/2.0",
             "spec": _spec("two_observers", OBSERVERS_SOURCE, {}),
             "status": "feasible",
             "loss": {
@@ -453,21 +457,23 @@ def two_observers() -> Plan:
                     "requirement": 1,
                 },
             ],
-            "binding": [
-                {
-                    "line": 14,
-                    "text": line.format("(press_release, audit_file)", "(2, 1e-6)", "auditors").strip(),
-                    "change": "epsilon 2 -> 2.2",
-                    "loss_change": -0.11,
-                }
-            ],
             "assumptions": [{"text": "the curator sees the raw data", "status": "assumed", "because": {"line": 16}}],
-            "certificate": {"dual": [], "loss_weights": None, "scope": "sites", "lower_bound": loss * 0.97},
-            "solver": {
-                "name": "barrier",
-                "iterations": 41,
-                "seconds": 0.06,
-                "versions": {"privspec": "0.1.0"},
+            "claims": {"dual": [], "loss_weights": None, "scope": "sites", "lower_bound": loss * 0.97},
+            "remarks": {
+                "binding": [
+                    {
+                        "line": 14,
+                        "text": line.format("(press_release, audit_file)", "(2, 1e-6)", "auditors").strip(),
+                        "change": "epsilon 2 -> 2.2",
+                        "loss_change": -0.11,
+                    }
+                ],
+                "solver": {
+                    "name": "barrier",
+                    "iterations": 41,
+                    "seconds": 0.06,
+                    "versions": {"privspec": "0.1.0"},
+                },
             },
         }
     )

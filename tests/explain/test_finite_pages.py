@@ -92,7 +92,7 @@ def test_every_sentence_of_an_auditor_has_status_and_source(name: str) -> None:
             elif "note" in because:
                 assert (notes / f"{because['note']}.md").is_file()
             else:
-                assert because["certificate"]
+                assert because["claim"]
 
 
 @pytest.mark.parametrize(("name", "reader"), PAGES)
@@ -111,7 +111,7 @@ def test_labels_cannot_inject(reader: str) -> None:
     plan = commuting()
     evil = "<script>alert(1)</script>"
     plan["mechanism"]["inputs"][0] = plan["mechanism"]["outputs"][0] = evil
-    plan["mechanism"]["recognised"]["name"] = evil
+    plan["remarks"]["recognised"]["name"] = evil
     text = explain(plan, reader, "html")
     outline(text)
     assert "<script" not in text

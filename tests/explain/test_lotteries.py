@@ -101,7 +101,7 @@ def test_every_sentence_has_status_and_source(name: str, reader: str) -> None:
             elif "note" in because:
                 assert (notes / f"{because['note']}.md").is_file(), because
             else:
-                assert because["certificate"]
+                assert because["claim"]
 
 
 @pytest.mark.parametrize(("name", "reader"), PAGES)

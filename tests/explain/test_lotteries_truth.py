@@ -54,7 +54,7 @@ def test_lies_are_told_in_words() -> None:
 def test_rules_that_were_considered_stand_beside_the_others(reader: str) -> None:
     found = plan("random_dictatorship")
     text = explain(found, reader, "md")
-    for item in found["considered"]:
+    for item in found["remarks"]["considered"]:
         assert f"{item['name']} (ruled out)" in text
         assert f"{item['name']}: {item['reason'][:30]}" in text
     figures = text[text.index("All rules that were compared") : text.index("What each rule keeps")]

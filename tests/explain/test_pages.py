@@ -109,7 +109,7 @@ def test_every_sentence_of_an_auditor_has_status_and_source(plans: dict[str, Pla
                 assert because["text"]
                 assert because["text"] in source[because["line"] - 1]
             else:
-                assert because.get("note") or because.get("certificate")
+                assert because.get("note") or because.get("claim")
 
 
 def test_notes_that_are_named_exist() -> None:
@@ -158,7 +158,7 @@ def test_unknown_family_and_measure_say_what_cannot_be_explained(reader: str) ->
 @pytest.mark.parametrize("reader", READERS)
 def test_a_plan_with_the_least_keys(reader: str) -> None:
     plan = {
-        "format": "privspec-plan/1.0",
+        "format": "privspec-plan/2.0",
         "spec": {"name": "least", "sha256": "", "source": "", "parameters": {}, "constants": {}},
         "status": "feasible",
         "loss": {"value": 1.5, "lower_bound": None, "relative_gap": None},
@@ -166,7 +166,7 @@ def test_a_plan_with_the_least_keys(reader: str) -> None:
         "mechanism": {"family": "table", "inputs": [], "outputs": [], "probabilities": []},
         "guarantees": [],
         "assumptions": ["somebody said so"],
-        "certificate": {},
+        "claims": {},
     }
     for form in FORMATS:
         assert explain(plan, reader, form)
@@ -175,7 +175,7 @@ def test_a_plan_with_the_least_keys(reader: str) -> None:
 @pytest.mark.parametrize("reader", READERS)
 def test_infeasible_plans_name_lines_and_changes(reader: str) -> None:
     plan = {
-        "format": "privspec-plan/1.0",
+        "format": "privspec-plan/2.0",
         "spec": {
             "name": "tight",
             "source": "spec tight\nvariables:\n  input x in [0, 1]\n",

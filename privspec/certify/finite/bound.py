@@ -23,7 +23,7 @@ SAME = 1e-9
 def optimality(subject: FiniteSubject) -> Iterator[Claim]:
     """The lower bound from the listed multipliers, and the gap."""
     stated, status = subject.plan["loss"], subject.plan["status"].text()
-    proof = subject.plan.get("certificate")
+    proof = subject.plan["claims"].filled()
     said, gap = stated.get("lower_bound"), stated.get("relative_gap")
     if said is None or gap is None or proof is None:
         if status == "optimal" or said is not None or gap is not None:

@@ -49,8 +49,6 @@ def table(subject: FiniteSubject) -> Iterator[Claim]:
         size = f"{rows.size} x {found.shape[1]}"
         text = f"{size} exact probabilities, every row sums to one; rows are all values of {', '.join(found.of)}"
         yield Claim("table", "ok", text)
-    if found.recognised is not None:
-        yield Claim("table", "not checked", "whether the table is the known mechanism that the plan names")
 
 
 def _counts(subject: FiniteSubject) -> Iterator[str]:
@@ -205,7 +203,7 @@ def fairness(subject: FiniteSubject) -> Iterator[Claim]:
 
 def binding(subject: FiniteSubject) -> Iterator[Claim]:
     """What a change of a requirement would bring needs the optimum of another program."""
-    listed = subject.plan.get("binding")
+    listed = subject.plan["remarks"].get("binding")
     items = [] if listed is None else listed.items()
     for item in items:
         item["loss_change"].double()

@@ -33,7 +33,6 @@ class Table:
     prior: tuple[Fraction, ...] | None
     scalars: Mapping[str, Fraction]
     laws: Mapping[str, Mapping[str, Fraction]]
-    recognised: Any
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -92,7 +91,6 @@ def read_table(data: At) -> Table:
         None if prior is None else tuple(item.exact() for item in prior.items()),
         _numbers(data.get("scalars")),
         {} if (laws := data.get("laws")) is None else {key: _numbers(laws[key]) for key in _keys(laws)},
-        None if (known := data.get("recognised")) is None else known.value,
     )
 
 

@@ -46,7 +46,7 @@ def alternatives(subject: LotterySubject) -> Iterator[Claim]:
 
 def _considered(subject: LotterySubject) -> Iterator[Claim]:
     """Rules that have no loss, with the reason; what they keep is tested where a lottery is listed."""
-    given = subject.plan.get("considered")
+    given = subject.plan["remarks"].get("considered")
     for item in [] if given is None else given.items():
         name, rule, kept = item["name"].text(), item.get("rule"), item["properties"]
         if not item["reason"].text():

@@ -203,7 +203,7 @@ def farthest(voters: int, others: int, votes: int, distance: Fraction) -> Fracti
 
 def optimality(subject: LotterySubject) -> Iterator[Claim]:
     """The bound is that of the votes that the certificate names; the gap and the status are what follows."""
-    stated, proof = subject.plan["loss"], subject.plan.get("certificate")
+    stated, proof = subject.plan["loss"], subject.plan["claims"].filled()
     status = subject.plan["status"].text()
     bound = stated.get("lower_bound")
     if proof is not None and proof["kind"].text() != "lottery":

@@ -148,7 +148,7 @@ def optimality(subject: StatisticSubject) -> Iterator[Claim]:
 
 def binding(subject: StatisticSubject) -> Iterator[Claim]:
     """Prices, where a plan lists any, come from simulation."""
-    listed = subject.plan.get("binding")
+    listed = subject.plan["remarks"].get("binding")
     items = [] if listed is None else listed.items()
     for item in items:
         item["loss_change"].double()

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privspec.compile.document import (
-    FORMAT,
     decimal_up,
     float_up,
     guarantee_head,
     line_of,
-    sealed,
+    plan_document,
     trust_assumption,
     unit_assumptions,
     versions,
@@ -25,7 +24,6 @@ from privspec.compile.finite.prices import binding_prices
 from privspec.compile.finite.system import Requested, mixture, view_of
 from privspec.compile.finite.votes import kept_properties, table_figures
 from privspec.compile.lotteries.rounds import rounds_json
-from privspec.compile.stored import spec_json
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
 from privspec.language.spelling import spell
@@ -48,8 +46,6 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
     others, named = beside(decision)
     notes = list(decision.solver()["notes"])
     document = {
-        "format": FORMAT,
-        "spec": spec_json(model),
         "status": "optimal" if gap <= OPTIMAL_GAP else "feasible",
         "loss": {
             "value": value,
@@ -61,21 +57,24 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
             "kind": "worst" if system.loss.only_worst else "expected",
         },
         "alternatives": others,
-        "mechanism": _mechanism(decision) | {"recognised": named},
+        "mechanism": _mechanism(decision),
         "guarantees": [_guarantee(decision, r) for r in system.requested],
         "accuracy": [],
         "fairness": _fairness(decision),
-        "binding": binding_prices(decision, notes),
         "assumptions": list(_assumptions(decision)),
-        "certificate": decision.certificate(),
-        "solver": {
-            **decision.solver(),
-            "notes": notes,
-            "tolerance": decision.settings.tolerance,
-            "versions": versions(),
+        "claims": decision.certificate(),
+        "remarks": {
+            "recognised": named,
+            "binding": binding_prices(decision, notes),
+            "solver": {
+                **decision.solver(),
+                "notes": notes,
+                "tolerance": decision.settings.tolerance,
+                "versions": versions(),
+            },
         },
     }
-    return sealed(document)
+    return plan_document(model, document)
 
 
 def relative_gap(value: Fraction, bound: Fraction) -> float:

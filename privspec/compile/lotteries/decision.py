@@ -8,13 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 from privspec.compile.document import (
-    FORMAT,
     decimal_up,
     float_down,
     float_up,
     guarantee_head,
     line_of,
-    sealed,
+    plan_document,
     trust_assumption,
     unit_assumptions,
     versions,
@@ -26,7 +25,6 @@ from privspec.compile.lotteries.paper import remarks
 from privspec.compile.lotteries.rounds import rounds_json
 from privspec.compile.lotteries.system import LotterySystem, Promise
 from privspec.compile.problem import Settings
-from privspec.compile.stored import spec_json
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
 from privspec.language.spelling import spell
@@ -76,34 +74,34 @@ class LotteryDecision:
         loss = self._loss()
         gap = loss["relative_gap"]
         document = {
-            "format": FORMAT,
-            "spec": spec_json(self.model),
             "status": "optimal" if gap is not None and gap <= OPTIMAL_GAP else "feasible",
             "loss": loss,
             "alternatives": [self._alternative(one) for one in self._others if one.loss is not None],
-            "considered": [self._considered(one) for one in self._others if one.loss is None],
             "mechanism": self._mechanism(),
             "guarantees": [self._guarantee(promise) for promise in self.system.promises],
             "accuracy": [self._accuracy(limit, found) for limit, found in zip(*self._limits, strict=True)],
-            "binding": [],
             "assumptions": list(self._assumptions()),
-            "certificate": {
+            "claims": {
                 "kind": "lottery",
                 "lower_bound": self.lower_bound,
                 "votes": None if self.bound is None else self.bound.votes,
                 **({} if self.bound is None or self.bound.profile is None else {"profile": list(self.bound.profile)}),
                 "scope": EVERY_RULE if self.bound is None else self.bound.scope,
             },
-            "solver": {
-                "name": "comparison of the rules of private voting",
-                "iterations": max(one.loss.profiles for one in self.ranking if one.loss is not None),
-                "seconds": self.seconds,
-                "tolerance": self.settings.tolerance,
-                "notes": [],
-                "versions": versions(),
+            "remarks": {
+                "considered": [self._considered(one) for one in self._others if one.loss is None],
+                "binding": [],
+                "solver": {
+                    "name": "comparison of the rules of private voting",
+                    "iterations": max(one.loss.profiles for one in self.ranking if one.loss is not None),
+                    "seconds": self.seconds,
+                    "tolerance": self.settings.tolerance,
+                    "notes": [],
+                    "versions": versions(),
+                },
             },
         }
-        return sealed(document)
+        return plan_document(self.model, document)
 
     def _loss(self) -> dict[str, Any]:
         found, bound = self._found, self.lower_bound

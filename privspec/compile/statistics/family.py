@@ -8,10 +8,9 @@ from time import perf_counter
 from typing import Any
 
 from privspec.compile.document import (
-    FORMAT,
     guarantee_head,
     line_of,
-    sealed,
+    plan_document,
     trust_assumption,
     unit_assumptions,
     versions,
@@ -20,7 +19,6 @@ from privspec.compile.infeasible import ConflictLine, Infeasible, Relaxation, co
 from privspec.compile.problem import Settings
 from privspec.compile.statistics.predict import Predicted, Prediction, predict, weights_of
 from privspec.compile.statistics.ways import Promise, StatisticSystem, Way, forbidden, lower, ways
-from privspec.compile.stored import spec_json
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
@@ -103,8 +101,6 @@ class StatisticDecision:
         """The plan."""
         model, chosen = self.model, self.chosen
         document = {
-            "format": FORMAT,
-            "spec": spec_json(model),
             "status": "feasible",
             "loss": {
                 "value": chosen.loss,
@@ -122,19 +118,21 @@ class StatisticDecision:
             "mechanism": mechanism_json(self.system, chosen.way),
             "guarantees": [_guarantee(promise, chosen.way) for promise in self.system.promises],
             "accuracy": [],
-            "binding": [],
             "assumptions": [*_assumptions(self.system), *_own_ball(chosen.way)],
-            "certificate": {"kind": "simulated", "scope": "none"},
-            "solver": {
-                "name": "ranking by simulation with common random numbers",
-                "iterations": self.prediction.crowds,
-                "seconds": self.seconds,
-                "tolerance": self.settings.tolerance,
-                "notes": [],
-                "versions": versions(),
+            "claims": {"kind": "simulated", "scope": "none"},
+            "remarks": {
+                "binding": [],
+                "solver": {
+                    "name": "ranking by simulation with common random numbers",
+                    "iterations": self.prediction.crowds,
+                    "seconds": self.seconds,
+                    "tolerance": self.settings.tolerance,
+                    "notes": [],
+                    "versions": versions(),
+                },
             },
         }
-        return sealed(document)
+        return plan_document(model, document)
 
     def _alternative(self, predicted: Predicted) -> dict[str, Any]:
         reason = forbidden(self.system, predicted.way)
