@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from fractions import Fraction
 from typing import Protocol
 
@@ -38,6 +39,11 @@ def elaborate(model: Model) -> Problem:
 
     Raises: SpecError PS05xx for what no block can say.
     """
+    return replace(frame(model), blocks=blocks_of(model))
+
+
+def frame(model: Model) -> Problem:
+    """Held data, public values and obligations, without the numbers of blocks."""
     return Problem(
         format=FORMAT,
         elaborator=ELABORATOR,
@@ -46,7 +52,7 @@ def elaborate(model: Model) -> Problem:
         data=tuple(data_of(model, node) for node in model.inputs),
         public=tuple(public_values(model)),
         obligations=tuple(obligation_of(model, requirement) for requirement in model.requirements),
-        blocks=blocks_of(model),
+        blocks=(),
     )
 
 
