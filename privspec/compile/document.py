@@ -40,10 +40,9 @@ def plan_document(model: Model, parts: Mapping[str, Any]) -> dict[str, Any]:
 def problem_json(model: Model) -> dict[str, Any]:
     """The problem of a spec as it stands in its plan; its frame alone where no reading says the numbers yet."""
     from privspec.compile.families import family_of
-    from privspec.problem import tables, votes
+    from privspec.problem import votes
 
-    early = type(family_of(model)).__name__ in ("Finite", "Lotteries")
-    unread = early and not any(reading.reads(model) for reading in (tables, votes))
+    unread = type(family_of(model)).__name__ == "Lotteries" and not votes.reads(model)
     found: dict[str, Any] = form.document(frame(model) if unread else elaborate(model))
     return found
 
