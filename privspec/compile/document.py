@@ -20,7 +20,7 @@ from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.problem import form
-from privspec.problem.elaborate import elaborate, frame
+from privspec.problem.elaborate import elaborate
 
 FORMAT = "privspec-plan/2.0"
 WITHDRAWN = "the lower bound that was found did not pass the independent check and is not stated"
@@ -34,17 +34,7 @@ def sealed(document: dict[str, Any]) -> dict[str, Any]:
 
 def plan_document(model: Model, parts: Mapping[str, Any]) -> dict[str, Any]:
     """A plan: what a family says of its mechanism, with the spec and the problem that it answers."""
-    return sealed({"format": FORMAT, "spec": spec_json(model), "problem": problem_json(model), **parts})
-
-
-def problem_json(model: Model) -> dict[str, Any]:
-    """The problem of a spec as it stands in its plan; its frame alone where no reading says the numbers yet."""
-    from privspec.compile.families import family_of
-    from privspec.problem import votes
-
-    unread = type(family_of(model)).__name__ == "Lotteries" and not votes.reads(model)
-    found: dict[str, Any] = form.document(frame(model) if unread else elaborate(model))
-    return found
+    return sealed({"format": FORMAT, "spec": spec_json(model), "problem": form.document(elaborate(model)), **parts})
 
 
 def raise_infeasible(model: Model, reason: Infeasible) -> dict[str, Any]:

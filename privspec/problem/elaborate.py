@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
 
-from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.diagnostics import Diagnostic, InternalError, Label, SpecError
 from privspec.language import syntax
 from privspec.language.walk import names_used
 from privspec.model.graph import GraphNode, Model
@@ -39,11 +38,6 @@ def elaborate(model: Model) -> Problem:
 
     Raises: SpecError PS05xx for what no block can say.
     """
-    return replace(frame(model), blocks=blocks_of(model))
-
-
-def frame(model: Model) -> Problem:
-    """Held data, public values and obligations, without the numbers of blocks."""
     return Problem(
         format=FORMAT,
         elaborator=ELABORATOR,
@@ -52,7 +46,7 @@ def frame(model: Model) -> Problem:
         data=tuple(data_of(model, node) for node in model.inputs),
         public=tuple(public_values(model)),
         obligations=tuple(obligation_of(model, requirement) for requirement in model.requirements),
-        blocks=(),
+        blocks=blocks_of(model),
     )
 
 
@@ -80,7 +74,7 @@ def blocks_of(model: Model) -> tuple[Block, ...]:
     for reading in readings:
         if reading.reads(model):
             return reading.blocks(model)
-    return ()
+    raise InternalError("a spec that no reading takes")
 
 
 def trust_of(model: Model) -> Trust:
