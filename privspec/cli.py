@@ -240,7 +240,7 @@ def _request(spec: Path, sets: Sequence[str], constants: Sequence[str]) -> Reque
 
 def _constant(name: str, path: Path) -> Any:
     from privspec.core.spans import NOWHERE
-    from privspec.model.files import read_csv, read_npy
+    from privspec.model.evaluate import read_csv, read_npy
     from privspec.model.reports import Failure
 
     if not path.is_file():

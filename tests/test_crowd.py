@@ -23,8 +23,8 @@ from privspec.compile.statistics.ways import forbidden, ways
 from privspec.functions.probit import Objective, Result, largest_quadratic, probit_routes
 from privspec.mechanisms.shapes.laplace import LaplaceNoise
 from privspec.model.domains import L1Ball
-from privspec.model.generators import ThurstoneMosteller, clipped
-from privspec.model.routes import GRID_BITS, NormName, Records, Unit
+from privspec.model.library import GRID_BITS, NormName, Records, Unit
+from privspec.model.priors import ThurstoneMosteller, clipped
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "crowd"
 CROWDS = 60

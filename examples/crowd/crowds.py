@@ -15,7 +15,7 @@ import privspec
 from privspec.compile.statistics.family import Statistics
 from privspec.compile.statistics.predict import Judge, released
 from privspec.compile.statistics.ways import StatisticSystem, Way, ways
-from privspec.model.generators import Drawn, clipped
+from privspec.model.priors import Drawn, clipped
 
 Array: TypeAlias = NDArray[np.float64]
 HERE = Path(__file__).resolve().parent

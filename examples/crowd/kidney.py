@@ -14,7 +14,7 @@ import polars as pl
 from crowds import Array, Source
 from privspec.solvers.probit import probit_mle
 
-from privspec.model.generators import Drawn
+from privspec.model.priors import Drawn
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "kidney_indecision_study2_strict_d3.csv.gz"
 FEATURES = ("age", "drinks_per_day", "dependents")

@@ -16,7 +16,7 @@ from crowds import Array, Candidate, Source, algorithm
 from privspec.functions.probit import Objective, Result
 from privspec.mechanisms.shapes.laplace import LaplaceNoise
 from privspec.model.domains import L1Ball
-from privspec.model.routes import Records
+from privspec.model.library import Records
 
 NOT_ENFORCED = 5
 """Where the bound is not enforced, estimates reach about that many times B before they stop mattering.

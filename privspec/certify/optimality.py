@@ -20,8 +20,7 @@ from privspec.certify.report import Claim
 from privspec.certify.subject import Subject
 from privspec.certify.targets import instances
 from privspec.core import OPTIMAL_GAP
-from privspec.model.requirements import Requirement
-from privspec.model.trust import Nobody
+from privspec.model.requirements import Nobody, Requirement
 
 SAME = 1e-9
 """Relative difference of figures that were computed in doubles from one another."""

@@ -23,8 +23,7 @@ from privspec.certify.report import Claim
 from privspec.certify.subject import Subject
 from privspec.model.domains import Ball, L1Ball, Table
 from privspec.model.measures import Measure
-from privspec.model.requirements import Requirement
-from privspec.model.trust import Curator, Nobody
+from privspec.model.requirements import Curator, Nobody, Requirement
 from privspec.model.values import show
 
 FAMILIES = {Gaussian: "gaussian", Laplace: "laplace", KNorm: "mixed"}

@@ -14,8 +14,7 @@ from privspec.certify.neighbourhoods import VERTEX_LIMIT, Balls, Boxes, Cells, E
 from privspec.model import neighbours as words
 from privspec.model.domains import Ball, Domain, L1Ball, L2Ball, Power, Table
 from privspec.model.graph import InputBlock, Model
-from privspec.model.requirements import Requirement
-from privspec.model.trust import Nobody
+from privspec.model.requirements import Nobody, Requirement
 
 COMBINATION_LIMIT = 4096
 """Groups of units are enumerated up to so many."""

@@ -14,8 +14,8 @@ from privspec.compile.cache import SolutionCache
 from privspec.compile.program import LinearSystem
 from privspec.compile.views import scaled_differences
 from privspec.model.graph import Model
+from privspec.model.requirements import Nobody
 from privspec.model.targets import meaning
-from privspec.model.trust import Nobody
 from privspec.solvers.programs import Array, ExpectedLoss, View, WorstLoss
 
 DENSE_OUTPUTS = 4096

@@ -12,7 +12,7 @@ from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.model.graph import Model
 from privspec.model.measures import EpsilonDelta, PureDP
-from privspec.model.trust import Curator
+from privspec.model.requirements import Curator
 from privspec.solvers.results import Unprotectable
 
 RELAXED_DELTA = Fraction(1, 10**6)

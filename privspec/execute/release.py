@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.core.files import PRIVATE, AtomicFile
 from privspec.execute.executed import names_of
-from privspec.model.labels import Labels, column, numbered
+from privspec.model.targets import Labels, column, numbered
 
 if TYPE_CHECKING:
     from privspec.execute.ledger import Receipt

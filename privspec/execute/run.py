@@ -27,7 +27,7 @@ from privspec.execute.randomness import Randomness, SystemRandomness
 from privspec.execute.registry import registration
 from privspec.execute.release import MAJOR, Release, ReleaseFiles, kind_of, observers_of, places, write_release
 from privspec.execute.rounds import adds
-from privspec.model.labels import labels_of
+from privspec.model.targets import labels_of
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model

@@ -9,7 +9,7 @@ from privspec.model.graph import GraphNode, Model
 from privspec.model.parameters import parameter_words
 from privspec.model.reports import listing
 from privspec.model.requirements import Requirement
-from privspec.model.sensitivity import Degree, degree_of, linear_map, sensitivity
+from privspec.model.targets import Degree, degree_of, linear_map, sensitivity
 from privspec.model.types import Laws, Tables
 from privspec.model.values import Array, show
 

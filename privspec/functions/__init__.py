@@ -25,10 +25,10 @@ HOMES: dict[str, str] = {
         "linear",
     ),
     **dict.fromkeys(("mean", "sum", "max", "min", "variance", "histogram", "marginals", "count"), "statistics"),
-    **dict.fromkeys(("mismatch", "total_variation", "angle", "disagreement", "cost"), "comparison"),
-    **dict.fromkeys(("sqrt", "exp", "log", "abs", "floor", "ceil", "sign"), "elementary"),
-    **dict.fromkeys(("probit_mle",), "preference"),
-    **dict.fromkeys(("manipulation",), "truth"),
+    **dict.fromkeys(("mismatch", "total_variation", "angle", "disagreement", "cost"), "statistics"),
+    **dict.fromkeys(("sqrt", "exp", "log", "abs", "floor", "ceil", "sign"), "linear"),
+    **dict.fromkeys(("probit_mle",), "probit"),
+    **dict.fromkeys(("manipulation",), "voting"),
     **dict.fromkeys(
         ("random_dictator", "borda_lottery", "exponential", "permute_and_flip", "plurality", "borda_scores"), "voting"
     ),

@@ -1,17 +1,53 @@
-"""Linear maps of vectors, and the matrices of the same maps."""
+"""Linear maps of vectors, the matrices of the same maps, and elementary functions, entry by entry."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
 
-from privspec.functions.arguments import numbers, public_whole, vector
-from privspec.model.labels import Labels
-from privspec.model.library import Arguments, Bound, Function, FunctionError
-from privspec.model.types import Type
+from privspec.model.library import Argument, Arguments, Bound, Function, FunctionError
+from privspec.model.targets import Labels
+from privspec.model.types import Anything, Numbers, Type
 from privspec.model.values import Array, as_float
+
+
+def vector(arguments: Arguments, position: int, function: str) -> int:
+    """The extent of an argument that must be a vector of numbers.
+
+    Raises: FunctionError PS0207.
+    """
+    kind = arguments[position].type
+    if not isinstance(kind.element, Numbers | Anything) or len(kind.shape) != 1:
+        raise FunctionError(f"{function} takes a vector, and this is {kind.describe()}", position, code="PS0207")
+    return kind.shape[0]
+
+
+def numbers(arguments: Arguments, position: int, function: str) -> Type:
+    """The type of an argument that must be made of numbers.
+
+    Raises: FunctionError PS0208.
+    """
+    kind = arguments[position].type
+    if not isinstance(kind.element, Numbers | Anything):
+        raise FunctionError(f"{function} takes numbers, and this is {kind.describe()}", position, code="PS0208")
+    return kind
+
+
+def public_whole(argument: Argument, position: int, what: str, least: int = 1, most: int = 2**31) -> int:
+    """The value of an argument that must be a public whole number.
+
+    Raises: FunctionError PS0206.
+    """
+    value = argument.value
+    if isinstance(value, Fraction) and value.denominator == 1 and least <= value <= most:
+        return int(value)
+    upper = f" to {most}" if most < 2**31 else " on"
+    raise FunctionError(f"{what} must be a public whole number from {least}{upper}", position)
+
 
 ENTRIES_LIMIT = 2**26
 """Largest matrix that a constructor lays out."""
@@ -128,7 +164,7 @@ def _bind_diagonal(arguments: Arguments) -> Bound:
     return Bound(Type((n, n)), apply, linear=True)
 
 
-FUNCTIONS: Mapping[str, Function] = {
+VECTORS: Mapping[str, Function] = {
     f.name: f
     for f in (
         Function(
@@ -189,3 +225,63 @@ FUNCTIONS: Mapping[str, Function] = {
         ),
     )
 }
+
+
+def _entrywise(
+    name: str, apply: Callable[[Any], Any], exact: Callable[[Fraction], Fraction] | None = None
+) -> Callable[[Arguments], Bound]:
+    def bind(arguments: Arguments) -> Bound:
+        kind = numbers(arguments, 0, name)
+
+        def checked(value: Any) -> Any:
+            if isinstance(value, Fraction) and exact is not None:
+                return exact(value)
+            with np.errstate(all="ignore"):
+                result = apply(as_float(value))
+            if not np.all(np.isfinite(result)):
+                raise FunctionError(f"{name} has no finite value here", 0)
+            return Fraction(float(result)) if np.shape(result) == () else result
+
+        return Bound(kind, checked)
+
+    return bind
+
+
+def _sign(value: Fraction) -> Fraction:
+    return Fraction((value > 0) - (value < 0))
+
+
+ELEMENTARY: Mapping[str, Function] = {
+    f.name: f
+    for f in (
+        Function(
+            "sqrt",
+            "sqrt(e)",
+            "The square root, entry by entry (nearest double).",
+            _entrywise("sqrt", np.sqrt),
+        ),
+        Function("exp", "exp(e)", "The exponential, entry by entry (nearest double).", _entrywise("exp", np.exp)),
+        Function(
+            "log",
+            "log(e)",
+            "The natural logarithm, entry by entry (nearest double).",
+            _entrywise("log", np.log),
+        ),
+        Function("abs", "abs(e)", "The absolute value; also written |e|.", _entrywise("abs", np.abs, abs)),
+        Function(
+            "floor",
+            "floor(e)",
+            "The largest whole number not above, entry by entry.",
+            _entrywise("floor", np.floor, lambda v: Fraction(floor(v))),
+        ),
+        Function(
+            "ceil",
+            "ceil(e)",
+            "The least whole number not below, entry by entry.",
+            _entrywise("ceil", np.ceil, lambda v: Fraction(ceil(v))),
+        ),
+        Function("sign", "sign(e)", "-1, 0 or 1, entry by entry.", _entrywise("sign", np.sign, _sign)),
+    )
+}
+
+FUNCTIONS: Mapping[str, Function] = {**VECTORS, **ELEMENTARY}

@@ -1,13 +1,14 @@
-"""The routes of `probit_mle`: what of a voter's choices can be made noisy, and how far one unit moves it.
+"""Learning weights from pairwise choices (Wang et al. 2019): `probit_mle` and its routes.
 
-The objective is expanded about 0 to second order, ln Phi(u) = ln(1/2) + c1 u - c2 u^2 with c1 = sqrt(2 / pi) and
-c2 = 1 / pi (Wang et al. 2019, Algorithm 3; Zhang et al. 2012). Records are gridded inside their ball before anything
-else, and the coefficients of every record are rounded towards zero by themselves: sums are exact.
+A route says what of a voter's choices can be made noisy, and how far one unit moves it. The objective is expanded
+about 0 to second order, ln Phi(u) = ln(1/2) + c1 u - c2 u^2 with c1 = sqrt(2 / pi) and c2 = 1 / pi (Wang et al. 2019,
+Algorithm 3; Zhang et al. 2012). Records are gridded inside their ball before anything else, and the coefficients of
+every record are rounded towards zero by themselves: sums are exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -18,7 +19,22 @@ from typing import Any
 import numpy as np
 
 from privspec.model.domains import Ball, Domain, L1Ball
-from privspec.model.routes import GRID, GRID_BITS, Bounds, NormName, Records, Route, Steps, Unit
+from privspec.model.library import (
+    GRID,
+    GRID_BITS,
+    Arguments,
+    Bound,
+    Bounds,
+    Function,
+    FunctionError,
+    NormName,
+    NotComputableError,
+    Records,
+    Route,
+    Steps,
+    Unit,
+)
+from privspec.model.types import Numbers, Type
 from privspec.model.values import Array, show
 
 SLOPE = Fraction(836_642, 2**GRID_BITS)
@@ -460,3 +476,45 @@ def project_l2(points: Array, radius: float) -> Array:
     lengths = np.linalg.norm(points, axis=1, keepdims=True)
     found: Array = points * np.minimum(1.0, radius / np.maximum(lengths, 1e-300))
     return found
+
+
+def _bind_probit_mle(arguments: Arguments) -> Bound:
+    kind = arguments[0].type
+    if not isinstance(kind.element, Numbers) or len(kind.shape) != 2:
+        raise FunctionError(
+            f"probit_mle takes one row a choice (n x d: chosen minus rejected), and this is {kind.describe()}",
+            0,
+            code="PS0207",
+        )
+    dimension = kind.shape[1]
+    within = arguments.keywords.get("within")
+    domain = None
+    if within is not None:
+        domain = within.domain
+        if not isinstance(domain, Ball):
+            raise FunctionError("within must be a ball: l1_ball(r, d) or l2_ball(r, d)", "within")
+        if domain.dimension != dimension:
+            raise FunctionError(
+                f"the ball has {domain.dimension} dimensions and the choices have {dimension} features",
+                "within",
+                code="PS0207",
+            )
+
+    def apply(_: Any) -> Any:
+        raise NotComputableError("the probit estimate is computed by its routes only")
+
+    return Bound(Type((dimension,)), apply, domain=domain)
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "probit_mle": Function(
+        "probit_mle",
+        "probit_mle(V, within = l1_ball(B, d))",
+        "The weights under which the choices V (one row each, chosen minus rejected alternative) are most probable "
+        "in a probit model, looked for in a ball.",
+        _bind_probit_mle,
+        keywords=("within",),
+        note="probit-routes",
+        routes=probit_routes,
+    )
+}

@@ -14,21 +14,18 @@ from privspec.core.spans import Source
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
-from privspec.model.components import read_components
-from privspec.model.definitions import VARIABLES, Definitions, collect_definitions
+from privspec.model.definitions import VARIABLES, Definitions, collect_definitions, read_components
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import Domain, FiniteSet
-from privspec.model.evaluate import DOMAIN_CALLS, Environment, evaluate
-from privspec.model.fairness_rules import read_independence
-from privspec.model.files import Reader
-from privspec.model.gap_rules import warn_about_gaps
+from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, evaluate
 from privspec.model.graph import ComponentModel, GraphNode, InputBlock, Model, PartySet, lay_out
 from privspec.model.library import library
 from privspec.model.loss_rules import LossReader
+from privspec.model.observers import warn_about_gaps
 from privspec.model.option_rules import read_options
 from privspec.model.parameters import fit_constant, given_constants, read_parameters
 from privspec.model.reports import Failure, Report
-from privspec.model.requirement_rules import RequirementReader
+from privspec.model.requirement_rules import RequirementReader, read_independence
 from privspec.model.scope import Scope, collect, resolve, warn_of_unused
 from privspec.model.shapes import Binding, Bindings, Typer
 from privspec.model.types import NUMBER, UNKNOWN, Laws, Symbols, Tables, Type
@@ -160,7 +157,7 @@ class _Builder:
             files=self.read_files,
         )
         if model.models:
-            from privspec.model.world_laws import wrong_laws
+            from privspec.model.worlds import wrong_laws
 
             for failure in wrong_laws(model):
                 report.failure(failure)

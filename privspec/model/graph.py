@@ -22,9 +22,10 @@ from privspec.model.requirements import (
     DataModel,
     IndependenceRequirement,
     MechanismConstraint,
+    Nobody,
     Requirement,
+    Trust,
 )
-from privspec.model.trust import Nobody, Trust
 from privspec.model.types import Tables, Type
 from privspec.model.values import Array, Value, approximate
 

@@ -11,6 +11,7 @@ from privspec.core.suggest import advice
 from privspec.language import meanings, syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import Comparison, children, comparisons, names_used, reference, root, summands, walk
+from privspec.model.clauses import sort_clauses
 from privspec.model.definitions import Definitions, whole_of
 from privspec.model.domains import Domain
 from privspec.model.library import library
@@ -21,7 +22,6 @@ from privspec.model.requirements import AccuracyTarget, AssertedSensitivity, Dat
 from privspec.model.scope import Scope
 from privspec.model.shapes import Bindings, Typer, plain
 from privspec.model.types import Type
-from privspec.model.unit_rules import sort_clauses
 
 DISTRIBUTIONS: Mapping[str, tuple[int, int]] = {
     "uniform": (0, 2),

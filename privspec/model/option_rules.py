@@ -13,9 +13,8 @@ from privspec.language.walk import root
 from privspec.model.domains import Domain, FiniteSet
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.reports import Failure, Report, listing, nearest
-from privspec.model.requirements import Requirement
+from privspec.model.requirements import ChosenTrust, Curator, Nobody, Requirement, SecureSum, Trust
 from privspec.model.scope import TRUST_WORDS, Scope
-from privspec.model.trust import ChosenTrust, Curator, Nobody, SecureSum, Trust
 
 FAMILIES = (
     "gaussian",

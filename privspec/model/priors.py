@@ -1,26 +1,84 @@
-"""The exact law that a data model gives to the values of a finite domain.
+"""Data models: the exact law of the values of a finite domain, or crowds that are drawn from one.
 
 `uniform`, `categorical`, `empirical`, `binomial`, `bernoulli` and `geometric` are rational as they are. The weights of
-`normal`, `laplace`, `exponential` and `poisson` are those of `model.weights`: rounded to 2^-60 of the largest.
+`normal`, `laplace`, `exponential` and `poisson` are rounded to the nearest multiple of 2^-60 of the largest one. A data
+model serves the expected loss alone, so the rounding touches no guarantee; it makes the law exact, the same on every
+machine, and short enough to be written into a plan. Crowds that are drawn are never real data, and nothing a guarantee
+rests on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from math import comb
-from typing import Any, TypeAlias
+from math import comb, lgamma, log, sqrt
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.model.evaluate import Environment, evaluate
+from privspec.model.graph import Model
 from privspec.model.reports import Failure
 from privspec.model.requirements import DataModel
-from privspec.model.values import Value
-from privspec.model.weights import falling, poisson
+from privspec.model.values import Array, Value
+
+BITS = 60
+"""Binary places of a weight."""
+NOTHING = 50
+"""Weights below e^-50 of the largest are rounded to 0 (so are all below 2^-61)."""
+
+
+def falling(exponents: Sequence[Fraction | None]) -> list[Fraction]:
+    """e^-q for each q >= 0, over the largest of them, correctly rounded; 0 for None."""
+    least = min((q for q in exponents if q is not None), default=Fraction(0))
+    return [Fraction(0) if q is None else Fraction(_power(least - q), 1 << BITS) for q in exponents]
+
+
+def _power(exponent: Fraction) -> int:
+    """2^60 e^exponent for exponent <= 0, to the nearest whole number.
+
+    e^q is irrational for every rational q but 0, so that enough digits always decide.
+    """
+    import flint
+
+    if exponent == 0:
+        return 1 << BITS
+    if exponent < -NOTHING:
+        return 0
+    precision = 160
+    while True:
+        with flint.ctx.workprec(precision):
+            ball = flint.arb(flint.fmpq(exponent.numerator, exponent.denominator)).exp() * flint.arb(2) ** BITS
+            nearest = (ball + flint.arb(1) / 2).floor().unique_fmpz()
+        if nearest is not None:
+            return int(nearest)
+        precision *= 2
+
+
+def poisson(mean: Fraction, counts: Sequence[int | None]) -> list[Fraction]:
+    """mean^k / k! for each k >= 0, over the largest of them, correctly rounded (half up); 0 for None."""
+    logs = [None if k is None else k * log(mean) - lgamma(k + 1) for k in counts]
+    known = [(value, k) for value, k in zip(logs, counts, strict=True) if value is not None and k is not None]
+    if not known:
+        return [Fraction(0)] * len(counts)
+    top, mode = max(known)
+    near = [None if value is None or value < top - NOTHING else k for value, k in zip(logs, counts, strict=True)]
+    ratios = [Fraction(0) if k is None else _ratio(mean, mode, k) for k in near]
+    largest = max(ratios)
+    return [Fraction((2 * (r / largest) * (1 << BITS) + 1) // 2, 1 << BITS) for r in ratios]
+
+
+def _ratio(mean: Fraction, base: int, count: int) -> Fraction:
+    """(mean^k / k!) / (mean^m / m!) for m = base."""
+    found = Fraction(1)
+    for j in range(min(base, count) + 1, max(base, count) + 1):
+        found *= mean / j
+    return found if count >= base else 1 / found
+
 
 Law: TypeAlias = tuple[Fraction, ...]
 """Probabilities of listed values; they sum to one."""
@@ -265,3 +323,59 @@ def _finite(entry: Any, span: Span) -> Fraction:
     if not np.isfinite(entry):
         raise Failure("PS0406", span, "a number here is not finite")
     return Fraction(float(entry))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Drawn:
+    """What every party of a simulated crowd holds: records (N, n, d), and hidden attributes such as weights (N, d)."""
+
+    records: Array
+    attributes: Mapping[str, Array]
+
+
+class Generator(Protocol):
+    """A data model that can be drawn from."""
+
+    def draw(self, parties: int, random: np.random.Generator) -> Drawn:
+        """One crowd."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThurstoneMosteller:
+    """Pairwise choices of voters with hidden weights (Wang et al. 2019, section 5.1).
+
+    m uniform on [-1, 1]^d; weights N(m, I) for every voter; n pairs of alternatives N(0, I) each; the voter chooses the
+    one of larger utility, where utilities are weights' alternative plus noise of variance 1/2. A record is the chosen
+    alternative minus the other one, clipped to a ball of `radius` if there is one.
+    """
+
+    records: int
+    dimension: int
+    radius: float | None
+
+    def draw(self, parties: int, random: np.random.Generator) -> Drawn:
+        """One society and its voters."""
+        centre = random.uniform(-1.0, 1.0, self.dimension)
+        weights = centre + random.standard_normal((parties, self.dimension))
+        # The difference of two alternatives N(0, I) is N(0, 2 I), that of the noises of two utilities N(0, 1).
+        difference = sqrt(2.0) * random.standard_normal((parties, self.records, self.dimension))
+        utility = np.einsum("vnd,vd->vn", difference, weights) + random.standard_normal((parties, self.records))
+        chosen = np.where(utility[..., None] > 0, difference, -difference)
+        return Drawn(clipped(chosen, self.radius), {"weights": weights})
+
+
+def clipped(records: Array, radius: float | None) -> Array:
+    """Every record drawn in to the ball, by itself: what it becomes does not depend on any other."""
+    if radius is None:
+        return records
+    lengths = np.linalg.norm(records, axis=-1, keepdims=True)
+    shrunk: Array = records * np.minimum(1.0, radius / np.maximum(lengths, 1e-300))
+    return shrunk
+
+
+def generator_of(model: Model, subject: str, records: int, dimension: int, radius: float | None) -> Generator | None:
+    """The data model of an input, if it can be drawn from."""
+    for known in model.models:
+        if known.subject == subject and known.distribution == "thurstone_mosteller":
+            return ThurstoneMosteller(records, dimension, radius)
+    return None

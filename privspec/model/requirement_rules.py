@@ -1,28 +1,107 @@
-"""Requirements: outputs and inputs that exist, distances, observers, and effects that have a limit."""
+"""Lines of privacy and fairness: outputs and inputs that exist, observers, effects that have a limit, amounts.
+
+Amounts that are allowed and promise little are warned of: a large epsilon, a delta that leaves room for publishing a
+person.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import prod
+
+import numpy as np
 
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model import neighbours as nb
-from privspec.model.caution_rules import warn_about_amounts
-from privspec.model.distance_rules import DistanceReader
+from privspec.model.clauses import Clauses, DistanceReader, UnitReader, sort_clauses
 from privspec.model.distances import DISTANCES
-from privspec.model.domains import Domain
+from privspec.model.domains import Domain, Power
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import InputBlock
-from privspec.model.measure_rules import MEASURES, AmountReader
-from privspec.model.measures import Lipschitz, Measure, Metric, MetricDP, PerAtomLDP, Personalised
+from privspec.model.measures import (
+    LDP,
+    MEASURES,
+    AmountReader,
+    EpsilonDelta,
+    Lipschitz,
+    Measure,
+    Metric,
+    MetricDP,
+    PerAtomLDP,
+    Personalised,
+    PureDP,
+)
 from privspec.model.reports import Failure, Report, listing, nearest
-from privspec.model.requirements import Requirement
+from privspec.model.requirements import IndependenceRequirement, Requirement
 from privspec.model.scope import Scope
-from privspec.model.unit_rules import Clauses, UnitReader, sort_clauses
-from privspec.model.values import readable, show
+from privspec.model.values import Value, readable, show
+
+LARGE_EPSILON = 10
+"""A guesser may be right 22,026 times for each time that they are wrong."""
+
+LARGE_DELTA = Fraction(1, 1000)
+
+
+def warn_about_amounts(
+    line: syntax.Requirement, found: Requirement, blocks: Mapping[str, InputBlock], report: Report
+) -> None:
+    """A requirement that holds and protects hardly anybody is warned about; nothing is refused."""
+    measures = found.measure.each if isinstance(found.measure, Personalised) else (found.measure,)
+    amounts = [one.amounts for one in measures if isinstance(one, PureDP | EpsilonDelta | LDP | PerAtomLDP)]
+    epsilon = max((figures["epsilon"] for figures in amounts), default=Fraction(0))
+    delta = max((figures.get("delta", Fraction(0)) for figures in amounts), default=Fraction(0))
+    items = line.amount.items
+    if epsilon > LARGE_EPSILON:
+        report.warn(
+            "PS0324",
+            items[0].span,
+            f"an epsilon of {show(epsilon)} promises very little",
+            label="above 10",
+            help="below 1 is strong, 1 to 3 usual, 10 the most that is ever defended; see what it means: "
+            "privspec explain PLAN --for public",
+        )
+    people = [n for name in found.wrt if (n := _units(found.neighbours, blocks.get(name))) is not None]
+    limit = min((Fraction(1, n) for n in people if n > 0), default=Fraction(1))
+    if not any(isinstance(one, PureDP) for one in measures) and delta > min(limit, LARGE_DELTA):
+        units = nb.plural(found.neighbours.unit_name) if people else "people"
+        _warn_of_delta(delta, limit, f"{max(people, default=0):,} {units}", items[-1].span, report)
+
+
+def _warn_of_delta(delta: Fraction, limit: Fraction, units: str, span: Span, report: Report) -> None:
+    if delta > limit:
+        message = f"a delta of {show(delta)} allows publishing all about one of {units}"
+        label = f"above one over {units.split()[0]}"
+    else:
+        message = f"a delta of {show(delta)} allows publishing all about one person in {int(1 / delta):,}"
+        label = "above 1/1000"
+    report.warn(
+        "PS0325",
+        span,
+        message,
+        label=label,
+        help="delta is the probability with which the promise may fail altogether: 1e-6, or far below one over "
+        "the number of people",
+    )
+
+
+def _units(neighbours: nb.NeighbourRelation, block: InputBlock | None) -> int | None:
+    """How many units an input holds, where that is public."""
+    if block is None or neighbours.adding or isinstance(neighbours, nb.ReplacingEverything):
+        return None
+    if isinstance(neighbours, nb.ReplacingOneOf):
+        return _units(neighbours.of(block), block)
+    whole = block.type.shape
+    if isinstance(neighbours, nb.ReplacingVoter):
+        return whole[0] if block.index and whole else None
+    if isinstance(neighbours, nb.ReplacingEntry):
+        return block.size if block.layout == "entries" else None
+    if isinstance(neighbours, nb.ReplacingRecord) and isinstance(block.domain, Power):
+        return (whole[0] if block.index and whole else 1) * block.domain.exponents[0]
+    return None
 
 
 @dataclass(slots=True)
@@ -275,3 +354,107 @@ class RequirementReader:
         if clauses.seen_by is None:
             return ("anyone",)
         return tuple(dict.fromkeys(name.id for name in clauses.seen_by.observers))
+
+
+def read_independence(
+    line: syntax.Independence, reader: RequirementReader, attributes: Mapping[str, Domain]
+) -> IndependenceRequirement | None:
+    """A fairness line; None after a complaint. `attributes` are those of the tables among the inputs."""
+    if isinstance(line.subjects, syntax.AllOf):
+        subjects: tuple[str | None, ...] = reader.names(line.subjects, "output", "PS0301", reader.component_outputs)
+    else:
+        subjects = tuple(_known(ref, reader, attributes) for ref in line.subjects.items)
+    of = _known(line.of, reader, attributes)
+    given = None if line.given is None else _known(line.given, reader, attributes)
+    named = [name for name in (*subjects, of, given) if name is not None]
+    if not subjects or len(named) < len(subjects) + 1 + (line.given is not None):
+        return None
+    if not _says_something(line, named, reader) or not _tolerable(line, reader):
+        return None
+    equals = None
+    if line.value is not None and given is not None:
+        try:
+            equals = _value(line.value, given, {**attributes, **reader.domains}.get(given), reader)
+        except Failure as failure:
+            reader.report.failure(failure)
+            return None
+    number, text = reader.line(line.span)
+    whole = tuple(name for name in subjects if name is not None)
+    return IndependenceRequirement(whole, of or "", given, line.value, line.tolerance, line.span, number, text, equals)
+
+
+def _known(ref: syntax.Ref, reader: RequirementReader, attributes: Mapping[str, Domain]) -> str | None:
+    """The name of something that varies; None after a complaint."""
+    known = {*reader.scope.of("input", "output", "intermediate"), *attributes, *reader.component_outputs}
+    full = f"{ref.name}.{ref.attribute}" if ref.attribute else ref.name
+    if full in known:
+        reader.check_index(ref)
+        return full
+    near = nearest(full, known)
+    hint = f"did you mean {near}?" if near else "it must be a variable, or an attribute of a table"
+    reader.report.error("PS0320", ref.span, f"nothing that varies is called {full}", help=hint)
+    return None
+
+
+def _says_something(line: syntax.Independence, named: list[str], reader: RequirementReader) -> bool:
+    """Whether the line speaks of an output and of nothing twice."""
+    twice = next((name for i, name in enumerate(named) if name in named[:i]), None)
+    if twice is not None:
+        reader.report.error("PS0320", line.span, f"{twice} is named twice in this line")
+        return False
+    outputs = {*reader.scope.of("output"), *reader.component_outputs}
+    if not outputs & set(named):
+        reader.report.error(
+            "PS0322",
+            line.span,
+            "this line names no output, so that no mechanism could obey it",
+            label="nothing here is drawn by the mechanism",
+            help="what is believed of the data is written under background, as in (sex, y) ~ categorical(...)",
+        )
+        return False
+    return True
+
+
+def _tolerable(line: syntax.Independence, reader: RequirementReader) -> bool:
+    if line.tolerance is None:
+        return True
+    try:
+        tolerance = evaluate(line.tolerance, reader.public or reader.environment)
+        if not isinstance(tolerance, Fraction) or not 0 <= tolerance < 1:
+            raise Failure(
+                "PS0321",
+                line.tolerance.span,
+                "a tolerance in total variation is a number from 0 to below 1",
+            )
+    except Failure as failure:
+        reader.report.failure(failure)
+        return False
+    return True
+
+
+def _value(expr: syntax.Expr, name: str, domain: Domain | None, reader: RequirementReader) -> Value:
+    """The value in `given y = 1`, `given sex = F`: a public one, or a bare word of the domain.
+
+    Raises: Failure PS0323 if the attribute never takes it, and what evaluation raises.
+    """
+    public = reader.public or reader.environment
+    if isinstance(expr, syntax.Name) and expr.id not in public.values:
+        found: Value = expr.id
+        if domain is None or not domain.contains(found):
+            near = None if domain is None or domain.size is None else nearest(expr.id, _words(domain))
+            hint = f"did you mean {near}?" if near else None
+            raise Failure("PS0323", expr.span, _never(name, expr.id, domain), help=hint)
+        return found
+    found = evaluate(expr, public)
+    if domain is not None and (np.shape(found) != domain.shape or not domain.contains(found)):  # type: ignore[arg-type]
+        raise Failure("PS0323", expr.span, _never(name, reader.report.source.slice(expr.span), domain))
+    return found
+
+
+def _words(domain: Domain) -> list[str]:
+    return [item for item in domain.elements() if isinstance(item, str)] if (domain.size or 0) <= 1000 else []
+
+
+def _never(name: str, text: str, domain: Domain | None) -> str:
+    where = "" if domain is None else f"; it lies in {domain.describe()}"
+    return f"{name} never takes the value {text}{where}"

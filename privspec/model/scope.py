@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from privspec.core.lookalikes import alike, disguised, fold, letter_name
 from privspec.core.spans import Span
-from privspec.core.suggest import advice
+from privspec.core.suggest import advice, alike, disguised, fold, letter_name
 from privspec.language import meanings as senses
 from privspec.language import syntax
 from privspec.language.walk import children, walk

@@ -1,22 +1,44 @@
-"""Values of variables at a given base vector: what is released when no noise is added."""
+"""Values of variables at a given base vector: what they are, what each number is about, and how far they can move.
+
+Labels are in the words of the spec; pages and files take them from here. Sensitivities are composed along paths of
+linear maps, for display and for judging a graph; guarantees are derived elsewhere, with directed rounding.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
 from fractions import Fraction
-from typing import Any
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from privspec.core.diagnostics import SpecError
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
-from privspec.model.evaluate import Environment, evaluate, stack
-from privspec.model.files import Reader
+from privspec.model.evaluate import Environment, Reader, bound_call, evaluate, stack
 from privspec.model.graph import GraphNode, InputBlock, Model
+from privspec.model.library import library
+from privspec.model.neighbours import (
+    BallDifferences,
+    BoxDifferences,
+    Differences,
+    PairDifferences,
+    UnboundedError,
+    VectorDifferences,
+)
 from privspec.model.reports import Failure
+from privspec.model.requirements import Requirement
 from privspec.model.types import Tables
-from privspec.model.values import Array, CellCounts, Value, as_float
+from privspec.model.values import Array, CellCounts, Value, as_float, show
+
+if TYPE_CHECKING:
+    from privspec.model.domains import Table
 
 
 def environment(model: Model, values: Mapping[str, Value] | None = None) -> Environment:
@@ -114,3 +136,255 @@ def _value(node: GraphNode, expr: syntax.Expr, known: Environment) -> Value:
 def evaluate_in(model: Model, expr: syntax.Expr, values: Mapping[str, Any] | None = None) -> Value:
     """A public expression of the spec's own."""
     return evaluate(expr, environment(model, values))
+
+
+Labels: TypeAlias = Mapping[str, NDArray[Any]]
+"""By column: one label for each number of a value, row-major; None where the column says nothing of a number."""
+
+_AXES: Mapping[int, tuple[str, ...]] = {0: (), 1: ("index",), 2: ("row", "column")}
+
+
+def labels_of(model: Model | None, name: str, shape: tuple[int, ...]) -> Labels:
+    """The labels of a variable: attributes of a table's cells, members of an index set, or places counted from 1.
+
+    Args: model, None where it is not known; shape, of the variable's value.
+    """
+    if model is None or name not in model.nodes:
+        return numbered(shape)
+    found = _of_name(model, name)
+    if found and all(len(column) == prod(shape) for column in found.values()):
+        return found
+    return numbered(shape, model.nodes[name].index)
+
+
+def numbered(shape: tuple[int, ...], index: str | None = None) -> Labels:
+    """The place of each entry, counted from 1 as the language counts; `index` is the name of the first axis."""
+    first = () if index is None or not shape else (index,)
+    rest = len(shape) - len(first)
+    names = first + _AXES.get(rest, tuple(f"index_{j + 1}" for j in range(rest)))
+    places = np.indices(shape).reshape(len(shape), prod(shape)) + 1
+    return dict(zip(names, places, strict=True))
+
+
+def cell_labels(table: Table, keep: Sequence[int]) -> Labels:
+    """The values of some attributes of a table in each cell of their counts, the last attribute running fastest."""
+    kept = [table.attributes[i] for i in keep]
+    each = [[label(element) for element in domain.elements()] for _, domain in kept]
+    columns = zip(*product(*each), strict=True)
+    return {name: column(values) for (name, _), values in zip(kept, columns, strict=True)}
+
+
+def joined(parts: Iterable[tuple[Labels, int]]) -> Labels:
+    """The labels of values one after another, of so many numbers each."""
+    listed = list(parts)
+    names = dict.fromkeys(name for labels, _ in listed for name in labels)
+    return {name: column([v for labels, size in listed for v in _filled(labels.get(name), size)]) for name in names}
+
+
+def _filled(values: NDArray[Any] | None, size: int) -> list[Any]:
+    return [None] * size if values is None else values.tolist()
+
+
+def column(values: Sequence[Any]) -> NDArray[Any]:
+    """Labels as one column: whole numbers, doubles, or texts; objects where some are missing."""
+    known = [v for v in values if v is not None]
+    if any(isinstance(v, str) for v in known):
+        texts = np.empty(len(values), dtype=object)
+        texts[:] = [None if v is None else str(v) for v in values]
+        return texts
+    return np.array(values, dtype=object if len(known) < len(values) else None)
+
+
+def label(element: Any) -> int | float | str:
+    """An element of a domain as files show it: a number where it is one, a ranking best first."""
+    if isinstance(element, Fraction):
+        return int(element) if element.denominator == 1 and abs(element) < 2**62 else float(element)
+    return " ".join(show(item) for item in element) if isinstance(element, tuple) else show(element)
+
+
+def _of_name(model: Model, name: str) -> Labels | None:
+    """What the definition of a variable says of its entries; None where it says nothing."""
+    node = model.nodes[name]
+    computed = node.kind in (VariableKind.OUTPUT, VariableKind.INTERMEDIATE)
+    expr = meaning(model, name) if computed and node.index is None else None
+    return None if expr is None else _of(model, expr)
+
+
+def _of(model: Model, expr: syntax.Expr) -> Labels | None:
+    match expr:
+        case syntax.Name(id=name) if name in model.nodes:
+            return _of_name(model, name)
+        case syntax.Negate(operand=operand):
+            return _of(model, operand)
+        case syntax.Binary(op="+" | "-" | "*" | "/", left=left, right=right):
+            return _either(_of(model, left), _of(model, right))
+        case syntax.Call():
+            return _of_call(model, expr)
+        case _:
+            return None
+
+
+def _either(left: Labels | None, right: Labels | None) -> Labels | None:
+    """Entry by entry: the labels of the side that has some, of both where they agree."""
+    if left is None or right is None:
+        return left if right is None else right
+    same = left.keys() == right.keys() and all(left[n].tolist() == right[n].tolist() for n in left)
+    return left if same else None
+
+
+def _of_call(model: Model, expr: syntax.Call) -> Labels | None:
+    """What the function says of its result, from the forms of its arguments alone: all data are zero."""
+    try:
+        bound, _ = bound_call(expr, environment(model, values_at(model, expr, np.zeros(model.size))))
+    except Failure:
+        return None
+    return None if bound.labels is None else bound.labels()
+
+
+COORDINATES_LIMIT = 1024
+"""Largest number of input coordinates for which a linear map is laid out here."""
+
+PAIRS_LIMIT = 512
+
+
+class Degree(IntEnum):
+    """How an expression depends on the inputs."""
+
+    PUBLIC = 0
+    OPEN = 1
+    """Public, but its value is not known yet."""
+    AFFINE = 2
+    OTHER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """The largest Euclidean change of a value between neighbours; an upper bound unless `exact`."""
+
+    l2: float
+    exact: bool
+
+
+def degree_of(model: Model, name: str) -> Degree:
+    """How a variable depends on the inputs."""
+    degrees: dict[str, Degree] = {}
+    for current in needed(model, name):
+        node = model.nodes[current]
+        expr = meaning(model, current)
+        match node.kind:
+            case VariableKind.INPUT:
+                degrees[current] = Degree.AFFINE
+            case VariableKind.CONSTANT:
+                degrees[current] = Degree.PUBLIC if current in model.values else Degree.OPEN
+            case _ if expr is None:
+                degrees[current] = Degree.OTHER
+            case _:
+                degrees[current] = _degree(expr, degrees)
+    return degrees[name]
+
+
+def _degree(expr: syntax.Node, names: dict[str, Degree]) -> Degree:
+    match expr:
+        case syntax.Number() | syntax.String() | syntax.SetOf():
+            return Degree.PUBLIC
+        case syntax.Name():
+            return names.get(expr.id, Degree.PUBLIC)
+        case syntax.Negate(operand=inner) | syntax.Transpose(operand=inner):
+            return _degree(inner, names)
+        case syntax.Binary(op=op, left=left, right=right):
+            return _binary(op, _degree(left, names), _degree(right, names))
+        case syntax.Index(base=base):
+            return _degree(base, names)
+        case syntax.Vector(items=items) | syntax.TupleOf(items=items):
+            return max(_degree(item, names) for item in items)
+        case syntax.Comprehension(body=body):
+            return _degree(body, names)
+        case syntax.Call(function=function, arguments=arguments):
+            if function in ("csv", "npy"):
+                return Degree.PUBLIC
+            inside = max((_degree(a, names) for a in arguments), default=Degree.PUBLIC)
+            found = library().get(function)
+            return inside if found is not None and found.linear else Degree.OTHER if inside else inside
+        case _:
+            return Degree.OTHER
+
+
+def _binary(op: str, left: Degree, right: Degree) -> Degree:
+    high, low = max(left, right), min(left, right)
+    match op:
+        case "+" | "-":
+            return high
+        case "*" | "@":
+            # a factor without a value leaves the map unknown
+            return high if low is Degree.PUBLIC or high is Degree.OPEN else Degree.OTHER
+        case "/":
+            return left if right is Degree.PUBLIC or high is Degree.OPEN else Degree.OTHER
+        case _:
+            return high if high <= Degree.OPEN else Degree.OTHER
+
+
+def linear_map(model: Model, name: str) -> Array | None:
+    """The matrix (m, n) of a variable that is an affine function of the inputs.
+
+    Returns: None if it is not, or if the inputs have more than `COORDINATES_LIMIT` coordinates.
+    """
+    if model.size > COORDINATES_LIMIT or degree_of(model, name) is not Degree.AFFINE:
+        return None
+    open_values: dict[str, Value] = {
+        node.name: np.zeros(node.type.shape) for node in model.constants if node.name not in model.values
+    }
+    zero = np.zeros(model.size)
+    try:
+        origin = target(model, name, zero, open_values).ravel()
+        columns = np.empty((origin.size, model.size))
+        for i in range(model.size):
+            zero[i] = 1.0
+            columns[:, i] = target(model, name, zero, open_values).ravel() - origin
+            zero[i] = 0.0
+    except Failure:
+        return None
+    return columns
+
+
+def sensitivity(model: Model, requirement: Requirement, matrix: Array) -> Sensitivity | None:
+    """The largest change of `matrix @ u` between the neighbours of a requirement.
+
+    Returns: None if there is no limit, or the inputs are not made of numbers.
+    """
+    blocks = [model.block(name) for name in requirement.wrt]
+    try:
+        parts = requirement.neighbours.differences(blocks, model.size)
+    except (UnboundedError, Failure, SpecError):
+        return None
+    found = [_largest(matrix, part) for part in parts]
+    if not found:
+        return None
+    return Sensitivity(max(one.l2 for one in found), all(one.exact for one in found))
+
+
+def _largest(matrix: Array, part: Differences) -> Sensitivity:
+    match part:
+        case VectorDifferences():
+            lengths = np.linalg.norm(matrix[:, part.indices] * as_float(part.amounts), axis=0)
+            return Sensitivity(float(lengths.max(initial=0.0)), part.exact)
+        case PairDifferences():
+            return _pairs(matrix[:, part.coordinates] * float(part.scale), exact=part.exact)
+        case BallDifferences():
+            norms = [np.linalg.norm(matrix[:, block], 2) for block in part.blocks]
+            return Sensitivity(float(max(norms)) * float(part.radius), part.exact)
+        case BoxDifferences():
+            reach = as_float(part.reach)
+            # the triangle inequality: exact only where one coordinate moves
+            lengths = np.linalg.norm(matrix * reach, axis=0)
+            sums = [float(lengths[block].sum()) for block in part.blocks]
+            alone = all(len(block) == 1 for block in part.blocks)
+            return Sensitivity(max(sums), part.exact and alone)
+
+
+def _pairs(columns: NDArray[np.float64], *, exact: bool) -> Sensitivity:
+    count = columns.shape[1]
+    if count > PAIRS_LIMIT:
+        return Sensitivity(2 * float(np.linalg.norm(columns, axis=0).max(initial=0.0)), exact=False)
+    gram = columns.T @ columns
+    squares = np.add.outer(np.diag(gram), np.diag(gram)) - 2 * gram
+    return Sensitivity(float(np.sqrt(max(squares.max(initial=0.0), 0.0))), exact)

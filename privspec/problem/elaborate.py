@@ -15,8 +15,7 @@ from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import Chosen, MetricDP, Personalised
 from privspec.model.measures import Measure as ModelMeasure
 from privspec.model.neighbours import NeighbourRelation, ReplacingOneOf, ReplacingVoter
-from privspec.model.requirements import Requirement
-from privspec.model.trust import SecureSum
+from privspec.model.requirements import Requirement, SecureSum
 from privspec.problem.terms import factor_of, public_number
 from privspec.problem.types import (
     ELABORATOR,

@@ -13,8 +13,7 @@ from privspec.language.walk import names_used
 from privspec.model.domains import Domain, Power, Real
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import Chosen
-from privspec.model.requirements import Requirement
-from privspec.model.trust import Curator, Nobody
+from privspec.model.requirements import Curator, Nobody, Requirement
 
 FAMILIES = ("gaussian", "laplace", "geometric", "knorm")
 """Noise families that the linear compiler knows."""

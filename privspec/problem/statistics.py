@@ -14,13 +14,11 @@ from privspec.language.walk import names_used
 from privspec.model.domains import Ball as BallDomain
 from privspec.model.domains import L1Ball, L2Ball, Power
 from privspec.model.graph import GraphNode, Model
-from privspec.model.library import Function, library
+from privspec.model.library import GRID, Function, Records, Route, library
 from privspec.model.neighbours import ReplacingEverything, ReplacingRecord, ReplacingVoter
 from privspec.model.reports import Failure
-from privspec.model.requirements import Requirement
-from privspec.model.routes import GRID, Records, Route
+from privspec.model.requirements import Curator, Nobody, Requirement
 from privspec.model.targets import needed
-from privspec.model.trust import Curator, Nobody
 from privspec.model.values import show
 from privspec.problem.types import Block
 

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.walk import names_used, walk
-from privspec.model.chances import Chances, RowLaws
-from privspec.model.pointwise import Grid, Pointwise
+from privspec.model.pointwise import Chances, Grid, Pointwise, RowLaws
 from privspec.model.reports import Failure
 from privspec.model.worlds import Worlds, key
 from privspec.problem.form import Numbers

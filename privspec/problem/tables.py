@@ -14,9 +14,8 @@ from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model
 from privspec.model.measures import MetricDP
 from privspec.model.reports import Failure
-from privspec.model.requirements import Requirement
+from privspec.model.requirements import Curator, Nobody, Requirement
 from privspec.model.targets import environment
-from privspec.model.trust import Curator, Nobody
 from privspec.model.worlds import Worlds, finite, inputs_compared, worlds
 from privspec.problem.form import Numbers
 from privspec.problem.table_forms import Amount, Compared, Rounds, Table

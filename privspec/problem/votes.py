@@ -19,10 +19,9 @@ from privspec.model.measures import LDP, Chosen, EpsilonDelta, PureDP
 from privspec.model.neighbours import ReplacingEntry, ReplacingEverything, ReplacingOneOf, ReplacingRecord
 from privspec.model.priors import law_of
 from privspec.model.reports import Failure
-from privspec.model.requirements import AccuracyTarget, Requirement
+from privspec.model.requirements import AccuracyTarget, Curator, Nobody, Requirement
 from privspec.model.spaces import Listed, space_of
 from privspec.model.targets import environment
-from privspec.model.trust import Curator, Nobody
 from privspec.model.values import Symbol, show
 from privspec.model.worlds import ROW_LIMIT
 from privspec.problem.terms import Chosen as ChosenTerm

@@ -22,11 +22,11 @@ from privspec.compile.finite.family import Finite
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.problem import Settings
 from privspec.core.diagnostics import SpecError
-from privspec.core.powers import exp_down
+from privspec.core.rounding import exp_down
 from privspec.core.spans import Source
 from privspec.model.build import load_model
-from privspec.model.looks import expressions, order_matters
 from privspec.model.lotteries import Borda, Drawn, Exponential, FirstChoice, PermuteAndFlip, Proportional
+from privspec.model.spaces import expressions, order_matters
 from privspec.plan import Plan
 
 from .tables import compiled

@@ -8,7 +8,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privspec.core.powers import exp_down, exp_up
+from privspec.core.rounding import exp_down, exp_up
 
 EXPONENTS = st.fractions(min_value=-40, max_value=40, max_denominator=10**6)
 

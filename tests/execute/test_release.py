@@ -170,7 +170,7 @@ privacy: all outputs are 1-GDP wrt all inputs
 
 
 def test_labels_are_attributes_parties_and_places() -> None:
-    from privspec.model.labels import labels_of
+    from privspec.model.targets import labels_of
 
     model = load_model(Source("cells.priv", CELLS))
     found = {o.name: labels_of(model, o.name, o.type.shape) for o in model.outputs}

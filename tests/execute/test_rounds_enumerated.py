@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from privspec.core.powers import exp_down
+from privspec.core.rounding import exp_down
 from privspec.execute.participation import participation
 from privspec.execute.rounds import Rounds
 from privspec.mechanisms.lotteries.register import RULES

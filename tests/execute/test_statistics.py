@@ -25,7 +25,7 @@ from privspec.execute.run import combine, execute_plan, plan_digest
 from privspec.execute.statistics.bounded import to_steps
 from privspec.execute.statistics.executed import executed_of
 from privspec.execute.statistics.mechanism import EachParty, StatisticMechanism
-from privspec.model.routes import GRID_BITS
+from privspec.model.library import GRID_BITS
 from tests.execute.begun import run
 
 from .societies import RECORDS, SPEC, SUM_POOL, UNBOUNDED, documents, without_noise

@@ -23,7 +23,7 @@ from privspec.execute.statistics.executed import executed_of
 from privspec.execute.statistics.mechanism import Pool, StatisticMechanism
 from privspec.execute.statistics.parties import Gatherer
 from privspec.execute.statistics.tables import MORAL_CHARACTERS, MORAL_SITUATION, Wanted, rows_of
-from privspec.model.routes import GRID, GRID_BITS
+from privspec.model.library import GRID, GRID_BITS
 
 from .societies import SPEC, SUM_POOL, documents
 

@@ -15,7 +15,7 @@ from privspec.execute.samplers import discrete_knorm_l2
 from privspec.execute.statistics.lattice import discrete_knorm_linf, geometric, smooth_knorm_l2
 from privspec.execute.statistics.noise import law_of
 from privspec.execute.statistics.sphere import SphereLaw, bernoulli_logistic, bernoulli_root, directions
-from privspec.model.routes import GRID_BITS
+from privspec.model.library import GRID_BITS
 
 from .tables import ALARM, chi_square
 

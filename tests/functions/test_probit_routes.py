@@ -8,7 +8,7 @@ import pytest
 from privspec.functions.probit import CURVE, PAIR, SLOPE, kept_inside, probit_routes
 from privspec.mechanisms.shapes.shape import Site
 from privspec.model.domains import L1Ball, L2Ball
-from privspec.model.routes import GRID, GRID_BITS, NormName, Records, Unit
+from privspec.model.library import GRID, GRID_BITS, NormName, Records, Unit
 
 NORMS = {NormName.L1: 1, NormName.L2: 2, NormName.LINF: np.inf}
 EXACT = 2**GRID_BITS

@@ -2,8 +2,8 @@
 
 import pytest
 
-from privspec.core.lookalikes import alike, disguised, fold
 from privspec.core.spans import Source
+from privspec.core.suggest import alike, disguised, fold
 from privspec.model import load_model
 
 SPEC = """variables:

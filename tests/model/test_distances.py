@@ -14,8 +14,7 @@ from model_specs import errors, helps, load
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.model.build import load_model
-from privspec.model.distance_matrices import shortcut
-from privspec.model.distances import Given, Lattice, Named, distances
+from privspec.model.distances import Given, Lattice, Named, distances, shortcut
 from privspec.model.graph import Model
 from privspec.model.measures import Lipschitz, MetricDP
 from privspec.model.spaces import as_value

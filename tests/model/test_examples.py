@@ -9,7 +9,7 @@ import pytest
 from privspec.model import target
 from privspec.model.domains import L1Ball
 from privspec.model.measures import EpsilonDelta, Personalised
-from privspec.model.trust import Curator, Nobody
+from privspec.model.requirements import Curator, Nobody
 
 EXAMPLES = {
     name: getattr(specs, name)

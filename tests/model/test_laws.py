@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from model_specs import errors, helps, load
 
+from privspec.model.priors import BITS, falling, poisson
 from privspec.model.reports import Failure
-from privspec.model.weights import BITS, falling, poisson
 from privspec.model.worlds import Worlds, worlds
 
 SPEC = """variables:

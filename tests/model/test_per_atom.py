@@ -12,7 +12,7 @@ from privspec.solvers.table_programs import AtomRatio, ExactTable, PairRatio, Ta
 
 from privspec.core.catalogue import entries
 from privspec.model.measures import LDP, PerAtomLDP
-from privspec.model.trust import Nobody
+from privspec.model.requirements import Nobody
 from privspec.model.worlds import inputs_compared
 
 SPEC = """variables:

@@ -18,9 +18,9 @@ from privspec.certify.reading import Malformed
 from privspec.language import syntax
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model
+from privspec.model.priors import falling, poisson
 from privspec.model.requirements import DataModel
 from privspec.model.targets import environment
-from privspec.model.weights import falling, poisson
 
 LISTED = 2**18
 """Most joint values of one law."""

@@ -23,8 +23,7 @@ from privspec.certify.relations import exposed
 from privspec.certify.report import Claim
 from privspec.certify.rounds import told
 from privspec.model.measures import LDP, RDP, ZCDP, EpsilonDelta, Measure, MetricDP, PerAtomLDP, Personalised, PureDP
-from privspec.model.requirements import Requirement
-from privspec.model.trust import Curator, Nobody
+from privspec.model.requirements import Curator, Nobody, Requirement
 
 Broken = tuple[int, int, int]
 """Rows a, b and a number of what is seen: Pr(seen | a) is too much beside Pr(seen | b)."""

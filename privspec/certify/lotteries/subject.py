@@ -18,9 +18,8 @@ from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model
 from privspec.model.measures import LDP, Chosen, Measure, Personalised, PureDP
 from privspec.model.neighbours import ReplacingEverything, ReplacingRecord, ReplacingVoter
-from privspec.model.requirements import Requirement
+from privspec.model.requirements import Curator, Nobody, Requirement
 from privspec.model.targets import environment
-from privspec.model.trust import Curator, Nobody
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,7 @@ from privspec.certify.statistics.spreads import Moves
 from privspec.certify.statistics.subject import StatisticSubject
 from privspec.model.measures import Measure, Personalised
 from privspec.model.neighbours import ReplacingEverything, ReplacingRecord, ReplacingVoter
-from privspec.model.requirements import Requirement
-from privspec.model.trust import Curator, Nobody
+from privspec.model.requirements import Curator, Nobody, Requirement
 
 
 def privacy(subject: StatisticSubject) -> Iterator[Claim]:

@@ -18,7 +18,7 @@ from privspec.compile.lotteries.budget import distance_limit
 from privspec.compile.lotteries.logarithms import log_down
 from privspec.compile.lotteries.system import LotterySystem, Promise
 from privspec.compile.lotteries.ties import VOTES, least_epsilon_of_miss, least_miss, miss_of, near_tie
-from privspec.core.powers import exp_up
+from privspec.core.rounding import exp_up
 from privspec.model.lotteries import FirstChoice, Proportional
 from privspec.model.measures import Chosen, PureDP
 from privspec.problem.vote_forms import Distance

@@ -9,8 +9,7 @@ from privspec.core.spans import Span
 from privspec.mechanisms.lotteries.rule import VotingTask
 from privspec.model.graph import Model
 from privspec.model.lotteries import Lottery, Points
-from privspec.model.requirements import Requirement
-from privspec.model.trust import Nobody
+from privspec.model.requirements import Nobody, Requirement
 from privspec.problem.elaborate import obligation_of
 from privspec.problem.types import Obligation
 from privspec.problem.vote_forms import BallotLaw, Choice, Limit, Measured, Rounds, Votes

@@ -18,7 +18,7 @@ from privspec.compile.lotteries.budget import dummies_at
 from privspec.compile.lotteries.candidates import lottery_value
 from privspec.compile.lotteries.logarithms import log_down
 from privspec.compile.lotteries.system import LotterySystem, Promise
-from privspec.core.powers import exp_up
+from privspec.core.rounding import exp_up
 from privspec.model.lotteries import FirstChoice, Proportional
 from privspec.model.measures import Chosen, PureDP
 from privspec.problem.vote_forms import Cost, Distance, Miss, Term, VotesMissed

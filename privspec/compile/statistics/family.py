@@ -22,8 +22,8 @@ from privspec.compile.statistics.ways import Promise, StatisticSystem, Way, forb
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
+from privspec.model.library import GRID
 from privspec.model.reports import Failure
-from privspec.model.routes import GRID
 from privspec.model.values import show
 from privspec.problem.statistics import routed_call
 

@@ -14,9 +14,9 @@ from privspec.compile.statistics.ways import StatisticSystem, Way
 from privspec.language import syntax
 from privspec.language.walk import names_used, with_children
 from privspec.model.evaluate import Environment, evaluate, stack
-from privspec.model.generators import Drawn
 from privspec.model.graph import Model
-from privspec.model.routes import Route
+from privspec.model.library import Route
+from privspec.model.priors import Drawn
 from privspec.model.targets import environment, needed
 from privspec.model.values import Array, Value
 from privspec.solvers.results import OutOfTimeError, Watch

@@ -11,15 +11,14 @@ from privspec.language import syntax
 from privspec.language.walk import with_children
 from privspec.mechanisms.shapes.register import SHAPES
 from privspec.mechanisms.shapes.shape import Calibrated, Shape, Site
-from privspec.model.generators import Generator, generator_of
 from privspec.model.graph import Model
+from privspec.model.library import GRID, Route, Unit
 from privspec.model.measures import Measure, Personalised
 from privspec.model.neighbours import ReplacingRecord
+from privspec.model.priors import Generator, generator_of
 from privspec.model.reports import Failure
-from privspec.model.requirements import Requirement
-from privspec.model.routes import GRID, Route, Unit
+from privspec.model.requirements import Nobody, Requirement
 from privspec.model.targets import needed
-from privspec.model.trust import Nobody
 from privspec.problem.statistics import StatisticBlock, block_of
 
 

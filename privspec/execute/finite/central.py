@@ -20,7 +20,7 @@ from privspec.execute.finite.rows import ModelRows
 from privspec.execute.finite.table import TableLaw
 from privspec.execute.problems import STRICT_RULE, refuse, refuse_strictly
 from privspec.execute.randomness import Randomness
-from privspec.model.looks import order_matters
+from privspec.model.spaces import order_matters
 from privspec.model.types import Rankings
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.model.routes import GRID_BITS, Steps
+from privspec.model.library import GRID_BITS, Steps
 
 LARGEST = 2.0**40
 """Entries of records without a ball count as this at most, so that their steps fit into 64 bits."""

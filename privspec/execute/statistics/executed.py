@@ -14,8 +14,7 @@ from privspec.execute.family import Plan
 from privspec.execute.statistics.bounded import LARGEST_RADIUS
 from privspec.execute.statistics.noise import AddedLaw, Law, law_of
 from privspec.model.domains import Ball, L1Ball, L2Ball
-from privspec.model.library import library
-from privspec.model.routes import GRID, Records, Route
+from privspec.model.library import GRID, Records, Route, library
 
 BALLS: Mapping[str, type[Ball]] = {"l1": L1Ball, "l2": L2Ball}
 

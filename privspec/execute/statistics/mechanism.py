@@ -21,7 +21,7 @@ from privspec.execute.statistics.executed import Executed, executed_of
 from privspec.execute.statistics.noise import AddedLaw
 from privspec.execute.statistics.parties import Gatherer
 from privspec.execute.statistics.tables import Wanted, rows_of
-from privspec.model.routes import Records, Steps
+from privspec.model.library import Records, Steps
 
 if TYPE_CHECKING:
     import polars as pl

@@ -23,7 +23,7 @@ from privspec.execute.statistics.mechanism import (
     refuse_number,
     rules_of,
 )
-from privspec.model.routes import Steps
+from privspec.model.library import Steps
 
 MESSAGE = "message"
 """The entry of a message that holds the noisy statistic."""

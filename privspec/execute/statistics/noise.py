@@ -15,7 +15,7 @@ from privspec.execute.noise import GaussianNoise, LaplaceNoise
 from privspec.execute.randomness import Randomness
 from privspec.execute.statistics.lattice import discrete_knorm_linf, smooth_knorm_l2
 from privspec.execute.statistics.sphere import SphereLaw
-from privspec.model.routes import GRID, GRID_BITS, Steps
+from privspec.model.library import GRID, GRID_BITS, Steps
 
 
 class Law(Protocol):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 import numpy as np
 
 from privspec.execute.problems import refuse
-from privspec.model.routes import Steps
+from privspec.model.library import Steps
 
 if TYPE_CHECKING:
     import polars as pl

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from privspec.execute.randomness import Randomness
 from privspec.execute.samplers import bernoulli_exp
 from privspec.mechanisms.shapes.duchi import SphereReport
-from privspec.model.routes import GRID_BITS, Steps
+from privspec.model.library import GRID_BITS, Steps
 
 FINE = 2.0**20
 """Steps of a standard normal number in the public directions."""

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privspec.mechanisms.shapes.shape import Calibrated, Site
+from privspec.model.library import Bounds, NormName
 from privspec.model.measures import Measure
-from privspec.model.routes import Bounds, NormName
 from privspec.model.values import Array
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.special import betainc, betaincinv, betaln
 
 from privspec.mechanisms.shapes.shape import Calibrated, Site
+from privspec.model.library import Bounds, NormName
 from privspec.model.measures import Measure
-from privspec.model.routes import Bounds, NormName
 from privspec.model.values import Array
 
 

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from privspec.model.library import Bounds
 from privspec.model.measures import Measure
-from privspec.model.routes import Bounds
 from privspec.model.values import Array
 
 

@@ -1,4 +1,4 @@
-"""Powers of e between exact numbers."""
+"""Powers, logarithms and roots between exact numbers, each with its direction in its name."""
 
 from __future__ import annotations
 
