@@ -15,7 +15,7 @@ from flint import fmpz_mat
 
 from privspec.kernel.core.case import Case
 from privspec.kernel.core.implies import gaussian_proves, pure_proves
-from privspec.kernel.core.linear import Cells, Matrix, Part, Release, Units
+from privspec.kernel.core.linear import Cells, Matrix, Part, Release, Units, read_linear, read_release
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Guarantee, Unit, read_guarantees
 from privspec.kernel.core.reading import Item
@@ -185,7 +185,7 @@ class Costs:
     scales: list[Fraction]
     steps: list[Fraction]
 
-    def exact(self, move: list[int] | tuple[int, ...], amount: Fraction) -> Fraction:
+    def exact(self, move: tuple[int, ...], amount: Fraction) -> Fraction:
         """The cost of one move times an amount."""
         moved: dict[Fraction, int] = {}
         steps = Fraction(0)
@@ -195,7 +195,7 @@ class Costs:
                 steps += step / scale if step else 0
         return steps + sum((v * self.unit * amount / scale for scale, v in moved.items()), Fraction(0))
 
-    def largest(self, moves: list[list[int]] | list[tuple[int, ...]], amount: Fraction) -> Fraction:
+    def largest(self, moves: list[tuple[int, ...]], amount: Fraction) -> Fraction:
         """The largest cost of some moves: bounds say which can be the largest, and those are worked out exactly."""
         scale = [ceil(self.unit * amount / b * 2**160) for b in self.scales]
         step = [ceil(s / b * 2**160) for s, b in zip(self.steps, self.scales, strict=True)]
@@ -229,7 +229,7 @@ def largest_cost(rows: list[list[int]], costs: Costs, difference: Units | Cells)
         for piece in unit:
             each = [plain.exact(columns[i], piece.amount) for i in piece.at]
             total += max(each) if piece.shape == "l1" else sum(each)
-        touched = [int(any(row[i] for piece in unit for i in piece.at)) for row in rows]
+        touched = tuple(int(any(row[i] for piece in unit for i in piece.at)) for row in rows)
         totals.append(total + Costs(Fraction(0), costs.scales, costs.steps).exact(touched, Fraction(1)))
     return sum(sorted(totals)[-count:], Fraction(0))
 
@@ -323,11 +323,13 @@ def _root(square: Fraction) -> Fraction:
 # --- the claims ---------------------------------------------------------------------------------------
 
 
-def judge_privacy(case: Case, release: Release, views: Item) -> None:
-    """Every guarantee, from what is executed. `views`: for each obligation what helps to bound it, or null.
+def judge(case: Case, family: Item, executed: Item, views: Item) -> Release:
+    """Every guarantee, from what is executed; the mechanism as it was read.
 
+    `views`: for each obligation, what helps to bound what its observer sees.
     Raises: Refused.
     """
+    release = read_release(family, executed, read_linear(case.block, case.frame), case.frame)
     public = case.frame.trust == "nobody"
     names = tuple(one.name for one in release.problem.released)
     answers = release.strategy.whole.nrows()
@@ -350,6 +352,7 @@ def judge_privacy(case: Case, release: Release, views: Item) -> None:
             for difference, one in zip(differences, listed, strict=True)
         )
         _conclude(case, guarantee, release.noise.shape == "gaussian", found)
+    return release
 
 
 def _group(units: tuple[Unit, ...]) -> tuple[str, ...]:
