@@ -45,6 +45,7 @@ MOVED = {
     "privspec.model.looks": "privspec.model.spaces",
     "privspec.model.chances": "privspec.model.pointwise",
     "privspec.model.gap_rules": "privspec.model.observers",
+    "privspec.model.types": "privspec.model.domains",
 }
 
 

@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.walk import names_used
-from privspec.model.domains import Table
+from privspec.model.domains import Table, Tables, Type
 from privspec.model.evaluate import Environment, bind_call, evaluate, places, stack, value_type
 from privspec.model.graph import Model
 from privspec.model.library import Argument, Arguments
 from privspec.model.targets import environment, meaning
-from privspec.model.types import Tables, Type
 from privspec.model.values import Value, as_float
 
 Array = NDArray[np.float64]

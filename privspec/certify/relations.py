@@ -13,7 +13,8 @@ from privspec.certify.exact import Integers
 from privspec.certify.neighbourhoods import VERTEX_LIMIT, Balls, Boxes, Cells, Entries, Neighbourhood
 from privspec.model import neighbours as words
 from privspec.model.domains import Ball, Domain, L1Ball, L2Ball, Power, Table
-from privspec.model.graph import InputBlock, Model
+from privspec.model.graph import Model
+from privspec.model.neighbours import InputBlock
 from privspec.model.requirements import Nobody, Requirement
 
 COMBINATION_LIMIT = 4096

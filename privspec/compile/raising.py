@@ -29,8 +29,8 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
 from privspec.language.spelling import spell
 from privspec.model.domains import Domain, IntegerRange
-from privspec.model.graph import InputBlock, Model
-from privspec.model.neighbours import BallGeometry, PairDifferences, VectorDifferences
+from privspec.model.graph import Model
+from privspec.model.neighbours import BallGeometry, InputBlock, PairDifferences, VectorDifferences
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.problem.linear_lowering import OpenConstant

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from privspec.language.syntax import VariableKind
+from privspec.model.domains import Laws, Tables
 from privspec.model.graph import GraphNode, Model
 from privspec.model.parameters import parameter_words
 from privspec.model.reports import listing
 from privspec.model.requirements import Requirement
 from privspec.model.targets import Degree, degree_of, linear_map, sensitivity
-from privspec.model.types import Laws, Tables
 from privspec.model.values import Array, show
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from privspec.model.domains import Anything, Numbers, Type
 from privspec.model.library import Argument, Arguments, Bound, Function, FunctionError
 from privspec.model.targets import Labels
-from privspec.model.types import Anything, Numbers, Type
 from privspec.model.values import Array, as_float
 
 

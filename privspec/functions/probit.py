@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from privspec.model.domains import Ball, Domain, L1Ball
+from privspec.model.domains import Ball, Domain, L1Ball, Numbers, Type
 from privspec.model.library import (
     GRID,
     GRID_BITS,
@@ -34,7 +34,6 @@ from privspec.model.library import (
     Steps,
     Unit,
 )
-from privspec.model.types import Numbers, Type
 from privspec.model.values import Array, show
 
 SLOPE = Fraction(836_642, 2**GRID_BITS)

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from privspec.functions.linear import numbers
+from privspec.model.domains import Anything, Symbols, Tables, Texts, Type, fits
 from privspec.model.library import Argument, Arguments, Bound, Function, FunctionError, NotComputableError
 from privspec.model.reports import nearest
 from privspec.model.targets import Labels, cell_labels, joined
-from privspec.model.types import Anything, Symbols, Tables, Texts, Type, fits
 from privspec.model.values import Array, as_float
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from privspec.core.rounding import exp_down
-from privspec.model.domains import Domain, FiniteSet
+from privspec.model.domains import Domain, FiniteSet, Rankings, Symbol, Symbols, Type
 from privspec.model.library import Arguments, Bound, Function, FunctionError, NotComputableError
 from privspec.model.lotteries import (
     Borda,
@@ -23,7 +23,6 @@ from privspec.model.lotteries import (
     Proportional,
     scores,
 )
-from privspec.model.types import Rankings, Symbol, Symbols, Type
 
 LARGEST_EPSILON = 30
 """Weights beyond e^15 a vote leave nothing to chance."""

@@ -2,7 +2,8 @@
 
 from privspec.model.build import load_model
 from privspec.model.evaluate import Environment, evaluate
-from privspec.model.graph import GraphNode, InputBlock, Model
+from privspec.model.graph import GraphNode, Model
+from privspec.model.neighbours import InputBlock
 from privspec.model.requirements import Requirement
 from privspec.model.targets import target
 

@@ -16,11 +16,12 @@ from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
 from privspec.model.definitions import VARIABLES, Definitions, collect_definitions, read_components
 from privspec.model.domain_rules import read_domain
-from privspec.model.domains import Domain, FiniteSet
+from privspec.model.domains import NUMBER, UNKNOWN, Domain, FiniteSet, Laws, Symbols, Tables, Type
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, evaluate
-from privspec.model.graph import ComponentModel, GraphNode, InputBlock, Model, PartySet, lay_out
+from privspec.model.graph import ComponentModel, GraphNode, Model, PartySet, lay_out
 from privspec.model.library import library
 from privspec.model.loss_rules import LossReader
+from privspec.model.neighbours import InputBlock
 from privspec.model.observers import warn_about_gaps
 from privspec.model.option_rules import read_options
 from privspec.model.parameters import fit_constant, given_constants, read_parameters
@@ -28,7 +29,6 @@ from privspec.model.reports import Failure, Report
 from privspec.model.requirement_rules import RequirementReader, read_independence
 from privspec.model.scope import Scope, collect, resolve, warn_of_unused
 from privspec.model.shapes import Binding, Bindings, Typer
-from privspec.model.types import NUMBER, UNKNOWN, Laws, Symbols, Tables, Type
 from privspec.model.values import Value
 
 FILE_CALLS = ("csv", "npy")

@@ -17,13 +17,12 @@ from privspec.language.walk import names_used
 from privspec.model import neighbours as nb
 from privspec.model.distances import DISTANCES, MATRIX, OF_NUMBERS, OF_RANKINGS, exact_entry, read_matrix, shortcut
 from privspec.model.domain_rules import whole
-from privspec.model.domains import PartialRankingOf
+from privspec.model.domains import Numbers, PartialRankingOf, Rankings
 from privspec.model.evaluate import Environment
-from privspec.model.graph import InputBlock
 from privspec.model.measures import Metric
+from privspec.model.neighbours import InputBlock
 from privspec.model.reports import Failure, Report, listing, nearest
 from privspec.model.scope import Scope
-from privspec.model.types import Numbers, Rankings
 from privspec.model.values import show
 
 Side: TypeAlias = tuple[list[tuple[str, Span]], bool]

@@ -1,19 +1,150 @@
-"""Domains: the sets in which variables live. Frozen; nothing is enumerated until asked for."""
+"""Domains: the sets in which variables live; types of values: a shape and what stands at each place.
+
+All are frozen; nothing is enumerated until asked for.
+"""
 
 from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import factorial, floor, perm, prod
-from typing import Any
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from privspec.model.types import Laws, Numbers, Rankings, Symbol, Symbols, Tables, Type
-from privspec.model.values import show
+from privspec.core.numbers import show
+
+Symbol: TypeAlias = str | Fraction
+"""A member of a finite set: a word or an exact number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Real numbers."""
+
+    noun: ClassVar[str] = "number"
+
+
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    """Words without arithmetic; None when the set is not known."""
+
+    items: tuple[Symbol, ...] | None = None
+
+    noun: ClassVar[str] = "word"
+
+
+@dataclass(frozen=True, slots=True)
+class Rankings:
+    """Orders of alternatives, of all or of some of them."""
+
+    of: RankingOf | PartialRankingOf
+
+    noun: ClassVar[str] = "ranking"
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Tables of records; evaluated through their cell counts."""
+
+    table: Table
+
+    noun: ClassVar[str] = "table"
+
+
+@dataclass(frozen=True, slots=True)
+class Laws:
+    """Probability laws over a domain."""
+
+    over: Domain | None = None
+
+    noun: ClassVar[str] = "law"
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """Finite sets of words or numbers."""
+
+    items: tuple[Symbol, ...] | None = None
+
+    noun: ClassVar[str] = "set"
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Quoted strings."""
+
+    noun: ClassVar[str] = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """Not known (after an error, or not yet inferred): fits everything, so that one mistake is told once."""
+
+    noun: ClassVar[str] = "value"
+
+
+Element: TypeAlias = Numbers | Symbols | Rankings | Tables | Laws | Sets | Texts | Anything
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """`shape` () for one value; a collection over an index set has that index as its first axis."""
+
+    shape: tuple[int, ...] = ()
+    element: Element = field(default_factory=Numbers)
+
+    @property
+    def known(self) -> bool:
+        """Whether anything can be said about it."""
+        return not isinstance(self.element, Anything)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether arithmetic applies (or nothing is known)."""
+        return isinstance(self.element, Numbers | Anything)
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return prod(self.shape)
+
+    def with_shape(self, shape: tuple[int, ...]) -> Type:
+        """The same element at another shape."""
+        return Type(shape, self.element)
+
+    def describe(self) -> str:
+        """In words: "a vector of 64", "a 32 x 64 matrix"."""
+        noun = self.element.noun
+        if not self.known:
+            return "something unknown"
+        if not self.shape:
+            return f"a {noun}"
+        plain = isinstance(self.element, Numbers)
+        tail = "" if plain else f" of {noun}s"
+        match self.shape:
+            case (n,):
+                return f"a vector of {n}" if plain else f"{n} {noun}s"
+            case (m, n):
+                return f"a {m} x {n} matrix{tail}"
+            case _:
+                return f"a {' x '.join(str(n) for n in self.shape)} array{tail}"
+
+
+NUMBER = Type()
+UNKNOWN = Type((), Anything())
+TEXT = Type((), Texts())
+
+
+def fits(actual: Type, wanted: Type) -> bool:
+    """Whether a value of one type may stand for the other: equal shapes, or nothing known of one of them."""
+    if not actual.known or not wanted.known:
+        return True
+    return actual.shape == wanted.shape and type(actual.element) is type(wanted.element)
+
 
 ENUMERATION_LIMIT = 2**22
 """Largest number of elements or coordinates that is ever laid out in memory."""

@@ -17,10 +17,9 @@ from privspec.core.suggest import advice
 from privspec.language import syntax
 from privspec.language.meanings import FUNCTIONS, written
 from privspec.language.spelling import spell
-from privspec.model.domains import ENUMERATION_LIMIT, Table
+from privspec.model.domains import ENUMERATION_LIMIT, NUMBER, Sets, Symbols, Table, Tables, Texts, Type
 from privspec.model.library import Argument, Arguments, Bound, FunctionError, NotComputableError, library
 from privspec.model.reports import Failure, nearest, suggestion
-from privspec.model.types import NUMBER, Sets, Symbols, Tables, Texts, Type
 from privspec.model.values import Array, CellCounts, Value, as_float, exact_array
 
 BYTES_LIMIT = 2**30

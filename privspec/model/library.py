@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.spans import NOWHERE, Span
-from privspec.model.domains import Domain
+from privspec.model.domains import Domain, Type
 from privspec.model.lotteries import Drawn
-from privspec.model.types import Type
 from privspec.model.values import Array, Value
 
 

@@ -13,7 +13,7 @@ from privspec.language.spelling import spell
 from privspec.language.walk import Comparison, children, comparisons, names_used, reference, root, summands, walk
 from privspec.model.clauses import sort_clauses
 from privspec.model.definitions import Definitions, whole_of
-from privspec.model.domains import Domain
+from privspec.model.domains import Domain, Type
 from privspec.model.library import library
 from privspec.model.neighbours import NeighbourRelation
 from privspec.model.reports import Report, nearest
@@ -21,7 +21,6 @@ from privspec.model.requirement_rules import RequirementReader
 from privspec.model.requirements import AccuracyTarget, AssertedSensitivity, DataModel, MechanismConstraint
 from privspec.model.scope import Scope
 from privspec.model.shapes import Bindings, Typer, plain
-from privspec.model.types import Type
 
 DISTRIBUTIONS: Mapping[str, tuple[int, int]] = {
     "uniform": (0, 2),

@@ -10,22 +10,140 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.spans import Source, Span
+from privspec.model.domains import ENUMERATION_LIMIT, Ball, Domain, L1Ball, Power, Table, Type, is_numeric
 from privspec.model.reports import Failure
-
-if TYPE_CHECKING:
-    from privspec.model.graph import InputBlock
+from privspec.model.values import Array, approximate
 
 Indices: TypeAlias = NDArray[np.intp]
 
 GROUP_LIMIT = 4096
 """Largest number of sets of k records that is written out; beyond it k times one record is used (a bound)."""
+
+
+@dataclass(frozen=True)
+class InputBlock:
+    """The coordinates `start:stop` of the base vector that one input fills.
+
+    `layout` "entries": row-major entries of the value (of the whole collection if it is indexed); "cells": counts
+    of the cells of a table. Arrays are laid out when asked for.
+    """
+
+    name: str
+    start: int
+    stop: int
+    layout: str
+    domain: Domain
+    type: Type
+    span: Span
+    source: Source
+    index: str | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return self.stop - self.start
+
+    def check_size(self) -> None:
+        """Refuse to lay out too many coordinates.
+
+        Raises: SpecError PS0225.
+        """
+        if self.size > ENUMERATION_LIMIT:
+            what = "cells" if self.layout == "cells" else "numbers"
+            raise SpecError(
+                Diagnostic(
+                    "PS0225",
+                    f"{self.name} has {self.size:,} {what}; at most {ENUMERATION_LIMIT:,} can be laid out in memory",
+                    (Label(self.span, f"{self.size:,} {what}"),),
+                    help="use fewer attributes, or coarser ones" if self.layout == "cells" else None,
+                    source=self.source,
+                )
+            )
+
+    @cached_property
+    def lower(self) -> Array:
+        """Least value of each coordinate (k,), -inf where there is none."""
+        self.check_size()
+        low = self.domain.bounds[0]
+        return np.full(self.size, -np.inf if low is None else approximate(low))
+
+    @cached_property
+    def upper(self) -> Array:
+        """Largest value of each coordinate (k,), inf where there is none."""
+        self.check_size()
+        high = self.domain.bounds[1]
+        return np.full(self.size, np.inf if high is None else approximate(high))
+
+    @cached_property
+    def record(self) -> tuple[Indices, ...]:
+        """Coordinates of each record: one factor of the outermost power, for each person."""
+        self.check_size()
+        shape = self.domain.shape
+        inner = self._count(shape[1:]) if isinstance(self.domain, Power) else self._count(shape)
+        return self._runs(1 if self.layout == "cells" else inner)
+
+    @cached_property
+    def party_units(self) -> tuple[Indices, ...]:
+        """Coordinates of each person of the index set; all of them if there is none."""
+        self.check_size()
+        return self._runs(self._count(self.domain.shape) if self.index else self.size)
+
+    @staticmethod
+    def _count(shape: tuple[int, ...]) -> int:
+        count = 1
+        for extent in shape:
+            count *= extent
+        return count
+
+    def _runs(self, length: int) -> tuple[Indices, ...]:
+        every = np.arange(self.start, self.stop, dtype=np.intp)
+        return tuple(every.reshape(-1, max(length, 1)))
+
+    @property
+    def base_domain(self) -> Domain:
+        """The domain without its powers."""
+        domain = self.domain
+        while isinstance(domain, Power):
+            domain = domain.base
+        return domain
+
+    @property
+    def ball(self) -> Any:
+        """Radius (Fraction) of the Euclidean ball each vector lies in, None for other domains."""
+        geometry = self.geometry
+        return geometry.radius if isinstance(geometry, BallGeometry) and geometry.norm == 2 else None
+
+    @property
+    def schema(self) -> tuple[tuple[str, Domain], ...] | None:
+        """Attributes of a table, None for other domains."""
+        base = self.base_domain
+        return base.attributes if isinstance(base, Table) else None
+
+    @property
+    def records(self) -> int | None:
+        """How many records a table has, where the spec says so."""
+        base = self.base_domain
+        return base.records if isinstance(base, Table) else None
+
+    @property
+    def geometry(self) -> Geometry:
+        """How one unit can move."""
+        base = self.base_domain
+        if isinstance(base, Table):
+            return CellGeometry(base.records)
+        if isinstance(base, Ball):
+            return BallGeometry(base.radius, base.dimension, 1 if isinstance(base, L1Ball) else 2)
+        return BoxGeometry(*base.bounds) if is_numeric(base) else NoGeometry()
 
 
 @dataclass(frozen=True, eq=False, slots=True)

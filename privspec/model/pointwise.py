@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.walk import names_used, walk
+from privspec.model.domains import Type
 from privspec.model.evaluate import Environment, arithmetic, bind_call, evaluate, places, value_type
 from privspec.model.graph import Model
 from privspec.model.library import Argument, Arguments, FunctionError, NotComputableError, library
 from privspec.model.lotteries import Drawn, Largest
 from privspec.model.reports import Failure
 from privspec.model.targets import environment
-from privspec.model.types import Type
 from privspec.model.values import Symbol, Value, exact_array
 
 Entries: TypeAlias = NDArray[np.object_]

@@ -21,7 +21,6 @@ from privspec.model.clauses import Clauses, DistanceReader, UnitReader, sort_cla
 from privspec.model.distances import DISTANCES
 from privspec.model.domains import Domain, Power
 from privspec.model.evaluate import Environment, evaluate
-from privspec.model.graph import InputBlock
 from privspec.model.measures import (
     LDP,
     MEASURES,
@@ -35,6 +34,7 @@ from privspec.model.measures import (
     Personalised,
     PureDP,
 )
+from privspec.model.neighbours import InputBlock
 from privspec.model.reports import Failure, Report, listing, nearest
 from privspec.model.requirements import IndependenceRequirement, Requirement
 from privspec.model.scope import Scope

@@ -12,15 +12,13 @@ from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.walk import names_used
 from privspec.model.domain_rules import read_domain
-from privspec.model.domains import Domain, FiniteSet
-from privspec.model.evaluate import DOMAIN_CALLS, Environment, bind_call, evaluate, read_file, value_type
-from privspec.model.library import Argument, Arguments
-from privspec.model.reports import Failure, Report, listing, nearest
-from privspec.model.types import (
+from privspec.model.domains import (
     NUMBER,
     TEXT,
     UNKNOWN,
     Anything,
+    Domain,
+    FiniteSet,
     Laws,
     Numbers,
     Sets,
@@ -29,6 +27,9 @@ from privspec.model.types import (
     Texts,
     Type,
 )
+from privspec.model.evaluate import DOMAIN_CALLS, Environment, bind_call, evaluate, read_file, value_type
+from privspec.model.library import Argument, Arguments
+from privspec.model.reports import Failure, Report, listing, nearest
 from privspec.model.values import Value, show
 
 

@@ -21,20 +21,21 @@ from privspec.core.diagnostics import SpecError
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
+from privspec.model.domains import Tables
 from privspec.model.evaluate import Environment, Reader, bound_call, evaluate, stack
-from privspec.model.graph import GraphNode, InputBlock, Model
+from privspec.model.graph import GraphNode, Model
 from privspec.model.library import library
 from privspec.model.neighbours import (
     BallDifferences,
     BoxDifferences,
     Differences,
+    InputBlock,
     PairDifferences,
     UnboundedError,
     VectorDifferences,
 )
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
-from privspec.model.types import Tables
 from privspec.model.values import Array, CellCounts, Value, as_float, show
 
 if TYPE_CHECKING:

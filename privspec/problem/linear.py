@@ -17,10 +17,11 @@ from scipy import sparse
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.language.spelling import spell
 from privspec.model.domains import Domain, IntegerRange
-from privspec.model.graph import InputBlock, Model
+from privspec.model.graph import Model
 from privspec.model.neighbours import (
     BallGeometry,
     CellGeometry,
+    InputBlock,
     NeighbourRelation,
     ReplacingEverything,
     ReplacingOneOf,

@@ -18,11 +18,10 @@ from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.walk import names_used
-from privspec.model.domains import Table
+from privspec.model.domains import Table, Tables, Type
 from privspec.model.evaluate import Environment, Reader, bind_call, evaluate, floats, places, value_type
 from privspec.model.graph import Model
 from privspec.model.library import Argument, Arguments
-from privspec.model.types import Tables, Type
 from privspec.model.values import Value
 from privspec.problem.linear_affine import (
     INPUTS,

@@ -7,9 +7,19 @@ import numpy as np
 import pytest
 
 from privspec.functions import HOMES, REGISTRY
-from privspec.model.domains import FiniteSet, IntegerRange, L1Ball, RankingOf, Table
+from privspec.model.domains import (
+    NUMBER,
+    FiniteSet,
+    IntegerRange,
+    L1Ball,
+    RankingOf,
+    Rankings,
+    Symbols,
+    Table,
+    Tables,
+    Type,
+)
 from privspec.model.library import Argument, Arguments, FunctionError, NotComputableError
-from privspec.model.types import NUMBER, Rankings, Symbols, Tables, Type
 
 SCHEMA = Table((("age", IntegerRange(0, 2)), ("sex", FiniteSet(("F", "M"))), ("ok", IntegerRange(0, 1))))
 TABLE = Argument(Type((), Tables(SCHEMA)))

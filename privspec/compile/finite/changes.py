@@ -17,10 +17,9 @@ from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.syntax import VariableKind
-from privspec.model.domains import Interval
+from privspec.model.domains import Interval, Type
 from privspec.model.graph import GraphNode, Model
 from privspec.model.requirements import MechanismConstraint
-from privspec.model.types import Type
 from privspec.model.values import show
 
 DIGITS = 3

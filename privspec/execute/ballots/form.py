@@ -17,7 +17,7 @@ from privspec.model.domains import Domain, FiniteSet, IntegerRange, PartialRanki
 from privspec.model.values import Symbol, show
 
 if TYPE_CHECKING:
-    from privspec.model.graph import InputBlock
+    from privspec.model.neighbours import InputBlock
 
 MOST_ALTERNATIVES = 2**15 - 1
 """Alternatives that are numbered, at most."""

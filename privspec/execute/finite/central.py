@@ -20,11 +20,11 @@ from privspec.execute.finite.rows import ModelRows
 from privspec.execute.finite.table import TableLaw
 from privspec.execute.problems import STRICT_RULE, refuse, refuse_strictly
 from privspec.execute.randomness import Randomness
+from privspec.model.domains import Rankings
 from privspec.model.spaces import order_matters
-from privspec.model.types import Rankings
 
 if TYPE_CHECKING:
-    from privspec.model.graph import InputBlock
+    from privspec.model.neighbours import InputBlock
     from privspec.model.values import Value
 
 CENTRAL_RULE = (

@@ -20,7 +20,8 @@ from privspec.model.values import Value
 from privspec.model.worlds import Counted, Listed, as_value, key, label, space_of
 
 if TYPE_CHECKING:
-    from privspec.model.graph import InputBlock, Model
+    from privspec.model.graph import Model
+    from privspec.model.neighbours import InputBlock
 
 
 @dataclass(frozen=True, eq=False, slots=True)
