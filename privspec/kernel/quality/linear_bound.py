@@ -1,0 +1,305 @@
+"""Lower bounds on the loss of additive noise, and of unbiased mechanisms, from witnesses; never factor, multiply.
+
+For differences f of neighbours, what is seen moves by T f. Noise of covariance S that meets a requirement has
+(T f)' S^+ (T f) <= mu^2, so for every z: mu^2 >= 2 z'T f - z'S z. With the error terms E (each of weight w) in place of
+what is seen, and columns z, f of matrices Z, F:
+
+    sum of w E[error^2] >= tr(Z' E T F)^2 / (kappa P)    wherever  Z Z' <= kappa diag(w).
+
+P is the sum over columns of mu^2 times the squared gauge of f (f lies in that multiple of the convex hull of the
+differences). A witness gives F and U with Z = diag(sqrt w) U, or X with Z = diag(w) E T X; the defect of U, or of
+X'(E T)' w (E T) X, from orthonormal columns (or rows) in Frobenius norm bounds kappa. Noise confined to columns m_k of
+cost c_k needs only sum (m_k'z)^2 <= kappa c_k for each k. Accuracy lines join the loss at their prices, which are paid
+back at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+
+from flint import arb, ctx, fmpz_mat
+
+from privspec.kernel.core.linear import Cells, Units
+from privspec.kernel.core.numbers import ball, exp_up, sqrt_down, sqrt_up
+from privspec.kernel.core.problem import Measure
+from privspec.kernel.core.reading import Item
+from privspec.kernel.quality.linear_figures import Errors, Matrix, row_squares, whole_numbers
+
+ROOT_BITS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a bound is about: error terms over outputs, with the weight of each, and what the prices of lines cost.
+
+    `scope`: "full", "sites" (noise confined to `maps`, columns) or "messages" (noise on each input by itself).
+    """
+
+    scope: str
+    target: Matrix
+    errors: Errors
+    weights: list[Fraction]
+    paid: Fraction
+    maps: Matrix | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """An obligation in a bound: which released numbers it sees, its differences, and its measure."""
+
+    seen: list[bool]
+    differences: tuple[Cells | Units, ...]
+    measure: Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Differences, each times the root of its weight: sparse columns of whole numbers, or one dense factor.
+
+    `visible`: for each column which outputs its obligation sees; `mass`: P of the text above.
+    """
+
+    sparse: list[list[tuple[int, int]]]
+    dense: fmpz_mat | None
+    unit: Fraction
+    visible: list[list[bool]]
+    mass: Fraction
+
+    def inner(self, vectors: Matrix, image: Matrix) -> Fraction:
+        """tr(vectors' image F), exactly."""
+        left = vectors.whole.transpose().tolist()
+        unit = vectors.unit * image.unit * self.unit
+        if self.dense is not None:
+            right = (image.whole * self.dense).transpose().tolist()
+            return unit * int(sum(_dot(a, b) for a, b in zip(left, right, strict=True)))
+        right = image.whole.transpose().tolist()
+        return unit * int(sum(a * _dot(z, right[i]) for z, f in zip(left, self.sparse, strict=True) for i, a in f))
+
+
+def identity(size: int) -> Matrix:
+    """Ones on the diagonal."""
+    return Matrix(fmpz_mat([[int(i == j) for j in range(size)] for i in range(size)]), Fraction(1))
+
+
+def _dot(left: list[int], right: list[int]) -> int:
+    return sum((a * b for a, b in zip(left, right, strict=True) if a), 0)
+
+
+def largest_mu_squared(measure: Measure, pure: bool, stated: Item) -> Fraction:
+    """At least the mu^2 of every Gaussian release (every unbiased mechanism, if `pure`) that satisfies a measure.
+
+    Hammersley, Chapman and Robbins for pure epsilon: mu^2 = e^eps + e^-eps - 2. For (epsilon, delta) the mu that is
+    stated is shown to be too large.
+    Raises: Refused.
+    """
+    amounts = measure.amounts
+    name = measure.name.replace("LDP", "DP")
+    if pure and "epsilon" in amounts and "order" not in amounts:
+        stated.same(None)
+        return exp_up(amounts["epsilon"]) + exp_up(-amounts["epsilon"]) - 2
+    if pure:
+        raise stated.wrong("no bound is known for this measure and noise of pure epsilon")
+    if name == "(epsilon, delta)-DP":
+        mu = stated.exact(0)
+        if mu == 0 or not _exceeds(amounts["epsilon"], mu, amounts["delta"]):
+            raise stated.wrong("is not shown to be more than the measure allows")
+        return mu * mu
+    stated.same(None)
+    squares = {
+        "mu-GDP": lambda: amounts["mu"] ** 2,
+        "rho-zCDP": lambda: 2 * amounts["rho"],
+        "(order, epsilon)-RDP": lambda: 2 * amounts["epsilon"] / amounts["order"],
+    }
+    if name not in squares:
+        raise stated.wrong("no bound is known for this measure")
+    return squares[name]()
+
+
+def _exceeds(epsilon: Fraction, mu: Fraction, delta: Fraction) -> bool:
+    """Whether Gaussian noise at distance mu surely has delta(epsilon) > delta; then so has every larger mu."""
+    with ctx.workprec(512):
+        eps, size, root = ball(epsilon), ball(mu), arb(2).sqrt()
+        value = ((eps / size - size / 2) / root).erfc() - eps.exp() * ((eps / size + size / 2) / root).erfc()
+        return bool(value / 2 > ball(delta))
+
+
+def lower_bound(aim: Aim, views: list[View], pure: bool, item: Item) -> Fraction:
+    """What the witness proves of the loss: no mechanism of the scope that meets the obligations has less.
+
+    Args: item, {"unit", "differences", "vectors", "slack"}.
+    Raises: Refused for a witness that does not fit.
+    """
+    unit, differences, vectors, slack = item.fields("unit", "differences", "vectors", "slack")
+    columns = _columns(aim.target.whole.ncols(), views, pure, unit, differences)
+    if aim.scope == "full":
+        trace, kappa = _full(aim, columns, vectors, slack)
+    else:
+        slack.same(None)
+        trace, kappa = (_confined if aim.scope == "sites" else _messages)(aim, columns, vectors)
+    if trace < 0:
+        raise vectors.wrong("points away from the differences")
+    if kappa == 0 or columns.mass == 0:
+        return -aim.paid
+    return trace * trace / (kappa * columns.mass) - aim.paid
+
+
+def _columns(n: int, views: list[View], pure: bool, unit_: Item, given: Item) -> Columns:
+    """The differences of every obligation that the witness names, each obligation once."""
+    unit, sparse, visible = unit_.exact(), [], []
+    if unit <= 0:
+        raise unit_.wrong("is not positive")
+    dense, mass, named = None, Fraction(0), set()
+    for one in given.items():
+        number, mu, columns, pairs = one.fields("requirement", "mu", "columns", "pairs")
+        o = number.integer(0, len(views) - 1)
+        if o in named or dense is not None:
+            raise number.wrong("stands twice, or beside pairs")
+        named.add(o)
+        if pairs.absent:
+            listed, found = _sparse(columns, n, unit, views[o])
+            sparse += listed
+        else:
+            columns.same(None)
+            if sparse:
+                raise pairs.wrong("stands beside others")
+            dense, found = _pairs(pairs, n, unit, views[o])
+        mass += found * largest_mu_squared(views[o].measure, pure, mu)
+        visible += [views[o].seen] * ((len(sparse) if dense is None else dense.ncols()) - len(visible))
+    if not visible:
+        raise given.wrong("names no difference")
+    return Columns(sparse, dense, unit, visible, mass)
+
+
+def _sparse(item: Item, n: int, unit: Fraction, view: View) -> tuple[list[list[tuple[int, int]]], Fraction]:
+    """Columns [[input, whole number], ...], and the sum of their squared gauges."""
+    found: list[list[tuple[int, int]]] = []
+    total = Fraction(0)
+    for column in item.items():
+        pairs = [pair.items(2) for pair in column.items()]
+        entries = {at.integer(0, n - 1): amount.integer(None) for at, amount in pairs}
+        if len(entries) != len(pairs):
+            raise column.wrong("names an input twice")
+        moved = {i: a * unit for i, a in entries.items() if a}
+        known = [g for g in (gauge(difference, moved) for difference in view.differences) if g is not None]
+        if not known:
+            raise column.wrong("is no difference of neighbours")
+        total += min(known) ** 2
+        found.append(list(entries.items()))
+    return found, total
+
+
+def gauge(difference: Cells | Units, column: dict[int, Fraction]) -> Fraction | None:
+    """The least factor by which the convex hull of the differences contains a column, rounded up; None if none does."""
+    if isinstance(difference, Cells):
+        if any(not difference.start <= i < difference.stop for i in column):
+            return None
+        size = sum(map(abs, column.values()), Fraction(0)) / difference.count
+        return size if not difference.moving else size / 2 if sum(column.values()) == 0 else None
+    powers: dict[tuple[int, int, int], Fraction] = {}
+    for i, a in column.items():
+        number = next((k for k, part in enumerate(difference.parts) if part.start <= i < part.stop), None)
+        if number is None or difference.parts[number].amount == 0:
+            return None
+        part = difference.parts[number]
+        unit, place = divmod(i - part.start, part.length)
+        key = (unit, number, place // part.dimension)
+        powers[key] = powers.get(key, Fraction(0)) + (a * a if part.shape == "l2" else abs(a))
+    shares: dict[int, Fraction] = {}
+    for (unit, number, _), power in powers.items():
+        part = difference.parts[number]
+        size = (sqrt_up(power) if part.shape == "l2" else power) / part.amount
+        shares[unit] = max(shares.get(unit, size), size)
+    return max([*shares.values(), sum(shares.values(), Fraction(0)) / difference.count], default=Fraction(0))
+
+
+def _pairs(item: Item, n: int, unit: Fraction, view: View) -> tuple[fmpz_mat, Fraction]:
+    """F with F F' = sum p (e_i - e_j)(e_i - e_j)': its columns sum to zero and F F' is nowhere positive off the diagonal.
+
+    Only what F F' is enters a bound, so F stands for all these pairs at once.
+    """
+    rank, array = item.fields("rank", "factor")
+    factor, step = array.matrix(n, rank.integer(1, n))
+    if step != unit:
+        raise array.wrong("is not in the unit of the differences")
+    known = [one for one in view.differences if isinstance(one, Cells) and one.moving]
+    if len(known) != 1:
+        raise item.wrong("lists pairs where no record moves from one cell to another")
+    cells, size = range(known[0].start, known[0].stop), known[0].count
+    moment = (factor * factor.transpose()).tolist()
+    sums = fmpz_mat(1, n, [1] * n) * factor
+    outside = any(any(row) for i, row in enumerate(factor.tolist()) if i not in cells)
+    if outside or any(v > 0 for i, row in enumerate(moment) for j, v in enumerate(row) if i != j) or sums != 0 * sums:
+        raise array.wrong("is no mixture of differences of two cells")
+    return factor, int(sum(moment[i][i] for i in range(n))) * unit**2 / (2 * size**2)
+
+
+def _full(aim: Aim, columns: Columns, vectors: Item, slack: Item) -> tuple[Fraction, Fraction]:
+    """tr(Z'E T F), and kappa with Z Z' <= kappa diag(w)."""
+    through, array = vectors.fields("through_target", "array")
+    image, width = aim.errors.of(aim.target), len(columns.visible)
+    if through.flag():
+        if not all(all(aim.errors.within(seen)) for seen in columns.visible):
+            raise vectors.wrong("uses errors that an observer does not see")
+        weights, unit = whole_numbers(aim.weights)
+        scaled = fmpz_mat([[w * v for v in row] for w, row in zip(weights, image.whole.tolist(), strict=True)])
+        gram = Matrix(image.whole.transpose() * scaled, image.unit**2 * unit)
+        inner = Matrix(*array.matrix(gram.whole.nrows(), width))
+        moved = gram @ inner
+        return columns.inner(moved, identity(moved.whole.nrows())), 1 + _defect(inner.turned @ moved, slack)
+    polar = Matrix(*array.matrix(image.whole.nrows(), width))
+    rows = polar.whole.tolist()
+    hidden = {id(seen): [r for r, fine in enumerate(aim.errors.within(seen)) if not fine] for seen in columns.visible}
+    if any(rows[r][c] != 0 for c, seen in enumerate(columns.visible) for r in hidden[id(seen)]):
+        raise vectors.wrong("uses errors that an observer does not see")
+    roots = [int(sqrt_down(w) * 2**ROOT_BITS) for w in aim.weights]
+    rooted = fmpz_mat([[root * v for v in row] for root, row in zip(roots, rows, strict=True)])
+    gram = polar @ polar.turned if len(rows) <= width else polar.turned @ polar
+    return columns.inner(Matrix(rooted, polar.unit / 2**ROOT_BITS), image), 1 + _defect(gram, slack)
+
+
+def _defect(gram: Matrix, slack: Item) -> Fraction:
+    """At least the norm of gram + W W' - 1 (Frobenius): then gram <= 1 + defect."""
+    size = gram.whole.nrows()
+    off = gram.minus(identity(size))
+    if not slack.absent:
+        rank, array = slack.fields("rank", "array")
+        free = Matrix(*array.matrix(size, rank.integer(1, size)))
+        off = off.minus(Matrix(-(free.whole * free.whole.transpose()), free.unit**2))
+    return (isqrt(int(sum(v * v for row in off.whole.tolist() for v in row))) + 1) * off.unit
+
+
+def _confined(aim: Aim, columns: Columns, vectors: Item) -> tuple[Fraction, Fraction]:
+    """tr(Z'T F), and kappa with sum (m'z)^2 <= kappa c for every column m of the maps and its cost c."""
+    if aim.maps is None:
+        raise vectors.wrong("is about places of noise where none are given")
+    found = Matrix(*vectors.matrix(aim.target.whole.nrows(), len(columns.visible)))
+    rows = found.whole.tolist()
+    if any(rows[i][c] != 0 for c, seen in enumerate(columns.visible) for i, fine in enumerate(seen) if not fine):
+        raise vectors.wrong("uses outputs that an observer does not see")
+    costs = row_squares(aim.errors.of(aim.maps).turned, aim.weights)
+    loads = row_squares(aim.maps.turned @ found, [Fraction(1)] * len(columns.visible))
+    return columns.inner(found, aim.target), _largest_ratio(loads, costs, vectors)
+
+
+def _messages(aim: Aim, columns: Columns, vectors: Item) -> tuple[Fraction, Fraction]:
+    """The same for noise on every input by itself, all of which is seen: z_i = t_i f_i with one t for each input."""
+    n = aim.target.whole.ncols()
+    entries, unit = vectors.array(n)
+    if columns.dense is not None:
+        raise vectors.wrong("goes with differences that are listed")
+    masses = [0] * n
+    for column in columns.sparse:
+        for i, a in column:
+            masses[i] += a * a
+    costs = row_squares(aim.errors.of(aim.target).turned, aim.weights)
+    loads = [Fraction(t * t * mass) * (unit * columns.unit) ** 2 for t, mass in zip(entries, masses, strict=True)]
+    trace = sum(t * mass for t, mass in zip(entries, masses, strict=True)) * unit * columns.unit**2
+    return trace, _largest_ratio(loads, costs, vectors)
+
+
+def _largest_ratio(loads: list[Fraction], costs: list[Fraction], vectors: Item) -> Fraction:
+    if any(load and not cost for load, cost in zip(loads, costs, strict=True)):
+        raise vectors.wrong("rests on noise that costs nothing")
+    return max((load / cost for load, cost in zip(loads, costs, strict=True) if cost), default=Fraction(0))
