@@ -109,9 +109,7 @@ def _unit(values: Array, bits: int) -> tuple[Fraction, int]:
 def _sparse_json(part: sparse.csc_array, exponent: int) -> list[list[list[int]]]:
     whole = np.rint(np.ldexp(part.data, -exponent)).astype(np.int64).tolist()
     at, ends = part.indices.tolist(), part.indptr.tolist()
-    return [
-        [[at[k], whole[k]] for k in range(start, stop)] for start, stop in zip(ends, ends[1:], strict=False)
-    ]
+    return [[[at[k], whole[k]] for k in range(start, stop)] for start, stop in zip(ends, ends[1:], strict=False)]
 
 
 def _moment(view: Seen, n: int) -> Array | None:

@@ -21,11 +21,11 @@ from math import isqrt
 
 from flint import arb, ctx, fmpz_mat
 
-from privspec.kernel.core.linear import Cells, Units
+from privspec.kernel.core.linear import Cells, Matrix, Units
 from privspec.kernel.core.numbers import ball, exp_up, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Measure
 from privspec.kernel.core.reading import Item
-from privspec.kernel.quality.linear_figures import Errors, Matrix, row_squares, whole_numbers
+from privspec.kernel.quality.linear_figures import error_rows, identity, minus, row_squares, turned, whole_numbers
 
 ROOT_BITS = 60
 
@@ -39,7 +39,7 @@ class Aim:
 
     scope: str
     target: Matrix
-    errors: Errors
+    terms: tuple[dict[int, Fraction], ...]
     weights: list[Fraction]
     paid: Fraction
     maps: Matrix | None = None
@@ -76,11 +76,6 @@ class Columns:
             return unit * int(sum(_dot(a, b) for a, b in zip(left, right, strict=True)))
         right = image.whole.transpose().tolist()
         return unit * int(sum(a * _dot(z, right[i]) for z, f in zip(left, self.sparse, strict=True) for i, a in f))
-
-
-def identity(size: int) -> Matrix:
-    """Ones on the diagonal."""
-    return Matrix(fmpz_mat([[int(i == j) for j in range(size)] for i in range(size)]), Fraction(1))
 
 
 def _dot(left: list[int], right: list[int]) -> int:
@@ -125,13 +120,13 @@ def _exceeds(epsilon: Fraction, mu: Fraction, delta: Fraction) -> bool:
         return bool(value / 2 > ball(delta))
 
 
-def lower_bound(aim: Aim, views: list[View], pure: bool, item: Item) -> Fraction:
-    """What the witness proves of the loss: no mechanism of the scope that meets the obligations has less.
+def lower_bound(aim: Aim, views: list[View], pure: bool, witness: list[Item]) -> Fraction:
+    """What a witness proves of the loss: no mechanism of the scope that meets the obligations has less.
 
-    Args: item, {"unit", "differences", "vectors", "slack"}.
+    Args: witness, the unit of the differences, these, the vectors, and what they miss of being orthonormal.
     Raises: Refused for a witness that does not fit.
     """
-    unit, differences, vectors, slack = item.fields("unit", "differences", "vectors", "slack")
+    unit, differences, vectors, slack = witness
     columns = _columns(aim.target.whole.ncols(), views, pure, unit, differences)
     if aim.scope == "full":
         trace, kappa = _full(aim, columns, vectors, slack)
@@ -238,35 +233,40 @@ def _pairs(item: Item, n: int, unit: Fraction, view: View) -> tuple[fmpz_mat, Fr
 def _full(aim: Aim, columns: Columns, vectors: Item, slack: Item) -> tuple[Fraction, Fraction]:
     """tr(Z'E T F), and kappa with Z Z' <= kappa diag(w)."""
     through, array = vectors.fields("through_target", "array")
-    image, width = aim.errors.of(aim.target), len(columns.visible)
+    image, width = error_rows(aim.terms, aim.target), len(columns.visible)
     if through.flag():
-        if not all(all(aim.errors.within(seen)) for seen in columns.visible):
+        if not all(all(_within(aim.terms, seen)) for seen in columns.visible):
             raise vectors.wrong("uses errors that an observer does not see")
         weights, unit = whole_numbers(aim.weights)
         scaled = fmpz_mat([[w * v for v in row] for w, row in zip(weights, image.whole.tolist(), strict=True)])
         gram = Matrix(image.whole.transpose() * scaled, image.unit**2 * unit)
         inner = Matrix(*array.matrix(gram.whole.nrows(), width))
         moved = gram @ inner
-        return columns.inner(moved, identity(moved.whole.nrows())), 1 + _defect(inner.turned @ moved, slack)
+        return columns.inner(moved, identity(moved.whole.nrows())), 1 + _defect(turned(inner) @ moved, slack)
     polar = Matrix(*array.matrix(image.whole.nrows(), width))
     rows = polar.whole.tolist()
-    hidden = {id(seen): [r for r, fine in enumerate(aim.errors.within(seen)) if not fine] for seen in columns.visible}
+    hidden = {id(seen): [r for r, fine in enumerate(_within(aim.terms, seen)) if not fine] for seen in columns.visible}
     if any(rows[r][c] != 0 for c, seen in enumerate(columns.visible) for r in hidden[id(seen)]):
         raise vectors.wrong("uses errors that an observer does not see")
     roots = [int(sqrt_down(w) * 2**ROOT_BITS) for w in aim.weights]
     rooted = fmpz_mat([[root * v for v in row] for root, row in zip(roots, rows, strict=True)])
-    gram = polar @ polar.turned if len(rows) <= width else polar.turned @ polar
+    gram = polar @ turned(polar) if len(rows) <= width else turned(polar) @ polar
     return columns.inner(Matrix(rooted, polar.unit / 2**ROOT_BITS), image), 1 + _defect(gram, slack)
+
+
+def _within(terms: tuple[dict[int, Fraction], ...], seen: list[bool]) -> list[bool]:
+    """Which error terms depend on nothing but the outputs that are seen."""
+    return [all(seen[i] for i in term) for term in terms]
 
 
 def _defect(gram: Matrix, slack: Item) -> Fraction:
     """At least the norm of gram + W W' - 1 (Frobenius): then gram <= 1 + defect."""
     size = gram.whole.nrows()
-    off = gram.minus(identity(size))
+    off = minus(gram, identity(size))
     if not slack.absent:
         rank, array = slack.fields("rank", "array")
         free = Matrix(*array.matrix(size, rank.integer(1, size)))
-        off = off.minus(Matrix(-(free.whole * free.whole.transpose()), free.unit**2))
+        off = minus(off, Matrix(-(free.whole * free.whole.transpose()), free.unit**2))
     return (isqrt(int(sum(v * v for row in off.whole.tolist() for v in row))) + 1) * off.unit
 
 
@@ -278,8 +278,8 @@ def _confined(aim: Aim, columns: Columns, vectors: Item) -> tuple[Fraction, Frac
     rows = found.whole.tolist()
     if any(rows[i][c] != 0 for c, seen in enumerate(columns.visible) for i, fine in enumerate(seen) if not fine):
         raise vectors.wrong("uses outputs that an observer does not see")
-    costs = row_squares(aim.errors.of(aim.maps).turned, aim.weights)
-    loads = row_squares(aim.maps.turned @ found, [Fraction(1)] * len(columns.visible))
+    costs = row_squares(turned(error_rows(aim.terms, aim.maps)), aim.weights)
+    loads = row_squares(turned(aim.maps) @ found, [Fraction(1)] * len(columns.visible))
     return columns.inner(found, aim.target), _largest_ratio(loads, costs, vectors)
 
 
@@ -293,7 +293,7 @@ def _messages(aim: Aim, columns: Columns, vectors: Item) -> tuple[Fraction, Frac
     for column in columns.sparse:
         for i, a in column:
             masses[i] += a * a
-    costs = row_squares(aim.errors.of(aim.target).turned, aim.weights)
+    costs = row_squares(turned(error_rows(aim.terms, aim.target)), aim.weights)
     loads = [Fraction(t * t * mass) * (unit * columns.unit) ** 2 for t, mass in zip(entries, masses, strict=True)]
     trace = sum(t * mass for t, mass in zip(entries, masses, strict=True)) * unit * columns.unit**2
     return trace, _largest_ratio(loads, costs, vectors)

@@ -6,12 +6,12 @@ known to 128 bits, far beyond what a double shows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
-from flint import arb, ctx, fmpz_mat
+from flint import ctx, fmpz_mat
 
+from privspec.kernel.core.linear import Matrix
 from privspec.kernel.core.numbers import ball, end
 
 VARIANCE_BITS = 128
@@ -19,34 +19,20 @@ SPARSE_TERMS = 4
 """Rows of errors with at most so many entries on average are added entry by entry."""
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """Whole numbers times a unit."""
+def turned(matrix: Matrix) -> Matrix:
+    """Rows and columns exchanged."""
+    return Matrix(matrix.whole.transpose(), matrix.unit)
 
-    whole: fmpz_mat
-    unit: Fraction
 
-    def __matmul__(self, other: Matrix) -> Matrix:
-        return Matrix(self.whole * other.whole, self.unit * other.unit)
+def minus(left: Matrix, right: Matrix) -> Matrix:
+    """The difference, exactly."""
+    unit = Fraction(1, lcm(left.unit.denominator, right.unit.denominator))
+    return Matrix(left.whole * int(left.unit / unit) - right.whole * int(right.unit / unit), unit)
 
-    @property
-    def turned(self) -> Matrix:
-        """Rows and columns exchanged."""
-        return Matrix(self.whole.transpose(), self.unit)
 
-    @property
-    def rows(self) -> list[list[int]]:
-        """The whole numbers, row by row."""
-        return [[int(v) for v in row] for row in self.whole.tolist()]
-
-    def minus(self, other: Matrix) -> Matrix:
-        """The difference, exactly."""
-        unit = Fraction(1, lcm(self.unit.denominator, other.unit.denominator))
-        return Matrix(self.whole * int(self.unit / unit) - other.whole * int(other.unit / unit), unit)
-
-    def columns(self, start: int, stop: int) -> Matrix:
-        """Some columns."""
-        return Matrix(fmpz_mat([row[start:stop] for row in self.whole.tolist()]), self.unit)
+def columns_of(matrix: Matrix, start: int, stop: int) -> Matrix:
+    """Some columns."""
+    return Matrix(fmpz_mat([row[start:stop] for row in matrix.whole.tolist()]), matrix.unit)
 
 
 def beside(parts: list[Matrix]) -> Matrix:
@@ -56,62 +42,36 @@ def beside(parts: list[Matrix]) -> Matrix:
     return Matrix(fmpz_mat([sum(rows, []) for rows in zip(*listed, strict=True)]), unit)
 
 
+def identity(size: int) -> Matrix:
+    """Ones on the diagonal."""
+    return Matrix(fmpz_mat([[int(i == j) for j in range(size)] for i in range(size)]), Fraction(1))
+
+
 def whole_numbers(values: list[Fraction]) -> tuple[list[int], Fraction]:
     """Exact numbers as whole multiples of one unit."""
     below = lcm(*(value.denominator for value in values)) if values else 1
     return [value.numerator * (below // value.denominator) for value in values], Fraction(1, below)
 
 
-@dataclass(frozen=True, slots=True)
-class Errors:
-    """Error terms: each a sum of entries of the outputs, {index: coefficient}; None for the entries themselves."""
-
-    terms: tuple[dict[int, Fraction], ...] | None
-    size: int
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return self.size if self.terms is None else len(self.terms)
-
-    def of(self, moves: Matrix) -> Matrix:
-        """How the terms move when the outputs move by the rows of a matrix."""
-        if self.terms is None:
-            return moves
-        scale = lcm(*(c.denominator for term in self.terms for c in term.values()))
-        rows = moves.whole.tolist()
-        width = moves.whole.ncols()
-        if sum(map(len, self.terms)) > SPARSE_TERMS * len(self.terms):
-            dense = [[0] * len(rows) for _ in self.terms]
-            for line, term in zip(dense, self.terms, strict=True):
-                for i, c in term.items():
-                    line[i] = int(c * scale)
-            return Matrix(fmpz_mat(dense) * moves.whole, moves.unit / scale)
-        found = []
-        for term in self.terms:
-            total = [0] * width
+def error_rows(terms: tuple[dict[int, Fraction], ...], moves: Matrix) -> Matrix:
+    """How error terms, {output: coefficient}, move when the outputs move by the rows of a matrix."""
+    if len(terms) == moves.whole.nrows() and all(term == {i: 1} for i, term in enumerate(terms)):
+        return moves
+    scale = lcm(*(c.denominator for term in terms for c in term.values()))
+    if sum(map(len, terms)) > SPARSE_TERMS * len(terms):
+        dense = fmpz_mat(len(terms), moves.whole.nrows())
+        for r, term in enumerate(terms):
             for i, c in term.items():
-                by = int(c * scale)
-                total = [a + by * b for a, b in zip(total, rows[i], strict=True)]
-            found.append(total)
-        return Matrix(fmpz_mat(found), moves.unit / scale)
-
-    def within(self, seen: list[bool]) -> list[bool]:
-        """Which terms depend on nothing but the outputs that are seen."""
-        if self.terms is None:
-            return seen
-        return [all(seen[i] for i in term) for term in self.terms]
-
-    def joined(self, others: list[Errors]) -> Errors:
-        """These terms and others."""
-        if not others:
-            return self
-        own = tuple({i: Fraction(1)} for i in range(self.size)) if self.terms is None else self.terms
-        return Errors(own + tuple(t for other in others for t in other.joined_terms()), self.size)
-
-    def joined_terms(self) -> tuple[dict[int, Fraction], ...]:
-        """The terms, spelt out."""
-        return tuple({i: Fraction(1)} for i in range(self.size)) if self.terms is None else self.terms
+                dense[r, i] = int(c * scale)
+        return Matrix(dense * moves.whole, moves.unit / scale)
+    rows, found = moves.whole.tolist(), []
+    for term in terms:
+        total = [0] * moves.whole.ncols()
+        for i, c in term.items():
+            by = int(c * scale)
+            total = [a + by * b for a, b in zip(total, rows[i], strict=True)]
+        found.append(total)
+    return Matrix(fmpz_mat(found), moves.unit / scale)
 
 
 def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
@@ -137,9 +97,7 @@ def row_squares(moves: Matrix, variances: list[Fraction]) -> list[Fraction]:
         return [factor * int(sum(v * v for v in row)) for row in moves.whole.tolist()]
     weights, unit = whole_numbers(variances)
     factor = unit * moves.unit**2
-    return [
-        factor * int(sum(w * v * v for w, v in zip(weights, row, strict=True))) for row in moves.whole.tolist()
-    ]
+    return [factor * int(sum(w * v * v for w, v in zip(weights, row, strict=True))) for row in moves.whole.tolist()]
 
 
 def covariance(moves: Matrix, variances: list[Fraction]) -> Matrix:
@@ -166,13 +124,3 @@ def loss_value(squares: list[Fraction], weights: list[Fraction], worst: bool) ->
     """The weighted sum of expected squares, or the largest of them with its weight."""
     terms = [w * s for w, s in zip(weights, squares, strict=True)]
     return max(terms) if worst else sum(terms, Fraction(0))
-
-
-def deviation_down(matrix: Matrix) -> list[int]:
-    """Square roots of the diagonal of a covariance in units of the root of its unit, rounded down."""
-    from math import isqrt
-
-    return [isqrt(int(matrix.whole[i, i])) for i in range(matrix.whole.nrows())]
-
-
-__all__ = ["arb"]

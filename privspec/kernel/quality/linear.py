@@ -1,0 +1,369 @@
+"""What additive noise is worth, from what is executed: averages, losses, covariances, places of noise, bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+
+from flint import fmpz_mat
+
+from privspec.kernel.core import linear as core
+from privspec.kernel.core.case import Case, Rules
+from privspec.kernel.core.linear import Matrix
+from privspec.kernel.core.problem import Frame
+from privspec.kernel.core.reading import Item
+from privspec.kernel.quality import linear_bound as bounds
+from privspec.kernel.quality.linear_figures import (
+    beside,
+    columns_of,
+    covariance,
+    doubles,
+    error_rows,
+    identity,
+    laplace_variance,
+    loss_value,
+    minus,
+    nearest,
+    row_squares,
+    whole_numbers,
+)
+
+BIAS = Fraction(1, 10**6)
+"""Share of a standard deviation by which an average may be off."""
+ROUNDED = Fraction(1, 10**3)
+"""Share of a standard deviation by which rounding to grids may move an output."""
+COUNT = 1000
+"""For inputs without bounds (counts): the size up to which a bias is judged."""
+COVARIANCE_LIMIT = 512
+"""Up to so many outputs a plan states their covariance."""
+OPTIMAL_GAP = Fraction(1, 10**6)
+CLOSE = 10**9
+"""Inverse of the share of two deviations by which the noise of the places that are named may differ from the executed."""
+COMBINED = "combinations of the inputs"
+
+
+class Linear(Rules):
+    """Answers that are linear in the data, with additive noise."""
+
+    def judge(self, case: Case) -> object:
+        """Privacy first, then what the noise is worth."""
+        family, sites, executed, shown = case.mechanism.fields(
+            "family", "sites", "executed", optional=("output_covariance",)
+        )
+        release = core.judge(case, family, executed)
+        block = release.problem
+        found = Figures.of(block, release)
+        averages(case, block, release, found)
+        grids(case, block, release, found)
+        places(case, block, release, found, sites, shown)
+        accuracy(case, block, found)
+        loss(case, block, release, found)
+        return release
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """From independent noise of `variances` (k,) to the outputs: `noise` (m, k); `mean` (m, n): what they average.
+
+    `spread`: the variance of each output; `squares`: the expected square of each error term of the loss; `value`: the
+    loss; `lines`: what each accuracy line bounds.
+    """
+
+    noise: Matrix
+    mean: Matrix
+    variances: list[Fraction]
+    spread: list[Fraction]
+    squares: list[Fraction]
+    value: Fraction
+    lines: list[Fraction]
+
+    @classmethod
+    def of(cls, block: core.Linear, release: core.Release) -> Figures:
+        """Exactly, from the matrices that are executed."""
+        noise = block.target @ release.reconstruction if release.of_inputs else release.reconstruction
+        rows = noise.whole.ncols()
+        if release.noise.shape == "gaussian":
+            variances = [release.noise.scales[0] ** 2] * rows
+        elif release.noise.shape == "laplace":
+            known = {scale: laplace_variance(scale, release.grid) for scale in set(release.noise.scales)}
+            variances = [known[scale] for scale in release.noise.scales]
+        else:
+            variances = [(rows + 1) * release.noise.scales[0] ** 2] * rows
+        squares = row_squares(error_rows(block.errors.terms, noise), variances)
+        return cls(
+            noise,
+            noise @ release.strategy,
+            variances,
+            row_squares(noise, variances),
+            squares,
+            loss_value(squares, block.errors.weights, block.worst),
+            [
+                loss_value(row_squares(error_rows(errors.terms, noise), variances), errors.weights, False)
+                for errors, *_ in block.accuracy
+            ],
+        )
+
+
+# --- averages and grids ------------------------------------------------------------------------------
+
+
+def averages(case: Case, block: core.Linear, release: core.Release, found: Figures) -> None:
+    """What is released averages to what it is for, over all inputs of the box; constants enter as the problem says."""
+    middle, half = _box(block)
+    ends, unit = whole_numbers(middle + half)
+    off = minus(found.mean, block.target)
+    n = len(middle)
+    shifts = [[v * h for v, h in zip(row, ends[n:], strict=True)] for row in off.whole.tolist()]
+    centre = [sum(v * c for v, c in zip(row, ends[:n], strict=True)) for row in off.whole.tolist()]
+    moved = Matrix(fmpz_mat([[*row, c] for row, c in zip(shifts, centre, strict=True)]), off.unit * unit)
+    share = max(
+        _largest_share(moved, found.spread),
+        _largest_share(error_rows(block.errors.terms, moved), found.squares),
+    )
+    counts = f" (counts up to {COUNT})" if any(h == COUNT for h in half) else ""
+    text = f"averages are what the problem asks for, within {float(share):.1e} standard deviations{counts}"
+    case.says("unbiased", share <= BIAS, text)
+
+
+def _largest_share(moved: Matrix, squares: list[Fraction]) -> Fraction:
+    """The largest row of absolute values, as a share of the root of a square, rounded up; in its own units where 0."""
+    worst = Fraction(0)
+    for row, square in zip(moved.whole.tolist(), squares, strict=True):
+        size = int(sum(abs(v) for v in row)) * moved.unit
+        worst = max(worst, size * size / square if square else size * size)
+    return Fraction(isqrt(int(worst * 2**120)) + 1, 2**60) if worst else worst
+
+
+def _box(block: core.Linear) -> tuple[list[Fraction], list[Fraction]]:
+    """Centre and half width of every input; counts up to the number of records, or up to `COUNT`."""
+    middle: list[Fraction] = []
+    half: list[Fraction] = []
+    for held in block.held:
+        low, high = held.lower, held.upper
+        if held.ball is not None:
+            low, high = -held.ball[0], held.ball[0]
+        if held.cells and held.records is not None:
+            low, high = Fraction(0), Fraction(held.records)
+        size = held.stop - held.start
+        known = low is not None and high is not None
+        middle += [(low + high) / 2 if known else Fraction(0)] * size
+        half += [(high - low) / 2 if known else Fraction(COUNT)] * size
+    return middle, half
+
+
+def grids(case: Case, block: core.Linear, release: core.Release, found: Figures) -> None:
+    """Rounding of inputs, of noisy answers and of outputs moves no output by more than a share of its deviation."""
+    step: list[Fraction] = []
+    for held, grid in zip(block.held, release.steps, strict=True):
+        size = held.stop - held.start
+        step += [Fraction(0) if held.cells else grid * held.width / 2] * size
+    whole = release.strategy.unit.denominator == 1 and not any(step)
+    steps, unit = whole_numbers(step)
+    inputs = [
+        int(sum(abs(v) * s for v, s in zip(row, steps, strict=True) if s)) * unit * block.target.unit
+        for row in block.target.whole.tolist()
+    ]
+    shared = Fraction(0) if whole and release.output_grid == release.grid == 1 else release.output_grid / 2
+    answers = [Fraction(0)] * len(inputs)
+    if not release.round_outputs and not (whole and release.grid == 1):
+        answers = [int(sum(abs(v) for v in row)) * found.noise.unit * release.grid / 2
+                   for row in found.noise.whole.tolist()]  # fmt: skip
+    worst = Fraction(0)
+    for a, b, square in zip(inputs, answers, found.spread, strict=True):
+        moved = (a + b + shared) ** 2
+        worst = max(worst, moved / square if square else moved)
+    text = f"rounding to grids moves no output by more than {float(worst) ** 0.5:.1e} of its standard deviation"
+    case.says("rounding", worst <= ROUNDED**2, text)
+
+
+# --- covariance and places of noise ------------------------------------------------------------------
+
+
+def places(case: Case, block: core.Linear, release: core.Release, found: Figures, sites: Item, shown: Item) -> None:
+    """The covariance that is stated is the executed one; noise is of a family and at places that are allowed."""
+    spread = covariance(found.noise, found.variances)
+    m = spread.whole.nrows()
+    if m <= COVARIANCE_LIMIT:
+        shown.same(doubles(spread))
+    else:
+        shown.same(None)
+    if release.noise.shape == "knorm-l2":
+        (site,) = sites.items(1)
+        at, shape, parameters, grid = site.fields("at", "shape", "parameters", "grid")
+        at.same(" and ".join(one.name for one in block.released))
+        shape.same("knorm-l2")
+        parameters.same({"scale": str(release.noise.scales[0]), "rows": found.noise.whole.ncols()})
+        if grid.exact() != release.grid:
+            raise grid.wrong("is not the one that is executed")
+        case.says("sites", block.sites is None, "one vector of noise for all answers together")
+        return
+    if release.noise.shape == "laplace":
+        (site,) = sites.items(1)
+        at, scale = site.fields("at", "scale")
+        scale.same(nearest(release.noise.scales))
+        maps = _maps(block, at, at.text().split(" and ")) if at.text() != COMBINED or block.sites else None
+        case.says("sites", maps is None or _same_matrix(found.noise, beside(maps)), f"noise on {at.text()}")
+        return
+    listed = sites.items()
+    if listed and isinstance(listed[0].value, dict) and "covariance" in listed[0].value:
+        variances = nearest([int(spread.whole[i, i]) * spread.unit for i in range(m)])
+        expected = [
+            {"at": one.name, "covariance": "full", "variance": variances[one.start : one.stop]}
+            for one in block.released
+        ]
+        sites.same(expected)
+        case.says("sites", block.sites is None, "correlated noise enters at the outputs")
+        return
+    names, stated = [], []
+    parts: list[Matrix] = []
+    for site in listed:
+        at, variance = site.fields("at", "variance")
+        (part,) = _maps(block, at, [at.text()])
+        names.append(at.text())
+        parts.append(part)
+        stated += [Fraction(item.double()) for item in variance.items(part.whole.ncols())]
+    if not names or len(set(names)) < len(names) or min(stated) < 0:
+        raise sites.wrong("are not places of noise, each with its variances")
+    same = _same_covariance(spread, covariance(beside(parts), stated))
+    case.says("sites", same, f"independent noise at {_listed(names)} has the covariance that is executed")
+
+
+def _maps(block: core.Linear, item: Item, names: list[str]) -> list[Matrix]:
+    """How noise at each place reaches the outputs.
+
+    Raises: Refused for a place that is not known, or not allowed.
+    """
+    known = dict(block.sites or ())
+    if block.sites is None:
+        m = block.target.whole.nrows()
+        ones = identity(m)
+        known = {held.name: columns_of(block.target, held.start, held.stop) for held in block.held}
+        known |= {one.name: columns_of(ones, one.start, one.stop) for one in block.released}
+    if not set(names) <= set(known):
+        raise item.wrong("is no place where the problem lets noise enter")
+    return [known[name] for name in names]
+
+
+def _same_matrix(found: Matrix, wanted: Matrix) -> bool:
+    """Whether two matrices are the same but for the rounding of a reconstruction."""
+    if found.whole.ncols() != wanted.whole.ncols():
+        return False
+    apart = minus(found, wanted)
+    size = max((abs(v) for v in wanted.whole.entries()), default=0) * wanted.unit
+    return bool(max((abs(v) for v in apart.whole.entries()), default=0) * apart.unit * 2**50 <= size)
+
+
+def _same_covariance(executed: Matrix, stated: Matrix) -> bool:
+    """Whether two covariances differ by less than 1 / `CLOSE` of the deviations of each pair of outputs."""
+    apart = minus(stated, executed)
+    scale = int(executed.unit / apart.unit)
+    deviations = [isqrt(int(executed.whole[i, i]) * scale) for i in range(executed.whole.nrows())]
+    return all(
+        abs(v) * CLOSE <= a * b + 1
+        for a, row in zip(deviations, apart.whole.tolist(), strict=True)
+        for b, v in zip(deviations, row, strict=True)
+    )
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+# --- accuracy, loss, bound ---------------------------------------------------------------------------
+
+
+def accuracy(case: Case, block: core.Linear, found: Figures) -> None:
+    """Every accuracy line holds, and its figures are those of the noise that is executed."""
+    case.accuracy.same(
+        [
+            {"line": line, "text": text, "value": value, "bound": nearest([bound])[0]}
+            for (_, bound, line, text), value in zip(block.accuracy, nearest(found.lines), strict=True)
+        ]
+    )
+    for number, ((_, bound, line, _), value) in enumerate(zip(block.accuracy, found.lines, strict=True)):
+        text = f"line {line}: {float(value):.8g}, asked for at most {float(bound):.8g}"
+        case.says("accuracy", value <= bound, text, number)
+
+
+def loss(case: Case, block: core.Linear, release: core.Release, found: Figures) -> None:
+    """The loss is the exact one, and no mechanism of those named has less than the bound."""
+    value, low, gap, expression, units, among, kind = case.loss.fields(
+        "value", "lower_bound", "relative_gap", "expression", "units", "among", "kind"
+    )
+    (exact,) = nearest([found.value])
+    value.same(exact)
+    expression.same(block.loss)
+    units.same("squared units of " + " and ".join(one.name for one in block.released))
+    kind.same("worst" if block.worst else "expected")
+    case.says("loss", True, f"the loss of what is executed is {exact:.10g}")
+    (witness,) = case.witnesses.fields("bound")
+    if witness.absent or low.absent:
+        for item in (witness, low, gap):
+            item.same(None)
+        among.same("")
+        if case.status == "optimal":
+            case.says("bound", False, "the plan is said to be optimal without a bound")
+        return
+    derived, words = proved(case.frame, release, witness)
+    if among.text() not in words:
+        raise among.wrong("is not what the bound is about")
+    stated = Fraction(low.double())
+    apart = (Fraction(exact) - stated) / Fraction(abs(exact) or 1.0)
+    gap.same(nearest([apart])[0])
+    holds = 0 <= stated <= derived and apart >= 0
+    case.says("bound", holds, f"no {among.text()}, has a loss below {min(float(stated), float(derived)):.8g}")
+    if case.status == "optimal":
+        case.says("bound", apart <= OPTIMAL_GAP, f"the loss is within {float(apart):.1e} of the bound")
+
+
+def proved(frame: Frame, release: core.Release, item: Item) -> tuple[Fraction, tuple[str, ...]]:
+    """The bound of a witness, and the words for the mechanisms that it is about.
+
+    Raises: Refused.
+    """
+    block = release.problem
+    scope, weights, prices, *witness = item.fields(
+        "scope", "loss_weights", "prices", "unit", "differences", "vectors", "slack"
+    )
+    terms, chosen = block.errors.terms, list(block.errors.weights)
+    if block.worst:
+        shares = [share.exact(0) for share in weights.items(len(chosen))]
+        if sum(shares) != 1:
+            raise weights.wrong("do not sum to one")
+        chosen = [share * w for share, w in zip(shares, chosen, strict=True)]
+    else:
+        weights.same(None)
+    paid = Fraction(0)
+    for price, (errors, bound, *_) in zip(
+        () if prices.absent else prices.items(len(block.accuracy)), () if prices.absent else block.accuracy, strict=True
+    ):
+        terms += errors.terms
+        chosen += [price.exact(0) * w for w in errors.weights]
+        paid += price.exact() * bound
+    maps, pure = None, release.noise.shape != "gaussian"
+    if scope.text() == "full":
+        words: tuple[str, ...] = ("all unbiased mechanisms of the same pure epsilon",)
+        if not pure:
+            words = (
+                "Gaussian noise of any covariance, unbiased",
+                "Gaussian noise of any covariance that meets the accuracy lines, unbiased",
+            )[0 if prices.absent else 1 :]
+    elif scope.text() == "sites" and block.sites is not None and not pure:
+        maps = beside([map_ for _, map_ in block.sites])
+        words = (f"independent Gaussian noise at {_listed([name for name, _ in block.sites])}, unbiased",)
+    elif scope.text() == "messages" and frame.trust == "nobody" and not pure:
+        words = ("independent Gaussian noise on each party's own values, unbiased",)
+    else:
+        raise scope.wrong("is not what the problem confines noise to")
+    everything = scope.text() == "messages"
+    views = [
+        bounds.View(
+            [everything or one.name in asked.seen for one in block.released for _ in range(one.start, one.stop)],
+            differences,
+            asked.measure,
+        )
+        for asked, differences in zip(frame.obligations, block.differences, strict=True)
+    ]
+    aim = bounds.Aim(scope.text(), block.target, terms, chosen, paid, maps)
+    return bounds.lower_bound(aim, views, pure, witness), words
