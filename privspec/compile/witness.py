@@ -8,8 +8,9 @@ outputs, U comes from a covariance near the best one, and what is missing from U
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from math import frexp
 from typing import Any
 
@@ -41,7 +42,7 @@ class Seen:
     """Differences (n, N) of one requirement, in data units, with weights (N,) for mu = `budget`.
 
     `mu`: a figure that no mechanism of the requirement reaches, where the kernel cannot work it out itself; `visible`
-    (m,): the outputs that are seen; `cells`: the coordinates of which any two may change, and by how much.
+    (m,): the outputs that are seen; `cells`: the coordinates of which any two may change at once.
     """
 
     requirement: int
@@ -50,7 +51,13 @@ class Seen:
     visible: NDArray[np.bool_]
     differences: sparse.csc_array
     weights: Array
-    cells: tuple[int, int, int] | None = None
+    cells: tuple[int, int] | None = None
+
+    def joined(self, other: Seen) -> Seen:
+        """More differences of the same requirement."""
+        scaled = other.weights * (self.budget / other.budget) ** 2
+        both = sparse.csc_array(sparse.hstack([self.differences, other.differences]))
+        return replace(self, differences=both, weights=np.concatenate([self.weights, scaled]), cells=None)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -84,7 +91,7 @@ def witness(scene: Scene, views: Sequence[Seen]) -> dict[str, Any]:
             listed.append(head | {"columns": _sparse_json(part, exponent), "pairs": None})
         else:
             stacked, factor = _balanced(moment, exponent, unit)
-            listed.append(head | {"columns": None, "pairs": {"rank": factor.shape[1], "factor": factor.to_json()}})
+            listed.append(head | {"columns": None, "pairs": factor.to_json()})
     if moment is None:
         scaled = sparse.csc_array(stacked)
         scaled.data = np.ldexp(np.rint(np.ldexp(scaled.data, -exponent)), exponent)
@@ -109,14 +116,14 @@ def _unit(values: Array, bits: int) -> tuple[Fraction, int]:
 def _sparse_json(part: sparse.csc_array, exponent: int) -> list[list[list[int]]]:
     whole = np.rint(np.ldexp(part.data, -exponent)).astype(np.int64).tolist()
     at, ends = part.indices.tolist(), part.indptr.tolist()
-    return [[[at[k], whole[k]] for k in range(start, stop)] for start, stop in zip(ends, ends[1:], strict=False)]
+    return [[[at[k], whole[k]] for k in range(start, stop)] for start, stop in pairwise(ends)]
 
 
 def _moment(view: Seen, n: int) -> Array | None:
     """A root (n, r) of sum p d d' for very many differences of two cells each; None where they are few or others."""
     if view.cells is None or not view.visible.all() or len(view.weights) <= LISTED * n:
         return None
-    start, stop, _ = view.cells
+    start, stop = view.cells
     kept = sparse.csc_array(view.differences @ sparse.diags_array(np.sqrt(view.weights / view.weights.max())))
     moment = np.asarray((kept @ kept.T).toarray())[start:stop, start:stop]
     size = stop - start
@@ -215,4 +222,5 @@ def _slack_json(values: Array, kept: NDArray[np.bool_]) -> dict[str, Any] | None
     if not kept.any():
         return None
     chosen = values[:, kept]
-    return {"rank": int(kept.sum()), "array": _polar_json(chosen, False)["array"]}
+    array: dict[str, Any] = _polar_json(chosen, False)["array"]
+    return array

@@ -12,7 +12,7 @@ from privspec.kernel.core import linear as core
 from privspec.kernel.core.case import Case, Rules
 from privspec.kernel.core.linear import Matrix
 from privspec.kernel.core.problem import Frame
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.quality import linear_bound as bounds
 from privspec.kernel.quality.linear_figures import (
     beside,
@@ -39,7 +39,7 @@ COVARIANCE_LIMIT = 512
 """Up to so many outputs a plan states their covariance."""
 OPTIMAL_GAP = Fraction(1, 10**6)
 CLOSE = 10**9
-"""Inverse of the share of two deviations by which the noise of the places that are named may differ from the executed."""
+"""Inverse of the share of two deviations by which the noise of the places named may differ from the executed one."""
 COMBINED = "combinations of the inputs"
 
 
@@ -53,10 +53,10 @@ class Linear(Rules):
         )
         release = core.judge(case, family, executed)
         block = release.problem
-        found = Figures.of(block, release)
-        averages(case, block, release, found)
+        found = Figures.of(release)
+        averages(case, block, found)
         grids(case, block, release, found)
-        places(case, block, release, found, sites, shown)
+        places(case, release, found, sites, shown)
         accuracy(case, block, found)
         loss(case, block, release, found)
         return release
@@ -79,8 +79,9 @@ class Figures:
     lines: list[Fraction]
 
     @classmethod
-    def of(cls, block: core.Linear, release: core.Release) -> Figures:
+    def of(cls, release: core.Release) -> Figures:
         """Exactly, from the matrices that are executed."""
+        block = release.problem
         noise = block.target @ release.reconstruction if release.of_inputs else release.reconstruction
         rows = noise.whole.ncols()
         if release.noise.shape == "gaussian":
@@ -108,7 +109,7 @@ class Figures:
 # --- averages and grids ------------------------------------------------------------------------------
 
 
-def averages(case: Case, block: core.Linear, release: core.Release, found: Figures) -> None:
+def averages(case: Case, block: core.Linear, found: Figures) -> None:
     """What is released averages to what it is for, over all inputs of the box; constants enter as the problem says."""
     middle, half = _box(block)
     ends, unit = whole_numbers(middle + half)
@@ -180,78 +181,77 @@ def grids(case: Case, block: core.Linear, release: core.Release, found: Figures)
 # --- covariance and places of noise ------------------------------------------------------------------
 
 
-def places(case: Case, block: core.Linear, release: core.Release, found: Figures, sites: Item, shown: Item) -> None:
-    """The covariance that is stated is the executed one; noise is of a family and at places that are allowed."""
+def places(case: Case, release: core.Release, found: Figures, sites: Item, shown: Item) -> None:
+    """The covariance that is stated is the executed one, and noise enters where the problem lets it."""
     spread = covariance(found.noise, found.variances)
-    m = spread.whole.nrows()
-    if m <= COVARIANCE_LIMIT:
-        shown.same(doubles(spread))
-    else:
-        shown.same(None)
-    if release.noise.shape == "knorm-l2":
-        (site,) = sites.items(1)
-        at, shape, parameters, grid = site.fields("at", "shape", "parameters", "grid")
-        at.same(" and ".join(one.name for one in block.released))
-        shape.same("knorm-l2")
-        parameters.same({"scale": str(release.noise.scales[0]), "rows": found.noise.whole.ncols()})
-        if grid.exact() != release.grid:
-            raise grid.wrong("is not the one that is executed")
-        case.says("sites", block.sites is None, "one vector of noise for all answers together")
-        return
-    if release.noise.shape == "laplace":
-        (site,) = sites.items(1)
-        at, scale = site.fields("at", "scale")
-        scale.same(nearest(release.noise.scales))
-        maps = _maps(block, at, at.text().split(" and ")) if at.text() != COMBINED or block.sites else None
-        case.says("sites", maps is None or _same_matrix(found.noise, beside(maps)), f"noise on {at.text()}")
-        return
+    shown.same(doubles(spread) if release.problem.size <= COVARIANCE_LIMIT else None)
     listed = sites.items()
-    if listed and isinstance(listed[0].value, dict) and "covariance" in listed[0].value:
-        variances = nearest([int(spread.whole[i, i]) * spread.unit for i in range(m)])
-        expected = [
-            {"at": one.name, "covariance": "full", "variance": variances[one.start : one.stop]}
-            for one in block.released
-        ]
-        sites.same(expected)
-        case.says("sites", block.sites is None, "correlated noise enters at the outputs")
+    if not listed:
+        raise sites.wrong("names no place of noise")
+    separate = isinstance(listed[0].value, dict) and sorted(listed[0].value) == ["at", "variance"]
+    if not separate:
+        sites.same(stated_sites(release, found))
+        together = release.noise.shape != "laplace"
+        allowed = release.problem.sites is None or not together
+        case.says("sites", allowed, "noise of one law for all outputs together" if together else "noise at its places")
         return
-    names, stated = [], []
-    parts: list[Matrix] = []
-    for site in listed:
-        at, variance = site.fields("at", "variance")
-        (part,) = _maps(block, at, [at.text()])
-        names.append(at.text())
-        parts.append(part)
-        stated += [Fraction(item.double()) for item in variance.items(part.whole.ncols())]
-    if not names or len(set(names)) < len(names) or min(stated) < 0:
-        raise sites.wrong("are not places of noise, each with its variances")
-    same = _same_covariance(spread, covariance(beside(parts), stated))
+    known = known_places(release.problem)
+    pairs = [site.fields("at", "variance") for site in listed]
+    names = [at.text() for at, _ in pairs]
+    if not set(names) <= set(known) or len(set(names)) < len(names) or release.noise.shape != "gaussian":
+        raise sites.wrong("are not places, each named once, where the problem lets noise enter")
+    stated = [
+        Fraction(one.double()) for name, (_, at) in zip(names, pairs, strict=True)
+        for one in at.items(known[name].whole.ncols())
+    ]  # fmt: skip
+    if min(stated) < 0:
+        raise sites.wrong("have a variance below zero")
+    same = _same_covariance(spread, covariance(beside([known[name] for name in names]), stated))
     case.says("sites", same, f"independent noise at {_listed(names)} has the covariance that is executed")
 
 
-def _maps(block: core.Linear, item: Item, names: list[str]) -> list[Matrix]:
-    """How noise at each place reaches the outputs.
+def known_places(block: core.Linear) -> dict[str, Matrix]:
+    """How noise reaches the outputs (m, K) from every place where it may enter: those named, or inputs and outputs."""
+    if block.sites is not None:
+        return dict(block.sites)
+    ones = identity(block.size)
+    held = {one.name: columns_of(block.target, one.start, one.stop) for one in block.held}
+    return held | {one.name: columns_of(ones, one.start, one.stop) for one in block.released}
 
-    Raises: Refused for a place that is not known, or not allowed.
+
+def stated_sites(release: core.Release, found: Figures) -> list[dict[str, object]]:
+    """What a plan says of correlated Gaussian noise, of Laplace noise, and of a K-norm vector.
+
+    Raises: Refused for Laplace noise that does not enter at places where the problem lets it.
     """
-    known = dict(block.sites or ())
-    if block.sites is None:
-        m = block.target.whole.nrows()
-        ones = identity(m)
-        known = {held.name: columns_of(block.target, held.start, held.stop) for held in block.held}
-        known |= {one.name: columns_of(ones, one.start, one.stop) for one in block.released}
-    if not set(names) <= set(known):
-        raise item.wrong("is no place where the problem lets noise enter")
-    return [known[name] for name in names]
+    block, scales = release.problem, release.noise.scales
+    names = [one.name for one in block.released]
+    if release.noise.shape == "gaussian":
+        spread = nearest(found.spread)
+        return [
+            {"at": one.name, "covariance": "full", "variance": spread[one.start : one.stop]} for one in block.released
+        ]
+    if release.noise.shape == "knorm-l2":
+        parameters = {"scale": str(scales[0]), "rows": found.noise.whole.ncols()}
+        return [{"at": " and ".join(names), "shape": "knorm-l2", "parameters": parameters, "grid": str(release.grid)}]
+    known = known_places(block)
+    together = [[one.name for one in block.held], names] if block.sites is None else [list(known)]
+    for chosen in [*([name] for name in known), *together]:
+        if _same_matrix(found.noise, [known[name] for name in chosen]):
+            return [{"at": " and ".join(chosen), "scale": nearest(list(scales))}]
+    if block.sites is not None:
+        raise Refused("the noise does not enter where the problem lets it")
+    return [{"at": COMBINED, "scale": nearest(list(scales))}]
 
 
-def _same_matrix(found: Matrix, wanted: Matrix) -> bool:
-    """Whether two matrices are the same but for the rounding of a reconstruction."""
-    if found.whole.ncols() != wanted.whole.ncols():
+def _same_matrix(found: Matrix, parts: list[Matrix]) -> bool:
+    """Whether a matrix is that of some parts, one beside the other, but for the rounding of a reconstruction."""
+    if found.whole.ncols() != sum(part.whole.ncols() for part in parts):
         return False
+    wanted = beside(parts)
     apart = minus(found, wanted)
-    size = max((abs(v) for v in wanted.whole.entries()), default=0) * wanted.unit
-    return bool(max((abs(v) for v in apart.whole.entries()), default=0) * apart.unit * 2**50 <= size)
+    size = max((abs(int(v)) for v in wanted.whole.entries()), default=0) * wanted.unit
+    return max((abs(int(v)) for v in apart.whole.entries()), default=0) * apart.unit * 2**50 <= size
 
 
 def _same_covariance(executed: Matrix, stated: Matrix) -> bool:

@@ -98,7 +98,7 @@ def largest_mu_squared(measure: Measure, pure: bool, stated: Item) -> Fraction:
         raise stated.wrong("no bound is known for this measure and noise of pure epsilon")
     if name == "(epsilon, delta)-DP":
         mu = stated.exact(0)
-        if mu == 0 or not _exceeds(amounts["epsilon"], mu, amounts["delta"]):
+        if mu == 0 or not exceeds(amounts["epsilon"], mu, amounts["delta"]):
             raise stated.wrong("is not shown to be more than the measure allows")
         return mu * mu
     stated.same(None)
@@ -112,7 +112,7 @@ def largest_mu_squared(measure: Measure, pure: bool, stated: Item) -> Fraction:
     return squares[name]()
 
 
-def _exceeds(epsilon: Fraction, mu: Fraction, delta: Fraction) -> bool:
+def exceeds(epsilon: Fraction, mu: Fraction, delta: Fraction) -> bool:
     """Whether Gaussian noise at distance mu surely has delta(epsilon) > delta; then so has every larger mu."""
     with ctx.workprec(512):
         eps, size, root = ball(epsilon), ball(mu), arb(2).sqrt()
@@ -210,14 +210,13 @@ def gauge(difference: Cells | Units, column: dict[int, Fraction]) -> Fraction | 
 
 
 def _pairs(item: Item, n: int, unit: Fraction, view: View) -> tuple[fmpz_mat, Fraction]:
-    """F with F F' = sum p (e_i - e_j)(e_i - e_j)': its columns sum to zero and F F' is nowhere positive off the diagonal.
+    """F with F F' = sum p (e_i - e_j)(e_i - e_j)': columns sum to zero, and nothing is positive off the diagonal.
 
     Only what F F' is enters a bound, so F stands for all these pairs at once.
     """
-    rank, array = item.fields("rank", "factor")
-    factor, step = array.matrix(n, rank.integer(1, n))
+    factor, step = item.matrix(n, item.extents(2)[1])
     if step != unit:
-        raise array.wrong("is not in the unit of the differences")
+        raise item.wrong("is not in the unit of the differences")
     known = [one for one in view.differences if isinstance(one, Cells) and one.moving]
     if len(known) != 1:
         raise item.wrong("lists pairs where no record moves from one cell to another")
@@ -226,7 +225,7 @@ def _pairs(item: Item, n: int, unit: Fraction, view: View) -> tuple[fmpz_mat, Fr
     sums = fmpz_mat(1, n, [1] * n) * factor
     outside = any(any(row) for i, row in enumerate(factor.tolist()) if i not in cells)
     if outside or any(v > 0 for i, row in enumerate(moment) for j, v in enumerate(row) if i != j) or sums != 0 * sums:
-        raise array.wrong("is no mixture of differences of two cells")
+        raise item.wrong("is no mixture of differences of two cells")
     return factor, int(sum(moment[i][i] for i in range(n))) * unit**2 / (2 * size**2)
 
 
@@ -264,8 +263,7 @@ def _defect(gram: Matrix, slack: Item) -> Fraction:
     size = gram.whole.nrows()
     off = minus(gram, identity(size))
     if not slack.absent:
-        rank, array = slack.fields("rank", "array")
-        free = Matrix(*array.matrix(size, rank.integer(1, size)))
+        free = Matrix(*slack.matrix(size, slack.extents(2)[1]))
         off = minus(off, Matrix(-(free.whole * free.whole.transpose()), free.unit**2))
     return (isqrt(int(sum(v * v for row in off.whole.tolist() for v in row))) + 1) * off.unit
 

@@ -39,7 +39,7 @@ def beside(parts: list[Matrix]) -> Matrix:
     """Matrices of as many rows, one beside the other."""
     unit = Fraction(1, lcm(*(part.unit.denominator for part in parts)))
     listed = [(part.whole * int(part.unit / unit)).tolist() for part in parts]
-    return Matrix(fmpz_mat([sum(rows, []) for rows in zip(*listed, strict=True)]), unit)
+    return Matrix(fmpz_mat([[v for row in rows for v in row] for rows in zip(*listed, strict=True)]), unit)
 
 
 def identity(size: int) -> Matrix:

@@ -1,0 +1,206 @@
+"""What a plan states of a linear release: its exact figures, by the functions with which the kernel judges them.
+
+The problem and the mechanism are read as the kernel reads them, so that a figure is rounded once and in one way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from privspec.compile.candidate import Dual, Mechanism
+from privspec.compile.document import float_down
+from privspec.compile.lower import site_maps
+from privspec.compile.problem import Problem
+from privspec.compile.witness import Array, Scene, Seen, witness
+from privspec.core.diagnostics import InternalError
+from privspec.core.matrices import DyadicMatrix
+from privspec.kernel.core.linear import Release, read_linear, read_release
+from privspec.kernel.core.problem import Frame, read_frame
+from privspec.kernel.core.reading import Item
+from privspec.kernel.quality.linear import COVARIANCE_LIMIT, Figures, proved, stated_sites
+from privspec.kernel.quality.linear_bound import exceeds
+from privspec.kernel.quality.linear_figures import covariance, doubles, nearest
+from privspec.model.measures import LDP, EpsilonDelta
+from privspec.model.neighbours import PairDifferences
+from privspec.problem.elaborate import elaborate
+from privspec.problem.form import Numbers, document
+
+SHARE_BITS = 40
+"""Weights of a worst case are whole multiples of 2^-40 that sum to one."""
+
+
+def array_json(matrix: DyadicMatrix) -> dict[str, Any]:
+    """A matrix as it stands in a plan."""
+    return Numbers(matrix.shape, matrix.unit, tuple(matrix.integers.ravel().tolist())).to_json()
+
+
+def executed_json(problem: Problem, mechanism: Mechanism, bits: int) -> dict[str, Any]:
+    """What a run does: inputs on grids of so many bits, strategy, noise, reconstruction, grids of what is released."""
+    release = mechanism.release
+    matrix = release.outputs_matrix if release.outputs_matrix is not None else release.inputs_matrix
+    if matrix is None:
+        raise InternalError("a release without reconstruction")
+    return {
+        "inputs": [
+            {"name": block.name, "grid": "1" if block.layout == "cells" else f"2^-{bits}"}
+            for block in problem.model.blocks
+        ],
+        "strategy": array_json(release.strategy),
+        "noise": release.noise.to_json(),
+        "grid": release.grid,
+        "reconstruction": {
+            "of": "outputs" if release.outputs_matrix is not None else "inputs",
+            "matrix": array_json(matrix),
+        },
+        "output_grid": release.output_grid,
+        "rounding": release.rounding,
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Stated:
+    """A release with its problem, as the kernel reads them."""
+
+    problem: Problem
+    mechanism: Mechanism
+    executed: dict[str, Any]
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The problem as it stands in the plan."""
+        found: dict[str, Any] = document(elaborate(self.problem.model))
+        return found
+
+    @cached_property
+    def frame(self) -> Frame:
+        """Who sees what, and what is promised."""
+        return read_frame(Item(self.document, "problem"))
+
+    @cached_property
+    def release(self) -> Release:
+        """What is executed."""
+        (block,) = self.document["blocks"]
+        family = Item(self.mechanism.release.noise.family, "family")
+        linear = read_linear(Item(block, "block"), self.frame)
+        return read_release(family, Item(self.executed, "executed"), linear, self.frame)
+
+    @cached_property
+    def figures(self) -> Figures:
+        """Exact figures of what is executed."""
+        return Figures.of(self.release)
+
+    def loss(self) -> float:
+        """The nearest double of the loss."""
+        return nearest([self.figures.value])[0]
+
+    def accuracy(self) -> list[dict[str, Any]]:
+        """Every instance of an accuracy line with what is expected and what was asked for."""
+        lines = self.release.problem.accuracy
+        return [
+            {"line": line, "text": text, "value": value, "bound": nearest([bound])[0]}
+            for (_, bound, line, text), value in zip(lines, nearest(self.figures.lines), strict=True)
+        ]
+
+    def covariance(self) -> list[list[float]] | None:
+        """That of the outputs, where it is small enough to be stated."""
+        if self.release.problem.size > COVARIANCE_LIMIT:
+            return None
+        return doubles(covariance(self.figures.noise, self.figures.variances))
+
+    def sites(self) -> list[dict[str, Any]]:
+        """Where the noise enters, with figures of what is executed."""
+        if all(sorted(site) == ["at", "variance"] for site in self.mechanism.sites):
+            return list(self.mechanism.sites)
+        return stated_sites(self.release, self.figures)
+
+    def bound(self, dual: Dual) -> tuple[dict[str, Any], float, str]:
+        """The witness of the lower bound, the bound that it proves, rounded down, and what the bound is about.
+
+        Raises: Refused if it proves none.
+        """
+        found = bound_witness(self.problem, self.mechanism, dual)
+        derived, words = proved(self.frame, self.release, Item(found, "claims.bound"))
+        value = min(max(float_down(derived), 0.0), self.loss())
+        return found, value, words[0]
+
+
+def bound_witness(problem: Problem, mechanism: Mechanism, dual: Dual) -> dict[str, Any]:
+    """The dual point of a solver in whole numbers."""
+    system, point = problem.system, dual.point
+    rows, weights = system.lowered.errors.rows, system.lowered.errors.weights
+    shares = prices = None
+    if system.worst:
+        shares = _shares(point.loss_weights)
+        weights = weights * np.array([float(share) for share in shares])
+    if point.limit_weights is not None:
+        prices = [Fraction(max(float(price), 0.0)) for price in point.limit_weights]
+        limits = [limit.errors for limit in system.lowered.limits]
+        rows = sparse.csr_array(sparse.vstack([rows, *(limit.rows for limit in limits)]))
+        priced = [float(price) * limit.weights for price, limit in zip(prices, limits, strict=True)]
+        weights = np.concatenate([weights, *priced])
+    maps = None
+    if dual.scope == "sites":
+        names = problem.model.noise_at or ()
+        maps = np.hstack([site.map for site in site_maps(problem.model, system, tuple(names))])
+    guide = dual.guide
+    if guide is None:
+        inputs = mechanism.release.inputs_matrix
+        deviations = np.sqrt(mechanism.release.row_variances())
+        messages = dual.scope == "messages" and inputs is not None
+        root = inputs.to_float() if messages and inputs is not None else mechanism.release.output_map(system.target)
+        guide = root * deviations
+    scene = Scene(dual.scope, system.target, rows, weights, maps, guide)
+    return {
+        "scope": dual.scope,
+        "loss_weights": None if shares is None else [str(share) for share in shares],
+        "prices": None if prices is None else [str(price) for price in prices],
+        **witness(scene, list(_seen(problem, mechanism, dual))),
+    }
+
+
+def _shares(weights: Array | None) -> list[Fraction]:
+    """The same weights in whole multiples of 2^-40 that sum to one."""
+    if weights is None:
+        raise InternalError("a worst case without weights")
+    whole = np.floor(np.ldexp(np.maximum(weights, 0.0) / np.maximum(weights, 0.0).sum(), SHARE_BITS)).astype(np.int64)
+    whole[np.argmax(whole)] += 2**SHARE_BITS - whole.sum()
+    return [Fraction(int(share), 2**SHARE_BITS) for share in whole]
+
+
+def _seen(problem: Problem, mechanism: Mechanism, dual: Dual) -> list[Seen]:
+    """Differences with their weights, those of one requirement together."""
+    pure = mechanism.release.noise.amount == "epsilon"
+    found: dict[int, Seen] = {}
+    for view, budget, part, weights in zip(
+        problem.system.views, dual.budgets, dual.point.differences, dual.point.weights, strict=True
+    ):
+        visible = np.zeros(problem.system.outputs_count, dtype=bool)
+        visible[slice(None) if view.rows is None or dual.scope == "messages" else view.rows] = True
+        measure = view.requirement.measure
+        mu = None if pure or not isinstance(measure, EpsilonDelta | LDP) else _mu_up(measure, budget)
+        cells = view.exact.coordinates if isinstance(view.exact, PairDifferences) else None
+        own = Seen(
+            view.index,
+            mu,
+            budget / view.cover,
+            visible,
+            sparse.csc_array(part * (budget / view.cover)),
+            weights,
+            None if cells is None else (int(cells[0]), int(cells[-1]) + 1),
+        )
+        found[view.index] = own if view.index not in found else found[view.index].joined(own)
+    return list(found.values())
+
+
+def _mu_up(measure: EpsilonDelta | LDP, budget: float) -> Fraction:
+    """A figure that no Gaussian release of the measure reaches, next to the largest one."""
+    step = 1e-14
+    while not exceeds(measure.epsilon, Fraction(repr(budget * (1 + step))), measure.delta):
+        step *= 2
+    return Fraction(repr(budget * (1 + step)))
