@@ -86,7 +86,7 @@ def witness(scene: Scene, views: Sequence[Seen]) -> dict[str, Any]:
     unit, exponent = _unit(values, DIFFERENCE_BITS)
     listed = []
     for view, part in zip(charged, parts, strict=True):
-        head = {"requirement": view.requirement, "mu": None if view.mu is None else str(view.mu)}
+        head: dict[str, Any] = {"requirement": view.requirement, "mu": None if view.mu is None else str(view.mu)}
         if moment is None:
             listed.append(head | {"columns": _sparse_json(part, exponent), "pairs": None})
         else:
@@ -166,7 +166,7 @@ def _vectors(scene: Scene, views: Sequence[Seen], parts: list[sparse.csc_array],
     if len(errors) <= TALL * image.shape[1] + 16:
         left, _, right = np.linalg.svd(image, full_matrices=False)
         return _polar_json(left @ right, False), None
-    small = np.linalg.qr(errors, mode="r")
+    small = np.asarray(np.linalg.qr(errors, mode="r"), dtype=np.float64)
     left, values, right = np.linalg.svd(np.asarray((columns.T @ small.T).T), full_matrices=False)
     kept = values > TINY * values[0]
     inner = np.asarray(columns @ (right[kept].T / values[kept])) @ right[kept]

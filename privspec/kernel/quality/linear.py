@@ -11,6 +11,7 @@ from flint import fmpz_mat
 from privspec.kernel.core import linear as core
 from privspec.kernel.core.case import Case, Rules
 from privspec.kernel.core.linear import Matrix
+from privspec.kernel.core.linear_privacy import judge
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.quality import linear_bound as bounds
@@ -51,14 +52,15 @@ class Linear(Rules):
         family, sites, executed, shown = case.mechanism.fields(
             "family", "sites", "executed", optional=("output_covariance",)
         )
-        release = core.judge(case, family, executed)
+        views, bound = case.witnesses.fields("views", "bound")
+        release = judge(case, family, executed, views)
         block = release.problem
         found = Figures.of(release)
         averages(case, block, found)
         grids(case, block, release, found)
         places(case, release, found, sites, shown)
         accuracy(case, block, found)
-        loss(case, block, release, found)
+        loss(case, release, found, bound)
         return release
 
 
@@ -115,8 +117,8 @@ def averages(case: Case, block: core.Linear, found: Figures) -> None:
     ends, unit = whole_numbers(middle + half)
     off = minus(found.mean, block.target)
     n = len(middle)
-    shifts = [[v * h for v, h in zip(row, ends[n:], strict=True)] for row in off.whole.tolist()]
-    centre = [sum(v * c for v, c in zip(row, ends[:n], strict=True)) for row in off.whole.tolist()]
+    shifts = [[v * h for v, h in zip(row, ends[n:], strict=True)] for row in off.rows]
+    centre = [sum(v * c for v, c in zip(row, ends[:n], strict=True)) for row in off.rows]
     moved = Matrix(fmpz_mat([[*row, c] for row, c in zip(shifts, centre, strict=True)]), off.unit * unit)
     share = max(
         _largest_share(moved, found.spread),
@@ -130,8 +132,8 @@ def averages(case: Case, block: core.Linear, found: Figures) -> None:
 def _largest_share(moved: Matrix, squares: list[Fraction]) -> Fraction:
     """The largest row of absolute values, as a share of the root of a square, rounded up; in its own units where 0."""
     worst = Fraction(0)
-    for row, square in zip(moved.whole.tolist(), squares, strict=True):
-        size = int(sum(abs(v) for v in row)) * moved.unit
+    for row, square in zip(moved.rows, squares, strict=True):
+        size = sum(abs(v) for v in row) * moved.unit
         worst = max(worst, size * size / square if square else size * size)
     return Fraction(isqrt(int(worst * 2**120)) + 1, 2**60) if worst else worst
 
@@ -147,9 +149,10 @@ def _box(block: core.Linear) -> tuple[list[Fraction], list[Fraction]]:
         if held.cells and held.records is not None:
             low, high = Fraction(0), Fraction(held.records)
         size = held.stop - held.start
-        known = low is not None and high is not None
-        middle += [(low + high) / 2 if known else Fraction(0)] * size
-        half += [(high - low) / 2 if known else Fraction(COUNT)] * size
+        if low is None or high is None:
+            low, high = Fraction(-COUNT), Fraction(COUNT)
+        middle += [(low + high) / 2] * size
+        half += [(high - low) / 2] * size
     return middle, half
 
 
@@ -162,14 +165,14 @@ def grids(case: Case, block: core.Linear, release: core.Release, found: Figures)
     whole = release.strategy.unit.denominator == 1 and not any(step)
     steps, unit = whole_numbers(step)
     inputs = [
-        int(sum(abs(v) * s for v, s in zip(row, steps, strict=True) if s)) * unit * block.target.unit
-        for row in block.target.whole.tolist()
+        sum(abs(v) * s for v, s in zip(row, steps, strict=True) if s) * unit * block.target.unit
+        for row in block.target.rows
     ]
     shared = Fraction(0) if whole and release.output_grid == release.grid == 1 else release.output_grid / 2
     answers = [Fraction(0)] * len(inputs)
     if not release.round_outputs and not (whole and release.grid == 1):
-        answers = [int(sum(abs(v) for v in row)) * found.noise.unit * release.grid / 2
-                   for row in found.noise.whole.tolist()]  # fmt: skip
+        answers = [sum(abs(v) for v in row) * found.noise.unit * release.grid / 2
+                   for row in found.noise.rows]  # fmt: skip
     worst = Fraction(0)
     for a, b, square in zip(inputs, answers, found.spread, strict=True):
         moved = (a + b + shared) ** 2
@@ -250,8 +253,8 @@ def _same_matrix(found: Matrix, parts: list[Matrix]) -> bool:
         return False
     wanted = beside(parts)
     apart = minus(found, wanted)
-    size = max((abs(int(v)) for v in wanted.whole.entries()), default=0) * wanted.unit
-    return max((abs(int(v)) for v in apart.whole.entries()), default=0) * apart.unit * 2**50 <= size
+    size = max((abs(v) for row in wanted.rows for v in row), default=0) * wanted.unit
+    return max((abs(v) for row in apart.rows for v in row), default=0) * apart.unit * 2**50 <= size
 
 
 def _same_covariance(executed: Matrix, stated: Matrix) -> bool:
@@ -261,7 +264,7 @@ def _same_covariance(executed: Matrix, stated: Matrix) -> bool:
     deviations = [isqrt(int(executed.whole[i, i]) * scale) for i in range(executed.whole.nrows())]
     return all(
         abs(v) * CLOSE <= a * b + 1
-        for a, row in zip(deviations, apart.whole.tolist(), strict=True)
+        for a, row in zip(deviations, apart.rows, strict=True)
         for b, v in zip(deviations, row, strict=True)
     )
 
@@ -286,18 +289,17 @@ def accuracy(case: Case, block: core.Linear, found: Figures) -> None:
         case.says("accuracy", value <= bound, text, number)
 
 
-def loss(case: Case, block: core.Linear, release: core.Release, found: Figures) -> None:
+def loss(case: Case, release: core.Release, found: Figures, witness: Item) -> None:
     """The loss is the exact one, and no mechanism of those named has less than the bound."""
     value, low, gap, expression, units, among, kind = case.loss.fields(
         "value", "lower_bound", "relative_gap", "expression", "units", "among", "kind"
     )
-    (exact,) = nearest([found.value])
+    block, (exact,) = release.problem, nearest([found.value])
     value.same(exact)
     expression.same(block.loss)
     units.same("squared units of " + " and ".join(one.name for one in block.released))
     kind.same("worst" if block.worst else "expected")
     case.says("loss", True, f"the loss of what is executed is {exact:.10g}")
-    (witness,) = case.witnesses.fields("bound")
     if witness.absent or low.absent:
         for item in (witness, low, gap):
             item.same(None)
@@ -361,7 +363,8 @@ def proved(frame: Frame, release: core.Release, item: Item) -> tuple[Fraction, t
         bounds.View(
             [everything or one.name in asked.seen for one in block.released for _ in range(one.start, one.stop)],
             differences,
-            asked.measure,
+            asked.measure.name,
+            asked.measure.figures({}),
         )
         for asked, differences in zip(frame.obligations, block.differences, strict=True)
     ]

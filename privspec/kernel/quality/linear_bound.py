@@ -23,7 +23,6 @@ from flint import arb, ctx, fmpz_mat
 
 from privspec.kernel.core.linear import Cells, Matrix, Units
 from privspec.kernel.core.numbers import ball, exp_up, sqrt_down, sqrt_up
-from privspec.kernel.core.problem import Measure
 from privspec.kernel.core.reading import Item
 from privspec.kernel.quality.linear_figures import error_rows, identity, minus, row_squares, turned, whole_numbers
 
@@ -47,11 +46,12 @@ class Aim:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """An obligation in a bound: which released numbers it sees, its differences, and its measure."""
+    """An obligation in a bound: which released numbers it sees, its differences, its measure with the amounts."""
 
     seen: list[bool]
     differences: tuple[Cells | Units, ...]
-    measure: Measure
+    measure: str
+    amounts: dict[str, Fraction]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,47 +69,42 @@ class Columns:
 
     def inner(self, vectors: Matrix, image: Matrix) -> Fraction:
         """tr(vectors' image F), exactly."""
-        left = vectors.whole.transpose().tolist()
-        unit = vectors.unit * image.unit * self.unit
+        left, unit = turned(vectors).rows, vectors.unit * image.unit * self.unit
         if self.dense is not None:
-            right = (image.whole * self.dense).transpose().tolist()
-            return unit * int(sum(_dot(a, b) for a, b in zip(left, right, strict=True)))
-        right = image.whole.transpose().tolist()
-        return unit * int(sum(a * _dot(z, right[i]) for z, f in zip(left, self.sparse, strict=True) for i, a in f))
+            right = turned(Matrix(image.whole * self.dense, unit)).rows
+            return unit * sum(_dot(a, b) for a, b in zip(left, right, strict=True))
+        right = turned(image).rows
+        return unit * sum(a * _dot(z, right[i]) for z, f in zip(left, self.sparse, strict=True) for i, a in f)
 
 
 def _dot(left: list[int], right: list[int]) -> int:
-    return sum((a * b for a, b in zip(left, right, strict=True) if a), 0)
+    return sum(a * b for a, b in zip(left, right, strict=True) if a)
 
 
-def largest_mu_squared(measure: Measure, pure: bool, stated: Item) -> Fraction:
+def largest_mu_squared(view: View, pure: bool, stated: Item) -> Fraction:
     """At least the mu^2 of every Gaussian release (every unbiased mechanism, if `pure`) that satisfies a measure.
 
     Hammersley, Chapman and Robbins for pure epsilon: mu^2 = e^eps + e^-eps - 2. For (epsilon, delta) the mu that is
     stated is shown to be too large.
     Raises: Refused.
     """
-    amounts = measure.amounts
-    name = measure.name.replace("LDP", "DP")
-    if pure and "epsilon" in amounts and "order" not in amounts:
+    amounts, name = view.amounts, view.measure.replace("LDP", "DP")
+    if pure and name in ("epsilon-DP", "(epsilon, delta)-DP"):
         stated.same(None)
         return exp_up(amounts["epsilon"]) + exp_up(-amounts["epsilon"]) - 2
-    if pure:
-        raise stated.wrong("no bound is known for this measure and noise of pure epsilon")
     if name == "(epsilon, delta)-DP":
         mu = stated.exact(0)
         if mu == 0 or not exceeds(amounts["epsilon"], mu, amounts["delta"]):
             raise stated.wrong("is not shown to be more than the measure allows")
         return mu * mu
     stated.same(None)
-    squares = {
-        "mu-GDP": lambda: amounts["mu"] ** 2,
-        "rho-zCDP": lambda: 2 * amounts["rho"],
-        "(order, epsilon)-RDP": lambda: 2 * amounts["epsilon"] / amounts["order"],
-    }
-    if name not in squares:
-        raise stated.wrong("no bound is known for this measure")
-    return squares[name]()
+    if name == "mu-GDP" and not pure:
+        return amounts["mu"] ** 2
+    if name == "rho-zCDP" and not pure:
+        return 2 * amounts["rho"]
+    if name == "(order, epsilon)-RDP" and not pure:
+        return 2 * amounts["epsilon"] / amounts["order"]
+    raise stated.wrong("goes with a measure for which no bound is known")
 
 
 def exceeds(epsilon: Fraction, mu: Fraction, delta: Fraction) -> bool:
@@ -142,10 +137,11 @@ def lower_bound(aim: Aim, views: list[View], pure: bool, witness: list[Item]) ->
 
 def _columns(n: int, views: list[View], pure: bool, unit_: Item, given: Item) -> Columns:
     """The differences of every obligation that the witness names, each obligation once."""
-    unit, sparse, visible = unit_.exact(), [], []
+    unit, sparse = unit_.exact(), list[list[tuple[int, int]]]()
     if unit <= 0:
         raise unit_.wrong("is not positive")
-    dense, mass, named = None, Fraction(0), set()
+    visible, named = list[list[bool]](), set[int]()
+    dense, mass = None, Fraction(0)
     for one in given.items():
         number, mu, columns, pairs = one.fields("requirement", "mu", "columns", "pairs")
         o = number.integer(0, len(views) - 1)
@@ -160,7 +156,7 @@ def _columns(n: int, views: list[View], pure: bool, unit_: Item, given: Item) ->
             if sparse:
                 raise pairs.wrong("stands beside others")
             dense, found = _pairs(pairs, n, unit, views[o])
-        mass += found * largest_mu_squared(views[o].measure, pure, mu)
+        mass += found * largest_mu_squared(views[o], pure, mu)
         visible += [views[o].seen] * ((len(sparse) if dense is None else dense.ncols()) - len(visible))
     if not visible:
         raise given.wrong("names no difference")
@@ -221,12 +217,12 @@ def _pairs(item: Item, n: int, unit: Fraction, view: View) -> tuple[fmpz_mat, Fr
     if len(known) != 1:
         raise item.wrong("lists pairs where no record moves from one cell to another")
     cells, size = range(known[0].start, known[0].stop), known[0].count
-    moment = (factor * factor.transpose()).tolist()
-    sums = fmpz_mat(1, n, [1] * n) * factor
-    outside = any(any(row) for i, row in enumerate(factor.tolist()) if i not in cells)
-    if outside or any(v > 0 for i, row in enumerate(moment) for j, v in enumerate(row) if i != j) or sums != 0 * sums:
+    moment = Matrix(factor * factor.transpose(), unit).rows
+    rows = Matrix(factor, unit).rows
+    outside = any(any(row) for i, row in enumerate(rows) if i not in cells) or any(map(sum, zip(*rows, strict=True)))
+    if outside or any(v > 0 for i, row in enumerate(moment) for j, v in enumerate(row) if i != j):
         raise item.wrong("is no mixture of differences of two cells")
-    return factor, int(sum(moment[i][i] for i in range(n))) * unit**2 / (2 * size**2)
+    return factor, sum(moment[i][i] for i in range(n)) * unit**2 / (2 * size**2)
 
 
 def _full(aim: Aim, columns: Columns, vectors: Item, slack: Item) -> tuple[Fraction, Fraction]:
@@ -237,13 +233,13 @@ def _full(aim: Aim, columns: Columns, vectors: Item, slack: Item) -> tuple[Fract
         if not all(all(_within(aim.terms, seen)) for seen in columns.visible):
             raise vectors.wrong("uses errors that an observer does not see")
         weights, unit = whole_numbers(aim.weights)
-        scaled = fmpz_mat([[w * v for v in row] for w, row in zip(weights, image.whole.tolist(), strict=True)])
+        scaled = fmpz_mat([[w * v for v in row] for w, row in zip(weights, image.rows, strict=True)])
         gram = Matrix(image.whole.transpose() * scaled, image.unit**2 * unit)
         inner = Matrix(*array.matrix(gram.whole.nrows(), width))
         moved = gram @ inner
         return columns.inner(moved, identity(moved.whole.nrows())), 1 + _defect(turned(inner) @ moved, slack)
     polar = Matrix(*array.matrix(image.whole.nrows(), width))
-    rows = polar.whole.tolist()
+    rows = polar.rows
     hidden = {id(seen): [r for r, fine in enumerate(_within(aim.terms, seen)) if not fine] for seen in columns.visible}
     if any(rows[r][c] != 0 for c, seen in enumerate(columns.visible) for r in hidden[id(seen)]):
         raise vectors.wrong("uses errors that an observer does not see")
@@ -265,7 +261,7 @@ def _defect(gram: Matrix, slack: Item) -> Fraction:
     if not slack.absent:
         free = Matrix(*slack.matrix(size, slack.extents(2)[1]))
         off = minus(off, Matrix(-(free.whole * free.whole.transpose()), free.unit**2))
-    return (isqrt(int(sum(v * v for row in off.whole.tolist() for v in row))) + 1) * off.unit
+    return (isqrt(sum(v * v for row in off.rows for v in row)) + 1) * off.unit
 
 
 def _confined(aim: Aim, columns: Columns, vectors: Item) -> tuple[Fraction, Fraction]:
@@ -273,7 +269,7 @@ def _confined(aim: Aim, columns: Columns, vectors: Item) -> tuple[Fraction, Frac
     if aim.maps is None:
         raise vectors.wrong("is about places of noise where none are given")
     found = Matrix(*vectors.matrix(aim.target.whole.nrows(), len(columns.visible)))
-    rows = found.whole.tolist()
+    rows = found.rows
     if any(rows[i][c] != 0 for c, seen in enumerate(columns.visible) for i, fine in enumerate(seen) if not fine):
         raise vectors.wrong("uses outputs that an observer does not see")
     costs = row_squares(turned(error_rows(aim.terms, aim.maps)), aim.weights)

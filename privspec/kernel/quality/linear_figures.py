@@ -32,13 +32,13 @@ def minus(left: Matrix, right: Matrix) -> Matrix:
 
 def columns_of(matrix: Matrix, start: int, stop: int) -> Matrix:
     """Some columns."""
-    return Matrix(fmpz_mat([row[start:stop] for row in matrix.whole.tolist()]), matrix.unit)
+    return Matrix(fmpz_mat([row[start:stop] for row in matrix.rows]), matrix.unit)
 
 
 def beside(parts: list[Matrix]) -> Matrix:
     """Matrices of as many rows, one beside the other."""
     unit = Fraction(1, lcm(*(part.unit.denominator for part in parts)))
-    listed = [(part.whole * int(part.unit / unit)).tolist() for part in parts]
+    listed = [Matrix(part.whole * int(part.unit / unit), unit).rows for part in parts]
     return Matrix(fmpz_mat([[v for row in rows for v in row] for rows in zip(*listed, strict=True)]), unit)
 
 
@@ -64,7 +64,7 @@ def error_rows(terms: tuple[dict[int, Fraction], ...], moves: Matrix) -> Matrix:
             for i, c in term.items():
                 dense[r, i] = int(c * scale)
         return Matrix(dense * moves.whole, moves.unit / scale)
-    rows, found = moves.whole.tolist(), []
+    rows, found = moves.rows, []
     for term in terms:
         total = [0] * moves.whole.ncols()
         for i, c in term.items():
@@ -94,10 +94,10 @@ def row_squares(moves: Matrix, variances: list[Fraction]) -> list[Fraction]:
     """For each row the expected square, when the columns are independent noise of these variances."""
     if len(set(variances)) == 1:
         factor = variances[0] * moves.unit**2
-        return [factor * int(sum(v * v for v in row)) for row in moves.whole.tolist()]
+        return [factor * sum(v * v for v in row) for row in moves.rows]
     weights, unit = whole_numbers(variances)
     factor = unit * moves.unit**2
-    return [factor * int(sum(w * v * v for w, v in zip(weights, row, strict=True))) for row in moves.whole.tolist()]
+    return [factor * sum(w * v * v for w, v in zip(weights, row, strict=True)) for row in moves.rows]
 
 
 def covariance(moves: Matrix, variances: list[Fraction]) -> Matrix:
@@ -105,14 +105,14 @@ def covariance(moves: Matrix, variances: list[Fraction]) -> Matrix:
     if len(set(variances)) == 1:
         return Matrix(moves.whole * moves.whole.transpose(), moves.unit**2 * variances[0])
     weights, unit = whole_numbers(variances)
-    scaled = fmpz_mat([[w * v for w, v in zip(weights, row, strict=True)] for row in moves.whole.tolist()])
+    scaled = fmpz_mat([[w * v for w, v in zip(weights, row, strict=True)] for row in moves.rows])
     return Matrix(scaled * moves.whole.transpose(), moves.unit**2 * unit)
 
 
 def doubles(matrix: Matrix) -> list[list[float]]:
     """The nearest doubles."""
     up, down = matrix.unit.numerator, matrix.unit.denominator
-    return [[int(v) * up / down for v in row] for row in matrix.whole.tolist()]
+    return [[v * up / down for v in row] for row in matrix.rows]
 
 
 def nearest(values: list[Fraction]) -> list[float]:
@@ -120,7 +120,7 @@ def nearest(values: list[Fraction]) -> list[float]:
     return [value.numerator / value.denominator for value in values]
 
 
-def loss_value(squares: list[Fraction], weights: list[Fraction], worst: bool) -> Fraction:
+def loss_value(squares: list[Fraction], weights: tuple[Fraction, ...], worst: bool) -> Fraction:
     """The weighted sum of expected squares, or the largest of them with its weight."""
     terms = [w * s for w, s in zip(weights, squares, strict=True)]
     return max(terms) if worst else sum(terms, Fraction(0))
