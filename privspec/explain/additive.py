@@ -62,7 +62,6 @@ class AdditiveNoise(MechanismFact):
         return claim, TookPart()
 
     def released(self) -> frozenset[str]:
-        """The outputs of what is executed."""
         return self.outputs
 
     def seen(
@@ -73,7 +72,6 @@ class AdditiveNoise(MechanismFact):
         unit: Unit | None,
         model: Model | None,
     ) -> Curve | None:
-        """Computed on the executed strategy."""
         return seen_together(plan, outputs, claim, unit, model)
 
     def gaps(self) -> tuple[str, ...]:
@@ -86,7 +84,6 @@ class AdditiveNoise(MechanismFact):
     # --- the short table
 
     def drawn(self, facts: Facts) -> str:
-        """Where the noise goes, in one line."""
         if not facts.sites:
             return "not stated in the plan"
         words = facts.context.trust_words
@@ -119,7 +116,6 @@ class AdditiveNoise(MechanismFact):
     # --- the public's page
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        """The typical error of each output."""
         loss = facts.loss
         where = facts.context.loss_because
         entry = CertificateEntry("loss")
@@ -141,7 +137,6 @@ class AdditiveNoise(MechanismFact):
         return tuple(found)
 
     def exactly(self, facts: Facts) -> str:
-        """Numbers without noise, else all that is public."""
         bare = [o for o in facts.outputs if o.without_noise.value > 0]
         if bare:
             names = ", ".join(f"{o.without_noise} of the {o.size} numbers in {o.name}" for o in bare)
@@ -154,7 +149,6 @@ class AdditiveNoise(MechanismFact):
     # --- the auditor's page
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
-        """The law, the lattice, randomness and side channels."""
         law, name = _LAWS.get(facts.noise_shape, (f"noise of the shape “{facts.noise_shape}”", "post-processing"))
         note = Note(name)
         lattice = _LATTICES[facts.rounding].format(grid=facts.noise_grid or "that the plan does not state")
@@ -173,7 +167,6 @@ class AdditiveNoise(MechanismFact):
         )
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
-        """How far the numbers of each output are off."""
         rows = tuple(
             (o.name, o.size.text, o.typical.text, o.least.text, o.largest.text, o.without_noise.text)
             for o in facts.outputs
@@ -188,7 +181,6 @@ class AdditiveNoise(MechanismFact):
         )
 
     def data(self, facts: Facts) -> tuple[Sentence, ...]:
-        """Sizes and limits, and that values outside them are clipped."""
         found: list[Sentence] = []
         for item in facts.inputs:
             limits = f", {item.limits}" if item.limits else ""
@@ -201,7 +193,6 @@ class AdditiveNoise(MechanismFact):
     # --- the engineer's page
 
     def engineer_sections(self, facts: Facts) -> tuple[Section, ...]:
-        """The noise by site."""
         from privspec.explain import plots
 
         rows = tuple(
@@ -226,7 +217,6 @@ class AdditiveNoise(MechanismFact):
         return (Section("Noise", (Points((words,)), table, *((plot,) if plot else ()))),)
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
-        """Noise, strategy, lattices and inputs."""
         shape = facts.strategy_shape
         rows = [
             ("Noise", facts.noise_shape),
@@ -246,7 +236,6 @@ class AdditiveNoise(MechanismFact):
         return (Table("What `privspec run` executes", ("Item", "Value"), tuple(rows)), Points((note,)))
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        """One command, with a file for each input."""
         data = "".join(f" --input {i.name}={i.name}.csv" for i in facts.inputs)
         return (f"privspec run {plan}{data}",)
 

@@ -49,7 +49,6 @@ class Relation:
         return _PLURALS.get(self.unit or "", f"{self.unit}s")
 
     def to_json(self) -> dict[str, object]:
-        """Text and parts."""
         return {"text": self.text, "adds": self.adds, "unit": self.unit, "group": self.group}
 
 

@@ -76,38 +76,30 @@ class GaussianCurve:
 
     @property
     def exact(self) -> bool:
-        """Whether some test attains the curve."""
         return True
 
     @property
     def words(self) -> str:
-        """What the curve is."""
         return "exact trade-off curve of the Gaussian noise"
 
     def misses(self, false_alarms: float) -> float:
-        """The least share of misses."""
         if not 0.0 < false_alarms < 1.0:
             return 1.0 - false_alarms
         return normal_cdf(-_NORMAL.inv_cdf(false_alarms) - self.mu)
 
     def equal_error(self) -> float:
-        """The share of mistakes at equal errors."""
         return normal_cdf(-self.mu / 2)
 
     def advantage(self) -> float:
-        """The largest advantage."""
         return math.erf(self.mu / (2 * math.sqrt(2.0)))
 
     def repeated(self, times: int) -> GaussianCurve:
-        """The curve after independent releases."""
         return GaussianCurve(self.mu * math.sqrt(times))
 
     def for_group(self, size: int) -> GaussianCurve:
-        """The curve for a group."""
         return GaussianCurve(self.mu * size)
 
     def bound(self, delta: Fraction | None) -> str:
-        """As in "μ ≤ 0.45, that is (2, 1e-6)-DP"."""
         words = f"μ ≤ {rounded(self.mu, 4, Rounding.UP)}"
         if not delta:
             return words
@@ -125,40 +117,32 @@ class EpsilonDeltaCurve:
 
     @property
     def exact(self) -> bool:
-        """Whether some test attains the curve."""
         return False
 
     @property
     def words(self) -> str:
-        """What the curve is."""
         return "bound from epsilon and delta" if self.delta else "bound from epsilon"
 
     def misses(self, false_alarms: float) -> float:
-        """The least share of misses."""
         steep = 1.0 - self.delta - _exp(self.epsilon) * false_alarms if false_alarms > 0 else 1.0 - self.delta
         flat = math.exp(-self.epsilon) * (1.0 - self.delta - false_alarms)
         return max(0.0, steep, flat)
 
     def equal_error(self) -> float:
-        """The share of mistakes at equal errors."""
         return (1.0 - self.delta) * _logistic(-self.epsilon)
 
     def advantage(self) -> float:
-        """The largest advantage."""
         return math.tanh(self.epsilon / 2) + 2 * self.delta * _logistic(-self.epsilon)
 
     def repeated(self, times: int) -> EpsilonDeltaCurve:
-        """The curve after independent releases."""
         return EpsilonDeltaCurve(self.epsilon * times, min(1.0, self.delta * times))
 
     def for_group(self, size: int) -> EpsilonDeltaCurve:
-        """The curve for a group."""
         # notes/group-privacy.md: delta * (1 + e^eps + ... + e^((k-1) eps))
         grown = self.delta * math.fsum(_exp(j * self.epsilon) for j in range(size)) if self.delta else 0.0
         return EpsilonDeltaCurve(self.epsilon * size, min(1.0, grown))
 
     def bound(self, _delta: Fraction | None) -> str:
-        """As in "ε ≤ 1"."""
         shown = rounded(self.epsilon, 4, Rounding.UP)
         return f"({shown}, {rounded(self.delta, 3, Rounding.UP)})-DP" if self.delta else f"ε ≤ {shown}"
 
@@ -236,7 +220,6 @@ class PairsCurve:
 
     @property
     def words(self) -> str:
-        """What the curve is."""
         return "exact trade-off curve of the table" if self.exact else "bound from the table"
 
     @cached_property
@@ -281,7 +264,6 @@ class PairsCurve:
         return max(0.0, float(self._errors.min(initial=0.5)) - self.slack)
 
     def advantage(self) -> float:
-        """The largest difference in total variation."""
         apart = 0.5 * np.abs(self.first - self.second).sum(axis=1)
         return min(1.0, float(apart.max(initial=0.0)) + 2 * self.slack)
 
@@ -293,7 +275,6 @@ class PairsCurve:
         return pairs.product(times)
 
     def for_group(self, size: int) -> Curve:
-        """The curve when so many units change together."""
         return self if size == 1 else EpsilonDeltaCurve(*self.bound_pair).for_group(size)
 
     def bound(self, delta: Fraction | None) -> str:
@@ -389,16 +370,13 @@ class LotteryCurve(PairsCurve):
 
     @property
     def words(self) -> str:
-        """What the curve is."""
         return "exact trade-off curve of one draw" if self.exact else "bound from the lottery"
 
     def for_group(self, size: int) -> Curve:
-        """Several units together: distances add up, and so does epsilon."""
         epsilon = self.bound_pair[0]
         return self if size == 1 or not self.adds_up else lottery_curve(epsilon * size, self.distance * size)
 
     def product(self, times: int) -> PairsCurve:
-        """Several draws."""
         if times > MOST_ROUNDS:
             return lottery_curve(self.bound_pair[0] * times, 1.0)
         return PairsCurve.product(self, times)

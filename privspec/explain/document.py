@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 
 class Status(Enum):
@@ -41,7 +41,6 @@ class SpecLine:
         return f"spec line {self.number}"
 
     def to_json(self) -> dict[str, object]:
-        """`{"line": 17, "text": "..."}`."""
         return {"line": self.number, "text": self.text}
 
 
@@ -55,7 +54,6 @@ class Note:
         return f"note {self.name}"
 
     def to_json(self) -> dict[str, object]:
-        """`{"note": "placement"}`."""
         return {"note": self.name}
 
 
@@ -69,7 +67,6 @@ class CertificateEntry:
         return f"certificate entry {self.entry}"
 
     def to_json(self) -> dict[str, object]:
-        """`{"claim": "privacy"}`."""
         return {"claim": self.entry}
 
 
@@ -94,7 +91,6 @@ class Sentence:
         return f"{self.status.value}: {', '.join(str(b) for b in self.because)}"
 
     def to_json(self) -> dict[str, object]:
-        """Text, status and sources."""
         return {
             "text": self.text,
             "status": self.status.value,
@@ -126,6 +122,7 @@ def asserted(text: str, *because: Because) -> Sentence:
 class Paragraph:
     """Sentences that run on; `strong` for the one thing a reader should take away."""
 
+    kind: ClassVar = "paragraph"
     sentences: tuple[Sentence, ...]
     strong: bool = False
 
@@ -134,6 +131,7 @@ class Paragraph:
 class Points:
     """Sentences one below the other."""
 
+    kind: ClassVar = "points"
     sentences: tuple[Sentence, ...]
 
 
@@ -141,6 +139,7 @@ class Points:
 class Table:
     """Rows under a caption; the first cell of a row names it. `numeric` columns are aligned to the right."""
 
+    kind: ClassVar = "table"
     caption: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -156,6 +155,7 @@ class Plot:
     see below it, `alt` what it shows.
     """
 
+    kind: ClassVar = "plot"
     name: str
     draw: Callable[[], str]
     alt: str
@@ -167,6 +167,7 @@ class Plot:
 class Picture:
     """A drawing without numbers, whose words stand beside it: an SVG file as text, kept apart from the page."""
 
+    kind: ClassVar = "picture"
     svg: str
     alt: str
 
@@ -184,6 +185,7 @@ class IconRow:
 class IconArray:
     """Rows of figures drawn to the same scale."""
 
+    kind: ClassVar = "icons"
     caption: str
     rows: tuple[IconRow, ...]
 
@@ -192,6 +194,7 @@ class IconArray:
 class Listing:
     """Text to be shown as it is: commands, lines of the spec."""
 
+    kind: ClassVar = "listing"
     caption: str
     text: str
 

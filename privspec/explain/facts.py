@@ -131,7 +131,6 @@ class Question(ABC):
         return None
 
     def to_json(self) -> Mapping[str, object]:
-        """The question itself."""
         return {"heading": self.heading}
 
 

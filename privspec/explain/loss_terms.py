@@ -33,7 +33,6 @@ class Shape(ABC):
         return rounded(average)
 
     def to_json(self) -> dict[str, object]:
-        """What is averaged."""
         return {"name": self.name}
 
     @abstractmethod
@@ -53,11 +52,9 @@ class Wrong(Shape):
     of_words: ClassVar[bool] = True
 
     def brief(self, average: float) -> str:
-        """As a probability."""
         return f"wrong with probability {self.figure(average)}"
 
     def words(self, average: float) -> str:
-        """Likewise."""
         return self.brief(average)
 
 
@@ -68,7 +65,6 @@ class Off(Shape):
     name: ClassVar[str] = "mean absolute error"
 
     def brief(self, average: float) -> str:
-        """As a deviation."""
         return f"off by {self.figure(average)}"
 
 
@@ -79,7 +75,6 @@ class Away(Shape):
     name: ClassVar[str] = "mean distance"
 
     def brief(self, average: float) -> str:
-        """As a distance."""
         return f"{self.figure(average)} away"
 
 
@@ -90,15 +85,12 @@ class Squared(Shape):
     name: ClassVar[str] = "root mean square"
 
     def figure(self, average: float) -> Quantity:
-        """The root."""
         return rounded(math.sqrt(max(average, 0.0)))
 
     def brief(self, average: float) -> str:
-        """As a deviation to either side."""
         return f"± {self.figure(average)}"
 
     def words(self, average: float) -> str:
-        """As a typical deviation."""
         return f"typically off by {self.figure(average)}"
 
 
@@ -114,7 +106,6 @@ class LossTerm:
     body: syntax.Expr
 
     def to_json(self) -> dict[str, object]:
-        """In words and figures."""
         words = {"left": self.left, "right": self.right}
         return {"weight": str(self.weight), "worst": self.worst, "shape": self.shape.to_json(), **words}
 
@@ -127,7 +118,6 @@ class Formulas:
     parameters: Mapping[str, Fraction]
 
     def to_json(self) -> dict[str, object]:
-        """The names of what is defined."""
         return {"defined": sorted(self.definitions), "parameters": sorted(self.parameters)}
 
 

@@ -38,14 +38,12 @@ class TookPart(Question):
     of_label: ClassVar[str] = "Could the published result reveal that I took part?"
 
     def aim(self) -> str:
-        """Taking part, from the published result."""
         return (
             "Someone tries to tell from the published result whether you took part. They may know everything about "
             "everybody else, have all the computers there are, and make both kinds of mistakes equally often."
         )
 
     def compared(self, fact: ClaimFact) -> str:
-        """What not taking part means here."""
         relation = fact.claim.relation
         if relation.unit is None:
             return f"This compares the result with the one there would be if {relation.absence}."
@@ -58,14 +56,12 @@ class TookPart(Question):
         return f"All of this is compared with not taking part.{together}"
 
     def odds(self, odds: OddsFact) -> tuple[str, str]:
-        """If not, and if so."""
         return (
             f"If you did not take part, {odds.without_words} possible results would still make them say that you did.",
             f"If you did, {odds.taking_part_words}.",
         )
 
     def icons(self, odds: OddsFact) -> IconArray:
-        """A full mark says "took part"."""
         plain = odds.plain
         return IconArray(
             caption="Each mark is a possible result; a full one would make them say that you took part.",
@@ -76,29 +72,24 @@ class TookPart(Question):
         )
 
     def headers(self) -> tuple[str, str]:
-        """If not, and if so."""
         return "If you did not take part", "If you did"
 
     def short_headers(self) -> tuple[str, str]:
-        """Not, and so."""
         return "Did not take part", "Took part"
 
     def label(self, odds: OddsFact, at_worst: str) -> str:
-        """Both odds."""
         return (
             f"Only by the odds above{at_worst}: {odds.without_words} possible results say so if you did not, "
             f"{odds.taking_part_words} if you did."
         )
 
     def again(self, times: str, odds: OddsFact) -> str:
-        """Further releases, which a ledger counts."""
         return (
             f"Every further release weakens the protection. After {times} releases like this one the odds would be "
             f"{odds.pair}. {LEDGER}"
         )
 
     def for_auditors(self, odds: OddsFact, relation: Relation) -> str:
-        """Both odds and what absence means."""
         absence = f" (“not taking part” means that {relation.absence})" if relation.absence else ""
         return (
             "Of an observer whose two kinds of mistakes are equally frequent: if a person did not take "
@@ -107,25 +98,21 @@ class TookPart(Question):
         )
 
     def residual(self, advantage: str) -> str:
-        """The advantage in telling the two apart."""
         return (
             "Residual risk: compared with not taking part, an observer can tell “took part” from “did "
             f"not” with an advantage of at most {advantage}."
         )
 
     def axes(self) -> tuple[str, str]:
-        """Mistakes about taking part."""
         return (
             "false alarms (says “took part” of one who did not)",
             "misses (does not say so of one who did)",
         )
 
     def first_limit(self) -> str:
-        """Compared with not taking part."""
         return "It compares with not taking part; it does not say what others know about you already."
 
     def several(self, _facts: Facts, fact: ClaimFact) -> Table | None:
-        """People who hold several units."""
         relation = fact.claim.relation
         if relation.unit in (None, "everything"):
             return None
@@ -176,7 +163,6 @@ class OneReport(Question):
         raise NotImplementedError
 
     def aim(self) -> str:
-        """A value from its report."""
         opening = ""
         if self.stays:
             opening = f"Your {self.noun} itself never leaves you; what leaves you is a report drawn by chance. "
@@ -186,7 +172,6 @@ class OneReport(Question):
         )
 
     def compared(self, _fact: ClaimFact) -> str:
-        """Which two values."""
         return f"Take {self._pair}."
 
     def odds(self, odds: OddsFact) -> tuple[str, str]:
@@ -197,7 +182,6 @@ class OneReport(Question):
         )
 
     def icons(self, odds: OddsFact) -> IconArray:
-        """A full mark says the first."""
         plain = odds.plain
         return IconArray(
             caption=f"Each mark is a possible report; a full one would make them say {self.first}.",
@@ -208,15 +192,12 @@ class OneReport(Question):
         )
 
     def headers(self) -> tuple[str, str]:
-        """The second, and the first."""
         return f"If yours is {self.second}", f"If yours is {self.first}"
 
     def short_headers(self) -> tuple[str, str]:
-        """The second, and the first."""
         return f"Is {self.second}", f"Is {self.first}"
 
     def label(self, odds: OddsFact, at_worst: str) -> str:
-        """Both odds."""
         return (
             f"Only by the odds above{at_worst}: of {self._pair}, {odds.without_words} possible reports say the first "
             f"if yours is the second, {odds.taking_part_words} if it is the first."
@@ -230,7 +211,6 @@ class OneReport(Question):
         return f"Every further report weakens the protection. {after}{counted}"
 
     def for_auditors(self, odds: OddsFact, _relation: Relation) -> str:
-        """Both odds in one sentence."""
         return (
             f"Of an observer of one report whose two kinds of mistakes are equally frequent, for {self._pair}: if the "
             f"true {self.noun} is the second, {odds.without_words} possible reports would still make them say the "
@@ -238,21 +218,17 @@ class OneReport(Question):
         )
 
     def residual(self, advantage: str) -> str:
-        """The advantage in telling two values apart."""
         words = f"an observer tells which it is with an advantage of at most {advantage}"
         return f"Residual risk: of {self._pair}, {words}."
 
     def axes(self) -> tuple[str, str]:
-        """Mistakes about the first of two values."""
         return "false alarms (says the first of two, and it is the other)", "misses (does not say the first, and it is)"
 
     def first_limit(self) -> str:
-        """Compared with another value."""
         compared = f"It compares with another {self.noun} instead of yours"
         return f"{compared}; it does not say what others know about you already."
 
     def posterior_caption(self) -> str:
-        """About one value, from one report."""
         return f"How sure one report can make someone that the true {self.noun} is a given one (pure ε; note odds)"
 
 
@@ -274,7 +250,6 @@ class WhichAnswer(OneReport):
         return f"any two {self.noun}s, say {self.first} and {self.second}"
 
     def compared(self, _fact: ClaimFact) -> str:
-        """Which two answers, and what stays the same."""
         same = f", with the same {joined(self.same)}" if self.same else ""
         return f"Take {self._pair}{same}."
 
@@ -308,7 +283,6 @@ class WhichAnswer(OneReport):
         return (Paragraph(tuple(sentences)),)
 
     def to_json(self) -> Mapping[str, object]:
-        """With the two answers that are told apart best."""
         times = None if self.times is None else self.times.to_json()
         return {
             "heading": self.heading,
@@ -337,12 +311,10 @@ class HowNear(OneReport):
 
     @property
     def heading(self) -> str:  # type: ignore[override]
-        """Where, or what."""
         return "Could someone tell where you are?" if self.plane else "Could someone tell your value?"
 
     @property
     def of_label(self) -> str:  # type: ignore[override]
-        """Where, or what."""
         return f"Could my report reveal my {self.noun}?"
 
     @property
@@ -355,15 +327,12 @@ class HowNear(OneReport):
 
     @property
     def scope(self) -> str:
-        """The least distance that is shown."""
         return f"two {self.noun}s at most {self._near} apart"
 
     def compared(self, _fact: ClaimFact) -> str:
-        """Two values nearby."""
         return f"Take {self._pair}, the first and the second."
 
     def more(self, fact: ClaimFact) -> tuple[Block, ...]:
-        """The odds by distance, and what they come to."""
         rows = tuple((s.distance.text, s.shown.odds.without_words, s.shown.odds.taking_part_words) for s in self.steps)
         table = Table(
             f"How many possible reports make an observer say the first of two {self.noun}s, by how far they are apart",
@@ -386,7 +355,6 @@ class HowNear(OneReport):
         return f"{found}."
 
     def details(self, _fact: ClaimFact) -> tuple[Block, ...]:
-        """Epsilon, odds and advantage by distance."""
         return (
             Table(
                 f"What two {self.noun}s at most so far apart allow an observer (note odds)",
@@ -406,7 +374,6 @@ class HowNear(OneReport):
         )
 
     def to_json(self) -> Mapping[str, object]:
-        """With all distances."""
         from privspec.explain.writers import plain
 
         steps = [
@@ -434,7 +401,6 @@ class AboutVote(Question):
 
     @property
     def result(self) -> str:  # type: ignore[override]
-        """What is seen."""
         return "message" if self.local else "result"
 
     # the two worlds, in clauses that begin with "if"
@@ -462,14 +428,12 @@ class AboutVote(Question):
         return "the message with your vote" if self.local else "the winner"
 
     def odds(self, odds: OddsFact) -> tuple[str, str]:
-        """In the first world, and in the second."""
         return (
             f"{self._without}, {odds.without_words} possible {self.result}s would still make them say {self._say}.",
             f"{self._with}, {odds.taking_part_words}.",
         )
 
     def icons(self, odds: OddsFact) -> IconArray:
-        """A full mark says the second."""
         plain, (first, second) = odds.plain, self._short
         return IconArray(
             caption=f"Each mark is a possible {self.result}; a full one would make them say {self._say}.",
@@ -480,15 +444,12 @@ class AboutVote(Question):
         )
 
     def headers(self) -> tuple[str, str]:
-        """As clauses."""
         return self._without, self._with
 
     def short_headers(self) -> tuple[str, str]:
-        """In short."""
         return self._short
 
     def label(self, odds: OddsFact, at_worst: str) -> str:
-        """Both odds."""
         first, second = (clause[0].lower() + clause[1:] for clause in (self._without, self._with))
         return (
             f"Only by the odds above{at_worst}: {odds.without_words} possible {self.result}s say so {first}, "
@@ -496,14 +457,12 @@ class AboutVote(Question):
         )
 
     def again(self, times: str, odds: OddsFact) -> str:
-        """Further votes."""
         return (
             f"Every further vote of the same people weakens the protection. After {times} votes like this one the odds "
             f"would be {odds.pair}. {LEDGER}"
         )
 
     def axes(self) -> tuple[str, str]:
-        """Mistakes."""
         first, second = self._short
         return f"false alarms ({first.lower()})", f"misses ({second.lower()})"
 
@@ -519,7 +478,6 @@ class AboutVote(Question):
         return (Paragraph((proved(text, *because),)),)
 
     def several(self, _facts: Facts, fact: ClaimFact) -> Table | None:
-        """People who vote as one."""
         if self.local or fact.claim.relation.unit in (None, "everything"):
             return None
         return Table(
@@ -529,7 +487,6 @@ class AboutVote(Question):
         )
 
     def to_json(self) -> Mapping[str, object]:
-        """The question with its two worlds."""
         return {
             "heading": self.heading,
             "without": self._without,
@@ -570,17 +527,14 @@ class HowYouVoted(AboutVote):
         return f"any two votes, say one {self.first} and one {self.second}" if named else "any two votes"
 
     def aim(self) -> str:
-        """A vote from the winner."""
         return f"Someone tries to tell from {self._seen} which of two votes was yours. {_ABLE}"
 
     def compared(self, fact: ClaimFact) -> str:
-        """Which two votes."""
         group = fact.claim.relation.group
         more = f" It holds for up to {group} votes at once." if group > 1 else ""
         return f"Take {self._pair}.{more}"
 
     def for_auditors(self, odds: OddsFact, _relation: Relation) -> str:
-        """Both odds in one sentence."""
         return (
             f"Of an observer of {self._observed} whose two kinds of mistakes are equally frequent, for {self._pair}: "
             f"if the {self.who} voted {self.second}, {odds.without_words} possible {self.result}s would still make "
@@ -593,18 +547,15 @@ class HowYouVoted(AboutVote):
         return "one message" if self.local else "the winner"
 
     def residual(self, advantage: str) -> str:
-        """The advantage in telling two votes apart."""
         return (
             f"Residual risk: of {self._pair}, an observer of {self._observed} tells which it was with an advantage of "
             f"at most {advantage}."
         )
 
     def first_limit(self) -> str:
-        """Compared with another vote."""
         return "It compares with another vote instead of yours; it does not say what others know about you already."
 
     def posterior_caption(self) -> str:
-        """About one vote."""
         return f"How sure {self._observed} can make someone that a vote was a given one (pure ε; note odds)"
 
 
@@ -620,17 +571,14 @@ class WhetherYouVoted(AboutVote):
     _short: ClassVar[tuple[str, str]] = ("Did not vote", "Voted")
 
     def aim(self) -> str:
-        """Taking part, from the winner."""
         return f"Someone tries to tell from {self._seen} whether you voted, and how. {_ABLE}"
 
     def compared(self, fact: ClaimFact) -> str:
-        """With staying at home."""
         group = fact.claim.relation.group
         more = f" It holds for up to {group} voters at once." if group > 1 else ""
         return f"All of this is compared with not voting at all, however many others vote.{more}"
 
     def for_auditors(self, odds: OddsFact, _relation: Relation) -> str:
-        """Both odds in one sentence."""
         return (
             f"Of an observer of {self._seen} whose two kinds of mistakes are equally frequent: if the {self.who} did "
             f"not vote, {odds.without_words} possible {self.result}s would still make them say that the {self.who} "
@@ -639,16 +587,13 @@ class WhetherYouVoted(AboutVote):
         )
 
     def residual(self, advantage: str) -> str:
-        """The advantage in telling whether somebody voted."""
         return (
             f"Residual risk: an observer of {self._seen} tells “voted” from “did not” with an advantage of at most "
             f"{advantage}."
         )
 
     def first_limit(self) -> str:
-        """Compared with not voting."""
         return "It compares with not voting; it does not say what others know about you already."
 
     def posterior_caption(self) -> str:
-        """About taking part."""
         return f"How sure {self._seen} can make someone that a {self.who} voted (pure ε; note odds)"

@@ -88,7 +88,6 @@ class StatisticFact(MechanismFact):
         return claim, TookPart()
 
     def released(self) -> frozenset[str]:
-        """The one output."""
         return frozenset({self.output})
 
     def seen(
@@ -118,18 +117,15 @@ class StatisticFact(MechanismFact):
         return " and ".join(shapes)
 
     def drawn(self, facts: Facts) -> str:
-        """What is made noisy, how and where."""
         order = f"; each {self.party}'s noisy statistic is solved, then averaged" if self.finish_first else ""
         return f"{self.law} on the {self.route}, {self.place}{order}"
 
     def summary_rows(self, _facts: Facts) -> Rows:
-        """What it would be without noise."""
         if self.without_noise is None:
             return []
         return [("Without any noise", f"{self.without_noise}  for {self.function} itself; not private")]
 
     def error(self, facts: Facts) -> tuple[str, str]:
-        """The predicted loss with its standard error."""
         loss = facts.loss
         if loss is None:
             return "Predicted loss", ""
@@ -138,7 +134,6 @@ class StatisticFact(MechanismFact):
         return "Predicted loss", f"{value}{error}  ({self.crowds} simulated crowds; standard error)"
 
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
-        """Its predicted loss."""
         return f" {rounded(item.loss.value, DIGITS)}"
 
     # --- what is protected, and what is not
@@ -174,7 +169,6 @@ class StatisticFact(MechanismFact):
         return tuple(found)
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        """Predicted under the data model."""
         if facts.loss is None:
             return ()
         value = rounded(facts.loss.value.value, DIGITS)
@@ -186,13 +180,11 @@ class StatisticFact(MechanismFact):
         return (tested(text + tail, facts.context.loss_because), *own, *self.protects(facts))
 
     def exactly(self, facts: Facts) -> str:
-        """All that is public."""
         return f"How many took part ({self.parties}), how many records each has ({self.records}), and the rules."
 
     # --- the auditor's page
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
-        """What is executed, step by step."""
         note = Note(self.note)
         fit = f"drawn in to the ball of radius {self.radius}, each by itself" if self.radius else "taken as they are"
         found = [
@@ -210,7 +202,6 @@ class StatisticFact(MechanismFact):
         return (*found, *self.protects(facts), *randomness(note))
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
-        """Shape and parameters of the noise."""
         rows = tuple((n.at, n.shape, key, value) for n in self.noise[:_LISTED] for key, value in n.parameters)
         caption = "Noise as executed (exact numbers)"
         if len(self.noise) > _LISTED:
@@ -218,14 +209,12 @@ class StatisticFact(MechanismFact):
         return (Table(caption, ("Site", "Shape", "Parameter", "Value"), rows),)
 
     def data(self, facts: Facts) -> tuple[Sentence, ...]:
-        """The records."""
         text = f"Secret input {self.input}: {self.parties} × {self.records} records of {self.dimension} numbers."
         return (asserted(text, self.input_line),)
 
     # --- the engineer's page
 
     def engineer_sections(self, facts: Facts) -> tuple[Section, ...]:
-        """The noise, and the ranking of all ways."""
         ranking = Table(
             "All ways that were compared, by predicted loss",
             ("Way", "Loss", "Allowed", "Reason"),
@@ -236,7 +225,6 @@ class StatisticFact(MechanismFact):
         return (Section("Noise", (Points((words,)), *self.auditor_tables(facts), ranking)),)
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
-        """The steps of a run."""
         rows = (
             ("Input", f"{self.input}: {self.parties} × {self.records} records of {self.dimension} numbers"),
             ("Statistic", self.route),
@@ -246,11 +234,9 @@ class StatisticFact(MechanismFact):
         return (Table("What `privspec run` executes", ("Item", "Value"), rows),)
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        """One command."""
         return (f"privspec run {plan} --input {self.input}={self.input}.parquet -o release.json",)
 
     def gaps(self) -> tuple[str, ...]:
-        """Predicted figures are no proofs."""
         return ("The loss and the ranking are predictions under the data model; nothing is proved about them.",)
 
 

@@ -207,7 +207,6 @@ class TableFact(MechanismFact):
         return replace(claim, achieved=found[0].curve), question
 
     def released(self) -> frozenset[str]:
-        """The columns' nodes."""
         return frozenset(self.table.releases)
 
     def seen(
@@ -218,7 +217,6 @@ class TableFact(MechanismFact):
         unit: Unit | None,
         model: Model | None,
     ) -> Curve | None:
-        """The exact curve of the columns that are seen."""
         pairs = (
             self.table.pairs(claim.wrt) if self._compares_rows(claim) else neighbours(self.table, claim, unit, model)
         )
@@ -227,66 +225,175 @@ class TableFact(MechanismFact):
         return bound_of(self.table.seen(tuple(outputs)), pairs)
 
     def to_json(self) -> dict[str, object]:
-        """The facts, without the probabilities themselves: the plan holds them exactly."""
-        return table_json(self)
+        names = ("rows", "columns", "entries", "zeros", "bits", "local", "recognised", "numbers", "laws", "truths")
+        return {
+            "family": self.family,
+            "of": list(self.table.of),
+            "releases": list(self.table.releases),
+            **{name: plain(getattr(self, name)) for name in (*names, "errors", "listed", "comparison")},
+        }
 
-    # --- pages: words are in `pages`
+    # --- words
 
     def drawn(self, facts: Facts) -> str:
-        """What is drawn from how large a table, and where."""
-        return drawn(self, facts)
+        names = joined(self.table.releases)
+        what = "each report is" if self.local else f"{names} is" if len(self.table.releases) == 1 else f"{names} are"
+        together = " jointly" if len(self.table.releases) > 1 else ""
+        words = facts.context.trust_words
+        place = f" {words.place}" if words else ""
+        rows = f"a row for each value of {joined(self.table.of)}"
+        return f"{what} drawn{together}{place} from a table of {self.rows} × {self.columns} probabilities, {rows}"
 
     def summary_rows(self, facts: Facts) -> Rows:
-        """The known mechanism that it is, and what the solver chose."""
-        return summary_rows(self, facts)
+        found = []
+        if self.recognised is not None:
+            found.append(("Known as", f"{self.recognised.name}: {self.recognised.text}"))
+        chosen = [f"{n.name} = {n.value}" for n in self.numbers] + [_law_words(law) for law in self.laws]
+        if chosen:
+            found.append(("Chosen by the solver", " · ".join(chosen)))
+        return found + ([] if self.rounds is None else rounds_rows(self.rounds))
 
     def error(self, facts: Facts) -> tuple[str, str]:
-        """The errors of the loss in words."""
-        return error(self, facts)
+        loss = facts.loss
+        if loss is None:
+            return "Expected loss", ""
+        label = "Expected error" if not any(e.worst for e in self.errors) else "Largest expected error"
+        if not self.errors:
+            return ("Largest expected loss" if loss.worst else "Expected loss"), str(loss.value)
+        if len(self.errors) == 1:
+            return label, f"{self.errors[0].brief}{_aside(_kind(self.errors[0]), self)}"
+        kinds = {_kind(e) for e in self.errors}
+        one = len(kinds) == 1
+        each = " · ".join(f"{e.output} {e.brief}{'' if one else f' ({_kind(e)})'}" for e in self.errors)
+        shared = f"{kinds.pop()}; " if one else ""
+        return label, f"{each}  ({shared}loss {loss.value})"
 
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
-        """The error of a design, in the measure of the loss."""
-        return compared(self, item, facts)
+        if len(self.errors) != 1 or facts.loss is None or facts.loss.value.value <= 0:
+            return f" {item.times} × the loss"
+        weight = facts.context.loss_terms[0].weight
+        figure = self.errors[0].shape.figure(item.loss.value / float(weight))
+        if figure.text == self.errors[0].figure.text:
+            return f" {item.times} × the loss"
+        return f" {figure}"
 
     def next_commands(self, _facts: Facts) -> tuple[str, ...]:
-        """With `aggregate` where reports are collected."""
         return ("run", "aggregate", "explain", "verify") if self.local else ("run", "explain", "verify")
 
     def public_sections(self, facts: Facts) -> tuple[Section, ...]:
-        """What several votes on one budget mean."""
         return public_rounds(self.rounds, facts)
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        """How often a report is true, or how far it is off."""
-        return public_accuracy(self, facts)
+        because = (facts.context.loss_because, _LOSS)
+        found = [proved(_truth_words(self, truth), *because) for truth in self.truths if _is_mismatch(self, truth)]
+        told = {(truth.output, truth.node) for truth in self.truths}
+        found += [
+            proved(_error_words(self, term), *because)
+            for term in self.errors
+            if not (term.shape.of_words and (term.output, term.against) in told)
+        ]
+        averaged = any(not (term.worst or term.shape.of_words) for term in self.errors)
+        if averaged and self.table.prior is not None:
+            words = "Averages are over the values as likely as the spec takes them to be."
+            found.append(assumed(words, facts.context.loss_because))
+        if self.local and np.linalg.matrix_rank(self.table.shares) == len(self.table.rows):
+            found.append(proved("Many reports together tell how frequent each value is.", _TABLES))
+        return tuple(found)
 
     def exactly(self, facts: Facts) -> str:
-        """The table itself is public."""
-        return exactly(self, facts)
+        if self.local:
+            return "That a report was sent, and the table of probabilities that it was drawn from."
+        relations = [c.claim.relation for c in facts.claims if not c.claim.by_distance]
+        counted = sorted({r.plural for r in relations if not r.adds and r.unit not in (None, "everything")})
+        sizes = f", and how many {joined(counted)} there are" if counted else ""
+        return f"The question asked, the table of probabilities that the answer was drawn from{sizes}."
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
-        """The table, its draw, and what the solver chose."""
-        return auditor_points(self, facts)
+        found = [
+            proved(
+                f"The mechanism is a table Pr({', '.join(self.table.releases)} | {', '.join(self.table.of)}) of "
+                f"{self.entries} probabilities; each is an exact fraction, and each row adds up to exactly 1.",
+                _TABLES,
+                _ENTRY,
+            ),
+            proved(
+                "What is executed is that table: a whole number below the common denominator of a row decides which "
+                "column is drawn, so that no floating-point number takes part.",
+                _TABLES,
+            ),
+            *randomness(_TABLES),
+        ]
+        if self.table.counted:
+            names = joined(sorted(self.table.counted))
+            found.append(
+                proved(f"Of {names}, only how often each value occurs decides the row, not the order.", _TABLES)
+            )
+        if self.recognised is not None:
+            words = f"The table is known as {self.recognised.name}: {self.recognised.text}."
+            found.append(proved(words, Note(self.recognised.note)))
+        found += [_number_sentence(number) for number in self.numbers]
+        found += [_law_sentence(law) for law in self.laws]
+        return tuple(found)
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
-        """Errors of the outputs, and chosen laws."""
-        return auditor_tables(self, facts)
+        compared = self.comparison.blocks() if self.comparison is not None else ()
+        if self.rounds is not None:
+            compared = (Points(tuple(rounds_points(self.rounds))), rounds_table(self.rounds), *compared)
+        if not self.errors and not self.truths:
+            return compared
+        rows = [(e.output, e.against, _kind(e), e.figure.text) for e in self.errors]
+        true = "probability of the true value, least and largest over the inputs"
+        rows += [(t.output, t.node, true, f"{t.least} to {t.largest}") for t in self.truths]
+        table = Table(
+            "Errors of what is drawn", ("Output", "Against", "Measure", "Figure"), tuple(rows), frozenset({3})
+        )
+        return (table, *compared)
 
     def data(self, facts: Facts) -> tuple[Sentence, ...]:
-        """The domains of the inputs."""
-        return data(facts)
+        where = facts.context
+        return tuple(
+            asserted(f"Secret input {name}, in {domain}.", where.input_lines.get(name, where.trust_because))
+            for name, domain in where.input_domains.items()
+        )
 
     def engineer_sections(self, facts: Facts) -> tuple[Section, ...]:
-        """The table as a heat map."""
-        return engineer_sections(self, facts)
+        words = [proved(f"What is drawn: {self.drawn(facts)}.", facts.context.sites_because, _ENTRY)]
+        if self.recognised is not None:
+            text = f"It is known as {self.recognised.name}: {self.recognised.text}."
+            words.append(proved(text, Note(self.recognised.note)))
+        words += [_number_sentence(number) for number in self.numbers]
+        blocks: list[Block] = [Points(tuple(words))]
+        blocks += [_law_table(law) for law in self.laws]
+        blocks += table_plots(self.table)
+        if self.rounds is not None:
+            blocks += [Points(tuple(rounds_points(self.rounds))), rounds_table(self.rounds)]
+        sections = [Section("Table", tuple(blocks))]
+        if self.comparison is not None:
+            sections.append(Section("Rules compared", self.comparison.blocks()))
+        return tuple(sections)
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
-        """How a report is drawn."""
-        return execution(self, facts)
+        names, rows = ", ".join(self.table.releases), joined(self.table.of)
+        items = (
+            ("Row", f"the value of {rows}, one of {self.rows}"),
+            ("Column", f"the value of {names}, one of {self.columns}"),
+            ("Entries", f"{self.entries} exact fractions, {self.zeros} of them 0"),
+            ("Common denominator of a row", f"up to {self.bits} bits"),
+            *((f"Input {name}", f"in {domain}") for name, domain in facts.context.input_domains.items()),
+            ("Certificate entries", ", ".join(facts.certificate_entries) or "none"),
+        )
+        draw = proved(
+            "A draw: the operating system gives a whole number below the common denominator of the row, each as "
+            "likely as any other; the first column whose running sum exceeds it is drawn.",
+            _TABLES,
+        )
+        return (Table("What `privspec run` executes", ("Item", "Value"), items), Points((draw,)))
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        """Run, and for local reports aggregate."""
-        return run_commands(self, facts, plan)
+        data = "".join(f" --input {name}={name}.csv" for name in facts.context.input_domains)
+        if not self.local:
+            return (f"privspec run {plan}{data}",)
+        return (f"privspec run {plan}{data} -o reports.csv", f"privspec aggregate {plan} reports.csv")
 
 
 def _bound(claim: Claim) -> tuple[float, float] | None:
@@ -416,40 +523,7 @@ MOST_MASSES = 12
 MOST_VALUES = 8
 
 
-def table_json(fact: TableFact) -> dict[str, object]:
-    """All facts but the probabilities, which the plan holds exactly."""
-    names = ("rows", "columns", "entries", "zeros", "bits", "local", "recognised", "numbers", "laws", "truths")
-    return {
-        "family": fact.family,
-        "of": list(fact.table.of),
-        "releases": list(fact.table.releases),
-        **{name: plain(getattr(fact, name)) for name in (*names, "errors", "listed", "comparison")},
-    }
-
-
 # --- in a line ------------------------------------------------------------------------------------
-
-
-def drawn(fact: TableFact, facts: Facts) -> str:
-    """What is drawn, where, and from how large a table."""
-    names = joined(fact.table.releases)
-    what = "each report is" if fact.local else f"{names} is" if len(fact.table.releases) == 1 else f"{names} are"
-    together = " jointly" if len(fact.table.releases) > 1 else ""
-    words = facts.context.trust_words
-    place = f" {words.place}" if words else ""
-    rows = f"a row for each value of {joined(fact.table.of)}"
-    return f"{what} drawn{together}{place} from a table of {fact.rows} × {fact.columns} probabilities, {rows}"
-
-
-def summary_rows(fact: TableFact, _facts: Facts) -> list[tuple[str, str]]:
-    """The known mechanism, and what the solver chose."""
-    found = []
-    if fact.recognised is not None:
-        found.append(("Known as", f"{fact.recognised.name}: {fact.recognised.text}"))
-    chosen = [f"{n.name} = {n.value}" for n in fact.numbers] + [_law_words(law) for law in fact.laws]
-    if chosen:
-        found.append(("Chosen by the solver", " · ".join(chosen)))
-    return found + ([] if fact.rounds is None else rounds_rows(fact.rounds))
 
 
 def _law_words(law: ChosenLaw) -> str:
@@ -458,23 +532,6 @@ def _law_words(law: ChosenLaw) -> str:
         return f"{law.name} is {joined([f'{label} with probability {mass}' for label, mass in law.masses])}"
     mean = f", mean {law.mean}" if law.mean is not None else ""
     return f"{law.name} spread over {len(law.masses)} of {law.values} values{mean}"
-
-
-def error(fact: TableFact, facts: Facts) -> tuple[str, str]:
-    """The errors that the loss adds up, in words."""
-    loss = facts.loss
-    if loss is None:
-        return "Expected loss", ""
-    label = "Expected error" if not any(e.worst for e in fact.errors) else "Largest expected error"
-    if not fact.errors:
-        return ("Largest expected loss" if loss.worst else "Expected loss"), str(loss.value)
-    if len(fact.errors) == 1:
-        return label, f"{fact.errors[0].brief}{_aside(_kind(fact.errors[0]), fact)}"
-    kinds = {_kind(e) for e in fact.errors}
-    one = len(kinds) == 1
-    each = " · ".join(f"{e.output} {e.brief}{'' if one else f' ({_kind(e)})'}" for e in fact.errors)
-    shared = f"{kinds.pop()}; " if one else ""
-    return label, f"{each}  ({shared}loss {loss.value})"
 
 
 def _aside(kind: str, fact: TableFact) -> str:
@@ -487,37 +544,7 @@ def _kind(term: ErrorTerm) -> str:
     return f"{term.shape.name}{', over the worst input' if term.worst else ''}"
 
 
-def compared(fact: TableFact, item: AlternativeFact, facts: Facts) -> str:
-    """The error of another design in the measure of the loss, or how many times the loss it has."""
-    if len(fact.errors) != 1 or facts.loss is None or facts.loss.value.value <= 0:
-        return f" {item.times} × the loss"
-    weight = facts.context.loss_terms[0].weight
-    figure = fact.errors[0].shape.figure(item.loss.value / float(weight))
-    if figure.text == fact.errors[0].figure.text:
-        return f" {item.times} × the loss"
-    return f" {figure}"
-
-
 # --- the public -----------------------------------------------------------------------------------
-
-
-def public_accuracy(fact: TableFact, facts: Facts) -> tuple[Sentence, ...]:
-    """How often the truth is reported, and the error of the loss."""
-    because = (facts.context.loss_because, _LOSS)
-    found = [proved(_truth_words(fact, truth), *because) for truth in fact.truths if _is_mismatch(fact, truth)]
-    told = {(truth.output, truth.node) for truth in fact.truths}
-    found += [
-        proved(_error_words(fact, term), *because)
-        for term in fact.errors
-        if not (term.shape.of_words and (term.output, term.against) in told)
-    ]
-    averaged = any(not (term.worst or term.shape.of_words) for term in fact.errors)
-    if averaged and fact.table.prior is not None:
-        words = "Averages are over the values as likely as the spec takes them to be."
-        found.append(assumed(words, facts.context.loss_because))
-    if fact.local and np.linalg.matrix_rank(fact.table.shares) == len(fact.table.rows):
-        found.append(proved("Many reports together tell how frequent each value is.", _TABLES))
-    return tuple(found)
 
 
 def _is_mismatch(fact: TableFact, truth: Truth) -> bool:
@@ -543,44 +570,7 @@ def _error_words(fact: TableFact, term: ErrorTerm) -> str:
     return f"{what} is {term.words}{worst}."
 
 
-def exactly(fact: TableFact, facts: Facts) -> str:
-    """The table is public, and so is that something was sent."""
-    if fact.local:
-        return "That a report was sent, and the table of probabilities that it was drawn from."
-    relations = [c.claim.relation for c in facts.claims if not c.claim.by_distance]
-    counted = sorted({r.plural for r in relations if not r.adds and r.unit not in (None, "everything")})
-    sizes = f", and how many {joined(counted)} there are" if counted else ""
-    return f"The question asked, the table of probabilities that the answer was drawn from{sizes}."
-
-
 # --- auditors -------------------------------------------------------------------------------------
-
-
-def auditor_points(fact: TableFact, _facts: Facts) -> tuple[Sentence, ...]:
-    """The table, how a value is drawn from it, what it is known as, and what was chosen with it."""
-    found = [
-        proved(
-            f"The mechanism is a table Pr({', '.join(fact.table.releases)} | {', '.join(fact.table.of)}) of "
-            f"{fact.entries} probabilities; each is an exact fraction, and each row adds up to exactly 1.",
-            _TABLES,
-            _ENTRY,
-        ),
-        proved(
-            "What is executed is that table: a whole number below the common denominator of a row decides which "
-            "column is drawn, so that no floating-point number takes part.",
-            _TABLES,
-        ),
-        *randomness(_TABLES),
-    ]
-    if fact.table.counted:
-        names = joined(sorted(fact.table.counted))
-        found.append(proved(f"Of {names}, only how often each value occurs decides the row, not the order.", _TABLES))
-    if fact.recognised is not None:
-        words = f"The table is known as {fact.recognised.name}: {fact.recognised.text}."
-        found.append(proved(words, Note(fact.recognised.note)))
-    found += [_number_sentence(number) for number in fact.numbers]
-    found += [_law_sentence(law) for law in fact.laws]
-    return tuple(found)
 
 
 def _number_sentence(number: ChosenNumber) -> Sentence:
@@ -611,48 +601,7 @@ def _because(lines: tuple[SpecLine, ...]) -> tuple[SpecLine | CertificateEntry, 
     return (*lines[:1], _ENTRY)
 
 
-def auditor_tables(fact: TableFact, _facts: Facts) -> tuple[Block, ...]:
-    """The errors of the outputs, each in its own measure; for votes all rules that were compared."""
-    compared = fact.comparison.blocks() if fact.comparison is not None else ()
-    if fact.rounds is not None:
-        compared = (Points(tuple(rounds_points(fact.rounds))), rounds_table(fact.rounds), *compared)
-    if not fact.errors and not fact.truths:
-        return compared
-    rows = [(e.output, e.against, _kind(e), e.figure.text) for e in fact.errors]
-    true = "probability of the true value, least and largest over the inputs"
-    rows += [(t.output, t.node, true, f"{t.least} to {t.largest}") for t in fact.truths]
-    table = Table("Errors of what is drawn", ("Output", "Against", "Measure", "Figure"), tuple(rows), frozenset({3}))
-    return (table, *compared)
-
-
-def data(facts: Facts) -> tuple[Sentence, ...]:
-    """The secret inputs and their domains."""
-    where = facts.context
-    return tuple(
-        asserted(f"Secret input {name}, in {domain}.", where.input_lines.get(name, where.trust_because))
-        for name, domain in where.input_domains.items()
-    )
-
-
 # --- engineers ------------------------------------------------------------------------------------
-
-
-def engineer_sections(fact: TableFact, facts: Facts) -> tuple[Section, ...]:
-    """The table in a drawing and in figures, and what was chosen with it."""
-    words = [proved(f"What is drawn: {drawn(fact, facts)}.", facts.context.sites_because, _ENTRY)]
-    if fact.recognised is not None:
-        text = f"It is known as {fact.recognised.name}: {fact.recognised.text}."
-        words.append(proved(text, Note(fact.recognised.note)))
-    words += [_number_sentence(number) for number in fact.numbers]
-    blocks: list[Block] = [Points(tuple(words))]
-    blocks += [_law_table(law) for law in fact.laws]
-    blocks += table_plots(fact.table)
-    if fact.rounds is not None:
-        blocks += [Points(tuple(rounds_points(fact.rounds))), rounds_table(fact.rounds)]
-    sections = [Section("Table", tuple(blocks))]
-    if fact.comparison is not None:
-        sections.append(Section("Rules compared", fact.comparison.blocks()))
-    return tuple(sections)
 
 
 def _law_table(law: ChosenLaw) -> Table:
@@ -661,33 +610,6 @@ def _law_table(law: ChosenLaw) -> Table:
     mean = f"; mean {law.mean}" if law.mean is not None else ""
     caption = f"The law {law.name} that the solver chose{mean}"
     return Table(caption, ("Value", "Probability"), tuple(rows), frozenset({1}))
-
-
-def execution(fact: TableFact, facts: Facts) -> tuple[Block, ...]:
-    """Which row, how a column is drawn, and how long the numbers are."""
-    names, rows = ", ".join(fact.table.releases), joined(fact.table.of)
-    items = (
-        ("Row", f"the value of {rows}, one of {fact.rows}"),
-        ("Column", f"the value of {names}, one of {fact.columns}"),
-        ("Entries", f"{fact.entries} exact fractions, {fact.zeros} of them 0"),
-        ("Common denominator of a row", f"up to {fact.bits} bits"),
-        *((f"Input {name}", f"in {domain}") for name, domain in facts.context.input_domains.items()),
-        ("Certificate entries", ", ".join(facts.certificate_entries) or "none"),
-    )
-    draw = proved(
-        "A draw: the operating system gives a whole number below the common denominator of the row, each as likely as "
-        "any other; the first column whose running sum exceeds it is drawn.",
-        _TABLES,
-    )
-    return (Table("What `privspec run` executes", ("Item", "Value"), items), Points((draw,)))
-
-
-def run_commands(fact: TableFact, facts: Facts, plan: str) -> tuple[str, ...]:
-    """Each report from a row of a file; local reports are put together again by `aggregate`."""
-    data = "".join(f" --input {name}={name}.csv" for name in facts.context.input_domains)
-    if not fact.local:
-        return (f"privspec run {plan}{data}",)
-    return (f"privspec run {plan}{data} -o reports.csv", f"privspec aggregate {plan} reports.csv")
 
 
 def label_words(fact: TableFact) -> str:

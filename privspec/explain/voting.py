@@ -93,7 +93,6 @@ class LotteryFact(MechanismFact):
 
     @property
     def loss_note(self) -> Note:  # type: ignore[override]
-        """The note that proves the lower bound."""
         return self.bound_note
 
     # --- facts
@@ -124,7 +123,6 @@ class LotteryFact(MechanismFact):
         return _draw(self.vote, self.rule, claim, epsilon, self.local)
 
     def released(self) -> frozenset[str]:
-        """The winner."""
         return frozenset({self.vote.output})
 
     def seen(
@@ -138,55 +136,147 @@ class LotteryFact(MechanismFact):
         """There is one output, so a claim about it is about all that is seen; without one nothing is known."""
         return claim.curve
 
-    # --- pages: words are in `pages`
+    # --- words
 
     def drawn(self, facts: Facts) -> str:
-        """The draw in a line."""
-        return drawn(self, facts)
+        words = facts.context.trust_words
+        return f"{self.rule.brief(self.vote)}{f', {words.place}' if words and not self.local else ''}"
 
     def summary_rows(self, facts: Facts) -> Rows:
-        """What the rule keeps, and how many rounds fit."""
-        return summary_rows(self, facts)
+        found = []
+        if facts.loss is not None and facts.status == "optimal":
+            found.append(("Optimal among", facts.loss.among))
+        if self.properties:
+            found.append(("Keeps, gives up", " · ".join(p.short for p in self.properties)))
+        figures = [
+            f"{words} {figure}"
+            for words, figure in (("at worst", self.figures.worst), ("on average", self.figures.mean))
+            if figure is not None
+        ]
+        if figures:
+            found.append(("Chances moved by noise", f"{' · '.join(figures)}  (total variation)"))
+        if self.figures.welfare is not None:
+            found.append(("Voted for the winner", f"{_percent(self.figures.welfare.value)} of voters, on average"))
+        if self.rounds is not None:
+            found += rounds_rows(self.rounds)
+        if self.comparison is not None and self.comparison.considered:
+            found.append(("Considered, ruled out", " · ".join(row.name for row in self.comparison.considered)))
+        return found
 
     def error(self, facts: Facts) -> tuple[str, str]:
-        """The loss in words."""
-        return error(self, facts)
+        loss = facts.loss
+        if loss is None:
+            return "Loss", ""
+        if loss.expression.strip() == "epsilon":
+            return "Privacy spent", f"ε = {loss.value}, the least that a rule compared here needs for the accuracy"
+        if self.rounds is not None and _COUNTED.fullmatch(loss.expression.strip()):
+            return "Votes that fit", f"{self.rounds.count}, the most of all rules compared{_no_more(loss)}"
+        spread = f" ± {loss.standard_error}" if loss.standard_error is not None else ""
+        return ("Loss at worst" if loss.worst else "Expected loss"), f"{loss.value}{spread}  ({loss.expression})"
 
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
-        """Its loss."""
         return f" {rounded(item.loss.value, 4)}"
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        """What a lottery is, and an example."""
-        return public_accuracy(self)
+        found = [proved(text, self.note, _ENTRY) for text in self.rule.told(self.vote)]
+        found += [proved(_example_words(self, example), self.note) for example in self.examples[:1]]
+        keeps = {p.name: p for p in self.properties}
+        if (item := keeps.get("strategy_proof")) is not None:
+            true = (
+                "rank the candidates as you like them"
+                if self.vote.ranked
+                else "vote for the candidate whom you want most"
+            )
+            yes = f"To {true} is the best that you can do: no other vote serves you better."
+            no = "In some elections another vote than the true one can serve a voter better."
+            found.append(proved(yes if item.holds else no, Note(item.note)))
+        if (item := keeps.get("ex_post_efficient")) is not None and not item.holds and self.examples:
+            found.append(proved(_unwanted(self.examples[-1]), self.note))
+        return tuple(found)
 
     def public_sections(self, facts: Facts) -> tuple[Section, ...]:
-        """What several votes on one budget mean."""
         return public_rounds(self.rounds, facts)
 
     def exactly(self, facts: Facts) -> str:
-        """The rule."""
-        return exactly(self)
+        name, value = self.rule.parameter()
+        size = f"; how many may vote ({self.vote.voters:,})" if self.vote.voters is not None else ""
+        hidden = " Not how many voted." if self.vote.voters is None else ""
+        return f"The candidates and the rule of the lottery ({name}: {value}){size}.{hidden}"
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
-        """The draw, and what it keeps."""
-        return auditor_points(self)
+        found = [proved(text, self.note, _ENTRY) for text in self.rule.executed(self.vote)]
+        found.append(
+            proved(
+                "The draw is exact: a whole number below the common denominator of the probabilities decides, so that "
+                "no floating-point number takes part.",
+                self.note,
+            )
+        )
+        found += _distortion(self)
+        if self.rounds is not None:
+            found += rounds_points(self.rounds)
+        return (*found, *randomness(self.note))
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
-        """Chances at invented elections, all rules, and the paper."""
-        return auditor_tables(self)
+        compared = self.comparison.blocks() if self.comparison is not None else ()
+        laws = laws_plot(self.examples, self.rule, self.vote)
+        said = paper_blocks(self.paper, self.note)
+        head = (Points((proved(f"{HEADING}: the figures of Torra 2019 beside those of this plan.", self.note),)),)
+        several = (rounds_table(self.rounds),) if self.rounds is not None else ()
+        return (*several, *((laws,) if laws else ()), *compared, *((*head, *said) if said else ()))
 
     def data(self, facts: Facts) -> tuple[Sentence, ...]:
-        """The ballots."""
-        return data(self)
+        vote = self.vote
+        kind = {"first choice": "one candidate", "ranking": "all candidates, best first"}.get(
+            vote.ballots, "some of the candidates, best first"
+        )
+        number = f"{vote.voters:,}" if vote.voters is not None else "a secret number of"
+        text = f"Secret input {vote.input}: the ballots of {number} {vote.people}, each naming {kind}."
+        found = [asserted(text, self.input_line)]
+        if vote.ranked:
+            words = "Of a ballot count its Borda points: m − 1 for the first of m candidates, one less for each next."
+            found.append(proved(words, self.note))
+        elif vote.ballots != "first choice":
+            found.append(proved("Of a ballot only its first choice counts.", self.note))
+        return tuple(found)
 
     def engineer_sections(self, facts: Facts) -> tuple[Section, ...]:
-        """Laws, epsilon against dummies, all rules, and the paper."""
-        return engineer_sections(self, facts)
+        name, value = self.rule.parameter()
+        words = [proved(f"How the winner is drawn: {self.drawn(facts)} ({name}: {value}).", self.note, _ENTRY)]
+        words += _distortion(self)
+        several = (rounds_table(self.rounds),) if self.rounds is not None else ()
+        if self.rounds is not None:
+            words += rounds_points(self.rounds)
+        plots = [
+            plot
+            for plot in (laws_plot(self.examples, self.rule, self.vote), dummies_plot(self.rule, self.vote))
+            if plot is not None
+        ]
+        sections = [Section("Lottery", (Points(tuple(words)), *several, *plots))]
+        if self.comparison is not None:
+            sections.append(Section("Rules compared", self.comparison.blocks()))
+        return (*sections, *paper_section(self.paper, self.note))
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
-        """How the winner is drawn."""
-        return execution(self, facts)
+        name, value = self.rule.parameter()
+        vote = self.vote
+        listed = joined(list(vote.names[:MOST])) + (f" and {vote.size - MOST} more" if vote.size > MOST else "")
+        rows = (
+            ("Ballots", f"{vote.input}, one a {vote.party}: {vote.ballots}"),
+            ("Number of ballots", f"{vote.voters:,}" if vote.voters is not None else "any; it is secret"),
+            ("Candidates", listed),
+            ("Points of a ballot", vote.points.name),
+            ("Rule", self.rule.title),
+            (name[0].upper() + name[1:], value.text),
+            ("Released", vote.output),
+            ("Certificate entries", ", ".join(facts.certificate_entries) or "none"),
+        )
+        draw = proved(
+            "A draw: the operating system gives whole numbers, each as likely as any other; exact fractions decide "
+            "which candidate they stand for.",
+            self.note,
+        )
+        return (Table("What `privspec run` executes", ("Item", "Value"), rows), Points((draw,)))
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
         """One command; where rounds share a budget, that of a round, and that which counts who takes part."""
@@ -275,50 +365,8 @@ FEW = 3
 # --- in a line ------------------------------------------------------------------------------------
 
 
-def drawn(fact: LotteryFact, facts: Facts) -> str:
-    """The draw, and where."""
-    words = facts.context.trust_words
-    return f"{fact.rule.brief(fact.vote)}{f', {words.place}' if words and not fact.local else ''}"
-
-
-def summary_rows(fact: LotteryFact, facts: Facts) -> list[tuple[str, str]]:
-    """Among what it is optimal, what it keeps, how far the chances are from the votes, and how many rounds fit."""
-    found = []
-    if facts.loss is not None and facts.status == "optimal":
-        found.append(("Optimal among", facts.loss.among))
-    if fact.properties:
-        found.append(("Keeps, gives up", " · ".join(p.short for p in fact.properties)))
-    figures = [
-        f"{words} {figure}"
-        for words, figure in (("at worst", fact.figures.worst), ("on average", fact.figures.mean))
-        if figure is not None
-    ]
-    if figures:
-        found.append(("Chances moved by noise", f"{' · '.join(figures)}  (total variation)"))
-    if fact.figures.welfare is not None:
-        found.append(("Voted for the winner", f"{_percent(fact.figures.welfare.value)} of voters, on average"))
-    if fact.rounds is not None:
-        found += rounds_rows(fact.rounds)
-    if fact.comparison is not None and fact.comparison.considered:
-        found.append(("Considered, ruled out", " · ".join(row.name for row in fact.comparison.considered)))
-    return found
-
-
 def _percent(share: float) -> str:
     return f"{rounded(100 * share, 3)} %"
-
-
-def error(fact: LotteryFact, facts: Facts) -> tuple[str, str]:
-    """The loss; where the loss is epsilon itself, that."""
-    loss = facts.loss
-    if loss is None:
-        return "Loss", ""
-    if loss.expression.strip() == "epsilon":
-        return "Privacy spent", f"ε = {loss.value}, the least that a rule compared here needs for the accuracy"
-    if fact.rounds is not None and _COUNTED.fullmatch(loss.expression.strip()):
-        return "Votes that fit", f"{fact.rounds.count}, the most of all rules compared{_no_more(loss)}"
-    spread = f" ± {loss.standard_error}" if loss.standard_error is not None else ""
-    return ("Loss at worst" if loss.worst else "Expected loss"), f"{loss.value}{spread}  ({loss.expression})"
 
 
 def _no_more(loss: LossFact) -> str:
@@ -330,23 +378,6 @@ def _no_more(loss: LossFact) -> str:
 
 
 # --- the public -----------------------------------------------------------------------------------
-
-
-def public_accuracy(fact: LotteryFact) -> tuple[Sentence, ...]:
-    """What a lottery is, what it does at an invented election, and what it means for how to vote."""
-    found = [proved(text, fact.note, _ENTRY) for text in fact.rule.told(fact.vote)]
-    found += [proved(_example_words(fact, example), fact.note) for example in fact.examples[:1]]
-    keeps = {p.name: p for p in fact.properties}
-    if (item := keeps.get("strategy_proof")) is not None:
-        true = (
-            "rank the candidates as you like them" if fact.vote.ranked else "vote for the candidate whom you want most"
-        )
-        yes = f"To {true} is the best that you can do: no other vote serves you better."
-        no = "In some elections another vote than the true one can serve a voter better."
-        found.append(proved(yes if item.holds else no, Note(item.note)))
-    if (item := keeps.get("ex_post_efficient")) is not None and not item.holds and fact.examples:
-        found.append(proved(_unwanted(fact.examples[-1]), fact.note))
-    return tuple(found)
 
 
 def _example_words(fact: LotteryFact, example: Example) -> str:
@@ -366,31 +397,7 @@ def _unwanted(example: Example) -> str:
     )
 
 
-def exactly(fact: LotteryFact) -> str:
-    """Rules and candidates, and the number of voters where that is public."""
-    name, value = fact.rule.parameter()
-    size = f"; how many may vote ({fact.vote.voters:,})" if fact.vote.voters is not None else ""
-    hidden = " Not how many voted." if fact.vote.voters is None else ""
-    return f"The candidates and the rule of the lottery ({name}: {value}){size}.{hidden}"
-
-
 # --- auditors -------------------------------------------------------------------------------------
-
-
-def auditor_points(fact: LotteryFact) -> tuple[Sentence, ...]:
-    """The draw, what it keeps, and the rounds."""
-    found = [proved(text, fact.note, _ENTRY) for text in fact.rule.executed(fact.vote)]
-    found.append(
-        proved(
-            "The draw is exact: a whole number below the common denominator of the probabilities decides, so that no "
-            "floating-point number takes part.",
-            fact.note,
-        )
-    )
-    found += _distortion(fact)
-    if fact.rounds is not None:
-        found += rounds_points(fact.rounds)
-    return (*found, *randomness(fact.note))
 
 
 def _distortion(fact: LotteryFact) -> list[Sentence]:
@@ -401,73 +408,4 @@ def _distortion(fact: LotteryFact) -> list[Sentence]:
     return [proved(text, fact.note, _FIGURES)]
 
 
-def auditor_tables(fact: LotteryFact) -> tuple[Block, ...]:
-    """Chances, rules, and the paper."""
-    compared = fact.comparison.blocks() if fact.comparison is not None else ()
-    laws = laws_plot(fact.examples, fact.rule, fact.vote)
-    said = paper_blocks(fact.paper, fact.note)
-    head = (Points((proved(f"{HEADING}: the figures of Torra 2019 beside those of this plan.", fact.note),)),)
-    several = (rounds_table(fact.rounds),) if fact.rounds is not None else ()
-    return (*several, *((laws,) if laws else ()), *compared, *((*head, *said) if said else ()))
-
-
-def data(fact: LotteryFact) -> tuple[Sentence, ...]:
-    """The ballots and who casts them."""
-    vote = fact.vote
-    kind = {"first choice": "one candidate", "ranking": "all candidates, best first"}.get(
-        vote.ballots, "some of the candidates, best first"
-    )
-    number = f"{vote.voters:,}" if vote.voters is not None else "a secret number of"
-    text = f"Secret input {vote.input}: the ballots of {number} {vote.people}, each naming {kind}."
-    found = [asserted(text, fact.input_line)]
-    if vote.ranked:
-        words = "Of a ballot count its Borda points: m − 1 for the first of m candidates, one less for each next."
-        found.append(proved(words, fact.note))
-    elif vote.ballots != "first choice":
-        found.append(proved("Of a ballot only its first choice counts.", fact.note))
-    return tuple(found)
-
-
 # --- engineers ------------------------------------------------------------------------------------
-
-
-def engineer_sections(fact: LotteryFact, facts: Facts) -> tuple[Section, ...]:
-    """The lottery in drawings, all rules, and the paper."""
-    name, value = fact.rule.parameter()
-    words = [proved(f"How the winner is drawn: {drawn(fact, facts)} ({name}: {value}).", fact.note, _ENTRY)]
-    words += _distortion(fact)
-    several = (rounds_table(fact.rounds),) if fact.rounds is not None else ()
-    if fact.rounds is not None:
-        words += rounds_points(fact.rounds)
-    plots = [
-        plot
-        for plot in (laws_plot(fact.examples, fact.rule, fact.vote), dummies_plot(fact.rule, fact.vote))
-        if plot is not None
-    ]
-    sections = [Section("Lottery", (Points(tuple(words)), *several, *plots))]
-    if fact.comparison is not None:
-        sections.append(Section("Rules compared", fact.comparison.blocks()))
-    return (*sections, *paper_section(fact.paper, fact.note))
-
-
-def execution(fact: LotteryFact, facts: Facts) -> tuple[Block, ...]:
-    """The steps of a run."""
-    name, value = fact.rule.parameter()
-    vote = fact.vote
-    listed = joined(list(vote.names[:MOST])) + (f" and {vote.size - MOST} more" if vote.size > MOST else "")
-    rows = (
-        ("Ballots", f"{vote.input}, one a {vote.party}: {vote.ballots}"),
-        ("Number of ballots", f"{vote.voters:,}" if vote.voters is not None else "any; it is secret"),
-        ("Candidates", listed),
-        ("Points of a ballot", vote.points.name),
-        ("Rule", fact.rule.title),
-        (name[0].upper() + name[1:], value.text),
-        ("Released", vote.output),
-        ("Certificate entries", ", ".join(facts.certificate_entries) or "none"),
-    )
-    draw = proved(
-        "A draw: the operating system gives whole numbers, each as likely as any other; exact fractions decide which "
-        "candidate they stand for.",
-        fact.note,
-    )
-    return (Table("What `privspec run` executes", ("Item", "Value"), rows), Points((draw,)))

@@ -99,7 +99,6 @@ class Vote:
         return (items[first], *(item for i, item in enumerate(items) if i != first))
 
     def to_json(self) -> dict[str, object]:
-        """In words and numbers."""
         return {
             "input": self.input,
             "party": self.party,
@@ -200,7 +199,6 @@ class Rule(ABC):
         return False
 
     def to_json(self) -> dict[str, object]:
-        """Its name and parameter."""
         name, value = self.parameter()
         return {"title": self.title, "parameter": name, "value": value.to_json(), "exactly": self.exactly()}
 
@@ -215,36 +213,29 @@ class ExponentialRule(Rule):
     without: ClassVar[str] = "plurality without noise"
 
     def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        """Weights relative to the largest."""
         weights = _weights(self.base, scores)
         return tuple(float(w) for w in weights / weights.sum())
 
     def noiseless(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        """All on the largest."""
         first = list(scores).index(max(scores))
         return tuple(float(i == first) for i in range(len(scores)))
 
     def parameter(self) -> tuple[str, Quantity]:
-        """The base."""
         return "base", rounded(self.base, 6)
 
     def exactly(self) -> str:
-        """As a fraction."""
         return str(self.base)
 
     def brief(self, vote: Vote) -> str:
-        """By weights."""
         return f"each of {vote.size} candidates in proportion to {self.parameter()[1]} to the power of its votes"
 
     def told(self, vote: Vote) -> tuple[str, ...]:
-        """A drum whose tickets multiply."""
         return (
             "The winner is drawn by lot, and the candidate with the most votes has the best chances.",
             f"Every vote makes the tickets of its candidate {self.parameter()[1]} times as many; one ticket is drawn.",
         )
 
     def executed(self, vote: Vote) -> tuple[str, ...]:
-        """Weights."""
         return (
             f"A candidate with N votes is drawn in proportion to b^N, b = {self.parameter()[1]} (an exact fraction in "
             "the plan, rounded towards privacy).",
@@ -268,14 +259,12 @@ class PermuteAndFlipRule(ExponentialRule):
         return tuple(float(p) for p in weights * (parts @ (before * after)))
 
     def brief(self, vote: Vote) -> str:
-        """By coins."""
         return (
             f"{vote.size} candidates are visited in random order; one that is k votes behind the largest count wins "
             f"with probability {self.parameter()[1]}^-k, else the next is visited"
         )
 
     def told(self, vote: Vote) -> tuple[str, ...]:
-        """Cards and coins."""
         return (
             "The winner is drawn by lot, and the candidate with the most votes has the best chances.",
             "The candidates are visited in random order. At each a coin is flipped: the farther a candidate is behind "
@@ -284,7 +273,6 @@ class PermuteAndFlipRule(ExponentialRule):
         )
 
     def executed(self, vote: Vote) -> tuple[str, ...]:
-        """Coins."""
         return (
             "Candidates are visited in a uniformly random order; one that is k votes behind the largest count is taken "
             f"with probability b^-k, b = {self.parameter()[1]} (an exact fraction in the plan), else the next one.",
@@ -308,11 +296,9 @@ class RandomisedWinner(Rule):
     adds_up: ClassVar[bool] = False
 
     def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        """Two probabilities."""
         return tuple(float(p) for p in RandomisedLargest(self.ratio).law(scores))
 
     def noiseless(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        """All on the largest."""
         return tuple(float(p) for p in Largest().law(scores))
 
     def parameter(self) -> tuple[str, Quantity]:
@@ -320,7 +306,6 @@ class RandomisedWinner(Rule):
         return "how many times as likely the candidate with most votes is as each other", rounded(self.ratio, 6)
 
     def exactly(self) -> str:
-        """As a fraction."""
         return str(self.ratio)
 
     def truth(self, vote: Vote) -> Quantity:
@@ -328,13 +313,11 @@ class RandomisedWinner(Rule):
         return rounded(self.ratio / (self.ratio + vote.size - 1), 4)
 
     def brief(self, vote: Vote) -> str:
-        """The winner, or another."""
         counted = "points" if vote.ranked else "votes"
         rest = "the other" if vote.size == 2 else f"one of the other {vote.size - 1}, each as likely as any other"
         return f"the candidate with most {counted} with probability {self.truth(vote)}, else {rest}"
 
     def told(self, vote: Vote) -> tuple[str, ...]:
-        """A draw between the leader and the rest."""
         counted = "points" if vote.ranked else "votes"
         ballot = (
             "Your ranking gives points: the most to your first choice, one less to each next. " if vote.ranked else ""
@@ -351,7 +334,6 @@ class RandomisedWinner(Rule):
         )
 
     def executed(self, vote: Vote) -> tuple[str, ...]:
-        """Randomised response."""
         of = "Borda points" if vote.ranked else "first choices"
         return (
             f"The candidate with most {of}, of several the one declared first, goes through {vote.size}-randomised "
@@ -364,11 +346,9 @@ class RandomisedWinner(Rule):
         return (self.ratio - 1) / (self.ratio + vote.size - 1)
 
     def times(self, _vote: Vote, *, local: bool) -> Quantity | None:
-        """The ratio."""
         return rounded(self.ratio, 4, Rounding.UP)
 
     def attains(self, vote: Vote, *, adds: bool, local: bool) -> bool:
-        """Two elections whose winners differ by one ballot."""
         return not local and vote.voters != 0
 
 
@@ -397,19 +377,15 @@ class Dictator(Rule):
     without: ClassVar[str] = "the lottery without dummy tickets"
 
     def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        """In proportion to points and dummies."""
         return tuple(float(p) for p in Proportional(self.dummies).law(scores))
 
     def noiseless(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        """In proportion to points."""
         return _shares(scores)
 
     def parameter(self) -> tuple[str, Quantity]:
-        """Dummies for each alternative."""
         return "dummy votes for each candidate", _decimal(self.dummies)
 
     def exactly(self) -> str:
-        """As a fraction."""
         return str(self.dummies)
 
     @property
@@ -431,7 +407,6 @@ class Dictator(Rule):
         return shown if whole or len(fraction) > _SHORT else f"{shown} (exactly {fraction})"
 
     def brief(self, vote: Vote) -> str:
-        """As tickets of a drum."""
         drum = self.total(vote)
         each = f", {exact(vote.points.per_ballot)} each" if vote.ranked else ""
         votes = f"the votes{each}" if vote.voters is None else f"{vote.voters:,} votes{each}"
@@ -439,7 +414,6 @@ class Dictator(Rule):
         return f"{first}: {votes}, and {self.tickets} for each of {vote.size} candidates"
 
     def told(self, vote: Vote) -> tuple[str, ...]:
-        """A drum."""
         if vote.ranked:
             most, per = exact(vote.points.highest), exact(vote.points.per_ballot)
             ticket = f"Your ranking is {per} tickets: {most} with the name of your first choice, one less for each next"
@@ -454,7 +428,6 @@ class Dictator(Rule):
         )
 
     def executed(self, vote: Vote) -> tuple[str, ...]:
-        """Exact shares."""
         of = "Borda points" if vote.ranked else "first choices"
         return (
             f"A candidate with N {of} wins with probability (N + k) / (S + m k), exactly: k = {self._exactly} dummy "
@@ -497,19 +470,15 @@ class LocalDictator(Rule):
     without: ClassVar[str] = "the lottery without noise"
 
     def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        """A mixture of random dictatorship and the uniform law."""
         return tuple(float(p) for p in LocalPick(self.ratio).law(scores))
 
     def noiseless(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        """In proportion to first choices."""
         return _shares(scores)
 
     def parameter(self) -> tuple[str, Quantity]:
-        """How many times as likely the truth is."""
         return "how many times as likely the true choice is as each other", rounded(self.ratio, 6)
 
     def exactly(self) -> str:
-        """As a fraction."""
         return str(self.ratio)
 
     def truth(self, vote: Vote) -> Quantity:
@@ -517,14 +486,12 @@ class LocalDictator(Rule):
         return rounded(self.ratio / (self.ratio + vote.size - 1), 4)
 
     def brief(self, vote: Vote) -> str:
-        """Reports."""
         return (
             f"each {vote.party} reports the true choice with probability {self.truth(vote)}, else another; one report "
             "is drawn"
         )
 
     def told(self, vote: Vote) -> tuple[str, ...]:
-        """Each draws alone."""
         return (
             f"Your vote is changed at random before it counts: with probability {self.truth(vote)} it stays what it "
             "is, else it becomes one of the other candidates, each as likely as any other.",
@@ -532,7 +499,6 @@ class LocalDictator(Rule):
         )
 
     def executed(self, vote: Vote) -> tuple[str, ...]:
-        """Randomised response."""
         return (
             f"Each ballot goes through {vote.size}-randomised response, the true choice r = {self.parameter()[1]} "
             "times as likely as each other (an exact fraction in the plan); then one report is drawn uniformly.",
@@ -546,11 +512,9 @@ class LocalDictator(Rule):
         return None if adds or vote.voters is None else report / max(1, vote.voters)
 
     def times(self, _vote: Vote, *, local: bool) -> Quantity | None:
-        """The ratio, of one report."""
         return rounded(self.ratio, 4, Rounding.UP) if local else None
 
     def attains(self, _vote: Vote, *, adds: bool, local: bool) -> bool:
-        """Any two reports."""
         return local
 
 

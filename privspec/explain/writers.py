@@ -8,8 +8,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from fractions import Fraction
-from functools import lru_cache, singledispatch
-from importlib import resources
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from privspec.explain.document import (
@@ -71,53 +70,34 @@ def icons_drawn(row: IconRow, figures: int = 100) -> int:
     return row.filled * figures // row.of if row.filled * 2 < row.of else -(-row.filled * figures // row.of)
 
 
-@singledispatch
-def _markdown(block: Block, _shows_basis: bool) -> str:
-    raise TypeError(f"no Markdown for {type(block).__name__}")
+def _markdown(block: Block, shows_basis: bool) -> str:
+    match block:
+        case Paragraph(sentences, strong):
+            text = " ".join(_sentences(sentences, shows_basis))
+            return f"**{text}**" if strong and not shows_basis else text
+        case Points(sentences):
+            return "\n".join(f"- {text}" for text in _sentences(sentences, shows_basis))
+        case Table():
+            return _markdown_table(block)
+        case Plot(twin=twin):
+            return _markdown_table(twin)
+        case Picture():
+            return ""
+        case IconArray(caption, rows):
+            drawn = "\n\n".join("\n".join((row.label, *icon_lines(row))) for row in rows)
+            return f"```text\n{drawn}\n```\n\n*{escape(caption)}*"
+        case Listing(caption, text):
+            fence = "```" if "```" not in text else "````"
+            head = f"*{escape(caption)}*\n\n" if caption else ""
+            return f"{head}{fence}text\n{text}\n{fence}"
 
 
-@_markdown.register
-def _(block: Paragraph, shows_basis: bool) -> str:
-    text = " ".join(_sentences(block.sentences, shows_basis))
-    return f"**{text}**" if block.strong and not shows_basis else text
-
-
-@_markdown.register
-def _(block: Points, shows_basis: bool) -> str:
-    return "\n".join(f"- {text}" for text in _sentences(block.sentences, shows_basis))
-
-
-@_markdown.register
-def _(block: Table, _shows_basis: bool) -> str:
+def _markdown_table(table: Table) -> str:
     def line(cells: Iterable[str]) -> str:
         return "| " + " | ".join(escape(c).replace("|", "\\|").replace("\n", " ") for c in cells) + " |"
 
-    rule = "| " + " | ".join("---:" if i in block.numeric else "---" for i in range(len(block.header))) + " |"
-    rows = "\n".join(line(row) for row in block.rows)
-    return f"*{escape(block.caption)}*\n\n{line(block.header)}\n{rule}\n{rows}"
-
-
-@_markdown.register
-def _(block: Plot, shows_basis: bool) -> str:
-    return _markdown(block.twin, shows_basis)
-
-
-@_markdown.register
-def _(_: Picture, _shows_basis: bool) -> str:
-    return ""
-
-
-@_markdown.register
-def _(block: IconArray, _shows_basis: bool) -> str:
-    rows = "\n\n".join("\n".join((row.label, *icon_lines(row))) for row in block.rows)
-    return f"```text\n{rows}\n```\n\n*{escape(block.caption)}*"
-
-
-@_markdown.register
-def _(block: Listing, _shows_basis: bool) -> str:
-    fence = "```" if "```" not in block.text else "````"
-    head = f"*{escape(block.caption)}*\n\n" if block.caption else ""
-    return f"{head}{fence}text\n{block.text}\n{fence}"
+    rule = "| " + " | ".join("---:" if i in table.numeric else "---" for i in range(len(table.header))) + " |"
+    return "\n".join((f"*{escape(table.caption)}*", "", line(table.header), rule, *map(line, table.rows)))
 
 
 def _sentences(sentences: Iterable[Sentence], shows_basis: bool) -> list[str]:
@@ -128,31 +108,11 @@ def _sentences(sentences: Iterable[Sentence], shows_basis: bool) -> list[str]:
 
 ICON_COLUMNS = 20
 _STEP = 10
-_MACROS = {
-    Paragraph: "paragraph",
-    Points: "points",
-    Table: "table",
-    Plot: "plot",
-    Picture: "picture",
-    IconArray: "icons",
-    Listing: "listing",
-}
 
 
 def to_html(document: Document) -> str:
     """The page as a complete HTML document."""
-    templates = environment()
-    macros: Any = templates.get_template("blocks.html").module
-
-    def render(block: Block) -> Markup:
-        from markupsafe import Markup
-
-        macro = getattr(macros, _MACROS[type(block)])
-        takes_basis = isinstance(block, Paragraph | Points)
-        return Markup(macro(block, document.shows_basis) if takes_basis else macro(block))
-
-    page = templates.get_template("page.html")
-    return page.render(document=document, render=render, style=_style())
+    return environment().get_template("page.html").render(document=document)
 
 
 @lru_cache(maxsize=1)
@@ -170,12 +130,6 @@ def environment() -> Environment:
     )
     made.globals.update(prose=_prose, source=_source, svg=_svg, data_uri=_data_uri, icon_svg=icon_svg)
     return made
-
-
-def _style() -> Markup:
-    from markupsafe import Markup
-
-    return Markup(resources.files("privspec.explain").joinpath("templates/style.css").read_text("utf-8"))
 
 
 def _prose(text: str) -> Markup:
@@ -268,53 +222,19 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, Fraction) else value
 
 
-@singledispatch
 def _json(block: Block) -> dict[str, Any]:
-    raise TypeError(f"no JSON for {type(block).__name__}")
-
-
-@_json.register
-def _(block: Paragraph) -> dict[str, Any]:
-    return {"kind": "paragraph", "sentences": [s.to_json() for s in block.sentences]}
-
-
-@_json.register
-def _(block: Points) -> dict[str, Any]:
-    return {"kind": "points", "sentences": [s.to_json() for s in block.sentences]}
-
-
-@_json.register
-def _(block: Table) -> dict[str, Any]:
-    return {
-        "kind": "table",
-        "caption": block.caption,
-        "header": list(block.header),
-        "rows": [list(r) for r in block.rows],
-    }
-
-
-@_json.register
-def _(block: Plot) -> dict[str, Any]:
-    return {
-        "kind": "plot",
-        "name": block.name,
-        "alt": block.alt,
-        "caption": block.caption,
-        "table": _json(block.twin),
-    }
-
-
-@_json.register
-def _(block: Picture) -> dict[str, Any]:
-    return {"kind": "picture", "alt": block.alt}
-
-
-@_json.register
-def _(block: IconArray) -> dict[str, Any]:
-    rows = [{"label": r.label, "filled": r.filled, "of": r.of} for r in block.rows]
-    return {"kind": "icons", "caption": block.caption, "rows": rows}
-
-
-@_json.register
-def _(block: Listing) -> dict[str, Any]:
-    return {"kind": "listing", "caption": block.caption, "text": block.text}
+    match block:
+        case Paragraph(sentences) | Points(sentences):
+            found: dict[str, Any] = {"sentences": [s.to_json() for s in sentences]}
+        case Table(caption, header, rows):
+            found = {"caption": caption, "header": list(header), "rows": [list(row) for row in rows]}
+        case Plot(name=name, alt=alt, caption=caption, twin=twin):
+            found = {"name": name, "alt": alt, "caption": caption, "table": _json(twin)}
+        case Picture(alt=alt):
+            found = {"alt": alt}
+        case IconArray(caption, icons):
+            drawn = [{"label": r.label, "filled": r.filled, "of": r.of} for r in icons]
+            found = {"caption": caption, "rows": drawn}
+        case Listing(caption, text):
+            found = {"caption": caption, "text": text}
+    return {"kind": block.kind, **found}
