@@ -20,11 +20,11 @@ from privspec.explain.document import (
     tested,
 )
 from privspec.explain.exposures import seen_together
-from privspec.explain.facts import MechanismFact, Question
+from privspec.explain.facts import MechanismFact
 from privspec.explain.noise import executed, output_noise
 from privspec.explain.quantities import count
-from privspec.explain.questions import TookPart
-from privspec.explain.words import joined
+from privspec.explain.questions import Question, took_part
+from privspec.model.reports import listing
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
@@ -59,7 +59,7 @@ class AdditiveNoise(MechanismFact):
 
     def judged(self, claim: Claim) -> tuple[Claim, Question]:
         """The claim as it stands; the question is whether one took part."""
-        return claim, TookPart()
+        return claim, took_part(claim.relation)
 
     def released(self) -> frozenset[str]:
         return self.outputs
@@ -129,7 +129,7 @@ class AdditiveNoise(MechanismFact):
             found.append(proved(words, where, entry))
         if found and loss is not None:
             names = [o.name for o in facts.outputs if o.name not in facts.unprotected]
-            what = "The noise" if not facts.unprotected else f"The noise in {joined(names)}"
+            what = "The noise" if not facts.unprotected else f"The noise in {listing(names)}"
             words = f"{what} is what protects you; on average it adds nothing and takes nothing away."
             if not names:
                 words = "So little noise protects nobody."
@@ -280,7 +280,7 @@ def _joint(sites: Sequence[SiteFact]) -> list[str]:
     if not sites:
         return []
     answers = sum(int(site.coordinates.value) for site in sites)
-    names = joined([site.at for site in sites])
+    names = listing([site.at for site in sites])
     if len(sites) == 1:
         return [f"correlated across the {count(answers)} answers of {names}"]
     return [f"drawn together, correlated across all {count(answers)} answers of {names}"]

@@ -25,7 +25,8 @@ from privspec.explain.document import (
     tested,
 )
 from privspec.explain.facts import ClaimFact, Facts
-from privspec.explain.words import accuracy_tables, bare_outputs, bare_words, fairness_blocks, joined, overridden_words
+from privspec.explain.words import accuracy_tables, bare_outputs, bare_words, fairness_blocks, overridden_words
+from privspec.model.reports import listing
 
 _PRIVACY = CertificateEntry("privacy")
 _LOSS = CertificateEntry("loss")
@@ -138,7 +139,7 @@ def _sizes(facts: Facts) -> str:
     adding = [f.claim.relation.plural for f in facts.claims if f.claim.relation.adds]
     if not adding:
         return " and sizes"
-    return f", and sizes but for the number of {joined(list(dict.fromkeys(adding)))}, which is secret"
+    return f", and sizes but for the number of {listing(list(dict.fromkeys(adding)))}, which is secret"
 
 
 def _assumptions(facts: Facts) -> tuple[Sentence, ...]:
@@ -183,7 +184,7 @@ def guarantee_blocks(facts: Facts) -> tuple[Block, ...]:
         return (*changed_blocks(facts), Points((asserted(text, facts.context.trust_because),)))
     blocks: list[Block] = [*changed_blocks(facts)]
     for number, fact in enumerate(facts.claims, start=1):
-        blocks += [_table(facts, fact, number), Points(_sentences(facts, fact)), *fact.question.details(fact)]
+        blocks += [_table(facts, fact, number), Points(_sentences(facts, fact)), *fact.question.details()]
         plot = plots.tradeoff_plot(facts, fact, number)
         blocks += [plot] if plot else []
         blocks += [_posteriors(fact)] if fact.posteriors else []
@@ -295,7 +296,7 @@ def _consequences(facts: Facts, fact: ClaimFact, shown: Consequences) -> list[Se
     claim, odds = fact.claim, shown.odds
     because: tuple[Because, ...] = (_ODDS, *claim.notes, _PRIVACY)
     found = [
-        proved(fact.question.for_auditors(odds, claim.relation), *because),
+        proved(fact.question.for_auditors(odds), *because),
         proved(f"That observer's share of mistakes is at least {odds.error} % ({shown.words}).", *because),
         proved(
             f"The advantage of any attacker (true minus false positive rate) is at most {shown.advantage}.",
@@ -339,7 +340,7 @@ def _calibration(fact: ClaimFact) -> Sentence:
 
 def _posteriors(fact: ClaimFact) -> Table:
     return Table(
-        fact.question.posterior_caption(),
+        fact.question.posterior_caption,
         ("Probability before", "After, at most"),
         tuple((before.text, after.text) for before, after in fact.posteriors),
         numeric=frozenset({0, 1}),
@@ -399,7 +400,7 @@ def _everything(fact: ClaimFact) -> Sentence:
 def _odds_table(fact: ClaimFact, caption: str, first: str, rows: tuple[CountedOdds, ...]) -> Table:
     return Table(
         caption,
-        (first, *fact.question.short_headers()),
+        (first, *fact.question.short),
         tuple((k.text, o.without_words, o.taking_part_words) for k, o in rows),
         numeric=frozenset({0, 1, 2}),
     )

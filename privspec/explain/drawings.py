@@ -19,7 +19,7 @@ from privspec.explain.document import Plot, Table
 from privspec.explain.quantities import Rounding, rounded
 from privspec.explain.table import Array, Indices, Label, ProbabilityTable, row_facts, spoken, spread_out
 from privspec.explain.voting_rules import MOST, Chance, Dictator, Example, Rule, Vote
-from privspec.explain.words import joined
+from privspec.model.reports import listing
 
 MOST_NUMBERS = 12
 """Rows and columns up to which the numbers stand in the cells."""
@@ -80,8 +80,8 @@ def draw_table(table: ProbabilityTable) -> str:
     numbers = max(table.shares.shape) <= MOST_NUMBERS and wide >= 18 and high >= 12
     height = top + high * rows + 30
     parts = [
-        _text(left, 10, f"{joined(table.releases)} →", anchor="start", colour=_MUTED),
-        _text(8, top + high * rows / 2, f"← {joined(table.of)}", turned=-90, colour=_MUTED),
+        _text(left, 10, f"{listing(table.releases)} →", anchor="start", colour=_MUTED),
+        _text(8, top + high * rows / 2, f"← {listing(table.of)}", turned=-90, colour=_MUTED),
         *(_text(left - 5, top + high * (i + 0.5) + 3, name, anchor="end") for i, name in row_names),
         *_column_labels(column_names, left, top, wide, upright=upright),
         *_cells(shares, left, top, cell),
@@ -252,7 +252,7 @@ def table_plots(table: ProbabilityTable) -> tuple[Plot, ...]:
 
 def heat_map(table: ProbabilityTable, name: str = "table") -> Plot:
     """A whole table: a row for each value of the secret, a column for each value drawn."""
-    drawn, of = joined(table.releases), joined(table.of)
+    drawn, of = listing(table.releases), listing(table.of)
     row, column = np.unravel_index(int(np.argmax(table.shares)), table.shares.shape)
     small = max(table.shares.shape) <= MOST_NUMBERS
     rows, columns = table.shares.shape
@@ -278,24 +278,24 @@ def _caption(table: ProbabilityTable) -> str:
 
 
 def _whole(table: ProbabilityTable) -> Table:
-    header = (joined(table.of), *(spoken(c) for c in table.columns))
+    header = (listing(table.of), *(spoken(c) for c in table.columns))
     rows = tuple(
         (spoken(label), *(rounded(float(p)).text for p in shares))
         for label, shares in zip(table.rows, table.shares, strict=True)
     )
-    caption = f"Probabilities of {joined(table.releases)}, numbers of the plot"
+    caption = f"Probabilities of {listing(table.releases)}, numbers of the plot"
     return Table(caption, header, rows, frozenset(range(1, len(header))))
 
 
 def _summed_up(table: ProbabilityTable) -> Table:
     listed = row_facts(table)
     known = any(item.truth is not None for item in listed)
-    header = (joined(table.of), "Likeliest", "With probability", *(("The true value with",) if known else ()))
+    header = (listing(table.of), "Likeliest", "With probability", *(("The true value with",) if known else ()))
     rows = tuple(
         (i.row, i.likeliest, i.probability.text, *((i.truth.text if i.truth else "",) if known else ())) for i in listed
     )
     every = "" if len(listed) == len(table.rows) else f", {len(listed)} of {len(table.rows):,} rows"
-    names = joined(table.releases)
+    names = listing(table.releases)
     caption = f"The likeliest value of {names} for each row{every}"
     return Table(caption, header, rows, frozenset({2, 3} if known else {2}))
 
@@ -313,7 +313,7 @@ def plane_maps(table: ProbabilityTable) -> Plot | None:
     return Plot(
         name="maps",
         draw=lambda: draw_maps(table, chosen, grid),
-        alt=f"Maps of where reports fall for the places {joined(places)}, the true place ringed.",
+        alt=f"Maps of where reports fall for the places {listing(places)}, the true place ringed.",
         caption=f"Where reports fall, for {len(chosen)} places; the ring is the true one. All maps have one scale.",
         twin=Table(
             "The places of the maps",

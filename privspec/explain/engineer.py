@@ -115,7 +115,7 @@ def _guarantees(facts: Facts) -> tuple[Block, ...]:
         for number, fact in enumerate(facts.claims, start=1)
         if (plot := plots.tradeoff_plot(facts, fact, number)) is not None
     ]
-    blocks += [block for fact in facts.claims for block in fact.question.details(fact)]
+    blocks += [block for fact in facts.claims for block in fact.question.details()]
     calibrations = [c for c in facts.claims if c.calibration is not None]
     if calibrations:
         blocks.append(

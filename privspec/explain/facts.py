@@ -13,125 +13,26 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from privspec.explain.claims import Calibration, Claim, Relation
+from privspec.explain.claims import Calibration, Claim
 from privspec.explain.context import Context
-from privspec.explain.curves import Consequences, CountedOdds, OddsFact
+from privspec.explain.curves import Consequences, CountedOdds
 from privspec.explain.document import (
     Because,
     Block,
     CertificateEntry,
-    IconArray,
     Note,
     Section,
     Sentence,
     SpecLine,
-    Table,
 )
 from privspec.explain.noise import Frontier
 from privspec.explain.quantities import Quantity
+from privspec.explain.questions import Question
 
 if TYPE_CHECKING:
     from privspec.explain.curves import Curve
     from privspec.model.graph import Model
     from privspec.model.observers import Unit
-
-
-ODDS_NOTE = Note("odds")
-
-
-LEDGER = (
-    "A ledger counts the releases and refuses those over its limit. It cannot stop a keeper who deletes it, or who "
-    "publishes the data in another way."
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Question(ABC):
-    """The words for one question; odds are always those of the first world (`without`) and of the second."""
-
-    heading: ClassVar[str]
-    """The heading of the public page's section."""
-    result: ClassVar[str]
-    """What the observer sees, one of many possible ones: "result"."""
-    of_label: ClassVar[str]
-    """The question as a row of the label."""
-
-    @abstractmethod
-    def aim(self) -> str:
-        """What the observer tries, knows and can do."""
-
-    @abstractmethod
-    def compared(self, fact: ClaimFact) -> str:
-        """Which two worlds are compared, in a sentence; empty where the aim says so."""
-
-    @abstractmethod
-    def odds(self, odds: OddsFact) -> tuple[str, str]:
-        """The two sentences of natural frequencies."""
-
-    @abstractmethod
-    def icons(self, odds: OddsFact) -> IconArray:
-        """Two rows of 100 figures."""
-
-    @abstractmethod
-    def headers(self) -> tuple[str, str]:
-        """The two worlds as headings of columns for the public."""
-
-    @abstractmethod
-    def short_headers(self) -> tuple[str, str]:
-        """The two worlds as headings of columns for auditors."""
-
-    @abstractmethod
-    def label(self, odds: OddsFact, at_worst: str) -> str:
-        """The answer in the label."""
-
-    @abstractmethod
-    def again(self, times: str, odds: OddsFact) -> str:
-        """What happens when it is done again so many times."""
-
-    @abstractmethod
-    def for_auditors(self, odds: OddsFact, relation: Relation) -> str:
-        """Both odds in one sentence."""
-
-    @abstractmethod
-    def residual(self, advantage: str) -> str:
-        """The residual risk, with the largest advantage."""
-
-    @abstractmethod
-    def axes(self) -> tuple[str, str]:
-        """What false alarms and misses are, for the axes of a trade-off plot."""
-
-    @abstractmethod
-    def first_limit(self) -> str:
-        """What the page does not say about others' knowledge."""
-
-    @property
-    def scope(self) -> str:
-        """Which worlds the odds are about where they are not all that a guarantee compares; else empty."""
-        return ""
-
-    @property
-    def posterior_gap(self) -> str:
-        """Why pure privacy says nothing here on how far a prior probability can move; empty where it does."""
-        return ""
-
-    def posterior_caption(self) -> str:
-        """What a table of probabilities before and after shows."""
-        return "How sure one can become that a person took part, compared with not taking part (pure ε; note odds)"
-
-    def more(self, _fact: ClaimFact) -> tuple[Block, ...]:
-        """What the public page shows besides the odds."""
-        return ()
-
-    def details(self, _fact: ClaimFact) -> tuple[Block, ...]:
-        """What the pages of auditors and engineers show besides."""
-        return ()
-
-    def several(self, _facts: Facts, _fact: ClaimFact) -> Table | None:
-        """The odds of people who hold several units; None where nobody does."""
-        return None
-
-    def to_json(self) -> Mapping[str, object]:
-        return {"heading": self.heading}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from privspec.explain.document import Plot, Table
 from privspec.explain.facts import ClaimFact, Facts, SiteFact
 from privspec.explain.noise import Frontier
 from privspec.explain.quantities import Rounding, percent, rounded
-from privspec.explain.words import joined, same_loss
+from privspec.explain.words import same_loss
+from privspec.model.reports import listing
 
 MOST_BARS = 64
 MOST_PANELS = 6
@@ -35,7 +36,7 @@ def noise_plot(facts: Facts) -> Plot | None:
     return Plot(
         name="noise",
         draw=lambda: drawing.bar_chart(panels, "deviation", xlabel, "noise"),
-        alt=f"Bars of the noise deviation at {joined([s.at for s in sites])}; "
+        alt=f"Bars of the noise deviation at {listing([s.at for s in sites])}; "
         f"the largest is {widest.largest}, at {widest.at}.",
         caption=_noise_caption(sites),
         twin=Table(
@@ -118,7 +119,7 @@ def tradeoff_plot(facts: Facts, fact: ClaimFact, number: int) -> Plot | None:
         draw=lambda: drawing.tradeoff_chart(
             lines,
             [(share, share, f"equal mistakes: {error.text} %")],
-            *fact.question.axes(),
+            *fact.question.axes,
             f"tradeoff{number}",
             title,
         ),
@@ -137,7 +138,7 @@ def _observer(fact: ClaimFact) -> str:
     """Who sees what under a guarantee: "press, who see press_release"."""
     claim = fact.claim
     sees = "sees" if claim.observer == "anyone" else "see"
-    return f"{claim.observer}, who {sees} {joined(claim.outputs)}"
+    return f"{claim.observer}, who {sees} {listing(claim.outputs)}"
 
 
 def _same(one: Curve, other: Curve | None) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from privspec.explain.claims import relation
 from privspec.explain.document import (
     Because,
     Block,
@@ -20,9 +21,10 @@ from privspec.explain.document import (
     proved,
     tested,
 )
-from privspec.explain.facts import LEDGER, ODDS_NOTE, ClaimFact, Facts, Question
-from privspec.explain.questions import TookPart, who
-from privspec.explain.words import bare_outputs, joined, overridden_words
+from privspec.explain.facts import ClaimFact, Facts
+from privspec.explain.questions import LEDGER, ODDS_NOTE, Question, took_part
+from privspec.explain.words import bare_outputs, overridden_words
+from privspec.model.reports import listing
 
 
 def public_page(facts: Facts) -> Document:
@@ -72,7 +74,7 @@ def _not_protected(facts: Facts) -> Paragraph | None:
         names = bare_outputs(item)
         if names:
             who = "Anyone" if item.fact.claim.observer == "anyone" else item.fact.claim.observer
-            seen = joined(names)
+            seen = listing(names)
             text = (
                 f"Not protected: {seen}. {who} may learn from {'it' if len(names) == 1 else 'them'} what is in "
                 f"{item.input}: no requirement limits that, and next to nothing hides it."
@@ -84,14 +86,14 @@ def _not_protected(facts: Facts) -> Paragraph | None:
 def question(facts: Facts) -> Question:
     """The question that a reader has first: that of the weakest guarantee."""
     weakest = facts.weakest
-    return TookPart() if weakest is None else weakest.question
+    return took_part(relation("adding or removing one record")) if weakest is None else weakest.question
 
 
 def _odds(known: list[ClaimFact], facts: Facts) -> tuple[Block, ...]:
     """The odds under each guarantee; what is compared with what is said once for each pair of worlds."""
     first = known[0]
-    compared = first.question.compared(first)
-    opening = (assumed(first.question.aim(), first.claim.line), asserted(compared, first.claim.line))
+    compared = first.question.compared
+    opening = (assumed(first.question.aim, first.claim.line), asserted(compared, first.claim.line))
     blocks: list[Block] = [Paragraph(opening)]
     for fact in known:
         if fact.shown is None:
@@ -99,17 +101,17 @@ def _odds(known: list[ClaimFact], facts: Facts) -> tuple[Block, ...]:
         line = fact.claim.line
         exposed = any(fact is e.fact for e in facts.exposures)
         if exposed or len({(f.claim.observer, f.claim.outputs, f.claim.wrt) for f in known}) > 1:
-            about = f"{joined(fact.claim.wrt)}, " if facts.several_inputs else ""
-            words = who(fact, about)
+            about = f"{listing(fact.claim.wrt)}, " if facts.several_inputs else ""
+            words = _who(fact, about)
             if exposed:
                 words = f"{words[:-1]} (no requirement limits what this tells; the odds are those of what is drawn):"
             blocks.append(Paragraph((tested(words, line) if exposed else asserted(words, line),)))
-        if fact.question.compared(fact) != compared:
-            compared = fact.question.compared(fact)
+        if fact.question.compared != compared:
+            compared = fact.question.compared
             blocks.append(Paragraph((asserted(compared, line),)))
         blocks += [Paragraph(odds_sentences(fact), strong=True), fact.question.icons(fact.shown.odds)]
         blocks += [Paragraph(weak)] if (weak := _weakness(fact)) else []
-        blocks += fact.question.more(fact)
+        blocks += fact.question.more(fact.claim, fact.posteriors)
     return (*blocks, Paragraph(_reading(known)))
 
 
@@ -145,7 +147,7 @@ def _unexplained(fact: ClaimFact) -> Section:
         "odds: "
         f"“{fact.claim.sentence}”."
     )
-    heading = f"What {joined(fact.claim.outputs)} can reveal"
+    heading = f"What {listing(fact.claim.outputs)} can reveal"
     return Section(heading, (Paragraph((asserted(text, fact.claim.line),)),))
 
 
@@ -188,7 +190,7 @@ def _reveals(facts: Facts) -> str:
     weakest = facts.weakest
     bare = tuple(dict.fromkeys(name for item in facts.exposures for name in bare_outputs(item)))
     if bare:
-        return f"Yes: {joined(bare)} {'is' if len(bare) == 1 else 'are'} not protected."
+        return f"Yes: {listing(bare)} {'is' if len(bare) == 1 else 'are'} not protected."
     if not facts.claims and weakest is None:
         return "Yes, and all that you told: nothing limits what the result can reveal."
     if weakest is None or weakest.shown is None:
@@ -213,7 +215,7 @@ def _again(facts: Facts) -> str:
 def _several(facts: Facts) -> Section | None:
     weakest = facts.weakest
     gone = weakest is None or weakest.shown is None or weakest.shown.odds.plain.tells_little
-    table = None if weakest is None or gone else weakest.question.several(facts, weakest)
+    table = None if weakest is None or gone else weakest.question.several(weakest.groups)
     return None if table is None else Section("If more than one is yours", (table,))
 
 
@@ -235,10 +237,17 @@ def _limits(facts: Facts) -> tuple[Sentence, ...]:
     changed = f"This release was made with other numbers than its description is written with: {words}."
     items = [
         *([asserted(changed, line)] if words else []),
-        *([assumed(question(facts).first_limit(), ODDS_NOTE)] if facts.claims else []),
+        *([assumed(question(facts).first_limit, ODDS_NOTE)] if facts.claims else []),
         assumed("It speaks of this release only, not of other uses of the same data.", line),
     ]
     if facts.context.trust == "curator":
         items.append(assumed("It relies on the keeper of the data to run the release as planned.", line))
     items += [assumed(gap, line) for gap in facts.gaps]
     return tuple(items)
+
+
+def _who(fact: ClaimFact, about: str) -> str:
+    """Who sees what: "For press, who see press_release:", "About x, for anyone, who sees O:"."""
+    observer = fact.claim.observer
+    start = f"About {about}for" if about else "For"
+    return f"{start} {observer}, who {'sees' if observer == 'anyone' else 'see'} {listing(fact.claim.outputs)}:"

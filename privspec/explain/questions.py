@@ -1,13 +1,16 @@
 """What an observer tries to tell, and the words for it on every page.
 
-Did I take part; what did I answer, or where was I; how did I vote, or did I vote at all.
+A guarantee bounds how well two worlds can be told apart; which two these are decides the question that a reader has:
+did I take part; what did I answer, or where was I; how did I vote, or did I vote at all. A question is the words in
+which it differs from the others; the sentences that it shares with them are methods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from privspec.explain.document import (
     Because,
@@ -15,282 +18,32 @@ from privspec.explain.document import (
     CertificateEntry,
     IconArray,
     IconRow,
+    Note,
     Paragraph,
     Table,
     proved,
 )
-from privspec.explain.facts import LEDGER, ODDS_NOTE, Question
-from privspec.explain.words import joined
+from privspec.explain.quantities import Rounding, rounded
+from privspec.model.reports import listing
 
 if TYPE_CHECKING:
-    from privspec.explain.claims import Relation
-    from privspec.explain.curves import Consequences, OddsFact
-    from privspec.explain.facts import ClaimFact, Facts
+    from privspec.explain.claims import Claim, Relation
+    from privspec.explain.curves import Consequences, CountedOdds, OddsFact
     from privspec.explain.quantities import Quantity
 
-
-@dataclass(frozen=True, slots=True)
-class TookPart(Question):
-    """Whether a person's data are among those that a result was computed from."""
-
-    heading: ClassVar[str] = "Could someone tell that you took part?"
-    result: ClassVar[str] = "result"
-    of_label: ClassVar[str] = "Could the published result reveal that I took part?"
-
-    def aim(self) -> str:
-        return (
-            "Someone tries to tell from the published result whether you took part. They may know everything about "
-            "everybody else, have all the computers there are, and make both kinds of mistakes equally often."
-        )
-
-    def compared(self, fact: ClaimFact) -> str:
-        relation = fact.claim.relation
-        if relation.unit is None:
-            return f"This compares the result with the one there would be if {relation.absence}."
-        together = ""
-        if relation.group > 1:
-            together = f" It holds for up to {relation.group} {relation.plural} at once."
-        if relation.absence:
-            means = f"which here means that {relation.absence}"
-            return f"All of this is compared with not taking part, {means}.{together}"
-        return f"All of this is compared with not taking part.{together}"
-
-    def odds(self, odds: OddsFact) -> tuple[str, str]:
-        return (
-            f"If you did not take part, {odds.without_words} possible results would still make them say that you did.",
-            f"If you did, {odds.taking_part_words}.",
-        )
-
-    def icons(self, odds: OddsFact) -> IconArray:
-        plain = odds.plain
-        return IconArray(
-            caption="Each mark is a possible result; a full one would make them say that you took part.",
-            rows=(
-                IconRow(f"You did not take part: {odds.without_words}", plain.without, plain.of),
-                IconRow(f"You took part: {odds.taking_part_words}", plain.taking_part, plain.of),
-            ),
-        )
-
-    def headers(self) -> tuple[str, str]:
-        return "If you did not take part", "If you did"
-
-    def short_headers(self) -> tuple[str, str]:
-        return "Did not take part", "Took part"
-
-    def label(self, odds: OddsFact, at_worst: str) -> str:
-        return (
-            f"Only by the odds above{at_worst}: {odds.without_words} possible results say so if you did not, "
-            f"{odds.taking_part_words} if you did."
-        )
-
-    def again(self, times: str, odds: OddsFact) -> str:
-        return (
-            f"Every further release weakens the protection. After {times} releases like this one the odds would be "
-            f"{odds.pair}. {LEDGER}"
-        )
-
-    def for_auditors(self, odds: OddsFact, relation: Relation) -> str:
-        absence = f" (“not taking part” means that {relation.absence})" if relation.absence else ""
-        return (
-            "Of an observer whose two kinds of mistakes are equally frequent: if a person did not take "
-            f"part, {odds.without_words} possible results would still make them say that the person did; "
-            f"if the person did, {odds.taking_part_words}{absence}. No observer does better on both counts."
-        )
-
-    def residual(self, advantage: str) -> str:
-        return (
-            "Residual risk: compared with not taking part, an observer can tell “took part” from “did "
-            f"not” with an advantage of at most {advantage}."
-        )
-
-    def axes(self) -> tuple[str, str]:
-        return (
-            "false alarms (says “took part” of one who did not)",
-            "misses (does not say so of one who did)",
-        )
-
-    def first_limit(self) -> str:
-        return "It compares with not taking part; it does not say what others know about you already."
-
-    def several(self, _facts: Facts, fact: ClaimFact) -> Table | None:
-        relation = fact.claim.relation
-        if relation.unit in (None, "everything"):
-            return None
-        return Table(
-            caption="The same odds for people who hold several together, or a family that acts as one",
-            header=(
-                f"How many of the {relation.plural} are yours"
-                if relation.unit in ("entry", "record")
-                else f"How many {relation.plural} act as one",
-                *self.headers(),
-            ),
-            rows=tuple((k.text, odds.without_words, odds.taking_part_words) for k, odds in fact.groups),
-        )
-
-
-def who(fact: ClaimFact, about: str = "") -> str:
-    """Who sees what: "For press, who see press_release:", "About x, for anyone, who sees O:"."""
-    outputs = joined(fact.claim.outputs)
-    observer = fact.claim.observer
-    start = f"About {about}for" if about else "For"
-    return f"{start} {observer}, who {'sees' if observer == 'anyone' else 'see'} {outputs}:"
-
-
+ODDS_NOTE = Note("odds")
+LEDGER = (
+    "A ledger counts the releases and refuses those over its limit. It cannot stop a keeper who deletes it, or who "
+    "publishes the data in another way."
+)
 HARD = 0.25
 """From this share of mistakes on two values are called hard to tell apart."""
 SURE = 0.05
 """Below this share of mistakes an observer is called almost sure."""
 _EQUALLY = "have all the computers there are, and make both kinds of mistakes equally often."
 
-
-@dataclass(frozen=True, slots=True)
-class OneReport(Question):
-    """Which of two values a report stands for; `stays` is whether the value itself never leaves its owner.
-
-    `noun` is the word for a value, `first` and `second` name two of them.
-    """
-
-    noun: str
-    stays: bool
-    first: str
-    second: str
-
-    result: ClassVar[str] = "report"
-
-    @property
-    def _pair(self) -> str:
-        """Two values, in a clause: "any two answers, say red and blue"."""
-        raise NotImplementedError
-
-    def aim(self) -> str:
-        opening = ""
-        if self.stays:
-            opening = f"Your {self.noun} itself never leaves you; what leaves you is a report drawn by chance. "
-        return (
-            f"{opening}Someone who sees the report tries to tell which of two {self.noun}s it stands for. They may "
-            f"know everything about everybody else, {_EQUALLY}"
-        )
-
-    def compared(self, _fact: ClaimFact) -> str:
-        return f"Take {self._pair}."
-
-    def odds(self, odds: OddsFact) -> tuple[str, str]:
-        """If it is the second, and if it is the first."""
-        return (
-            f"If yours is {self.second}, {odds.without_words} possible reports would still make them say {self.first}.",
-            f"If yours is {self.first}, {odds.taking_part_words}.",
-        )
-
-    def icons(self, odds: OddsFact) -> IconArray:
-        plain = odds.plain
-        return IconArray(
-            caption=f"Each mark is a possible report; a full one would make them say {self.first}.",
-            rows=(
-                IconRow(f"Yours is {self.second}: {odds.without_words}", plain.without, plain.of),
-                IconRow(f"Yours is {self.first}: {odds.taking_part_words}", plain.taking_part, plain.of),
-            ),
-        )
-
-    def headers(self) -> tuple[str, str]:
-        return f"If yours is {self.second}", f"If yours is {self.first}"
-
-    def short_headers(self) -> tuple[str, str]:
-        return f"Is {self.second}", f"Is {self.first}"
-
-    def label(self, odds: OddsFact, at_worst: str) -> str:
-        return (
-            f"Only by the odds above{at_worst}: of {self._pair}, {odds.without_words} possible reports say the first "
-            f"if yours is the second, {odds.taking_part_words} if it is the first."
-        )
-
-    def again(self, times: str, odds: OddsFact) -> str:
-        """Further reports of one value; what never leaves its owner is counted by nobody else."""
-        counted = "" if self.stays else f" {LEDGER}"
-        scope = f" for {self.scope}" if self.scope else ""
-        after = f"After {times} reports of the same {self.noun} the odds{scope} would be {odds.pair}."
-        return f"Every further report weakens the protection. {after}{counted}"
-
-    def for_auditors(self, odds: OddsFact, _relation: Relation) -> str:
-        return (
-            f"Of an observer of one report whose two kinds of mistakes are equally frequent, for {self._pair}: if the "
-            f"true {self.noun} is the second, {odds.without_words} possible reports would still make them say the "
-            f"first; if it is the first, {odds.taking_part_words}. No observer does better on both counts."
-        )
-
-    def residual(self, advantage: str) -> str:
-        words = f"an observer tells which it is with an advantage of at most {advantage}"
-        return f"Residual risk: of {self._pair}, {words}."
-
-    def axes(self) -> tuple[str, str]:
-        return "false alarms (says the first of two, and it is the other)", "misses (does not say the first, and it is)"
-
-    def first_limit(self) -> str:
-        compared = f"It compares with another {self.noun} instead of yours"
-        return f"{compared}; it does not say what others know about you already."
-
-    def posterior_caption(self) -> str:
-        return f"How sure one report can make someone that the true {self.noun} is a given one (pure ε; note odds)"
-
-
-@dataclass(frozen=True, slots=True)
-class WhichAnswer(OneReport):
-    """Local privacy: any two answers. `times` is the largest ratio of probabilities, None where there is no limit.
-
-    `same` are the inputs that are not protected and the same in both worlds; they may tell of the answer by themselves.
-    """
-
-    times: Quantity | None
-    same: tuple[str, ...] = ()
-
-    heading: ClassVar[str] = "Could someone tell what you answered?"
-    of_label: ClassVar[str] = "Could my report reveal my answer?"
-
-    @property
-    def _pair(self) -> str:
-        return f"any two {self.noun}s, say {self.first} and {self.second}"
-
-    def compared(self, _fact: ClaimFact) -> str:
-        same = f", with the same {joined(self.same)}" if self.same else ""
-        return f"Take {self._pair}{same}."
-
-    @property
-    def posterior_gap(self) -> str:
-        """A ratio for each value of other inputs is none for all of them together."""
-        return f"{joined(self.same)} is not protected, and may tell of it by itself" if self.same else ""
-
-    def more(self, fact: ClaimFact) -> tuple[Block, ...]:
-        """What pure privacy says besides: a ratio, and what one report adds to a guess."""
-        if self.times is None:
-            return ()
-        because: tuple[Because, ...] = (ODDS_NOTE, *fact.claim.notes, CertificateEntry("privacy"))
-        same = f" with the same {joined(self.same)}" if self.same else ""
-        sentences = [
-            proved(
-                f"Whatever report is sent, another {self.noun}{same} could have led to it too: none makes it more "
-                f"than {self.times} times as likely as another does.",
-                *because,
-            )
-        ]
-        if fact.posteriors:
-            before, after = fact.posteriors[1]
-            sentences.append(
-                proved(
-                    f"Someone who thought before that {self.first} is your {self.noun} with probability {before} can, "
-                    f"after one report, be at most {after} sure of it.",
-                    *because,
-                )
-            )
-        return (Paragraph(tuple(sentences)),)
-
-    def to_json(self) -> Mapping[str, object]:
-        times = None if self.times is None else self.times.to_json()
-        return {
-            "heading": self.heading,
-            "noun": self.noun,
-            "first": self.first,
-            "second": self.second,
-            "largest_ratio": times,
-        }
+Posteriors = Sequence[tuple["Quantity", "Quantity"]]
+"""Probabilities before a release, and the largest they can be after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,297 +56,342 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class HowNear(OneReport):
-    """Privacy by distance: two values at most so far apart; `steps` from near to far, the first is that of the odds."""
+class Question:
+    """The words for one question.
 
-    steps: tuple[Step, ...]
-    plane: bool
-
-    @property
-    def heading(self) -> str:  # type: ignore[override]
-        return "Could someone tell where you are?" if self.plane else "Could someone tell your value?"
-
-    @property
-    def of_label(self) -> str:  # type: ignore[override]
-        return f"Could my report reveal my {self.noun}?"
-
-    @property
-    def _near(self) -> Quantity:
-        return self.steps[0].distance
-
-    @property
-    def _pair(self) -> str:
-        return f"any two {self.noun}s at most {self._near} apart"
-
-    @property
-    def scope(self) -> str:
-        return f"two {self.noun}s at most {self._near} apart"
-
-    def compared(self, _fact: ClaimFact) -> str:
-        return f"Take {self._pair}, the first and the second."
-
-    def more(self, fact: ClaimFact) -> tuple[Block, ...]:
-        rows = tuple((s.distance.text, s.shown.odds.without_words, s.shown.odds.taking_part_words) for s in self.steps)
-        table = Table(
-            f"How many possible reports make an observer say the first of two {self.noun}s, by how far they are apart",
-            ("Apart, at most", *self.headers()),
-            rows,
-            numeric=frozenset({0}),
-        )
-        because: tuple[Because, ...] = (ODDS_NOTE, *fact.claim.notes, CertificateEntry("privacy"))
-        return (table, Paragraph((proved(self._reading(), *because),)))
-
-    def _reading(self) -> str:
-        near, far = self.steps[0], self.steps[-1]
-        found = f"The farther apart two {self.noun}s are, the easier they are to tell from each other"
-        hard = near.shown.odds.error.value >= 100 * HARD
-        sure = far.shown.exact and far.shown.odds.error.value < 100 * SURE
-        if hard:
-            found = f"{self.noun.capitalize()}s near each other are hard to tell apart; the farther, the easier"
-        if sure:
-            return f"{found}. Of {self.noun}s up to {far.distance} apart an observer can be almost sure."
-        return f"{found}."
-
-    def details(self, _fact: ClaimFact) -> tuple[Block, ...]:
-        return (
-            Table(
-                f"What two {self.noun}s at most so far apart allow an observer (note odds)",
-                ("Apart, at most", "ε", *self.short_headers(), "Advantage at most"),
-                tuple(
-                    (
-                        s.distance.text,
-                        s.epsilon.text,
-                        s.shown.odds.without_words,
-                        s.shown.odds.taking_part_words,
-                        s.shown.advantage.text,
-                    )
-                    for s in self.steps
-                ),
-                numeric=frozenset({0, 1, 4}),
-            ),
-        )
-
-    def to_json(self) -> Mapping[str, object]:
-        from privspec.explain.writers import plain
-
-        steps = [
-            {"distance": plain(s.distance), "epsilon": plain(s.epsilon), "shown": plain(s.shown)} for s in self.steps
-        ]
-        return {"heading": self.heading, "noun": self.noun, "steps": steps}
-
-
-_ABLE = (
-    "They may know how everybody else voted, have all the computers there are, and make both kinds of mistakes equally "
-    "often."
-)
-
-
-@dataclass(frozen=True, slots=True)
-class AboutVote(Question):
-    """Two worlds that differ in your vote; `times` is the largest factor between the chances of a winner in them.
-
-    `result` is what the observer sees, `who` one person who votes, for auditors.
+    Odds are always those of the first world, where the observer is wrong, and of the second, where the observer is
+    right to say `says`. `result` is what the observer sees, one of many possible ones; `of_label` the question as a row
+    of the label, and `answer` of which values the label gives the odds, what is said, and each world; `headers` and
+    `short` the worlds as headings for the public and for auditors, `marks` above figures; `audited` whose observer, the
+    first world, what they say, and the second world; `told` what an observer can tell, `against` what the page compares
+    with, `sure` who can become sure of what; `further` what is done again, `repeated` how often. `pair` are the two
+    values where there are many, `scope` which of them where the odds are not about all. `always` is said to the public
+    under any guarantee, `pure` where ratios are bounded, `guess` begins a sentence on what a guess becomes; `steps` are
+    what distances allow, and `reading` what they come to; `together` heads the table for people who hold several units.
     """
 
-    who: str
-    times: Quantity
-    local: bool
-
-    @property
-    def result(self) -> str:  # type: ignore[override]
-        return "message" if self.local else "result"
-
-    # the two worlds, in clauses that begin with "if"
-
-    @property
-    def _without(self) -> str:
-        raise NotImplementedError
-
-    @property
-    def _with(self) -> str:
-        raise NotImplementedError
-
-    @property
-    def _say(self) -> str:
-        """What the observer says in the second: "that you voted for north"."""
-        raise NotImplementedError
-
-    @property
-    def _short(self) -> tuple[str, str]:
-        """Both worlds as headings."""
-        raise NotImplementedError
-
-    @property
-    def _seen(self) -> str:
-        return "the message with your vote" if self.local else "the winner"
+    heading: str
+    result: str
+    of_label: str
+    aim: str
+    compared: str
+    headers: tuple[str, str]
+    short: tuple[str, str]
+    marks: tuple[str, str]
+    says: str
+    says_alone: str
+    answer: tuple[str, str, str, str]
+    audited: tuple[str, str, str, str]
+    told: str
+    against: str
+    sure: str
+    axes: tuple[str, str]
+    further: str
+    repeated: str
+    counted: bool = True
+    pair: str = ""
+    scope: str = ""
+    aside: str = ""
+    whatever: str = ""
+    always: str = ""
+    pure: str = ""
+    guess: str = ""
+    posterior_gap: str = ""
+    """Why pure privacy says nothing here on how far a prior probability can move; empty where it does."""
+    steps: tuple[Step, ...] = ()
+    reading: str = ""
+    together: tuple[str, str] | None = None
+    form: Mapping[str, object] = field(default_factory=dict)
 
     def odds(self, odds: OddsFact) -> tuple[str, str]:
-        return (
-            f"{self._without}, {odds.without_words} possible {self.result}s would still make them say {self._say}.",
-            f"{self._with}, {odds.taking_part_words}.",
-        )
+        """The two sentences of natural frequencies."""
+        first, second = self.headers
+        still = f"possible {self.result}s would still make them say {self.says}."
+        return f"{first}, {odds.without_words} {still}", f"{second}, {odds.taking_part_words}."
 
     def icons(self, odds: OddsFact) -> IconArray:
-        plain, (first, second) = odds.plain, self._short
+        """Two rows of 100 figures; a full one says the second world."""
+        (first, second), plain = self.marks, odds.plain
         return IconArray(
-            caption=f"Each mark is a possible {self.result}; a full one would make them say {self._say}.",
-            rows=(
+            f"Each mark is a possible {self.result}; a full one would make them say {self.says_alone}.",
+            (
                 IconRow(f"{first}: {odds.without_words}", plain.without, plain.of),
                 IconRow(f"{second}: {odds.taking_part_words}", plain.taking_part, plain.of),
             ),
         )
 
-    def headers(self) -> tuple[str, str]:
-        return self._without, self._with
-
-    def short_headers(self) -> tuple[str, str]:
-        return self._short
-
     def label(self, odds: OddsFact, at_worst: str) -> str:
-        first, second = (clause[0].lower() + clause[1:] for clause in (self._without, self._with))
+        """The answer in the label."""
+        of, says, first, second = self.answer
         return (
-            f"Only by the odds above{at_worst}: {odds.without_words} possible {self.result}s say so {first}, "
+            f"Only by the odds above{at_worst}: {of}{odds.without_words} possible {self.result}s say {says} {first}, "
             f"{odds.taking_part_words} {second}."
         )
 
     def again(self, times: str, odds: OddsFact) -> str:
+        """What happens when it is done again so many times; what never leaves its owner is counted by nobody else."""
+        scope, ledger = f" for {self.scope}" if self.scope else "", f" {LEDGER}" if self.counted else ""
+        after = f"After {times} {self.repeated} the odds{scope} would be {odds.pair}.{ledger}"
+        return f"Every further {self.further} weakens the protection. {after}"
+
+    def for_auditors(self, odds: OddsFact) -> str:
+        """Both odds in one sentence."""
+        (whose, first, says, second), of = self.audited, f", for {self.pair}" if self.pair else ""
         return (
-            f"Every further vote of the same people weakens the protection. After {times} votes like this one the odds "
-            f"would be {odds.pair}. {LEDGER}"
+            f"Of an observer{whose} whose two kinds of mistakes are equally frequent{of}: if {first}, "
+            f"{odds.without_words} possible {self.result}s would still make them say {says}; if {second}, "
+            f"{odds.taking_part_words}{self.aside}. No observer does better on both counts{self.whatever}."
         )
 
-    def axes(self) -> tuple[str, str]:
-        first, second = self._short
-        return f"false alarms ({first.lower()})", f"misses ({second.lower()})"
+    def residual(self, advantage: str) -> str:
+        """The residual risk, with the largest advantage."""
+        return f"Residual risk: {self.told} with an advantage of at most {advantage}."
 
-    def more(self, fact: ClaimFact) -> tuple[Block, ...]:
-        """What pure privacy says besides: how much one vote changes the chances of any winner."""
-        if not fact.posteriors:
+    @property
+    def first_limit(self) -> str:
+        """What the page does not say about others' knowledge."""
+        return f"It compares with {self.against}; it does not say what others know about you already."
+
+    @property
+    def posterior_caption(self) -> str:
+        """What a table of probabilities before and after shows."""
+        return f"How sure {self.sure} (pure ε; note odds)"
+
+    def more(self, claim: Claim, posteriors: Posteriors) -> tuple[Block, ...]:
+        """What the public page shows besides the odds."""
+        because: tuple[Because, ...] = (ODDS_NOTE, *claim.notes, CertificateEntry("privacy"))
+        found = [self.always, self.pure if posteriors else "", self.reading]
+        if self.guess and posteriors:
+            before, after = posteriors[1]
+            found.append(f"{self.guess} {before} can, after one report, be at most {after} sure of it.")
+        said = tuple(proved(text, *because) for text in found if text)
+        return (*self._by_distance(), *((Paragraph(said),) if said else ()))
+
+    def _by_distance(self) -> tuple[Table, ...]:
+        if not self.steps:
             return ()
-        because: tuple[Because, ...] = (ODDS_NOTE, *fact.claim.notes, CertificateEntry("privacy"))
-        text = (
-            f"Whatever the {self.result}, it had a chance in both cases too: your vote makes no {self.result} more "
-            f"than {self.times} times as likely as it was."
-        )
-        return (Paragraph((proved(text, *because),)),)
+        rows = tuple((s.distance.text, s.shown.odds.without_words, s.shown.odds.taking_part_words) for s in self.steps)
+        words = f"How many possible reports make an observer say the first of two {self.form['noun']}s"
+        header = ("Apart, at most", *self.headers)
+        return (Table(f"{words}, by how far they are apart", header, rows, frozenset({0})),)
 
-    def several(self, _facts: Facts, fact: ClaimFact) -> Table | None:
-        if self.local or fact.claim.relation.unit in (None, "everything"):
-            return None
-        return Table(
-            caption="The same odds for people who always vote as one, like a family",
-            header=("How many you are", *self.headers()),
-            rows=tuple((k.text, odds.without_words, odds.taking_part_words) for k, odds in fact.groups),
+    def details(self) -> tuple[Block, ...]:
+        """What the pages of auditors and engineers show besides: epsilon, odds and advantage by distance."""
+        if not self.steps:
+            return ()
+        header = ("Apart, at most", "ε", *self.short, "Advantage at most")
+        rows = tuple(
+            (s.distance.text, s.epsilon.text, odds.without_words, odds.taking_part_words, s.shown.advantage.text)
+            for s in self.steps
+            for odds in (s.shown.odds,)
         )
+        caption = f"What two {self.form['noun']}s at most so far apart allow an observer (note odds)"
+        return (Table(caption, header, rows, frozenset({0, 1, 4})),)
+
+    def several(self, groups: Sequence[CountedOdds]) -> Table | None:
+        """The odds of people who hold several units; None where nobody does."""
+        if self.together is None:
+            return None
+        caption, first = self.together
+        rows = tuple((k.text, odds.without_words, odds.taking_part_words) for k, odds in groups)
+        return Table(caption, (first, *self.headers), rows)
 
     def to_json(self) -> Mapping[str, object]:
-        return {
-            "heading": self.heading,
-            "without": self._without,
-            "with": self._with,
-            "largest_ratio": self.times.to_json(),
-        }
+        return {"heading": self.heading, **self.form}
 
 
-@dataclass(frozen=True, slots=True)
-class HowYouVoted(AboutVote):
-    """Replacing a vote: `first` is what the observer says, `second` how you voted instead ("for north")."""
-
-    first: str
-    second: str
-
-    heading: ClassVar[str] = "Could someone tell how you voted?"
-    of_label: ClassVar[str] = "Could the result reveal how I voted?"
-
-    @property
-    def _without(self) -> str:
-        return f"If you voted {self.second}"
-
-    @property
-    def _with(self) -> str:
-        return f"If you voted {self.first}"
-
-    @property
-    def _say(self) -> str:
-        return f"that you voted {self.first}"
-
-    @property
-    def _short(self) -> tuple[str, str]:
-        return f"Voted {self.second}", f"Voted {self.first}"
-
-    @property
-    def _pair(self) -> str:
-        named = self.first.startswith("for ")
-        return f"any two votes, say one {self.first} and one {self.second}" if named else "any two votes"
-
-    def aim(self) -> str:
-        return f"Someone tries to tell from {self._seen} which of two votes was yours. {_ABLE}"
-
-    def compared(self, fact: ClaimFact) -> str:
-        group = fact.claim.relation.group
-        more = f" It holds for up to {group} votes at once." if group > 1 else ""
-        return f"Take {self._pair}.{more}"
-
-    def for_auditors(self, odds: OddsFact, _relation: Relation) -> str:
-        return (
-            f"Of an observer of {self._observed} whose two kinds of mistakes are equally frequent, for {self._pair}: "
-            f"if the {self.who} voted {self.second}, {odds.without_words} possible {self.result}s would still make "
-            f"them say “{self.first}”; if {self.first}, {odds.taking_part_words}. No observer does better on both "
-            "counts."
-        )
-
-    @property
-    def _observed(self) -> str:
-        return "one message" if self.local else "the winner"
-
-    def residual(self, advantage: str) -> str:
-        return (
-            f"Residual risk: of {self._pair}, an observer of {self._observed} tells which it was with an advantage of "
-            f"at most {advantage}."
-        )
-
-    def first_limit(self) -> str:
-        return "It compares with another vote instead of yours; it does not say what others know about you already."
-
-    def posterior_caption(self) -> str:
-        return f"How sure {self._observed} can make someone that a vote was a given one (pure ε; note odds)"
+def took_part(relation: Relation) -> Question:
+    """Whether a person's data are among those that a result was computed from."""
+    compared = "All of this is compared with not taking part"
+    if relation.unit is None:
+        compared = f"This compares the result with the one there would be if {relation.absence}."
+    else:
+        compared += f", which here means that {relation.absence}." if relation.absence else "."
+        if relation.group > 1:
+            compared += f" It holds for up to {relation.group} {relation.plural} at once."
+    mine = f"How many of the {relation.plural} are yours"
+    first = mine if relation.unit in ("entry", "record") else f"How many {relation.plural} act as one"
+    caption = "The same odds for people who hold several together, or a family that acts as one"
+    return Question(
+        heading="Could someone tell that you took part?",
+        result="result",
+        of_label="Could the published result reveal that I took part?",
+        aim="Someone tries to tell from the published result whether you took part. They may know everything about "
+        f"everybody else, {_EQUALLY}",
+        compared=compared,
+        headers=("If you did not take part", "If you did"),
+        short=("Did not take part", "Took part"),
+        marks=("You did not take part", "You took part"),
+        says="that you did",
+        says_alone="that you took part",
+        answer=("", "so", "if you did not", "if you did"),
+        audited=("", "a person did not take part", "that the person did", "the person did"),
+        aside=f" (“not taking part” means that {relation.absence})" if relation.absence else "",
+        told="compared with not taking part, an observer can tell “took part” from “did not”",
+        against="not taking part",
+        sure="one can become that a person took part, compared with not taking part",
+        axes=("false alarms (says “took part” of one who did not)", "misses (does not say so of one who did)"),
+        further="release",
+        repeated="releases like this one",
+        together=None if relation.unit in (None, "everything") else (caption, first),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class WhetherYouVoted(AboutVote):
-    """Adding or removing a voter."""
+def _one_report(heading: str, of_label: str, noun: str, stays: bool, pair: str, names: tuple[str, str]) -> Question:
+    """Which of two values a report stands for; `stays` is whether the value itself never leaves its owner.
 
-    heading: ClassVar[str] = "Could someone tell whether you voted?"
-    of_label: ClassVar[str] = "Could the result reveal that I voted?"
-    _without: ClassVar[str] = "If you did not vote"
-    _with: ClassVar[str] = "If you did"
-    _say: ClassVar[str] = "that you did"
-    _short: ClassVar[tuple[str, str]] = ("Did not vote", "Voted")
+    Args: noun, the word for a value; pair, two of them in a clause; names, what the first and the second are called.
+    """
+    first, second = names
+    opening = f"Your {noun} itself never leaves you; what leaves you is a report drawn by chance. " if stays else ""
+    return Question(
+        heading=heading,
+        result="report",
+        of_label=of_label,
+        aim=f"{opening}Someone who sees the report tries to tell which of two {noun}s it stands for. They may know "
+        f"everything about everybody else, {_EQUALLY}",
+        compared=f"Take {pair}.",
+        headers=(f"If yours is {second}", f"If yours is {first}"),
+        short=(f"Is {second}", f"Is {first}"),
+        marks=(f"Yours is {second}", f"Yours is {first}"),
+        says=first,
+        says_alone=first,
+        answer=(f"of {pair}, ", "the first", "if yours is the second", "if it is the first"),
+        audited=(" of one report", f"the true {noun} is the second", "the first", "it is the first"),
+        told=f"of {pair}, an observer tells which it is",
+        against=f"another {noun} instead of yours",
+        sure=f"one report can make someone that the true {noun} is a given one",
+        axes=(
+            "false alarms (says the first of two, and it is the other)",
+            "misses (does not say the first, and it is)",
+        ),
+        further="report",
+        repeated=f"reports of the same {noun}",
+        counted=not stays,
+        pair=pair,
+        form={"noun": noun},
+    )
 
-    def aim(self) -> str:
-        return f"Someone tries to tell from {self._seen} whether you voted, and how. {_ABLE}"
 
-    def compared(self, fact: ClaimFact) -> str:
-        group = fact.claim.relation.group
-        more = f" It holds for up to {group} voters at once." if group > 1 else ""
-        return f"All of this is compared with not voting at all, however many others vote.{more}"
+def which_answer(stays: bool, names: tuple[str, str], times: Quantity | None, same: tuple[str, ...] = ()) -> Question:
+    """Local privacy: any two answers.
 
-    def for_auditors(self, odds: OddsFact, _relation: Relation) -> str:
-        return (
-            f"Of an observer of {self._seen} whose two kinds of mistakes are equally frequent: if the {self.who} did "
-            f"not vote, {odds.without_words} possible {self.result}s would still make them say that the {self.who} "
-            f"did; if the {self.who} did, {odds.taking_part_words}. No observer does better on both counts, whatever "
-            "the number of voters."
-        )
+    Args: times, the largest ratio of probabilities, None where there is no limit; same, the inputs that are not
+        protected and the same in both worlds; they may tell of the answer by themselves.
+    """
+    first, second = names
+    pair, alike = f"any two answers, say {first} and {second}", f" with the same {listing(same)}" if same else ""
+    question = _one_report(
+        "Could someone tell what you answered?", "Could my report reveal my answer?", "answer", stays, pair, names
+    )
+    found = replace(
+        question,
+        compared=f"Take {pair}{f',{alike}' if same else ''}.",
+        posterior_gap=f"{listing(same)} is not protected, and may tell of it by itself" if same else "",
+        form={"noun": "answer", "first": first, "second": second, "largest_ratio": times},
+    )
+    if times is None:
+        return found
+    return replace(
+        found,
+        always=f"Whatever report is sent, another answer{alike} could have led to it too: none makes it more than "
+        f"{times} times as likely as another does.",
+        guess=f"Someone who thought before that {first} is your answer with probability",
+    )
 
-    def residual(self, advantage: str) -> str:
-        return (
-            f"Residual risk: an observer of {self._seen} tells “voted” from “did not” with an advantage of at most "
-            f"{advantage}."
-        )
 
-    def first_limit(self) -> str:
-        return "It compares with not voting; it does not say what others know about you already."
+def how_near(stays: bool, steps: tuple[Step, ...], *, plane: bool) -> Question:
+    """Privacy by distance: two values at most so far apart; `steps` from near to far, the odds are of the first."""
+    noun, near = "place" if plane else "value", steps[0].distance
+    scope = f"two {noun}s at most {near} apart"
+    pair = f"any {scope}"
+    question = _one_report(
+        f"Could someone tell {'where you are' if plane else 'your value'}?",
+        f"Could my report reveal my {noun}?",
+        noun,
+        stays,
+        pair,
+        ("the first", "the second"),
+    )
+    return replace(
+        question,
+        compared=f"Take {pair}, the first and the second.",
+        scope=scope,
+        steps=steps,
+        reading=_reading(noun, steps[0], steps[-1]),
+        form={"noun": noun, "steps": steps},
+    )
 
-    def posterior_caption(self) -> str:
-        return f"How sure {self._seen} can make someone that a {self.who} voted (pure ε; note odds)"
+
+def _reading(noun: str, near: Step, far: Step) -> str:
+    """What distances come to."""
+    found = f"The farther apart two {noun}s are, the easier they are to tell from each other."
+    if near.shown.odds.error.value >= 100 * HARD:
+        found = f"{noun.capitalize()}s near each other are hard to tell apart; the farther, the easier."
+    sure = far.shown.exact and far.shown.odds.error.value < 100 * SURE
+    return f"{found} Of {noun}s up to {far.distance} apart an observer can be almost sure." if sure else found
+
+
+def about_vote(
+    relation: Relation, who: str, times: Quantity, *, local: bool, names: tuple[str, str] = ("one way", "another way")
+) -> Question:
+    """How somebody voted, or where voters are added or removed whether somebody voted at all.
+
+    Args: who, one person who votes; times, the largest factor between the chances of a winner in both worlds; names,
+        two votes ("for north"), the first is what the observer says.
+    """
+    result, seen = ("message", "the message with your vote") if local else ("result", "the winner")
+    observed = "one message" if local else seen
+    first, second = names
+    named = f", say one {first} and one {second}" if first.startswith("for ") else ""
+    pair = "" if relation.adds else f"any two votes{named}"
+    if relation.adds:
+        headers, short, says = ("If you did not vote", "If you did"), ("Did not vote", "Voted"), "that you did"
+        audited = f" of {seen}", f"the {who} did not vote", f"that the {who} did", f"the {who} did"
+        told = f"an observer of {seen} tells “voted” from “did not”"
+        compared = "All of this is compared with not voting at all, however many others vote."
+    else:
+        headers, short = (f"If you voted {second}", f"If you voted {first}"), (f"Voted {second}", f"Voted {first}")
+        says, compared = f"that you voted {first}", f"Take {pair}."
+        audited = f" of {observed}", f"the {who} voted {second}", f"“{first}”", first
+        told = f"of {pair}, an observer of {observed} tells which it was"
+    if relation.group > 1:
+        compared += f" It holds for up to {relation.group} {'voters' if relation.adds else 'votes'} at once."
+    caption = "The same odds for people who always vote as one, like a family"
+    alone = local or relation.unit in (None, "everything")
+    worlds = [clause[0].lower() + clause[1:] for clause in headers]
+    return Question(
+        heading=f"Could someone tell {'whether' if relation.adds else 'how'} you voted?",
+        result=result,
+        of_label=f"Could the result reveal {'that' if relation.adds else 'how'} I voted?",
+        aim=f"Someone tries to tell from {seen} "
+        f"{'whether you voted, and how' if relation.adds else 'which of two votes was yours'}. They may know how "
+        f"everybody else voted, {_EQUALLY}",
+        compared=compared,
+        headers=headers,
+        short=short,
+        marks=short,
+        says=says,
+        says_alone=says,
+        answer=("", "so", worlds[0], worlds[1]),
+        audited=audited,
+        told=told,
+        against="not voting" if relation.adds else "another vote instead of yours",
+        sure=f"{seen} can make someone that a {who} voted"
+        if relation.adds
+        else f"{observed} can make someone that a vote was a given one",
+        axes=(f"false alarms ({short[0].lower()})", f"misses ({short[1].lower()})"),
+        further="vote of the same people",
+        repeated="votes like this one",
+        pair=pair,
+        whatever=", whatever the number of voters" if relation.adds else "",
+        pure=f"Whatever the {result}, it had a chance in both cases too: your vote makes no {result} more than {times} "
+        "times as likely as it was.",
+        together=None if alone else (caption, "How many you are"),
+        form={"without": headers[0], "with": headers[1], "largest_ratio": times},
+    )
+
+
+def largest_factor(epsilon: float) -> Quantity:
+    """e^epsilon, rounded up: by how much a probability may change."""
+    return rounded(math.exp(min(epsilon, 700.0)) * (1 + 1e-12), 3, Rounding.UP)

@@ -42,7 +42,6 @@ from privspec.explain.facts import (
     LossFact,
     MechanismFact,
     OutputFact,
-    Question,
     SiteFact,
     SolverFact,
 )
@@ -59,6 +58,7 @@ from privspec.explain.quantities import (
     share_up,
     ungrouped,
 )
+from privspec.explain.questions import Question
 from privspec.explain.statistics import statistic_fact
 from privspec.explain.tables import table_fact
 from privspec.explain.voting import lottery_fact

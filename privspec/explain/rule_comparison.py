@@ -354,7 +354,7 @@ def public_rounds(rounds: Rounds | None, facts: Facts) -> tuple[Section, ...]:
     first = "Votes in which you take part" if chosen else "Votes held"
     table = Table(
         caption="The odds of somebody who sees the winners of all votes",
-        header=(first, "Parts spent", *weakest.question.headers()),
+        header=(first, "Parts spent", *weakest.question.headers),
         rows=tuple(
             (t.count.text, f"{t.count} of {n}", t.odds.without_words, t.odds.taking_part_words) for t in rounds.taken
         ),

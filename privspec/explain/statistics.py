@@ -20,9 +20,9 @@ from privspec.explain.document import (
     proved,
     tested,
 )
-from privspec.explain.facts import MechanismFact, Question, Rows
+from privspec.explain.facts import MechanismFact, Rows
 from privspec.explain.quantities import Quantity, count, parse_exact, rounded
-from privspec.explain.questions import TookPart
+from privspec.explain.questions import Question, took_part
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
@@ -85,7 +85,7 @@ class StatisticFact(MechanismFact):
 
     def judged(self, claim: Claim) -> tuple[Claim, Question]:
         """The claim as it stands; the question is whether one took part."""
-        return claim, TookPart()
+        return claim, took_part(claim.relation)
 
     def released(self) -> frozenset[str]:
         return frozenset({self.output})

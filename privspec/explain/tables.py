@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -26,10 +25,10 @@ from privspec.explain.document import (
     proved,
 )
 from privspec.explain.drawings import table_plots
-from privspec.explain.facts import MechanismFact, Question, Rows
+from privspec.explain.facts import MechanismFact, Rows
 from privspec.explain.loss_terms import LossTerm, Scene, Shape, numeric_law
 from privspec.explain.quantities import Quantity, Rounding, count, exact, parse_exact, rounded
-from privspec.explain.questions import HowNear, HowYouVoted, Step, TookPart, WhetherYouVoted, WhichAnswer
+from privspec.explain.questions import Question, Step, about_vote, how_near, largest_factor, took_part, which_answer
 from privspec.explain.rule_comparison import (
     Comparison,
     Rounds,
@@ -52,8 +51,8 @@ from privspec.explain.table import (
     row_facts,
     spoken,
 )
-from privspec.explain.words import joined
 from privspec.explain.writers import plain
+from privspec.model.reports import listing
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
@@ -166,22 +165,17 @@ class TableFact(MechanismFact):
             found = curve_of(self.table.seen(claim.outputs), pairs, bound)
             example = example if found is None else tuple(int(r) for r in pairs[found.worst])
             claim = replace(claim, achieved=found or dominating(*bound))
-        times = None
-        if bound is not None and bound[1] == 0.0:
-            times = rounded(float(np.exp(bound[0])) * (1 + 1e-12), 3, Rounding.UP)
-        first, second = (self._named(r, claim) for r in example)
+        times = largest_factor(bound[0]) if bound is not None and bound[1] == 0.0 else None
+        names = self._named(example[0], claim), self._named(example[1], claim)
         same = tuple(name for name in self.table.of if name not in claim.wrt and self._compares_rows(claim))
-        return claim, WhichAnswer("answer", self.local, first, second, times, same)
+        return claim, which_answer(self.local, names, times, same)
 
     def _of_votes(self, claim: Claim) -> Question:
         """Whether somebody took part, which of votes is whether or how somebody voted."""
         bound = _bound(claim)
         if self.comparison is None or bound is None or bound[1] > 0 or claim.relation.unit is None:
-            return TookPart()
-        times = rounded(math.exp(min(bound[0], 700.0)) * (1 + 1e-12), 3, Rounding.UP)
-        if claim.relation.adds:
-            return WhetherYouVoted(claim.relation.unit, times, local=False)
-        return HowYouVoted(claim.relation.unit, times, local=False, first="one way", second="another way")
+            return took_part(claim.relation)
+        return about_vote(claim.relation, claim.relation.unit, largest_factor(bound[0]), local=False)
 
     def _named(self, row: int, claim: Claim) -> str:
         """A row by the values that a claim is about: "red", or "outcome 1" where rows hold several."""
@@ -203,8 +197,7 @@ class TableFact(MechanismFact):
         steps = tuple(Step(exact(r.distance), rounded(r.epsilon, 4, Rounding.UP), consequences(r.curve)) for r in found)
         at = self.table.row_points
         plane = at is not None and at.shape[1] == 2 and len(self.table.of) == 1
-        question = HowNear("place" if plane else "value", self.local, "the first", "the second", steps, plane)
-        return replace(claim, achieved=found[0].curve), question
+        return replace(claim, achieved=found[0].curve), how_near(self.local, steps, plane=plane)
 
     def released(self) -> frozenset[str]:
         return frozenset(self.table.releases)
@@ -236,12 +229,12 @@ class TableFact(MechanismFact):
     # --- words
 
     def drawn(self, facts: Facts) -> str:
-        names = joined(self.table.releases)
+        names = listing(self.table.releases)
         what = "each report is" if self.local else f"{names} is" if len(self.table.releases) == 1 else f"{names} are"
         together = " jointly" if len(self.table.releases) > 1 else ""
         words = facts.context.trust_words
         place = f" {words.place}" if words else ""
-        rows = f"a row for each value of {joined(self.table.of)}"
+        rows = f"a row for each value of {listing(self.table.of)}"
         return f"{what} drawn{together}{place} from a table of {self.rows} × {self.columns} probabilities, {rows}"
 
     def summary_rows(self, facts: Facts) -> Rows:
@@ -305,7 +298,7 @@ class TableFact(MechanismFact):
             return "That a report was sent, and the table of probabilities that it was drawn from."
         relations = [c.claim.relation for c in facts.claims if not c.claim.by_distance]
         counted = sorted({r.plural for r in relations if not r.adds and r.unit not in (None, "everything")})
-        sizes = f", and how many {joined(counted)} there are" if counted else ""
+        sizes = f", and how many {listing(counted)} there are" if counted else ""
         return f"The question asked, the table of probabilities that the answer was drawn from{sizes}."
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
@@ -324,7 +317,7 @@ class TableFact(MechanismFact):
             *randomness(_TABLES),
         ]
         if self.table.counted:
-            names = joined(sorted(self.table.counted))
+            names = listing(sorted(self.table.counted))
             found.append(
                 proved(f"Of {names}, only how often each value occurs decides the row, not the order.", _TABLES)
             )
@@ -373,7 +366,7 @@ class TableFact(MechanismFact):
         return tuple(sections)
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
-        names, rows = ", ".join(self.table.releases), joined(self.table.of)
+        names, rows = ", ".join(self.table.releases), listing(self.table.of)
         items = (
             ("Row", f"the value of {rows}, one of {self.rows}"),
             ("Column", f"the value of {names}, one of {self.columns}"),
@@ -529,7 +522,7 @@ MOST_VALUES = 8
 def _law_words(law: ChosenLaw) -> str:
     """A law in a line: its masses where they are few, else its mean."""
     if len(law.masses) <= MOST_VALUES // 2:
-        return f"{law.name} is {joined([f'{label} with probability {mass}' for label, mass in law.masses])}"
+        return f"{law.name} is {listing([f'{label} with probability {mass}' for label, mass in law.masses])}"
     mean = f", mean {law.mean}" if law.mean is not None else ""
     return f"{law.name} spread over {len(law.masses)} of {law.values} values{mean}"
 
@@ -586,7 +579,7 @@ def _law_sentence(law: ChosenLaw) -> Sentence:
     traces = f", all other values together {law.traces}" if law.traces else ""
     mean = f"; its mean is {law.mean}" if law.mean is not None else ""
     return proved(
-        f"The solver chose the law {law.name}{_standing(law.lines)}: {joined(shown) if not more else ', '.join(shown)}"
+        f"The solver chose the law {law.name}{_standing(law.lines)}: {listing(shown) if not more else ', '.join(shown)}"
         f"{more}{traces}{mean}. It is public and depends on nobody's data.",
         *_because(law.lines),
     )
@@ -594,7 +587,7 @@ def _law_sentence(law: ChosenLaw) -> Sentence:
 
 def _standing(lines: tuple[SpecLine, ...]) -> str:
     numbers = [str(line.number) for line in lines]
-    return f", which stands in line{'s' if len(numbers) > 1 else ''} {joined(numbers)}" if numbers else ""
+    return f", which stands in line{'s' if len(numbers) > 1 else ''} {listing(numbers)}" if numbers else ""
 
 
 def _because(lines: tuple[SpecLine, ...]) -> tuple[SpecLine | CertificateEntry, ...]:
@@ -615,4 +608,4 @@ def _law_table(law: ChosenLaw) -> Table:
 def label_words(fact: TableFact) -> str:
     """The rows in words, cut where they are many: "red, green, blue and yellow"."""
     names = [spoken(row) for row in fact.table.rows]
-    return joined(names) if len(names) <= MOST_VALUES else f"{names[0]}, {names[1]}, … {names[-1]}"
+    return listing(names) if len(names) <= MOST_VALUES else f"{names[0]}, {names[1]}, … {names[-1]}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -24,10 +23,10 @@ from privspec.explain.document import (
     proved,
 )
 from privspec.explain.drawings import dummies_plot, laws_plot
-from privspec.explain.facts import MechanismFact, Question, Rows
+from privspec.explain.facts import MechanismFact, Rows
 from privspec.explain.paper import HEADING, PaperFact, paper_blocks, paper_fact, paper_section
-from privspec.explain.quantities import Quantity, Rounding, count, parse_exact, rounded
-from privspec.explain.questions import HowYouVoted, WhetherYouVoted
+from privspec.explain.quantities import Quantity, count, parse_exact, rounded
+from privspec.explain.questions import Question, about_vote, largest_factor
 from privspec.explain.rule_comparison import (
     Comparison,
     PropertyFact,
@@ -42,7 +41,7 @@ from privspec.explain.rule_comparison import (
     rounds_table,
 )
 from privspec.explain.voting_rules import MOST, RULES, Example, Rule, Vote, examples, read_vote
-from privspec.explain.words import joined
+from privspec.model.reports import listing
 
 if TYPE_CHECKING:
     from privspec.explain.context import Context
@@ -99,7 +98,6 @@ class LotteryFact(MechanismFact):
 
     def judged(self, claim: Claim) -> tuple[Claim, Question]:
         """The claim with the curve of the lottery, and what an observer tries to tell."""
-        adds = claim.relation.adds
         reached = claim.achieved
         if isinstance(reached, EpsilonDeltaCurve) and reached.delta == 0 and self.released() <= set(claim.outputs):
             claim = replace(claim, achieved=self._curve(reached.epsilon, claim))
@@ -107,12 +105,10 @@ class LotteryFact(MechanismFact):
         times = None if several else self.rule.times(self.vote, local=self.local)
         if times is None:
             epsilon = reached.epsilon if isinstance(reached, EpsilonDeltaCurve) else float(claim.epsilon or 0)
-            times = rounded(math.exp(min(epsilon, 700.0)) * (1 + 1e-12), 3, Rounding.UP)
-        if adds:
-            return claim, WhetherYouVoted(self.vote.party, times, self.local)
+            times = largest_factor(epsilon)
         names = self.vote.names
         pair = ("one way", "another way") if self.vote.ranked else (f"for {names[0]}", f"for {names[1]}")
-        return claim, HowYouVoted(self.vote.party, times, self.local, *pair)
+        return claim, about_vote(claim.relation, self.vote.party, times, local=self.local, names=pair)
 
     def _curve(self, epsilon: float, claim: Claim) -> Curve:
         """The curve of one draw, or of all rounds together where the claim is about these."""
@@ -260,7 +256,7 @@ class LotteryFact(MechanismFact):
     def execution(self, facts: Facts) -> tuple[Block, ...]:
         name, value = self.rule.parameter()
         vote = self.vote
-        listed = joined(list(vote.names[:MOST])) + (f" and {vote.size - MOST} more" if vote.size > MOST else "")
+        listed = listing(list(vote.names[:MOST])) + (f" and {vote.size - MOST} more" if vote.size > MOST else "")
         rows = (
             ("Ballots", f"{vote.input}, one a {vote.party}: {vote.ballots}"),
             ("Number of ballots", f"{vote.voters:,}" if vote.voters is not None else "any; it is secret"),
@@ -383,8 +379,8 @@ def _no_more(loss: LossFact) -> str:
 def _example_words(fact: LotteryFact, example: Example) -> str:
     """The first candidates of an example, their chances with and without noise."""
     shown = example.chances[:FEW]
-    votes = joined([f"{c.votes} for {c.name}" for c in shown])
-    chances = joined([f"{c.name} with probability {c.chance} ({c.without} in {fact.rule.without})" for c in shown[:2]])
+    votes = listing([f"{c.votes} for {c.name}" for c in shown])
+    chances = listing([f"{c.name} with probability {c.chance} ({c.without} in {fact.rule.without})" for c in shown[:2]])
     rest = ", the others for other candidates" if len(example.chances) > FEW else ""
     return f"An invented example: of {example.voters} voters, {votes}{rest}. Then the winner is {chances}."
 

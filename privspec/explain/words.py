@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from privspec.explain.document import Block, CertificateEntry, Note, Points, Table, asserted, proved
 from privspec.explain.facts import AccuracyFact, Facts
 from privspec.explain.quantities import Rounding, count, parse_exact, rounded
+from privspec.model.reports import listing
 from privspec.model.values import readable
 
 if TYPE_CHECKING:
@@ -21,13 +21,6 @@ MOST_COMPARED = 4
 
 _GREEK = {"epsilon": "ε", "delta": "δ", "mu": "μ", "rho": "ρ", "alpha": "α"}
 _STATED = _GREEK | {"epsilon for each unit": "ε a unit of distance"}
-
-
-def joined(items: Sequence[str], last: str = "and") -> str:
-    """A list in words: "a, b and c"."""
-    if len(items) <= 1:
-        return "".join(items)
-    return f"{', '.join(items[:-1])} {last} {items[-1]}"
 
 
 def status_words(facts: Facts) -> str:
@@ -116,7 +109,7 @@ def exposure_words(item: ExposureFact) -> str:
     claim = item.fact.claim
     verb = "sees" if claim.observer == "anyone" else "see"
     bound = item.words or "no bound could be computed"
-    return f"{', '.join(claim.wrt)}, {claim.neighbours}: {claim.observer} {verb} {joined(claim.outputs)}; {bound}"
+    return f"{', '.join(claim.wrt)}, {claim.neighbours}: {claim.observer} {verb} {listing(claim.outputs)}; {bound}"
 
 
 def overridden_words(facts: Facts) -> str:
@@ -137,7 +130,7 @@ def bare_words(item: ExposureFact) -> str:
     """The outputs that are not protected, for a reader who knows the spec."""
     names = bare_outputs(item)
     them = "it" if len(names) == 1 else "them"
-    return f"{joined(names)}: no line limits what {item.fact.claim.observer} may learn of {item.input} from {them}"
+    return f"{listing(names)}: no line limits what {item.fact.claim.observer} may learn of {item.input} from {them}"
 
 
 def fairness_words(item: FairnessFact) -> str:

@@ -207,7 +207,7 @@ def plain(value: Any) -> Any:
     """Frozen data as dicts, lists, strings and numbers; objects that know their JSON form use it."""
     known = getattr(value, "to_json", None)
     if callable(known):
-        return known()
+        return plain(known())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = [f.name for f in dataclasses.fields(value) if f.name not in _DRAWINGS]
         return {name: plain(getattr(value, name)) for name in fields}
