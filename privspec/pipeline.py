@@ -79,6 +79,10 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
 
 def _with_exposures(document: dict[str, Any], model: Model) -> dict[str, Any]:
     """The plan with what observers may learn beyond what any one line says, where there is such."""
+    from privspec.model.observers import nothing_beyond
+
+    if nothing_beyond(model):
+        return document
     from privspec.compile.document import sealed
     from privspec.explain.reading import exposures_json
 

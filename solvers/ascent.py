@@ -16,7 +16,7 @@ import numpy as np
 from privspec.solvers.atoms import Atoms
 from privspec.solvers.programs import Array
 from privspec.solvers.results import Watch
-from scipy import linalg, optimize
+from scipy import linalg
 
 DEPTH = 8
 """Pairs of earlier iterates that Anderson acceleration combines."""
@@ -212,9 +212,11 @@ class Ascent:
             slope = np.concatenate([q / 2 - mass / 2, errors / 2 - share / 2])
             return -float(value), -slope
 
+        from scipy.optimize import minimize  # slow to load, and small programs are done without
+
         options = {"maxiter": 1500, "maxfun": 1500, "maxcor": 30, "ftol": 0.0, "gtol": 0.0}
         try:
-            optimize.minimize(  # type: ignore[call-overload]  # the stubs lack jac=True with options
+            minimize(  # type: ignore[call-overload]  # the stubs lack jac=True with options
                 negative,
                 first,
                 jac=True,

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-import networkx as nx  # type: ignore[import-untyped]
 import numpy as np
 from numpy.typing import NDArray
 from privspec.solvers.programs import Array
@@ -161,6 +160,8 @@ class ForestCone:
 
     def starts(self, cost: Array) -> Iterator[tuple[Array, Indices]]:
         """Rays that fall off geometrically from each input."""
+        import networkx as nx  # type: ignore[import-untyped]  # slow to load
+
         graph: nx.DiGraph[int] = nx.DiGraph()
         for x in self.order:
             if self.parent[x] >= 0:
@@ -225,6 +226,8 @@ def cone_of(program: TableProgram) -> Cone | None:
 
 def _forest(block: PairRatio, size: int) -> ForestCone | None:
     number = {(int(a), int(b)): k for k, (a, b) in enumerate(block.pairs)}
+    import networkx as nx  # slow to load
+
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(range(size))
     graph.add_edges_from(number)

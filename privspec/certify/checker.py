@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from privspec.certify import accuracy, finite, lotteries, optimality, promises, statistics, targets
+from privspec.certify import accuracy, optimality, promises, targets
 from privspec.certify.motion import NotUnderstood
 from privspec.certify.opened import Opened
 from privspec.certify.reading import (
@@ -94,12 +94,23 @@ LINEAR = Family(
         ("assumptions", optimality.assumptions),
     ),
 )
-FAMILIES: Mapping[str, Family] = {
-    "table": Family(finite.read_finite, finite.CHECKS),
-    "statistic": Family(statistics.read_statistic, statistics.CHECKS),
-    **{name: Family(lotteries.read_lottery, lotteries.CHECKS) for name in lotteries.FAMILIES},
-}
-"""By the family that a plan names; all others are additive noise on linear answers."""
+
+
+def family_of(name: str) -> Family:
+    """The checks of the family that a plan names; only theirs are loaded. All others are additive noise."""
+    if name == "table":
+        from privspec.certify import finite
+
+        return Family(finite.read_finite, finite.CHECKS)
+    if name == "statistic":
+        from privspec.certify import statistics
+
+        return Family(statistics.read_statistic, statistics.CHECKS)
+    if name in ("dictator", "exponential", "permute_and_flip", "local_dictator", "randomised_winner"):
+        from privspec.certify import lotteries
+
+        return Family(lotteries.read_lottery, lotteries.CHECKS)
+    return LINEAR
 
 
 def verify(plan: Mapping[str, Any], base: Path | None = None, progress: Progress | None = None) -> Report:
@@ -119,7 +130,7 @@ def _verify(plan: Mapping[str, Any], base: Path | None, tell: Progress) -> Repor
     try:
         at = At(plan)
         model = model_of(at, base)
-        family = FAMILIES.get(at["mechanism"]["family"].text(), LINEAR)
+        family = family_of(at["mechanism"]["family"].text())
         subject = family.read(at, model)
         changed = overrides(model)
     except DEFECTS as error:

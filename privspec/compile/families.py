@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from importlib import import_module
 from typing import Any, Protocol
 
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.problem import Settings
 from privspec.model.graph import Model
+from privspec.problem.elaborate import reading_of
 
 
 class Decision(Protocol):
@@ -32,9 +33,6 @@ class Decision(Protocol):
 class Family(Protocol):
     """One way to compile: reductions from the graph to a program of its own, and back."""
 
-    def accepts(self, model: Model) -> bool:
-        """Whether the spec is one of its own."""
-
     def lower(self, model: Model) -> Any:
         """The spec as numbers, or `Infeasible`.
 
@@ -51,26 +49,17 @@ class Family(Protocol):
         """Extent of the matrices at hand, for the number of threads."""
 
 
+FAMILIES = {
+    "votes": ("privspec.compile.lotteries.family", "Lotteries"),
+    "tables": ("privspec.compile.finite.family", "Finite"),
+    "statistics": ("privspec.compile.statistics.family", "Statistics"),
+    "linear": ("privspec.compile.linear", "Linear"),
+}
+"""Where the family of each reading of `problem.elaborate` stands: only that of the spec is loaded."""
+
+
 def family_of(model: Model) -> Family:
-    """The family of a spec, the first that accepts it.
-
-    Lotteries for votes beyond tables, tables where all is finite, noisy statistics for functions that offer routes,
-    else linear.
-    """
-    return next(family for family in _families() if family.accepts(model))
-
-
-def _families() -> Iterator[Family]:
-    """In this order, each loaded when it is asked: most of the time before a vote is solved would go into imports."""
-    from privspec.compile.lotteries.family import Lotteries
-
-    yield Lotteries()
-    from privspec.compile.finite.family import Finite
-
-    yield Finite()
-    from privspec.compile.statistics.family import Statistics
-
-    yield Statistics()
-    from privspec.compile.linear import Linear
-
-    yield Linear()
+    """The family of a spec: that of the forms in which its problem is said."""
+    module, name = FAMILIES[reading_of(model)]
+    found: Family = getattr(import_module(module), name)()
+    return found

@@ -44,10 +44,6 @@ class LinearDecision:
 class Linear:
     """Takes every spec that no other family takes: what it cannot compute it refuses with a reason."""
 
-    def accepts(self, model: Model) -> bool:
-        """Always."""
-        return True
-
     def lower(self, model: Model) -> LinearSystem | Infeasible:
         """The linear system."""
         return lower(model)

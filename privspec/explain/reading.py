@@ -63,7 +63,7 @@ from privspec.explain.statistics import statistic_fact
 from privspec.explain.tables import table_fact
 from privspec.explain.voting import lottery_fact
 from privspec.explain.voting_rules import RULES
-from privspec.model.observers import how_many, looks, unit_of
+from privspec.model.observers import how_many, nothing_beyond, unit_of
 from privspec.model.parameters import overrides, parameter_words
 
 if TYPE_CHECKING:
@@ -505,8 +505,7 @@ def exposures_json(plan: Mapping[str, Any], model: Model) -> list[dict[str, Any]
     Amounts are rounded up; `bound` is null where none is known.
     Raises: KeyError, ValueError if the plan is not of the form of its family.
     """
-    lines = model.requirements
-    if all(any(k.input in r.wrt and set(k.observer.outputs) <= set(r.outputs) for r in lines) for k in looks(model)):
+    if nothing_beyond(model):
         return []
     where = context(plan)
     mechanism = mechanism_fact(plan, where)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from fractions import Fraction
-from typing import Protocol
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 
-from privspec.core.diagnostics import Diagnostic, InternalError, Label, SpecError
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.language import syntax
 from privspec.language.walk import names_used
 from privspec.model.graph import GraphNode, Model
@@ -49,17 +50,20 @@ def elaborate(model: Model) -> Problem:
     )
 
 
-class Reading(Protocol):
-    """A module that says some specs in its forms."""
+READINGS = ("votes", "tables", "statistics", "linear")
+"""Modules that each say some specs in forms of their own, in the order in which they are asked.
 
-    def reads(self, model: Model) -> bool:
-        """Whether these forms can say what the spec says."""
+Each has `reads(model)`, whether its forms can say what the spec says, and `blocks(model)`, which may raise PS05xx.
+"""
 
-    def blocks(self, model: Model) -> tuple[Block, ...]:
-        """The blocks of a spec that `reads` takes.
 
-        Raises: SpecError PS05xx.
-        """
+def reading_of(model: Model) -> str:
+    """The name of the first reading that takes a spec; those after it are not loaded."""
+    return next(name for name in READINGS if _reading(name).reads(model))
+
+
+def _reading(name: str) -> Any:
+    return import_module(f"privspec.problem.{name}")
 
 
 def blocks_of(model: Model) -> tuple[Block, ...]:
@@ -67,13 +71,8 @@ def blocks_of(model: Model) -> tuple[Block, ...]:
 
     Raises: SpecError PS05xx.
     """
-    from privspec.problem import linear, statistics, tables, votes
-
-    readings: tuple[Reading, ...] = (votes, tables, statistics, linear)
-    for reading in readings:
-        if reading.reads(model):
-            return reading.blocks(model)
-    raise InternalError("a spec that no reading takes")
+    found: tuple[Block, ...] = _reading(reading_of(model)).blocks(model)
+    return found
 
 
 def trust_of(model: Model) -> Trust:

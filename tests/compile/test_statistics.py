@@ -21,6 +21,7 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.model.build import load_model
 from privspec.model.graph import Model
+from privspec.problem.statistics import reads
 
 SPEC = """spec crowd
 parameters:
@@ -66,9 +67,9 @@ def decided(**changes: str) -> StatisticDecision | Infeasible:
 
 
 def test_only_specs_with_routes_are_accepted() -> None:
-    assert Statistics().accepts(model_of())
+    assert reads(model_of())
     linear = "variables:\n  input x in [0, 1]^3\n  output O\nloss: E[ ||O - x||^2 ]\nprivacy: O is 1-GDP wrt x"
-    assert not Statistics().accepts(load_model(Source("linear.priv", linear + "\n")))
+    assert not reads(load_model(Source("linear.priv", linear + "\n")))
 
 
 def test_nobody_trusted_means_noise_at_each_party() -> None:

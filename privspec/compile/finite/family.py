@@ -17,7 +17,6 @@ from privspec.compile.problem import Settings
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.model.graph import Model
 from privspec.model.reports import Failure
-from privspec.model.worlds import finite
 from privspec.solvers.table_programs import InfeasibleTable, Privacy, TableSolution
 from privspec.solvers.table_search import search_debiased
 from privspec.solvers.table_search_programs import DebiasedProgram
@@ -33,10 +32,6 @@ SEARCH_TOLERANCE = 1e-6
 
 class Finite:
     """Takes specs whose inputs and outputs all have finitely many values."""
-
-    def accepts(self, model: Model) -> bool:
-        """Whether every input and output is finite."""
-        return finite(model)
 
     def lower(self, model: Model) -> FiniteSystem:
         """Rows, columns, costs and lines in exact numbers."""

@@ -20,7 +20,6 @@ from privspec.compile.problem import Settings
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.mechanisms.lotteries.register import RULES
 from privspec.model.graph import Model
-from privspec.problem import votes
 
 NO_LESS = Fraction(1, 10**8)
 """Relative distance up to which a bound for every rule is preferred to one for strategy-proof rules."""
@@ -28,10 +27,6 @@ NO_LESS = Fraction(1, 10**8)
 
 class Lotteries:
     """Takes votes that no table is for."""
-
-    def accepts(self, model: Model) -> bool:
-        """Whether the spec is a vote, and its lines or its size are beyond tables."""
-        return votes.reads(model)
 
     def lower(self, model: Model) -> LotterySystem:
         """Ballots, points, requirements and loss in exact numbers."""

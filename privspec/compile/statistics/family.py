@@ -25,7 +25,6 @@ from privspec.model.graph import Model
 from privspec.model.library import GRID
 from privspec.model.reports import Failure
 from privspec.model.values import show
-from privspec.problem.statistics import routed_call
 
 CROWD_LIMIT = 2**29
 """Numbers in all records of one simulated crowd: four gigabytes."""
@@ -35,10 +34,6 @@ NUMBERS_COMPARED = 2**22
 
 class Statistics:
     """Takes specs with a function that offers routes."""
-
-    def accepts(self, model: Model) -> bool:
-        """Whether some value is computed from an input by such a function."""
-        return routed_call(model) is not None
 
     def lower(self, model: Model) -> StatisticSystem:
         """Records, function, pool.

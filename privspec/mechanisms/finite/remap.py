@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linprog
 
 from privspec.mechanisms.finite.context import Array, TableContext
 
@@ -37,6 +36,8 @@ def worst_case_remap(context: TableContext, noise: Array) -> Array | None:
     if inputs * values * outputs > _LARGEST:
         return None
     losses = (noise[:, :, None] * context.cost[:, None, :]).reshape(inputs, -1)
+    from scipy.optimize import linprog  # slow to load
+
     found = linprog(
         np.append(np.zeros(values * outputs), 1.0),
         A_ub=np.hstack((losses, -np.ones((inputs, 1)))),
