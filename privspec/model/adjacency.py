@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
@@ -152,7 +152,7 @@ class Adjacency:
         found: list[tuple[NeighbourRelation, list[int]]] = []
         for own, names in parts:
             places = [i for i in named if self.spaces[i].node.name in names]
-            together = isinstance(own, ReplacingEverything | ReplacingVoter)
+            together = isinstance(own, ReplacingEverything | ReplacingVoter) or own.group > 1
             found += [(own, places)] if together else [(own, [i]) for i in places]
         return found
 
@@ -184,16 +184,37 @@ class Adjacency:
             yield [base + offset for offset in inside]
 
     def _moved(self, requirement: Requirement) -> Iterator[tuple[int, int]]:
-        """Ordered pairs of neighbouring worlds, for relations that change one input."""
+        """Ordered pairs of neighbouring worlds, for relations whose units lie in one input each."""
         sizes, strides = self._sizes, self._strides
         for relation, places in self._relations(requirement):
-            if isinstance(relation, ReplacingEverything) or _one_voter_in_several(relation, places):
+            if not places or isinstance(relation, ReplacingEverything) or _one_voter_in_several(relation, places):
                 continue
-            for i in places:
-                others = [range(n) if j != i else range(1) for j, n in enumerate(sizes)]
-                rest = [sum(k * s for k, s in zip(place, strides, strict=True)) for place in product(*others)]
-                for a, b in self.spaces[i].moves(relation):
-                    yield from ((base + a * strides[i], base + b * strides[i]) for base in rest)
+            others = [range(1) if j in places else range(n) for j, n in enumerate(sizes)]
+            rest = [sum(k * s for k, s in zip(place, strides, strict=True)) for place in product(*others)]
+            for shares in _shares(relation.group, len(places)):
+                # a group may lie in several inputs: so many of its units in each
+                ways = [
+                    [(v * strides[i], v * strides[i]) for v in range(sizes[i])]
+                    + [(a * strides[i], b * strides[i]) for a, b in self._moves(i, relation, k)]
+                    for i, k in zip(places, shares, strict=True)
+                ]
+                for moved in product(*ways):
+                    a, b = (sum(side) for side in zip(*moved, strict=True))
+                    yield from ((base + a, base + b) for base in rest if a != b)
+
+    def _moves(self, place: int, relation: NeighbourRelation, units: int) -> Iterator[tuple[int, int]]:
+        """Ordered pairs of values of one input of which one becomes the other when so many units change."""
+        if units:
+            yield from self.spaces[place].moves(replace(relation, group=units))
+
+
+def _shares(group: int, inputs: int) -> Iterator[tuple[int, ...]]:
+    """Every way to divide a group of units among some inputs."""
+    if inputs == 1:
+        yield (group,)
+        return
+    for first in range(group + 1):
+        yield from ((first, *others) for others in _shares(group - first, inputs - 1))
 
 
 def _one_voter_in_several(relation: NeighbourRelation, named: Sequence[int]) -> TypeGuard[ReplacingVoter]:

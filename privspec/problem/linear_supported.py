@@ -13,6 +13,7 @@ from privspec.language.walk import names_used
 from privspec.model.domains import Domain, Power, Real
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import Chosen
+from privspec.model.neighbours import plural
 from privspec.model.requirements import Curator, Nobody, Requirement
 
 FAMILIES = ("gaussian", "laplace", "geometric", "knorm")
@@ -93,6 +94,14 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
         if target.target.probability is not None:
             yield at(target.target.span, "accuracy that holds with a probability")
     for requirement in model.requirements:
+        relation = requirement.neighbours
+        if relation.group > 1 and relation.unit in ("entry", "record") and len(requirement.wrt) > 1:
+            yield at(
+                requirement.span,
+                f"with {plural(relation.unit)} of several inputs that change at once",
+                f"a group may lie in more than one of {', '.join(requirement.wrt)}: write `replacing everything`, or "
+                "hold these inputs as one",
+            )
         yield from _measure(requirement, model)
     read = {requirement.line for requirement in model.requirements}
     for written in model.spec.privacy:

@@ -1,0 +1,1 @@
+"""The naive meaning of the language, and whether problems agree with it."""

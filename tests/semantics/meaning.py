@@ -1,0 +1,433 @@
+"""What a spec means, written from the language's reference alone: every world of a tiny data set is listed.
+
+A world gives every input a value: a number, a word, or a tuple of values; one that parties hold is the tuple of what
+each of them holds, a table the sorted tuple of its records; None stands for a unit that is not there. Nothing here is
+fast, and nothing knows how a spec is compiled. Intervals and balls stand for their extreme points.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property, reduce
+from itertools import chain, combinations, combinations_with_replacement, pairwise, permutations, product
+from math import prod
+from typing import Any
+
+from privspec.core.spans import Source
+from privspec.language import syntax
+from privspec.language.parser import parse
+from privspec.language.syntax import VariableKind
+
+World = Mapping[str, Any]
+Law = Mapping[Any, Fraction]
+"""Of the joint value of all outputs, in the order in which they are declared."""
+Laws = Callable[[World], Law]
+Mixture = list[tuple[Fraction, Law]]
+MOST_RECORDS = 2
+"""How many records a table has at most, where their number is secret."""
+FAR = 10**6
+ZERO = Fraction(0)
+ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "^": lambda a, b: a ** int(b),
+}
+
+
+def flat(value: Any) -> list[Any]:
+    """The entries of a value in row-major order."""
+    return [entry for part in value for entry in flat(part)] if isinstance(value, tuple) else [value]
+
+
+def shape(value: Any) -> tuple[int, ...]:
+    return (len(value), *shape(value[0])) if isinstance(value, tuple) else ()
+
+
+def shaped(entries: Sequence[Any], extents: Sequence[int]) -> Any:
+    """Entries in row-major order as a value."""
+    if not extents:
+        return entries[0]
+    step = len(entries) // extents[0]
+    return tuple(shaped(entries[i : i + step], extents[1:]) for i in range(0, len(entries), step))
+
+
+def entrywise(apply: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    """A rule for numbers on two values of one shape; a number goes with every entry."""
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return tuple(entrywise(apply, x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, tuple):
+        return tuple(entrywise(apply, x, b) for x in a)
+    return tuple(entrywise(apply, a, y) for y in b) if isinstance(b, tuple) else apply(a, b)
+
+
+def added(values: Sequence[Any]) -> Any:
+    return reduce(lambda a, b: entrywise(operator.add, a, b), values)
+
+
+def times(a: Any, b: Any) -> Any:
+    """The matrix product, with vectors on either side."""
+    if isinstance(a[0], tuple):
+        return tuple(times(row, b) for row in a)
+    if isinstance(b[0], tuple):
+        return tuple(times(a, column) for column in zip(*b, strict=True))
+    return added([x * y for x, y in zip(a, b, strict=True)])
+
+
+def variation(a: Law, b: Law) -> Fraction:
+    """The total variation of two laws."""
+    return sum((max(a.get(k, ZERO) - b.get(k, ZERO), ZERO) for k in {*a, *b}), ZERO)
+
+
+def gathered(keys: Sequence[Any], law: Sequence[Fraction]) -> dict[Any, Fraction]:
+    """The law of what is told apart."""
+    found: dict[Any, Fraction] = {}
+    for key, p in zip(keys, law, strict=True):
+        found[key] = found.get(key, ZERO) + p
+    return found
+
+
+class Meaning:
+    """A spec, to be asked what it means."""
+
+    def __init__(self, text: str) -> None:
+        self.spec = parse(Source("spec.priv", text))
+        self.variables = {variable.target.name: variable for variable in self.spec.variables}
+        self.inputs = [name for name, one in self.variables.items() if one.kind is VariableKind.INPUT]
+        self.outputs = [name for name, one in self.variables.items() if one.kind is VariableKind.OUTPUT]
+
+    @cached_property
+    def public(self) -> dict[str, Any]:
+        """Parameters."""
+        found: dict[str, Any] = {}
+        for one in self.spec.parameters:
+            found[one.target.name] = self.value(one.value, found)
+        return found
+
+    def party(self, name: str) -> str | None:
+        """Who holds an input in parts."""
+        return next((index.id for index in self.variables[name].target.indices), None)
+
+    def members(self, party: str) -> list[Any]:
+        return next(self.values(one.domain) for one in self.spec.parties if one.name == party)
+
+    # -- domains and worlds
+
+    def values(self, domain: syntax.Domain) -> list[Any]:
+        """Every value of a domain, in its order."""
+        match domain:
+            case syntax.RangeOf():
+                low, high = (int(self.value(end, self.public)) for end in (domain.low, domain.high))
+                return [Fraction(k) for k in range(low, high + 1)]
+            case syntax.Interval():
+                return sorted({self.value(domain.low, self.public), self.value(domain.high, self.public)})
+            case syntax.SetOf():
+                return [self.symbol(item) for item in domain.items]
+            case syntax.RankingOf(alternatives=alternatives):
+                return list(permutations(self.values(alternatives)))
+            case syntax.Power(base=base):
+                extents = [int(self.value(e, self.public)) for e in domain.exponents]
+                if self.columns(domain):
+                    return list(combinations_with_replacement(self.values(base), prod(extents)))
+                return reduce(lambda inner, n: list(product(inner, repeat=n)), reversed(extents), self.values(base))
+            case syntax.Call(function="grid"):
+                low, high, step = (self.value(end, self.public) for end in domain.arguments)
+                return [low + k * step for k in range(int((high - low) / step) + 1)]
+            case syntax.Call(function="l1_ball" | "l2_ball"):
+                radius, d = (self.value(end, self.public) for end in domain.arguments)
+                axes = range(int(d))
+                return [tuple(sign * radius * (i == j) for j in axes) for i in axes for sign in (1, -1)]
+            case syntax.Call(function="table"):
+                return list(product(*(self.values(values) for _, values in self.columns(domain))))
+        raise NotImplementedError(str(domain))
+
+    def symbol(self, item: syntax.Expr) -> Any:
+        """A bare word is itself, unless a parameter has its name."""
+        word = isinstance(item, syntax.Name) and item.id not in self.public
+        return item.id if word else self.value(item, self.public)
+
+    def columns(self, domain: syntax.Domain) -> list[tuple[str, syntax.Domain]]:
+        """Columns of a table; none for other domains."""
+        base = domain.base if isinstance(domain, syntax.Power) else domain
+        table = isinstance(base, syntax.Call) and base.function == "table"
+        return [(item.name, item.domain) for item in base.arguments] if table else []
+
+    def held(self, name: str, adding: bool) -> list[Any]:
+        """Every value of an input; where units come and go, also those that lack some."""
+        domain, party, absent = self.variables[name].domain, self.party(name), [None] * adding
+        base = domain.base if isinstance(domain, syntax.Power) else domain
+        if party:
+            return list(product([*self.values(domain), *absent], repeat=len(self.members(party))))
+        if self.columns(domain) and (adding or domain is base):
+            sizes = range(MOST_RECORDS + 1)
+            return [some for n in sizes for some in combinations_with_replacement(self.values(base), n)]
+        if isinstance(domain, syntax.Power) and adding:
+            first, rest = domain.exponents[0], domain.exponents[1:]
+            inner = self.values(syntax.Power(base, rest) if rest else base)
+            return list(product([*inner, None], repeat=int(self.value(first, self.public))))
+        return self.values(domain)
+
+    def worlds(self, adding: bool = False) -> list[World]:
+        spaces = [self.held(name, adding) for name in self.inputs]
+        return [dict(zip(self.inputs, values, strict=True)) for values in product(*spaces)]
+
+    # -- values of expressions
+
+    def value(self, expr: syntax.Node, at: World) -> Any:
+        """The value of an expression where some names have values; norms are taken squared only, so all is exact."""
+        match expr:
+            case syntax.Number() | syntax.String():
+                return expr.value
+            case syntax.Name(id=name):
+                return self.named(name, at)
+            case syntax.Vector(items=items) | syntax.TupleOf(items=items):
+                return tuple(self.value(item, at) for item in items)
+            case syntax.Negate(operand=operand):
+                return entrywise(operator.mul, self.value(operand, at), -1)
+            case syntax.Absolute(operand=operand):
+                return abs(self.value(operand, at))
+            case syntax.Binary(op="^", left=syntax.Norm(order="2", operand=operand)):
+                return sum((entry**2 for entry in flat(self.value(operand, at))), ZERO)
+            case syntax.Binary(op="@"):
+                return times(self.value(expr.left, at), self.value(expr.right, at))
+            case syntax.Binary(op=op):
+                return entrywise(ARITHMETIC[op], self.value(expr.left, at), self.value(expr.right, at))
+            case syntax.Index(base=base, indices=indices):
+                return reduce(lambda found, index: found[int(self.value(index, at)) - 1], indices, self.value(base, at))
+            case syntax.Call():
+                return self.call(expr, at)
+        raise NotImplementedError(str(expr))
+
+    def named(self, name: str, at: World) -> Any:
+        """The value of a name: given, public, or computed; what is not there counts as zero."""
+        if name not in at:
+            return self.public[name] if name in self.public else self.computed(name, at)
+        found = at[name]
+        if name in self.inputs and isinstance(found, tuple) and None in found:
+            zero = entrywise(operator.mul, self.held(name, False)[0][0], 0)
+            return tuple(zero if part is None else part for part in found)
+        return found
+
+    def computed(self, name: str, at: World) -> Any:
+        if self.variables[name].value is not None:
+            return self.value(self.variables[name].value, at)
+        for line in self.spec.background:
+            match line:
+                case syntax.Relation(op="=", left=syntax.Name(id=found)) if found == name:
+                    return self.value(line.right, at)
+                case syntax.Relation(op="=", left=syntax.Index(base=syntax.Name(id=found))) if found == name:
+                    party = line.left.indices[0].id
+                    return tuple(self.value(line.right, {**at, party: one}) for one in self.members(party))
+        raise NotImplementedError(f"nothing says what {name} is")
+
+    def call(self, expr: syntax.Call, at: World) -> Any:
+        """The library, as far as specs of tests use it; a winner that is drawn is a law."""
+        rule, first = expr.function, expr.arguments[0]
+        if rule in ("histogram", "count", "marginals"):
+            columns = self.columns(self.variables[first.id].domain)
+            kept = {item.id for item in expr.arguments[1].items} if rule == "marginals" else dict(columns)
+            places = [i for i, (column, _) in enumerate(columns) if column in kept and rule != "count"]
+            seen = [tuple(record[i] for i in places) for record in at[first.id]]
+            cells = [Fraction(seen.count(cell)) for cell in product(*(self.values(columns[i][1]) for i in places))]
+            return tuple(cells) if places else cells[0]
+        terms = [term for argument in expr.arguments for term in self.terms(argument, at)]
+        several = terms[0] if len(terms) == 1 and isinstance(terms[0], tuple) else tuple(terms)
+        match rule:
+            case "sum":
+                return added(several)
+            case "mean":
+                return entrywise(operator.truediv, added(several), Fraction(len(several)))
+            case "mismatch":
+                drawn = isinstance(terms[1], dict)
+                return 1 - terms[1][terms[0]] if drawn else entrywise(lambda a, b: Fraction(a != b), *terms)
+            case "prefix_sums":
+                return tuple(added(several[: i + 1]) for i in range(len(several)))
+            case "differences":
+                return tuple(entrywise(lambda a, b: b - a, x, y) for x, y in pairwise(several))
+        points = [self.points(rule, first.id, vote) for vote in (None, *several)]
+        total = {a: sum((ballot[a] for ballot in points), ZERO) for a in points[0]}
+        if rule == "plurality":
+            return max(total, key=lambda a: total[a])
+        whole = sum(total.values())
+        return {a: total[a] / whole if whole else Fraction(1, len(total)) for a in total}
+
+    def points(self, rule: str, name: str, vote: Any) -> dict[Any, Fraction]:
+        """What a ballot gives to each alternative: one for the first; with Borda, one for each that it beats."""
+        domain = self.variables[name].domain
+        ranked = isinstance(domain, syntax.RankingOf)
+        alternatives = self.values(domain.alternatives if ranked else domain)
+        if vote is not None and rule == "borda_lottery":
+            return {a: Fraction(len(alternatives) - 1 - vote.index(a)) for a in alternatives}
+        return {a: Fraction(a == (vote[0] if ranked and vote else vote)) for a in alternatives}
+
+    def terms(self, argument: syntax.Argument, at: World) -> list[Any]:
+        """The values of an argument, one for each place of a comprehension."""
+        if not isinstance(argument, syntax.Comprehension):
+            return [self.value(argument, at)]
+        places = self.values(argument.domain) if argument.domain else self.members(argument.variable)
+        return [self.value(argument.body, {**at, argument.variable: place}) for place in places]
+
+    # -- which worlds a requirement compares
+
+    def names(self, written: syntax.Names) -> tuple[str, ...]:
+        if isinstance(written, syntax.AllOf):
+            return tuple(self.outputs if written.what == "outputs" else self.inputs)
+        return tuple(item.name for item in written.items)
+
+    def units(self, line: syntax.Requirement) -> tuple[dict[str, list[str]], bool, int]:
+        """Kinds of units with the inputs that each is of, whether they come and go, and how many change at most.
+
+        Without a unit in the line: one party where parties hold the input, else one record of a power or a table, else
+        everything; a report, or what a distance compares, is all that one party holds.
+        """
+        wrt = self.names(line.wrt)
+        clause = next((c for c in line.clauses if isinstance(c, syntax.Replacing | syntax.AddingOrRemoving)), None)
+        adding = isinstance(clause, syntax.AddingOrRemoving)
+        match clause and clause.unit:
+            case syntax.OneUnit(name=name):
+                return {name: [*wrt]}, adding, 1
+            case syntax.UpToUnits(name=name, amount=amount):
+                words = ("entry", "record", *(party.name for party in self.spec.parties))
+                kind = next(w for w in words if name in (w, w + "s", w[:-1] + "ies"))
+                return {kind: [*wrt]}, adding, int(self.value(amount.items[0], self.public))
+            case syntax.Everything():
+                return {"everything": [*wrt]}, False, 1
+        report = line.measure in ("LDP", "metric-DP", "Lipschitz")
+        kinds: dict[str, list[str]] = {}
+        for name in wrt:
+            domain = self.variables[name].domain
+            record = not report and (isinstance(domain, syntax.Power) or self.columns(domain))
+            kinds.setdefault(self.party(name) or ("record" if record else "everything"), []).append(name)
+        return {"everything": [*wrt]} if report and len(kinds) > 1 else kinds, False, 1
+
+    def apart(self, line: syntax.Requirement, a: World, b: World) -> int:
+        """In how many units of a line two worlds differ; FAR where they differ in something else."""
+        kinds, adding, _ = self.units(line)
+        if any(a[name] != b[name] for name in self.inputs if not any(name in names for names in kinds.values())):
+            return FAR
+        return sum(self.moved(kind, names, adding, a, b) for kind, names in kinds.items())
+
+    def moved(self, kind: str, names: list[str], adding: bool, a: World, b: World) -> int:
+        """How many units of one kind change: entries and records each by itself, others in all inputs at once."""
+        each = [self.pairs(name, kind, adding, a[name], b[name]) for name in names]
+        alone = kind in ("entry", "record")
+        joint = [[pair] for pairs in each for pair in pairs] if alone else [*zip(*each, strict=True)]
+        sides = [(*zip(*some, strict=True),) for some in joint]
+        changed = [(x, y) for x, y in sides if x != y]
+        if adding:
+            fits = all(set(x) == {None} or set(y) == {None} for x, y in changed)
+        else:
+            fits = not any(None in x or None in y for x, y in changed)
+        return len(changed) if fits else FAR
+
+    def pairs(self, name: str, kind: str, adding: bool, a: Any, b: Any) -> list[tuple[Any, Any]]:
+        """The units of an input in two worlds, side by side; of a table the records that differ."""
+        domain, party = self.variables[name].domain, self.party(name)
+        power = isinstance(domain, syntax.Power)
+        if self.columns(domain) and kind == "record":
+            gone, come = ([*(Counter(x) - Counter(y)).elements()] for x, y in ((a, b), (b, a)))
+            if not adding and len(gone) == len(come):
+                return [*zip(gone, come, strict=True)]
+            return [*((record, None) for record in gone), *((None, record) for record in come)]
+        if kind == "everything" or (kind == "record" and not party and not power):
+            return [(a, b)]
+        if kind == "entry":
+            a, b = flat(a), flat(b)
+        elif kind == "record" and party and power:
+            a, b = chain(*a), chain(*b)
+        return [*zip(a, b, strict=True)]
+
+    def compared(self, line: syntax.Requirement) -> Iterator[tuple[World, World, Fraction]]:
+        """Every two worlds that a line compares, each way, with the square of their distance (1 without distances)."""
+        _, adding, most = self.units(line)
+        metric = next((clause.metric for clause in line.clauses if isinstance(clause, syntax.Distance)), None)
+        for a, b in product(self.worlds(adding), repeat=2):
+            if 1 <= self.apart(line, a, b) <= most:
+                yield a, b, Fraction(1) if metric is None else self.distance(metric, self.names(line.wrt), a, b)
+
+    def distance(self, metric: syntax.Expr, wrt: Sequence[str], a: World, b: World) -> Fraction:
+        """The square of the distance of two worlds: of all the numbers named, one after the other."""
+        both = zip(*([entry for name in wrt for entry in flat(world[name])] for world in (a, b)), strict=True)
+        steps = [abs(x - y) if isinstance(x, Fraction) else Fraction(x != y) for x, y in both]
+        squares = {"euclidean": sum(step**2 for step in steps), "manhattan": sum(steps) ** 2}
+        squares |= {"chebyshev": max(steps) ** 2, "hamming": sum(step != 0 for step in steps) ** 2}
+        return Fraction(squares[metric.id])
+
+    def seen(self, line: syntax.Requirement) -> set[str]:
+        """What the observer of a line sees of the outputs: those named; everything where every message is public."""
+        local = any(one.measure == "LDP" for one in self.spec.privacy)
+        for option in self.spec.options:
+            local = option.model.id == "nobody" if isinstance(option, syntax.Trust) else local
+        return {*self.outputs} if local else {*self.names(line.subjects)}
+
+    # -- averages over noise and the data model
+
+    def chance(self, world: World) -> Fraction:
+        """How likely a world is; 1 where the data have no model."""
+        models = (line for line in self.spec.background if isinstance(line, syntax.Relation) and line.op == "~")
+        return prod((self.likelihood(line, world) for line in models), start=Fraction(1))
+
+    def likelihood(self, line: syntax.Relation, world: World) -> Fraction:
+        """Of the input that a model is of; records and parties are independent of each other."""
+        name = line.left.id
+        domain, items = self.variables[name].domain, [world[name]]
+        if isinstance(domain, syntax.Power) or self.party(name):
+            domain, items = domain.base if isinstance(domain, syntax.Power) else domain, world[name]
+        values = self.values(domain)
+        weights = [Fraction(1)] * len(values)
+        if isinstance(line.right, syntax.Call) and line.right.function == "categorical":
+            weights = flat(self.value(line.right.arguments[0], self.public))
+        return prod((weights[values.index(item)] / sum(weights) for item in items), start=Fraction(1))
+
+    def mean(self, body: syntax.Expr, world: World, law: Law) -> Fraction:
+        """The average over noise in one world; the total variation of an output's law from that of a drawn winner."""
+        if isinstance(body, syntax.Call) and body.function == "total_variation":
+            own, winner = (argument.id for argument in body.arguments)
+            shown = self.shown((own,), [(Fraction(1), law)])
+            return variation({drawn: p for (drawn,), p in shown.items()}, self.named(winner, world))
+        each = ((p, dict(zip(self.outputs, drawn, strict=True))) for drawn, p in law.items())
+        return sum((p * self.value(body, {**world, **drawn}) for p, drawn in each), ZERO)
+
+    def shown(self, names: Sequence[str], mixture: Mixture) -> Law:
+        """The law of some outputs in a mixture of worlds."""
+        places, total = [self.outputs.index(name) for name in names], sum(weight for weight, _ in mixture)
+        drawn = [(tuple(one[i] for i in places), w * p / total) for w, law in mixture for one, p in law.items()]
+        return gathered(*zip(*drawn, strict=True))
+
+    def loss(self, laws: Laws, expr: syntax.Expr | None = None, only: World | None = None) -> Fraction:
+        """An amount of a mechanism, the loss if no other: averages and worst cases over all worlds, or at one."""
+        expr = self.spec.loss if expr is None else expr
+        match expr:
+            case syntax.Over(body=body) if only is not None:
+                return self.mean(body, only, laws(only))
+            case syntax.Over(operator="E", body=body):
+                return sum((self.chance(w) * self.mean(body, w, laws(w)) for w in self.worlds()), ZERO)
+            case syntax.Over(body=body):
+                return max(self.mean(body, w, laws(w)) for w in self.worlds())
+            case syntax.Binary(op=op):
+                return ARITHMETIC[op](self.loss(laws, expr.left, only), self.loss(laws, expr.right, only))
+        return self.value(expr, self.public)
+
+    def unfairness(self, line: syntax.Independence | syntax.Requirement, laws: Laws) -> Fraction:
+        """The most by which the square of a total variation is beyond what a line of fairness allows; 0 if nowhere."""
+        compared: list[tuple[Mixture, Mixture, Fraction]] = []
+        if isinstance(line, syntax.Requirement):
+            factor = self.value(line.amount.items[0], self.public) ** 2
+            for a, b, square in self.compared(line):
+                compared.append(([(Fraction(1), laws(a))], [(Fraction(1), laws(b))], factor * square))
+        else:
+            bound = self.value(line.tolerance, self.public) if line.tolerance else ZERO
+            groups: dict[Any, dict[Any, Mixture]] = {}
+            for world in self.worlds():
+                given = self.named(line.given.name, world) if line.given else None
+                if (line.value is None or given == self.symbol(line.value)) and self.chance(world):
+                    group = groups.setdefault(given, {}).setdefault(self.named(line.of.name, world), [])
+                    group.append((self.chance(world), laws(world)))
+            compared = [(*some, bound**2) for inner in groups.values() for some in combinations(inner.values(), 2)]
+        names = self.names(line.subjects)
+        gaps = (variation(self.shown(names, a), self.shown(names, b)) ** 2 - most for a, b, most in compared)
+        return max((ZERO, *gaps))

@@ -1,0 +1,145 @@
+"""Specs of every kind that are small enough to list all their worlds."""
+
+from __future__ import annotations
+
+from random import Random
+
+DOMAINS = {
+    "numbers": ["0..1", "1..3", "-1..1", "grid(0, 1, 0.5)", "{1, 2, 4}"],
+    "words": ["{a, b}", "{a, b, c}"],
+    "power": ["(0..1)^2", "(1..3)^2", "{a, b}^2", "(0..1)^3"],
+    "party": ["0..1", "{a, b}", "1..3"],
+}
+TWO = ("{a, b}", "0..1", "(0..1)^2", "(0..1)^3", "{a, b}^2")
+DISTANCES = ["euclidean", "manhattan", "chebyshev", "hamming"]
+
+
+def finite(dice: Random) -> str:
+    """A spec whose mechanisms are tables."""
+    kinds = {name: dice.choice(["numbers", "numbers", "words", "power"]) for name in ["x", "y"][: dice.randint(1, 2)]}
+    if dice.random() < 0.3:
+        kinds = {name: dice.choice(["party", "party", kind]) for name, kind in kinds.items()}
+    domains = {name: dice.choice(DOMAINS[kind]) for name, kind in kinds.items()}
+    written = {name: f"{name}[voter]" if kinds[name] == "party" else name for name in kinds}
+    outputs = ["z", "O"][: dice.randint(1, 2)]
+    numeric = [n for n in kinds if "a" not in domains[n].replace("grid", "")]
+    target = " + ".join(n if kinds[n] == "numbers" else f"sum({n})" for n in numeric)
+    lines = [f"parties: voter in 1..{dice.randint(2, 3)}"] * ("party" in kinds.values())
+    lines += [
+        "variables:",
+        *(f"  input {written[n]} in {domains[n]}" for n in kinds),
+        *["  intermediate s"] * bool(target),
+    ]
+    lines += [f"  output {name} in {dice.choice(['0..2', '{0, 1}'])}" for name in outputs] + ["background:"]
+    lines += [f"  s = {dice.choice(['', '2 * ', '1 - '])}({target})"] * bool(target)
+    for name in kinds:
+        law = f"categorical({[1, 3, 2][: 2 if domains[name] in TWO else 3]})"
+        lines.append(f"  {name} ~ {dice.choice(['uniform', 'uniform', law])}")
+    alike = [n for n in numeric if kinds[n] == "numbers"]
+    costs = ["({0} - s)^2", "|{0} - s|", "2 * {0}"] if target else ["{0}^2"]
+    costs += [f"mismatch({{0}}, {n})" for n in alike] * 2
+    costs += [f"mismatch({n}[1], {n}[2]) * {{0}}" for n in kinds if kinds[n] in ("power", "party")]
+    terms = [f"{dice.choice(['E', 'worst'])}[ {dice.choice(costs).format(o)} ]" for o in outputs]
+    terms += [f"{dice.choice([1, 3, 0.5])} * E[ (z - s)^2 ]"] * bool(target)
+    if target and dice.random() < 0.2:
+        lines.append(f"  E[z | {next(iter(kinds))}] {dice.choice(['=', '<='])} {dice.choice(['s', '1', '2 - s'])}")
+    lines += [f"loss: {' + '.join(terms)}"]
+    lines += [f"accuracy: {dice.choice(terms)} <= 0.5"] * (dice.random() < 0.2)
+    lines += ["privacy:", *(f"  {requirement(dice, kinds, outputs)}" for _ in range(dice.randint(1, 2)))]
+    lines += ["fairness:", f"  {fairness(dice, kinds, outputs)}"] * (dice.random() < 0.5)
+    return "\n".join(lines) + "\n"
+
+
+def names(dice: Random, known: list[str]) -> str:
+    """One of these names, or all of them."""
+    return f"({', '.join(known)})" if len(known) > 1 and dice.random() < 0.5 else dice.choice(known)
+
+
+def requirement(dice: Random, kinds: dict[str, str], outputs: list[str]) -> str:
+    what, wrt = names(dice, outputs), names(dice, list(kinds))
+    parties = {kinds[n] for n in kinds if n in wrt} == {"party"}
+    if dice.random() < 0.3:
+        local = [] if parties else ["0.5-LDP wrt {0}"]
+        return f"{what} is {dice.choice([*local, '1-metric-DP wrt {0}, distance {1}'])}".format(
+            wrt, dice.choice(DISTANCES)
+        )
+    units = ["one entry", "one record", "up to 2 entries", "up to 2 records", "everything"]
+    units += ["one voter", "up to 2 voters"] * 3 * parties
+    unit = dice.choice(["", *(f", replacing {unit}" for unit in units)])
+    return f"{what} is {dice.choice(['1-DP', '(1, 0.1)-DP'])} wrt {wrt}{unit}{dice.choice(['', '', ', seen by press'])}"
+
+
+def fairness(dice: Random, kinds: dict[str, str], outputs: list[str]) -> str:
+    what, of = names(dice, outputs), dice.choice(list(kinds))
+    if dice.random() < 0.3:
+        return f"{what} is 0.25-Lipschitz wrt {of}, distance {dice.choice(DISTANCES)}"
+    given = dice.choice(["", *(f" given {name}" for name in kinds if name != of)])
+    return f"{what} is independent of {of}{given}{dice.choice(['', ', up to 0.25', ', up to 0.5'])}"
+
+
+def linear(dice: Random) -> str:
+    """A spec whose mechanisms are linear answers and noise."""
+    inputs, kinds, values = [], {}, []
+    for name in dice.choice([["x"], ["x", "w"]]):
+        kind = kinds[name] = dice.choice(
+            ["box", "box", "matrix", "l1", "l2", "table", "party"][: 6 + (dice.random() < 0.2)]
+        )
+        low, high = dice.choice([("0", "1"), ("-1", "2"), ("1", "3"), ("-0.5", "0.5")])
+        domains = {"box": f"[{low}, {high}]^{dice.randint(2, 3)}", "matrix": f"[{low}, {high}]^(2, 2)"}
+        domains |= {"l1": f"l1_ball({high}, 2)", "l2": f"l2_ball({high}, 2)", "party": f"[{low}, {high}]"}
+        domains |= {"table": f"table(a in 1..2, b in {{u, v}}){dice.choice(['', '^2'])}"}
+        inputs.append(f"  input {name}{'[voter]' * (kind == 'party')} in {domains[kind]}")
+        plain = ["{0}", "prefix_sums({0})", "sum({0})", "2 * {0} + 1", "mean({0})", "differences({0})"]
+        sums = {
+            "table": ["histogram({0})", "marginals({0}, {{b}})", "2 * count({0})"],
+            "matrix": ["sum({0})", "{0} @ B"],
+        }
+        values.append(dice.choice(sums.get(kind, plain)).format(name))
+    places = range(len(values))
+    lines = [
+        "parameters: B = [1, -2]",
+        *["parties: voter in 1..2"] * ("party" in kinds.values()),
+        "variables:",
+        *inputs,
+    ]
+    lines += [f"  intermediate y{i}" for i in places] + [f"  output O{i}" for i in places]
+    lines += ["background:", *(f"  y{i} = {value}" for i, value in enumerate(values))]
+    lines += [f"loss: {' + '.join(f'{dice.choice([1, 3, 0.5])} * E[ ||O{i} - y{i}||^2 ]' for i in places)}", "privacy:"]
+    for _ in range(dice.randint(1, 2)):
+        what, wrt = names(dice, [f"O{i}" for i in places]), names(dice, list(kinds))
+        units = [
+            "replacing one record",
+            "adding or removing one record",
+            "replacing up to 2 records",
+            "replacing everything",
+        ]
+        units += [
+            "replacing one entry",
+            "replacing up to 2 entries",
+            "replacing one voter",
+            "adding or removing one voter",
+        ]
+        lines.append(
+            f"  {what} is {dice.choice(['1-GDP', '1-DP'])} wrt {wrt}{dice.choice(['', ', ' + dice.choice(units)])}"
+        )
+    lines += [f"options: noise at y{dice.choice(places)}"] * (dice.random() < 0.5)
+    return "\n".join(lines) + "\n"
+
+
+def votes(dice: Random) -> str:
+    """A vote that is no table: voters come and go."""
+    domain = dice.choice(["ranking of {a, b, c}", "ranking of {a, b}", "{a, b}", "{a, b, c}"])
+    rule = dice.choice(["random_dictator", *["borda_lottery"] * domain.startswith("ranking")])
+    law = dice.choice(["uniform", f"categorical({[1, 3, 2, 1, 1, 5][: {16: 2, 5: 2, 19: 6, 8: 3}[len(domain) - 1]]})"])
+    return f"""parties: voter in 1..2
+variables:
+  input vote[voter] in {domain}
+  intermediate winner
+  output O
+background:
+  winner = {rule}(vote)
+  vote ~ {law}
+loss: {dice.choice([1, 2])} * {dice.choice(["worst", "E"])}[ {dice.choice(["total_variation", "mismatch"])}(O, winner) ]
+privacy:
+  O is 1-DP wrt vote, adding or removing {dice.choice(["one voter", "up to 2 voters"])}
+"""

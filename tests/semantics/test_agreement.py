@@ -1,0 +1,361 @@
+"""What `elaborate` makes of a spec is what the spec means: over thousands of tiny specs, exactly."""
+
+from __future__ import annotations
+
+import operator
+import random
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import combinations, product
+from typing import Any
+
+import pytest
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+
+from privspec.core.diagnostics import SpecError
+from privspec.core.spans import Source
+from privspec.language import syntax
+from privspec.model.build import load_model
+from privspec.problem.elaborate import elaborate
+from privspec.problem.form import Numbers
+from privspec.problem.linear import Cells, Difference, Linear, Matrix, Part, Sparse, Units
+from privspec.problem.table_forms import Amount, Table, Variation
+from privspec.problem.types import Problem
+from privspec.problem.vote_forms import Votes
+
+from . import specs
+from .meaning import ZERO, Law, Meaning, World, flat, gathered, shape, shaped, variation
+
+WORLDS = 100
+Rows = list[list[Fraction]]
+
+
+def agree(text: str) -> None:
+    """A spec that is accepted and small means what its problem says."""
+    meaning = Meaning(text)
+    assume(len(meaning.worlds("adding" in text)) <= WORLDS)
+    try:
+        problem = elaborate(load_model(Source("spec.priv", text)))
+    except SpecError as error:
+        event(error.diagnostics[0].code)
+        assume(False)
+    for line, obligation in zip(meaning.spec.privacy, problem.obligations, strict=True):
+        assert set(obligation.seen) == meaning.seen(line)
+        assert obligation.outputs == meaning.names(line.subjects)
+        assert obligation.wrt == meaning.names(line.wrt)
+    (block,) = problem.blocks
+    readings: dict[type, Callable[[Meaning, Problem, Any], None]] = {Table: table, Linear: linear, Votes: votes}
+    readings[type(block)](meaning, problem, block)
+
+
+def explore(kind: Callable[[random.Random], str], count: int) -> None:
+    settings(max_examples=count)(given(st.randoms(use_true_random=False).map(kind))(agree))()
+
+
+KINDS = pytest.mark.parametrize("kind", [specs.finite, specs.linear, specs.votes])
+
+
+@KINDS
+def test_specs_mean_what_problems_say(kind: Callable[[random.Random], str]) -> None:
+    explore(kind, 60)
+
+
+@pytest.mark.slow
+@KINDS
+def test_thousands_of_specs_mean_what_problems_say(kind: Callable[[random.Random], str]) -> None:
+    explore(kind, 3000)
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def table(meaning: Meaning, problem: Problem, block: Table) -> None:
+    """Rows compared, prior, loss and lines of a table are those of the worlds behind its rows."""
+    numbers = {plain(label): number for number, label in enumerate(block.rows)}
+    worlds = [(world, numbers[row_of(meaning, block, world)]) for world in meaning.worlds()]
+    assert {row for _, row in worlds} == set(range(len(block.rows)))
+    dice, width = random.Random(len(worlds)), len(block.columns)
+    raw = [[dice.choice((0, 1, 2, 5)) + (c == r % width) for c in range(width)] for r in range(len(block.rows))]
+    drawn = [[Fraction(entry, sum(row)) for entry in row] for row in raw]
+    places = dict(zip(block.outputs, block.places, strict=True))
+    values = {name: meaning.values(meaning.variables[name].domain) for name in meaning.outputs}
+    columns = [tuple(values[name][places[name][c]] for name in meaning.outputs) for c in range(width)]
+    laws = {key(world): gathered(columns, drawn[row]) for world, row in worlds}
+
+    def law(world: World) -> Law:
+        return laws[key(world)]
+
+    if block.prior is not None:
+        prior = gathered([row for _, row in worlds], [meaning.chance(world) for world, _ in worlds])
+        assert prior == dict(enumerate(block.prior.values()))
+    assert amount(block, block.loss, drawn) == meaning.loss(law)
+    for line, compared in zip(meaning.spec.privacy, block.compared, strict=True):
+        expected: dict[tuple[int, int], Fraction] = {}
+        for a, b, square in meaning.compared(line):
+            pair = numbers[row_of(meaning, block, a)], numbers[row_of(meaning, block, b)]
+            if pair[0] != pair[1]:
+                expected[pair] = min(expected.get(pair, square), square)
+        found = {(a, b): Fraction(1) for clique in compared.cliques for a in clique for b in clique if a != b}
+        for a, b, level in triples(compared.pairs):
+            found[a, b] = found[b, a] = compared.squares[level]
+        assert found == expected, line
+    conditions = [line for line in meaning.spec.background if isinstance(line.left, syntax.Over)]
+    for line, condition in zip(conditions, block.conditions, strict=True):
+        left, right = (side.body if isinstance(side, syntax.Over) else side for side in (line.left, line.right))
+        sides = [means(condition.average, drawn), condition.constant.values()]
+        said = [abs(sum(both, ZERO)) for both in zip(*sides, strict=True)]
+        assert condition.equality == (line.op == "=")
+        assert not condition.scalars
+        for world, row in worlds:
+            assert abs(meaning.mean(left, world, law(world)) - meaning.mean(right, world, law(world))) == said[row]
+    for line, target in zip(meaning.spec.accuracy, block.accuracy, strict=True):
+        excess = meaning.loss(law, line.left) - meaning.value(line.right, {})
+        assert amount(block, target.amount, drawn) - target.limit == excess
+    for i, fair in enumerate(meaning.spec.fairness):
+        assert unfairness(block, i, drawn) == meaning.unfairness(fair, law), fair
+
+
+def key(world: World) -> tuple[Any, ...]:
+    return tuple(world.values())
+
+
+def plain(value: Any) -> Any:
+    """A value, or its label, so that the two can be compared however numbers are spelled."""
+    if isinstance(value, list | tuple):
+        return tuple(plain(part) for part in value)
+    try:
+        return Fraction(value)
+    except ValueError:
+        return value
+
+
+def row_of(meaning: Meaning, block: Table, world: World) -> Any:
+    """The label of the row that a world leads to."""
+    parts = []
+    for name in block.of:
+        value, domain = meaning.named(name, world), meaning.variables[name].domain
+        if name in block.counted:
+            one = domain.base if isinstance(domain, syntax.Power) and not meaning.party(name) else domain
+            value = tuple(value.count(each) for each in meaning.values(one))
+        parts.append(value)
+    return plain(parts[0] if len(parts) == 1 else parts)
+
+
+def triples(numbers: Numbers) -> list[tuple[int, int, int]]:
+    entries = [int(entry) for entry in numbers.values()]
+    return list(zip(entries[::3], entries[1::3], entries[2::3], strict=True))
+
+
+def rows_of(numbers: Numbers, count: int) -> Rows:
+    entries = numbers.values()
+    width = len(entries) // count
+    return [entries[i * width : (i + 1) * width] for i in range(count)]
+
+
+def amount(block: Table, found: Amount, drawn: Rows) -> Fraction:
+    """What an amount of a problem comes to."""
+    prior = block.prior.values() if block.prior is not None else []
+    total = sum((w.weight * max(by_row(w.costs, w.variations, drawn)) for w in found.worst), found.constant)
+    return total + sum(map(operator.mul, prior, by_row(found.average, found.variations, drawn)), ZERO)
+
+
+def by_row(costs: Numbers | None, far: Sequence[Variation], drawn: Rows) -> list[Fraction]:
+    parts = [[ZERO] * len(drawn), *([means(costs, drawn)] if costs else []), *(variations(one, drawn) for one in far)]
+    return [sum(each, ZERO) for each in zip(*parts, strict=True)]
+
+
+def means(costs: Numbers, drawn: Rows) -> list[Fraction]:
+    return [sum(map(operator.mul, *pair), ZERO) for pair in zip(rows_of(costs, len(drawn)), drawn, strict=True)]
+
+
+def variations(one: Variation, drawn: Rows) -> list[Fraction]:
+    each = zip(rows_of(one.law, len(drawn)), drawn, strict=True)
+    return [one.weight * variation(gathered(one.values, law), dict(enumerate(other))) for other, law in each]
+
+
+def unfairness(block: Table, number: int, drawn: Rows) -> Fraction:
+    """By how much a problem says that a line of fairness is broken, squared."""
+    line = block.fairness[number]
+    prior = block.prior.values() if block.prior is not None else [Fraction(1)] * len(drawn)
+    seen = list(zip(*(block.places[block.outputs.index(name)] for name in line.outputs), strict=True))
+    laws = []
+    for group in line.groups:
+        shares = [prior[r] if len(group) > 1 else Fraction(1) for r in group]
+        mixed = [sum((w * drawn[r][c] for w, r in zip(shares, group, strict=True)), ZERO) for c in range(len(seen))]
+        laws.append(gathered(seen, [p / sum(shares) for p in mixed]))
+    gaps = (variation(laws[a], laws[b]) ** 2 - line.squares[level] for a, b, level in triples(line.pairs))
+    return max((ZERO, *gaps))
+
+
+# --- linear answers -------------------------------------------------------------------------------
+
+
+def linear(meaning: Meaning, problem: Problem, block: Linear) -> None:
+    """What one unit can change, what each answer is and what errors cost are those of the worlds."""
+    size = block.held[-1].stop
+    for line, differences in zip(meaning.spec.privacy, block.differences, strict=True):
+        _, adding, most = meaning.units(line)
+        changes = set()
+        for a, b, _ in meaning.compared(line):
+            changes.add(tuple(y - x for x, y in zip(base(meaning, block, a), base(meaning, block, b), strict=True)))
+        for change in changes:
+            assert any(holds(difference, change) for difference in differences), (line, change)
+        for difference in differences:
+            if not bounding(block, difference, adding, most):
+                assert extreme(difference, size) <= changes, (line, difference)
+    for world in meaning.worlds()[:12]:
+        answers = times(block.target, base(meaning, block, world))
+        aims = [a + b for a, b in zip(answers, block.offset.values(), strict=True)]
+        units = [[Fraction(i == j) for j in range(len(aims))] for i in range(len(aims))]
+        for error in ([ZERO] * len(aims), *units, [Fraction(i + 1) for i in range(len(aims))]):
+            terms = zip(block.errors.weights.values(), times(block.errors.rows, error), strict=True)
+            assert cost(meaning, block, world, aims, error) == sum((w * r**2 for w, r in terms), ZERO)
+        for site in block.sites or ():
+            true = flat(meaning.named(site.name, world))
+            for i in range(len(true)):
+                moved = [x + (i == j) for j, x in enumerate(true)]
+                there = {**world, site.name: shaped(moved, shape(meaning.named(site.name, world)))}
+                reached = times(site.map, [Fraction(i == j) for j in range(len(true))])
+                assert cost(meaning, block, there, aims, reached) == 0, "noise on a value moves the outputs as said"
+
+
+def bounding(block: Linear, difference: Difference, adding: bool, most: int) -> bool:
+    """Whether a set is a bound on what worlds differ by: a box around vectors of which one is absent, or around two
+    entries of a ball."""
+    if isinstance(difference, Cells):
+        return adding and most > 1
+    balls = any(held.ball is not None for held in block.held)
+    return any(part.length > 1 or most > 1 for part in difference.parts) if adding else most > 1 and balls
+
+
+def base(meaning: Meaning, block: Linear, world: World) -> list[Fraction]:
+    """The base vector of a world."""
+    found: list[Fraction] = []
+    for held in block.held:
+        domains = [one for _, one in meaning.columns(meaning.variables[held.name].domain)]
+        cells = product(*map(meaning.values, domains))
+        counts = [Fraction(world[held.name].count(cell)) for cell in cells]
+        found += counts if domains else flat(meaning.named(held.name, world))
+    return found
+
+
+def times(matrix: Matrix, vector: Sequence[Fraction]) -> list[Fraction]:
+    if isinstance(matrix, Sparse):
+        entries = [ZERO] * (matrix.shape[0] * matrix.shape[1])
+        for place, value in zip(matrix.places.values(), matrix.values.values(), strict=True):
+            entries[int(place)] = value
+        matrix = Numbers.of(entries, matrix.shape)
+    each = rows_of(matrix, matrix.shape[0])
+    return [sum(map(operator.mul, row, vector), ZERO) for row in each]
+
+
+def cost(
+    meaning: Meaning, block: Linear, world: World, aims: Sequence[Fraction], errors: Sequence[Fraction]
+) -> Fraction:
+    """The loss in a world of outputs that are off by some errors."""
+    values = [a + e for a, e in zip(aims, errors, strict=True)]
+    parts = {one.name: shaped(values[one.start : one.stop], one.shape) for one in block.released}
+    law = {tuple(parts[name] for name in meaning.outputs): Fraction(1)}
+    return meaning.loss(lambda _: law, only=world)
+
+
+def units_of(difference: Units) -> list[list[tuple[Part, range]]]:
+    """For each unit its coordinates in every part."""
+    runs = ([(p, range(i, i + p.length)) for i in range(p.start, p.stop, p.length)] for p in difference.parts)
+    return [list(unit) for unit in zip(*runs, strict=True)]
+
+
+def holds(difference: Difference, change: Sequence[Fraction]) -> bool:
+    """Whether a set of differences has this one."""
+    changed = {i for i, entry in enumerate(change) if entry}
+    if isinstance(difference, Cells):
+        size, inside = sum(map(abs, change)), changed <= set(range(difference.start, difference.stop))
+        most = 2 * difference.count if difference.moving else difference.count
+        return inside and size <= most and not (difference.moving and sum(change))
+    units = [unit for unit in units_of(difference) if changed & {i for _, run in unit for i in run}]
+    inside = changed <= {i for unit in units for _, run in unit for i in run}
+    return (
+        inside
+        and len(units) <= difference.count
+        and all(fits(part, change, run) for unit in units for part, run in unit)
+    )
+
+
+def fits(part: Part, change: Sequence[Fraction], run: range) -> bool:
+    """Whether one unit can change its numbers by so much."""
+    for start in range(run.start, run.stop, part.dimension):
+        vector = [abs(entry) for entry in change[start : start + part.dimension]]
+        size = {"box": max(vector), "l1": sum(vector), "l2": sum(entry**2 for entry in vector)}[part.shape]
+        if size > (part.amount**2 if part.shape == "l2" else part.amount):
+            return False
+    return True
+
+
+def extreme(difference: Difference, size: int) -> set[tuple[Fraction, ...]]:
+    """Differences of a set that no others of it lie around; of balls only those along an axis."""
+    if isinstance(difference, Cells):
+        cells, k = range(difference.start, difference.stop), Fraction(difference.count)
+        ways = [{b: k, a: -k} for a in cells for b in cells if a != b] if difference.moving else [{a: k} for a in cells]
+    else:
+        ways = []
+        for chosen in combinations(units_of(difference), difference.count):
+            pieces = product(*(vertices(part, run) for unit in chosen for part, run in unit))
+            ways += [{i: x for piece in some for i, x in piece.items()} for some in pieces]
+    return {tuple(way.get(i, ZERO) for i in range(size)) for way in ways}
+
+
+def vertices(part: Part, run: range) -> list[dict[int, Fraction]]:
+    """What one unit can change at most, in one part."""
+    vectors = [run[i : i + part.dimension] for i in range(0, len(run), part.dimension)]
+    along = [[{i: sign * part.amount} for i in vector for sign in (1, -1)] for vector in vectors]
+    return [{i: x for one in some for i, x in one.items()} for some in product(*along)]
+
+
+# --- votes ----------------------------------------------------------------------------------------
+
+
+def votes(meaning: Meaning, problem: Problem, block: Votes) -> None:
+    """Ballots give their points, one unit changes sums of points, and a law of the winner costs what it should."""
+    rule = "borda_lottery" if block.counted == "borda" else "random_dictator"
+    ballots = meaning.values(meaning.variables[block.source].domain)
+    points = {vote: tuple(meaning.points(rule, block.source, vote).values()) for vote in ballots}
+    none = points[None] = (ZERO,) * len(block.alternatives)
+    assert set(block.kinds) == set(points.values()) - {none}
+    moves = {tuple(sign * x for x in kind) for kind in block.kinds for sign in (1, -1)}
+    for line, obligation in zip(meaning.spec.privacy, problem.obligations, strict=True):
+        changes = {minus(total(points, b), total(points, a)) for a, b, _ in meaning.compared(line)}
+        (unit,) = obligation.units
+        assert unit.adding and block.secret
+        twice = {minus(a, b) for a in moves for b in moves}
+        assert changes == (moves if unit.count == 1 else moves | twice)
+    shares = [
+        meaning.likelihood(line, {block.source: (vote,)}) for vote in ballots for line in meaning.spec.background[1:]
+    ]
+    if block.law is not None:
+        assert gathered(block.law.points, block.law.weights) == gathered([points[vote] for vote in ballots], shares)
+    for world in meaning.worlds():
+        law = [Fraction(i + 1, 3 * i + 3) if i < 2 else Fraction(1, 3) for i in range(len(block.alternatives))]
+        law[-1] = 1 - sum(law[:-1])
+        costs = [term.weight * term.body.at(tuple(law), total(points, world)) for term in block.loss.terms]
+        drawn = {(a,): p for a, p in zip(block.alternatives, law, strict=True)}
+        assert meaning.loss(lambda _, drawn=drawn: drawn, only=world) == sum(costs, block.loss.offset)
+
+
+def total(points: dict[Any, tuple[Fraction, ...]], world: World) -> tuple[Fraction, ...]:
+    (cast,) = world.values()
+    return tuple(sum(column) for column in zip(*(points[vote] for vote in cast), strict=True))
+
+
+def minus(a: Sequence[Fraction], b: Sequence[Fraction]) -> tuple[Fraction, ...]:
+    return tuple(x - y for x, y in zip(a, b, strict=True))
+
+
+def test_a_group_may_lie_in_several_inputs() -> None:
+    lines = "variables:\n  input x in {0}\n  input w in {0}\n  output O{1}\nloss: {2}\nprivacy:\n"
+    line = "  O is 1-DP wrt (x, w), replacing up to 2 entries\n"
+    agree(lines.format("0..1", " in 0..1", "worst[ mismatch(O, x) ] + worst[ mismatch(O, w) ]") + line)
+    text = lines.format("[0, 1]^2", "", "E[ (O - sum(x) - sum(w))^2 ]") + line
+    with pytest.raises(SpecError) as found:
+        elaborate(load_model(Source("spec.priv", text)))
+    assert [one.code for one in found.value.diagnostics] == ["PS0501"]
