@@ -6,17 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from privspec.compile.cache import SolutionCache
-from privspec.compile.program import LinearSystem
-from privspec.compile.views import scaled_differences
 from privspec.model.graph import Model
 from privspec.model.requirements import Nobody
 from privspec.model.targets import meaning
 from privspec.solvers.programs import Array, ExpectedLoss, View, WorstLoss
+
+if TYPE_CHECKING:
+    from privspec.compile.program import LinearSystem
 
 DENSE_OUTPUTS = 4096
 """Outputs up to which their covariance may be formed."""
@@ -74,6 +76,8 @@ class Problem:
 
     def views(self, budgets: tuple[float, ...]) -> tuple[View, ...]:
         """The views in the solvers' form, each divided by its budget."""
+        from privspec.compile.views import scaled_differences  # tables need the settings of this module only
+
         return tuple(
             View(view.rows, scaled_differences(view.differences, 1.0 / budget), view.requirement.text)
             for view, budget in zip(self.system.views, budgets, strict=True)

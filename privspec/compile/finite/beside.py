@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privspec.compile.finite.system import FiniteSystem, Requested
-from privspec.compile.finite.votes import rules_beside
 from privspec.mechanisms.finite.comparisons import comparisons
 from privspec.mechanisms.finite.context import Label, Neighbours, TableContext
 from privspec.mechanisms.finite.recognition import recognise
@@ -94,7 +93,11 @@ def beside(decision: TableDecision) -> tuple[list[dict[str, Any]], dict[str, Any
     """The `alternatives` of the plan and what its mechanism is recognised as (None if nothing)."""
     context = context_of(decision.system)
     if context is None:
-        return rules_beside(decision) if decision.settings.alternatives else [], None
+        if not decision.settings.alternatives or not decision.model.parties:
+            return [], None
+        from privspec.compile.finite.votes import rules_beside  # a vote may be many modules away
+
+        return rules_beside(decision), None
     table = decision.exact.to_array()
     found = recognise(context, table, SAME)
     named = None if found is None else {"name": found.name, "text": found.text, "note": found.note}

@@ -7,7 +7,6 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
-from privspec.compile.finite.conflicts import explain_infeasible
 from privspec.compile.finite.decision import DebiasedTable, LinearTable, TableDecision
 from privspec.compile.finite.program import Lowered, linear_rows, privacy_blocks, to_program
 from privspec.compile.finite.system import Debiased, FiniteSystem, lower
@@ -18,7 +17,6 @@ from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.model.graph import Model
 from privspec.model.reports import Failure
 from privspec.solvers.table_programs import InfeasibleTable, Privacy, TableSolution
-from privspec.solvers.table_search import search_debiased
 from privspec.solvers.table_search_programs import DebiasedProgram
 from privspec.solvers.tables import solve_table
 
@@ -60,6 +58,8 @@ def _linear(model: Model, system: FiniteSystem, settings: Settings) -> TableDeci
     lowered = to_program(system)
     found = target_itself(system, lowered) or _solved(lowered, settings)
     if isinstance(found, InfeasibleTable):
+        from privspec.compile.finite.conflicts import explain_infeasible  # solves again and again: many modules
+
         return explain_infeasible(model, lowered, found, settings)
     listed = _listed(model, lowered)
     if not listed:
@@ -139,6 +139,9 @@ def _debiased(model: Model, system: FiniteSystem, settings: Settings) -> TableDe
     blocks = privacy_blocks(system)
     debiased = Debiased.of(system)
     program = _program(system, debiased, tuple(block for _, block in blocks))
+    from privspec.compile.finite.conflicts import explain_infeasible
+    from privspec.solvers.table_search import search_debiased
+
     found = search_debiased(program, SEARCH_TOLERANCE, settings.deadline, settings.progress)
     if not isinstance(found, InfeasibleTable):
         indices = tuple(index for index, _ in blocks)

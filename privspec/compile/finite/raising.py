@@ -22,8 +22,6 @@ from privspec.compile.document import (
 from privspec.compile.finite.beside import beside
 from privspec.compile.finite.prices import binding_prices
 from privspec.compile.finite.system import Requested, mixture, view_of
-from privspec.compile.finite.votes import kept_properties, table_figures
-from privspec.compile.lotteries.rounds import rounds_json
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
 from privspec.language.spelling import spell
@@ -106,6 +104,11 @@ def _mechanism(decision: TableDecision) -> dict[str, Any]:
         "prior": None if worlds.prior is None else [str(p) for p in worlds.prior],
         "probabilities": [[str(Fraction(n, exact.denominator)) for n in row] for row in exact.numerators],
     }
+    if not decision.model.parties:
+        return out | _chosen(decision)
+    from privspec.compile.finite.votes import kept_properties, table_figures  # a vote may be many modules away
+    from privspec.compile.lotteries.rounds import rounds_json
+
     kept, shared = kept_properties(decision), shared_rounds(decision.model)
     out |= {} if shared is None else {"rounds": rounds_json(shared, shared.count)}
     return out | _chosen(decision) | ({"properties": kept} if kept else {}) | table_figures(decision)
