@@ -477,7 +477,7 @@ def verify(plan: Path, as_json: bool, quiet: bool) -> int:
 
     report = Plan.read(plan).verify()
     if as_json:
-        claims = [{"name": c.name, "status": c.status, "text": c.text, "margin": c.margin} for c in report.claims]
+        claims = [{"name": c.name, "status": c.status, "text": c.text, "item": c.item} for c in report.claims]
         print(json.dumps({"verified": report.ok, "claims": claims}, indent=1, ensure_ascii=False))
     elif not quiet:
         print(str(report), end="")

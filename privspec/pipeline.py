@@ -130,7 +130,7 @@ def _nobody(stage: str, result: object) -> None:
     pass
 
 
-ABOUT_BETTER_ONES = frozenset({"optimality", "gap", "binding", "alternatives"})
+ABOUT_BETTER_ONES = frozenset({"bound", "optimality", "gap", "binding", "alternatives"})
 """Claims of a plan that say nothing of its own mechanism."""
 
 

@@ -5,33 +5,32 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
 from privspec.core.files import PRIVATE, refuse_overwriting, write_atomically
-from privspec.core.matrices import read_array
-from privspec.core.spans import Source
+from privspec.kernel.core.reading import Refused, parse
 
 if TYPE_CHECKING:
-    from privspec.certify.report import Claim as ReportClaim
-    from privspec.certify.report import Report
     from privspec.execute.estimation.aggregate import Aggregate
     from privspec.execute.family import Progress
     from privspec.execute.keeper import Keeper
     from privspec.execute.randomness import Randomness
     from privspec.execute.release import Release
     from privspec.model.graph import Model
+    from privspec.verification import Verification
 
 FORMAT_NAME = "privspec-plan"
 FORMAT_MAJOR = 2
 PLAN_BYTES = 2**31
 """Largest plan file that is read."""
-_VERIFIED: set[str] = set()
-"""SHA-256 of the text of every document that passed the checker in this process: checked once, whoever holds it."""
+REMEMBERED = 64
+_VERIFIED: dict[str, Verification] = {}
+"""What was verified in this process, by the SHA-256 of a plan's text: checked once, whoever holds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +78,13 @@ class Plan:
         try:
             if path.stat().st_size > PLAN_BYTES:
                 raise _not_a_plan(path, "it is larger than 2 GB")
-            data = json.loads(path.read_text(encoding="utf-8"))
+            data = parse(path.read_text(encoding="utf-8")).value
         except FileNotFoundError as error:
             raise UsageError(Diagnostic("PS0710", f"the file {path} does not exist")) from error
-        except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        except (OSError, UnicodeDecodeError) as error:
             raise _not_a_plan(path, "it is not a JSON document") from error
+        except Refused as error:
+            raise _not_a_plan(path, str(error)) from error
         return cls.of(data, path)
 
     @classmethod
@@ -169,19 +170,20 @@ class Plan:
         )
 
     def model(self) -> Model:
-        """The typed graph of the spec that was solved, rebuilt from the plan alone."""
-        from privspec.model.build import load_model
+        """The typed graph of the spec that was solved, rebuilt from the plan alone.
 
-        spec = self.document["spec"]
-        files, constants = stored_constants(spec.get("constants", {}))
-        return load_model(
-            Source(str(spec.get("path") or spec["name"]), str(spec["source"])),
-            parameters=spec.get("parameters", {}),
-            constants=constants,
-            files=files,
-        )
+        Raises: VerificationError PS0911 if the spec inside is not the one that was solved.
+        """
+        from privspec.kernel.core.reading import Item, Refused
+        from privspec.problem.stored import model_inside
 
-    def verify(self) -> Report:
+        try:
+            return model_inside(Item(self.document.get("spec"), "spec"))
+        except Refused as error:
+            message = f"the spec inside this plan cannot be used: {error}"
+            raise VerificationError(Diagnostic("PS0911", message)) from error
+
+    def verify(self) -> Verification:
         """Re-check every claim with code that shares nothing with compiler and solvers."""
         return self._copied()._judged()
 
@@ -216,11 +218,11 @@ class Plan:
 
     @property
     def _text(self) -> str:
-        return json.dumps(dict(self.document))
+        return json.dumps(dict(self.document), allow_nan=False)
 
     @property
     def _fingerprint(self) -> str:
-        return hashlib.sha256(self._text.encode()).hexdigest()
+        return _sha256(self._text)
 
     @property
     def _promises_nothing(self) -> bool:
@@ -231,45 +233,16 @@ class Plan:
         check_digest(self.document)
         return True
 
-    def _judged(self) -> Report:
-        from privspec.certify import verify
-        from privspec.core.threads import fitting_threads
+    def _judged(self) -> Verification:
+        from privspec.verification import verify
 
-        fingerprint = self._fingerprint
-        with fitting_threads(self._strategy_rows):
-            report = verify(dict(self.document))
-            if report.ok:
-                report = replace(report, claims=(*report.claims, *self._exposures()))
-        if report.ok:
-            _VERIFIED.add(fingerprint)
-        return report
-
-    def _exposures(self) -> Iterator[ReportClaim]:
-        """Whether the plan states what observers may learn beyond what any one line says, as computed again."""
-        from privspec.certify.report import Claim
-        from privspec.model.observers import nothing_beyond
-
-        model = self.model()
-        if nothing_beyond(model) and self.document.get("exposures", []) == []:
-            return
-        from privspec.explain.reading import agrees, exposures_json
-
-        found = exposures_json(self.document, model)
-        if not agrees(self.document.get("exposures", []), found):
-            yield Claim("exposure", "failed", "what observers learn beyond any one line is not what the plan states")
-        for item in found:
-            bare = f"; not protected: {', '.join(item['not_protected'])}" if item["not_protected"] else ""
-            bound = ", ".join(f"{k} <= {v}" for k, v in (item["bound"] or {}).items()) or "no bound"
-            seen = f"{item['observer']} sees {', '.join(item['outputs'])}"
-            yield Claim("exposure", "ok", f"{', '.join(item['wrt'])}, {item['neighbours']}, {seen}: {bound}{bare}")
-
-    @property
-    def _strategy_rows(self) -> int:
-        """Rows of the executed strategy, 0 where the plan does not say."""
-        try:
-            return int(self.document["mechanism"]["executed"]["strategy"]["shape"][0])
-        except (KeyError, TypeError, ValueError, IndexError, OverflowError):
-            return 0
+        text = self._text
+        found = verify(text)
+        if found.ok:
+            if len(_VERIFIED) >= REMEMBERED:
+                _VERIFIED.pop(next(iter(_VERIFIED)))
+            _VERIFIED[_sha256(text)] = found
+        return found
 
     def explain(self, reader: str = "public", format: str = "md") -> str:  # noqa: A002 - the word of the interface
         """The explanation for "public", "auditor" or "engineer", as "md", "html" or "json"."""
@@ -415,20 +388,8 @@ class Plan:
         return plan_html(self.verified().document)
 
 
-def stored_constants(stored: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The public arrays inside a plan: contents of files by key ("csv:queries.csv"), and constants by name.
-
-    Raises: UsageError PS0711 if one is not of that form.
-    """
-    files: dict[str, Any] = {}
-    constants: dict[str, Any] = {}
-    for key, data in stored.items():
-        place = files if ":" in key else constants
-        try:
-            place[key] = read_array(data)
-        except ValueError as error:
-            raise _not_a_plan(Path("the plan"), f"its constant {key} cannot be read") from error
-    return files, constants
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _not_a_plan(path: Path, why: str) -> UsageError:

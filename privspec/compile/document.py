@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
@@ -12,15 +12,14 @@ from math import inf, nextafter
 from typing import Any
 
 from privspec.compile.infeasible import Infeasible
-from privspec.compile.stored import spec_json
 from privspec.core.diagnostics import InternalError
-from privspec.language import syntax
-from privspec.model.distances import takes_distance
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.problem import form
+from privspec.problem.assumptions import assumptions
 from privspec.problem.elaborate import elaborate
+from privspec.problem.stored import spec_json
 
 FORMAT = "privspec-plan/2.0"
 WITHDRAWN = "the lower bound that was found did not pass the independent check and is not stated"
@@ -34,7 +33,16 @@ def sealed(document: dict[str, Any]) -> dict[str, Any]:
 
 def plan_document(model: Model, parts: Mapping[str, Any]) -> dict[str, Any]:
     """A plan: what a family says of its mechanism, with the spec and the problem that it answers."""
-    return sealed({"format": FORMAT, "spec": spec_json(model), "problem": form.document(elaborate(model)), **parts})
+    said = assumptions(model, parts)
+    return sealed(
+        {
+            "format": FORMAT,
+            "spec": spec_json(model),
+            "problem": form.document(elaborate(model)),
+            **parts,
+            "assumptions": said,
+        }
+    )
 
 
 def raise_infeasible(model: Model, reason: Infeasible) -> dict[str, Any]:
@@ -87,14 +95,6 @@ def float_down(value: Fraction) -> float:
     return 0.0 - float_up(-value)  # not minus zero
 
 
-def option_line(model: Model, kind: type) -> int | None:
-    """The line of the first option of a kind."""
-    for option in model.spec.options:
-        if isinstance(option, kind):
-            return line_of(model, option.span.start)
-    return None
-
-
 def line_of(model: Model, offset: int) -> int:
     """The line of a place in the source."""
     return model.source.position(offset)[0]
@@ -113,28 +113,6 @@ def guarantee_head(requirement: Requirement, index: int) -> dict[str, Any]:
         "line": requirement.line,
         "text": requirement.text,
     }
-
-
-def trust_assumption(model: Model) -> dict[str, Any]:
-    """Who sees the raw data."""
-    line = option_line(model, syntax.Trust)
-    return {
-        "text": f"Trust: {model.trust.describe()}.",
-        "status": "assumed",
-        "because": {"line": line} if line else {"note": "trust-by-default"},
-    }
-
-
-def unit_assumptions(model: Model) -> Iterator[dict[str, Any]]:
-    """Units of privacy that no line names."""
-    for requirement in model.requirements:
-        # Lines about one person's report say of themselves what they compare: no unit can be named there.
-        if requirement.unit_by_default and not requirement.measure.local and not takes_distance(requirement):
-            yield {
-                "text": f"The unit of privacy, {requirement.neighbours.describe()}, was taken by default.",
-                "status": "assumed",
-                "because": {"line": requirement.line},
-            }
 
 
 def versions() -> dict[str, str]:

@@ -15,10 +15,7 @@ from privspec.compile.candidate import Candidate, Dual, Mechanism
 from privspec.compile.document import (
     decimal_up,
     guarantee_head,
-    line_of,
     plan_document,
-    trust_assumption,
-    unit_assumptions,
     versions,
 )
 from privspec.compile.prices import binding_prices
@@ -75,7 +72,6 @@ def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...
         "mechanism": _mechanism(problem, mechanism),
         "guarantees": [_guarantee(problem, r, i, mechanism) for i, r in enumerate(model.requirements)],
         "accuracy": accuracy_json(problem, mechanism.release),
-        "assumptions": _assumptions(problem, mechanism),
         "claims": _certificate(problem, chosen, mechanism),
         "remarks": {
             "binding": binding_prices(problem, mechanism, chosen.loss),
@@ -236,59 +232,6 @@ def _guarantee(problem: Problem, requirement: Requirement, index: int, mechanism
 
 
 # --- assumptions and certificate ------------------------------------------------------------------
-
-
-def _assumptions(problem: Problem, mechanism: Mechanism) -> list[dict[str, Any]]:
-    model = problem.model
-    out: list[dict[str, Any]] = [
-        trust_assumption(model),
-        *(_fitting(model, block) for block in model.blocks),
-        {
-            "text": "The noise drawn is exact: no floating-point number takes part in it.",
-            "status": "proved",
-            "because": {"note": mechanism.release.noise.notes[1]},
-        },
-        {
-            "text": "Random bits come from the operating system and nobody else knows them.",
-            "status": "assumed",
-            "because": {"note": mechanism.release.noise.notes[1]},
-        },
-        {
-            "text": "The optimum is relative to unbiased noise of the kinds that the plan names.",
-            "status": "proved",
-            "because": {"claim": "bound"},
-        },
-    ]
-    out += [
-        {
-            "text": f"{constant.name} is public: each run is given its value and adds it after the noise.",
-            "status": "assumed",
-            "because": {"line": line_of(model, model.nodes[constant.name].span.start)},
-        }
-        for constant in problem.system.constants
-    ]
-    out += unit_assumptions(model)
-    if mechanism.release.inputs_matrix is not None:
-        out.append(
-            {
-                "text": "Outputs are computed from noisy estimates of the inputs, which costs no privacy.",
-                "status": "proved",
-                "because": {"note": "post-processing"},
-            }
-        )
-    return out
-
-
-def _fitting(model: Model, block: InputBlock) -> dict[str, Any]:
-    """What happens to data that do not fit their declaration: a public rule, a record at a time."""
-    if block.layout == "cells":
-        text = (
-            f"Records of {block.name} are counted by their declared attributes; one that does not fit is handled by a "
-            "public rule that looks at that record alone (the release states it)."
-        )
-    else:
-        text = f"Values of {block.name} outside their declared domain are clipped to it before anything else."
-    return {"text": text, "status": "proved", "because": {"line": line_of(model, block.span.start)}}
 
 
 def _certificate(problem: Problem, chosen: Candidate, mechanism: Mechanism) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,7 @@ from privspec.compile.document import (
     decimal_up,
     float_up,
     guarantee_head,
-    line_of,
     plan_document,
-    trust_assumption,
-    unit_assumptions,
     versions,
 )
 from privspec.compile.finite.beside import beside
@@ -25,7 +22,6 @@ from privspec.compile.finite.system import Requested, mixture, view_of
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
 from privspec.language.spelling import spell
-from privspec.model.measures import PerAtomLDP
 from privspec.model.values import show
 from privspec.problem.votes import shared_rounds
 from privspec.solvers.table_exact import true_delta
@@ -59,7 +55,6 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
         "guarantees": [_guarantee(decision, r) for r in system.requested],
         "accuracy": [],
         "fairness": _fairness(decision),
-        "assumptions": list(_assumptions(decision)),
         "claims": decision.certificate(),
         "remarks": {
             "recognised": named,
@@ -227,57 +222,3 @@ def _law(rows: Mapping[int, Fraction], exact: ExactTable, view: Any) -> list[Fra
 
 
 # --- assumptions and certificate ------------------------------------------------------------------
-
-
-def _assumptions(decision: TableDecision) -> Iterator[dict[str, Any]]:
-    model, worlds = decision.model, decision.system.worlds
-    yield trust_assumption(model)
-    for block in model.blocks:
-        yield {
-            "text": f"Values of {block.name} outside its declared domain are handled by a public rule that looks at "
-            "that value alone (the release states it).",
-            "status": "proved",
-            "because": {"line": line_of(model, block.span.start)},
-        }
-    yield {
-        "text": "Outputs are drawn from exact probabilities: no floating-point number takes part in it.",
-        "status": "proved",
-        "because": {"note": "tables"},
-    }
-    yield {
-        "text": "Random bits come from the operating system and nobody else knows them.",
-        "status": "assumed",
-        "because": {"note": "tables"},
-    }
-    if worlds.computed:
-        yield {
-            "text": f"The mechanism looks at {', '.join(worlds.of)} only; the optimum is among such mechanisms.",
-            "status": "proved",
-            "because": {"note": "tables"},
-        }
-    if worlds.prior is not None:
-        yield {
-            "text": "The data model serves the expected loss only: the guarantees hold for all data.",
-            "status": "proved",
-            "because": {"note": "tables"},
-        }
-    yield from _single_outputs(decision)
-    yield from unit_assumptions(model)
-
-
-def _single_outputs(decision: TableDecision) -> Iterator[dict[str, Any]]:
-    """What a condition on each single output (Ramon & Basu 2020, 3.3) means for sets of outputs."""
-    for requested in decision.system.requested:
-        requirement = requested.requirement
-        if not isinstance(requirement.measure, PerAtomLDP) or not len(requested.neighbours.pairs):
-            continue
-        asked = requirement.measure.delta
-        true = Fraction(achieved(decision.exact, requested)["delta"])
-        verdict = "more than" if true > asked else "at most"
-        yield {
-            "text": f"Line {requirement.line} bounds each single output. Over sets of outputs the table is "
-            f"({show(requirement.measure.epsilon)}, delta)-LDP with a true delta of {show(true)}, "
-            f"{verdict} the {show(asked)} of that line.",
-            "status": "proved",
-            "because": {"note": "tables"},
-        }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,10 +11,7 @@ from privspec.compile.document import (
     float_down,
     float_up,
     guarantee_head,
-    line_of,
     plan_document,
-    trust_assumption,
-    unit_assumptions,
     versions,
 )
 from privspec.compile.lotteries.bound import EVERY_RULE, LotteryBound
@@ -80,7 +76,6 @@ class LotteryDecision:
             "mechanism": self._mechanism(),
             "guarantees": [self._guarantee(promise) for promise in self.system.promises],
             "accuracy": [self._accuracy(limit, found) for limit, found in zip(*self._limits, strict=True)],
-            "assumptions": list(self._assumptions()),
             "claims": {
                 "kind": "lottery",
                 "lower_bound": self.lower_bound,
@@ -221,49 +216,6 @@ class LotteryDecision:
         further = ["group-privacy"] if promise.task.group > 1 else []
         further += ["repeated-votes"] if self.system.rounds is not None else []
         return head | {"achieved": {"epsilon": figure}, "because": [*taken.notes, *further]}
-
-    def _assumptions(self) -> Iterator[dict[str, Any]]:
-        model, system = self.model, self.system
-        note = self._taken.notes[0]
-        yield trust_assumption(model)
-        source = model.nodes[system.source]
-        yield {
-            "text": f"What {system.source} holds that is no ballot is left out by a public rule that looks at that "
-            "ballot alone (the release states it).",
-            "status": "proved",
-            "because": {"line": line_of(model, source.span.start)},
-        }
-        yield {
-            "text": "The winner is drawn from exact probabilities: no floating-point number takes part in it.",
-            "status": "proved",
-            "because": {"note": note},
-        }
-        yield {
-            "text": "Random bits come from the operating system and nobody else knows them.",
-            "status": "assumed",
-            "because": {"note": note},
-        }
-        if system.adding:
-            yield {
-                "text": f"The guarantee holds for every number of voters; the {system.voters} of the spec serve the "
-                "loss and the figures only.",
-                "status": "proved",
-                "because": {"note": note},
-            }
-        if system.rounds is not None:
-            yield {
-                "text": "From round to round, what the others do depends on a voter through the winners only, and "
-                "nothing but the winners is published: not who took part, nor how many.",
-                "status": "assumed",
-                "because": {"note": "repeated-votes"},
-            }
-        if system.law is not None:
-            yield {
-                "text": "The data model serves averages only: the guarantees hold for all votes.",
-                "status": "asserted by the user",
-                "because": {"line": system.law.line},
-            }
-        yield from unit_assumptions(model)
 
 
 def figures_json(figures: Figures) -> dict[str, Any]:

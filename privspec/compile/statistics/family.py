@@ -9,10 +9,7 @@ from typing import Any
 
 from privspec.compile.document import (
     guarantee_head,
-    line_of,
     plan_document,
-    trust_assumption,
-    unit_assumptions,
     versions,
 )
 from privspec.compile.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
@@ -113,7 +110,6 @@ class StatisticDecision:
             "mechanism": mechanism_json(self.system, chosen.way),
             "guarantees": [_guarantee(promise, chosen.way) for promise in self.system.promises],
             "accuracy": [],
-            "assumptions": [*_assumptions(self.system), *_own_ball(chosen.way)],
             "claims": {"kind": "simulated", "scope": "none"},
             "remarks": {
                 "binding": [],
@@ -188,46 +184,6 @@ def _weakest(promise: Promise, way: Way) -> dict[str, Fraction]:
     spread = way.route.spread(promise.unit)
     found = [one.achieved(spread, measure) for one, measure in pairs]
     return {key: max(figures[key] for figures in found) for key in found[0]}
-
-
-def _own_ball(way: Way) -> list[dict[str, Any]]:
-    """What is executed where it is not the estimate that the spec names."""
-    ball = way.route.to_json().get("estimated_within")
-    if ball is None:
-        return []
-    text = (
-        f"What is made noisy is not the estimate that the spec names but the {way.route.name}: a ball of its own, in "
-        "which the estimate is less often cut off. How far one unit moves it does not depend on that ball."
-    )
-    return [{"text": text, "status": "proved", "because": {"note": way.route.note}}]
-
-
-def _assumptions(system: StatisticSystem) -> list[dict[str, Any]]:
-    model = system.model
-    source = model.nodes[system.block.source]
-    line = line_of(model, source.span.start)
-    out: list[dict[str, Any]] = [trust_assumption(model)]
-    if system.block.records.radius is not None:
-        text = f"Records of {system.block.source} outside the ball are drawn in to it, each by itself."
-    else:
-        text = f"Records of {system.block.source} may have any size: the noise does not depend on it."
-    out.append({"text": text, "status": "proved", "because": {"line": line}})
-    data = next(m for m in model.models if m.subject == system.block.source)
-    out.append(
-        {
-            "text": "Loss and ranking are predicted for data of the data model; the guarantees hold for all data.",
-            "status": "asserted by the user",
-            "because": {"line": data.line},
-        }
-    )
-    out.append(
-        {
-            "text": "Random bits come from the operating system and nobody else knows them.",
-            "status": "assumed",
-            "because": {"note": "post-processing"},
-        }
-    )
-    return [*out, *unit_assumptions(model)]
 
 
 def _refuse_crowds(system: StatisticSystem) -> None:

@@ -93,6 +93,12 @@ class Item:
                 raise self.wrong(f"does not have {name}")
         return [Item(self.value.get(name), f"{self.place}.{name}") for name in (*names, *optional)]
 
+    def entries(self) -> list[tuple[str, Item]]:
+        """The entries of an object whose keys are names of the user's."""
+        if not isinstance(self.value, dict):
+            raise self.wrong("is not an object")
+        return [(str(key), Item(value, f"{self.place}.{str(key)[:40]}")) for key, value in self.value.items()]
+
     def form(self, *known: str) -> str:
         """The `form` of an object, one of those that are known."""
         if not isinstance(self.value, dict) or self.value.get("form") not in known:

@@ -1,0 +1,181 @@
+"""What a plan takes for granted, and by whose word: a function of its spec and of what it executes, of nothing else.
+
+A plan lists these sentences for those who read its JSON; whoever verifies it writes them again and compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from privspec.language import syntax
+from privspec.model.distances import takes_distance
+from privspec.model.graph import Model
+from privspec.model.measures import PerAtomLDP
+from privspec.model.neighbours import NeighbourRelation
+from privspec.model.values import show
+
+RANDOM_BITS = "Random bits come from the operating system and nobody else knows them."
+DRAWN_BY = {"gaussian": "rounded-gaussian", "laplace": "discrete-laplace", "knorm-l2": "knorm-l2"}
+"""The note on how a noise is drawn, by its shape."""
+VOTE_NOTES = {
+    "dictator": "dummy-votes",
+    "permute_and_flip": "weighted-votes",
+    "exponential": "weighted-votes",
+    "local_dictator": "local-votes",
+    "randomised_winner": "randomised-winner",
+    "none": "no-dummies",
+}
+"""The note on a rule of voting, by its family."""
+
+Assumption = dict[str, Any]
+
+
+def assumptions(model: Model, plan: Mapping[str, Any]) -> list[Assumption]:
+    """Every sentence with its status and what it rests on.
+
+    Args: plan, its document or the parts of it that a family has written: mechanism, guarantees and claims.
+    Raises: KeyError, TypeError if the mechanism is not of the form of its family.
+    """
+    family = str(plan["mechanism"]["family"])
+    own = OF_FAMILY.get(family, _linear)
+    return [_trust(model), *own(model, plan), *_units(model)]
+
+
+def _said(text: str, status: str, **because: Any) -> Assumption:
+    return {"text": text, "status": status, "because": because}
+
+
+def _line(model: Model, offset: int) -> int:
+    return model.source.position(offset)[0]
+
+
+def _trust(model: Model) -> Assumption:
+    """Who sees the raw data."""
+    line = next((_line(model, o.span.start) for o in model.spec.options if isinstance(o, syntax.Trust)), None)
+    because = {"line": line} if line else {"note": "trust-by-default"}
+    return _said(f"Trust: {model.trust.describe()}.", "assumed", **because)
+
+
+def _units(model: Model) -> Iterator[Assumption]:
+    """Units of privacy that no line names; lines about one person's report say of themselves what they compare."""
+    for requirement in model.requirements:
+        if requirement.unit_by_default and not requirement.measure.local and not takes_distance(requirement):
+            unit: NeighbourRelation = requirement.neighbours
+            text = f"The unit of privacy, {unit.describe()}, was taken by default."
+            yield _said(text, "assumed", line=requirement.line)
+
+
+def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
+    executed = plan["mechanism"]["executed"]
+    note = DRAWN_BY[executed["noise"]["shape"]]
+    for block in model.blocks:
+        if block.layout == "cells":
+            text = (
+                f"Records of {block.name} are counted by their declared attributes; one that does not fit is handled "
+                "by a public rule that looks at that record alone (the release states it)."
+            )
+        else:
+            text = f"Values of {block.name} outside their declared domain are clipped to it before anything else."
+        yield _said(text, "proved", line=_line(model, block.span.start))
+    yield _said("The noise drawn is exact: no floating-point number takes part in it.", "proved", note=note)
+    yield _said(RANDOM_BITS, "assumed", note=note)
+    if plan["claims"]:
+        text = "The optimum is relative to unbiased noise of the kinds that the plan names."
+        yield _said(text, "proved", claim="bound")
+    for constant in executed.get("constants", ()):
+        line = _line(model, model.nodes[constant["name"]].span.start)
+        text = f"{constant['name']} is public: each run is given its value and adds it after the noise."
+        yield _said(text, "assumed", line=line)
+    if executed["reconstruction"]["of"] == "inputs":
+        text = "Outputs are computed from noisy estimates of the inputs, which costs no privacy."
+        yield _said(text, "proved", note="post-processing")
+
+
+def _table(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
+    mechanism = plan["mechanism"]
+    for block in model.blocks:
+        text = (
+            f"Values of {block.name} outside its declared domain are handled by a public rule that looks at "
+            "that value alone (the release states it)."
+        )
+        yield _said(text, "proved", line=_line(model, block.span.start))
+    text = "Outputs are drawn from exact probabilities: no floating-point number takes part in it."
+    yield _said(text, "proved", note="tables")
+    yield _said(RANDOM_BITS, "assumed", note="tables")
+    if any(name not in {block.name for block in model.blocks} for name in mechanism["of"]):
+        text = f"The mechanism looks at {', '.join(mechanism['of'])} only; the optimum is among such mechanisms."
+        yield _said(text, "proved", note="tables")
+    if mechanism["prior"] is not None:
+        text = "The data model serves the expected loss only: the guarantees hold for all data."
+        yield _said(text, "proved", note="tables")
+    for requirement, guarantee in zip(model.requirements, plan["guarantees"], strict=True):
+        measure = requirement.measure
+        if isinstance(measure, PerAtomLDP):
+            # what a condition on each single output (Ramon & Basu 2020, 3.3) means for sets of outputs
+            text = (
+                f"Line {requirement.line} bounds each single output, by {show(measure.delta)} over the number of "
+                f"inputs. Over sets of outputs the table is ({show(measure.epsilon)}, delta)-LDP with a true delta of "
+                f"at most {guarantee['achieved']['delta']}."
+            )
+            yield _said(text, "proved", note="tables")
+
+
+def _votes(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
+    mechanism = plan["mechanism"]
+    source = str(mechanism["input"])
+    note = VOTE_NOTES[mechanism["family"]]
+    text = (
+        f"What {source} holds that is no ballot is left out by a public rule that looks at that ballot alone (the "
+        "release states it)."
+    )
+    yield _said(text, "proved", line=_line(model, model.nodes[source].span.start))
+    text = "The winner is drawn from exact probabilities: no floating-point number takes part in it."
+    yield _said(text, "proved", note=note)
+    yield _said(RANDOM_BITS, "assumed", note=note)
+    if any(requirement.neighbours.adding for requirement in model.requirements):
+        party = model.parties[str(mechanism["party"])]
+        text = (
+            f"The guarantee holds for every number of voters; the {party.size} of the spec serve the loss and the "
+            "figures only."
+        )
+        yield _said(text, "proved", note=note)
+    if mechanism["rounds"] is not None:
+        text = (
+            "From round to round, what the others do depends on a voter through the winners only, and nothing but the "
+            "winners is published: not who took part, nor how many."
+        )
+        yield _said(text, "assumed", note="repeated-votes")
+    for data in model.models:
+        if source in data.subjects:
+            text = "The data model serves averages only: the guarantees hold for all votes."
+            yield _said(text, "asserted by the user", line=data.line)
+
+
+def _statistic(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
+    executed = plan["mechanism"]["executed"]
+    source = str(executed["input"])
+    if executed["records"].get("radius") is not None:
+        text = f"Records of {source} outside the ball are drawn in to it, each by itself."
+    else:
+        text = f"Records of {source} may have any size: the noise does not depend on it."
+    yield _said(text, "proved", line=_line(model, model.nodes[source].span.start))
+    data = next(one for one in model.models if one.subject == source)
+    text = "Loss and ranking are predicted for data of the data model; the guarantees hold for all data."
+    yield _said(text, "asserted by the user", line=data.line)
+    yield _said(RANDOM_BITS, "assumed", note="post-processing")
+    route = executed["route"]
+    if route.get("estimated_within") is not None:
+        text = (
+            f"What is made noisy is not the estimate that the spec names but the {route['name']}: a ball of its own, "
+            "in which the estimate is less often cut off. How far one unit moves it does not depend on that ball."
+        )
+        yield _said(text, "proved", note="probit-routes")
+
+
+OF_FAMILY: Mapping[str, Callable[[Model, Mapping[str, Any]], Iterator[Assumption]]] = {
+    "table": _table,
+    "statistic": _statistic,
+    **dict.fromkeys(VOTE_NOTES, _votes),
+}
+"""By the family that a plan names; all others are additive noise on linear answers."""

@@ -1,0 +1,153 @@
+"""The spec as it stands inside a plan: with its source, parameters and public arrays, so that the plan is complete."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.diagnostics import InternalError
+from privspec.core.matrices import LIST_LIMIT, pack, read_array
+from privspec.core.spans import Source
+from privspec.kernel.core.reading import Item
+from privspec.model.graph import Model
+from privspec.model.values import Symbol, Value, show
+
+
+def spec_json(model: Model) -> dict[str, Any]:
+    """The spec with all that it was solved with, so that the plan can be checked by itself."""
+    return {
+        "name": model.name,
+        "path": str(model.source.name),
+        "sha256": hashlib.sha256(model.source.text.encode("utf-8")).hexdigest(),
+        "source": model.source.text,
+        "parameters": _parameters(model),
+        "constants": _constants(model),
+    }
+
+
+def _parameters(model: Model) -> dict[str, Any]:
+    return {name: _value_json(value) for name, value in model.parameters.items()}
+
+
+def _constants(model: Model) -> dict[str, Any]:
+    constants = {key: _array_json(array) for key, array in sorted(model.files.items())}
+    for node in model.constants:
+        if node.definition is None and node.name in model.values:
+            constants[node.name] = _array_json(np.asarray(model.values[node.name], dtype=np.float64))
+    return constants
+
+
+def _value_json(value: Value) -> Any:
+    match value:
+        case Fraction() | str():
+            return _literal(value)
+        case tuple():
+            return "{" + ", ".join(map(_literal, value)) + "}"
+        case np.ndarray():
+            return _list_text(value)
+        case _:
+            raise InternalError("a table is no parameter")
+
+
+def _literal(value: Symbol) -> str:
+    """A number, or a text in quotes: without them it may be read as a number, a name or several words."""
+    return f'"{value}"' if isinstance(value, str) else show(value)
+
+
+def _list_text(value: NDArray[Any]) -> str:
+    if value.ndim == 0:
+        item = value.item()
+        return _literal(item if isinstance(item, str) else Fraction(item))
+    return "[" + ", ".join(_list_text(np.asarray(item)) for item in value) + "]"
+
+
+def _array_json(array: NDArray[Any]) -> dict[str, Any]:
+    values = np.ascontiguousarray(array, dtype="<f8")
+    raw = values.tobytes()
+    head: dict[str, Any] = {"shape": list(values.shape), "sha256": hashlib.sha256(raw).hexdigest()}
+    if values.size <= LIST_LIMIT:
+        return head | {"values": values.tolist()}
+    return head | {"packed": pack(raw)}
+
+
+# --- and back ------------------------------------------------------------------------------------------
+
+
+def model_inside(spec: Item, base: Path | None = None) -> Model:
+    """The model of the `spec` entry of a plan.
+
+    Args: base, the folder of the spec, for plans that hold its path and not its text.
+    Raises: Refused if it is not the one that was solved, SpecError if it does not build.
+    """
+    from privspec.model.build import load_model
+
+    keys = ("name", "path", "sha256", "source", "parameters", "constants")
+    name, path, sha256, source, parameters, constants = spec.fields(*keys)
+    text = source.text() if base is None or not source.absent else _text_at(base / path.text(), path)
+    if hashlib.sha256(text.encode("utf-8")).hexdigest() != sha256.text():
+        raise spec.wrong("does not hold the source that was solved (sha256 differs)")
+    values = {key: _constant(item) for key, item in constants.entries()}
+    if base is None:
+        _refuse_other_files(text, set(values), spec)
+    model = load_model(
+        Source(path.text(), text),
+        parameters={key: _parameter(item) for key, item in parameters.entries()},
+        constants={key: value for key, value in values.items() if ":" not in key},
+        files={key: value for key, value in values.items() if ":" in key},
+        base=base,
+    )
+    name.same(model.name)
+    parameters.same(_parameters(model))
+    constants.same(_constants(model))
+    return model
+
+
+def _text_at(path: Path, item: Item) -> str:
+    if not path.is_file():
+        raise item.wrong("is not there")
+    return path.read_text(encoding="utf-8")
+
+
+QUOTED = re.compile(r'"[^"\n]*"')
+"""A text of the language."""
+
+
+def _refuse_other_files(text: str, known: set[str], spec: Item) -> None:
+    """Every file that the spec names is inside the plan: nothing is read from this machine's disk."""
+    from privspec.language import syntax
+    from privspec.language.parser import parse
+    from privspec.language.walk import walk
+
+    for node in walk(parse(Source("spec", text))):
+        match node:
+            case syntax.Call(function="csv" | "npy" as kind, arguments=(syntax.String(value=name), *_)):
+                if f"{kind}:{name}" not in known:
+                    raise spec.wrong(f"does not hold the numbers of {name}")
+            case syntax.Call(function="csv" | "npy" | "spec"):
+                raise spec.wrong("reads a file whose numbers the plan does not hold")
+
+
+def _parameter(item: Item) -> Any:
+    """A text is read as an expression of the language that calls nothing, and so reads no file."""
+    text = item.text()
+    if "(" in QUOTED.sub("", text):
+        raise item.wrong("is not a value")
+    return text
+
+
+def _constant(item: Item) -> NDArray[np.float64]:
+    try:
+        array = read_array(item.value)
+    except ValueError as error:
+        raise item.wrong(f"cannot be read: {error}") from error
+    if not np.all(np.isfinite(array)):
+        raise item.wrong("is not finite")
+    if item.value != _array_json(array):
+        raise item.wrong("is not the constant that was used (sha256 differs)")
+    return array

@@ -1,0 +1,158 @@
+"""Whether a plan holds: its spec means its problem, and the kernel derives every statement about the mechanism again.
+
+The kernel never sees the spec, and this file never judges a mechanism: it elaborates the spec inside the plan once
+more, requires the very problem that the plan holds, and the words that follow from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privspec.core.diagnostics import PrivspecError
+from privspec.kernel import Claim, Report, judge
+from privspec.kernel.core.reading import Item, Refused, parse
+from privspec.kernel.forms import FORMS
+from privspec.model.graph import Model
+from privspec.problem.assumptions import assumptions
+from privspec.problem.elaborate import elaborate
+from privspec.problem.form import document as problem_document
+from privspec.problem.stored import model_inside
+
+OUTSIDE = (
+    "that the data are what the owner says",
+    "that the machine running it is not compromised",
+    "that whoever is trusted in the spec deserves it",
+)
+"""What no checker can find in a plan."""
+DEFECTS = (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, MemoryError)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The claims of a plan, the model of its spec, and what the kernel found; `model` None where the spec is broken."""
+
+    claims: tuple[Claim, ...]
+    kernel: Report | None = None
+    model: Model | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether every claim was derived again."""
+        return bool(self.claims) and all(claim.holds for claim in self.claims)
+
+    @property
+    def failed(self) -> tuple[Claim, ...]:
+        """The claims that do not hold."""
+        return tuple(claim for claim in self.claims if not claim.holds)
+
+    def __str__(self) -> str:
+        word = "claim" if len(self.claims) == 1 else "claims"
+        lines = [f"{len(self.claims)} {word} checked; compiler and solver not used", *map(str, self.claims)]
+        lines.append("not checked: " + "; ".join(OUTSIDE) if self.ok else _verdict(len(self.failed)))
+        return "\n".join(lines) + "\n"
+
+
+def _verdict(failed: int) -> str:
+    return f"this plan is NOT verified: {failed} failed"
+
+
+def verify(text: str) -> Verification:
+    """Derive every claim of a plan again. Never raises for a bad plan.
+
+    Args: text, the JSON of the plan.
+    """
+    claims: list[Claim] = []
+    model = report = None
+    try:
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            plan = parse(text)
+            model = _spec(plan, claims)
+            if all(claim.holds for claim in claims):
+                report = _mechanism(plan, text, claims)
+                claims.extend(_exposures(plan, model))
+    except (Refused, PrivspecError) as error:
+        claims.append(Claim("integrity", False, _sentence(error)))
+    except DEFECTS as error:
+        said = f"the plan cannot be evaluated ({type(error).__name__}: {str(error)[:120]})"
+        claims.append(Claim("integrity", False, said))
+    return Verification(tuple(claims), report, model)
+
+
+def _sentence(error: Exception) -> str:
+    return "; ".join(d.message for d in error.diagnostics) if isinstance(error, PrivspecError) else str(error)
+
+
+def _spec(plan: Item, claims: list[Claim]) -> Model:
+    """The spec builds, asks for something, and means the problem that the plan holds.
+
+    Raises: Refused, SpecError.
+    """
+    parts = dict(plan.entries())
+    for key in ("format", "spec", "problem", "mechanism", "guarantees", "claims", "assumptions"):
+        if key not in parts:
+            raise plan.wrong(f"does not have {key}")
+    parts["format"].same("privspec-plan/2.0")
+    model = model_inside(parts["spec"])
+    if not model.requirements and not model.fairness:
+        raise parts["spec"].wrong("asks for no privacy")
+    if (left_out := _unread(model)) is not None:
+        raise parts["spec"].wrong(left_out)
+    claims.append(Claim("integrity", True, "the spec inside is the one that was solved, and it builds"))
+    same = problem_document(elaborate(model)) == parts["problem"].value
+    told = "the spec, elaborated again, is the problem of the plan" if same else "the plan is about another problem"
+    claims.append(Claim("problem", same, told))
+    document = {key: item.value for key, item in parts.items()}
+    kept = assumptions(model, document) == parts["assumptions"].value
+    told = "what is assumed, and by whose word, is stated" if kept else "the assumptions stated are not those made"
+    claims.append(Claim("assumptions", kept, told))
+    return model
+
+
+def _unread(model: Model) -> str | None:
+    """A line of the spec that asks for something and that its model leaves out; None if there is none."""
+    asked = (*model.spec.privacy, *model.spec.fairness, *model.spec.accuracy)
+    read = {line.line for line in (*model.requirements, *model.fairness, *model.accuracy)}
+    for line in asked:
+        number, _ = model.source.position(line.span.start)
+        if number not in read:
+            return f"asks for something on line {number} that cannot be read without further values"
+    return None
+
+
+def _mechanism(plan: Item, text: str, claims: list[Claim]) -> Report | None:
+    """The kernel's report; that of the old checker for a form that the kernel does not know yet."""
+    assert isinstance(plan.value, dict)
+    if any(block.get("form") in FORMS for block in plan.value["problem"]["blocks"]):
+        report = judge(text)
+        claims.extend(report.claims)
+        return report
+    from privspec.certify import verify as check
+
+    old = check(plan.value)
+    claims.extend(Claim(c.name, c.status == "ok", c.text) for c in old.claims if c.status != "not checked")
+    if not old.ok and not old.failed:
+        claims.append(Claim("privacy", False, "what people are promised was not derived again"))
+    return None
+
+
+def _exposures(plan: Item, model: Model) -> Iterator[Claim]:
+    """Whether the plan states what observers may learn beyond what any one line says, as computed again."""
+    from privspec.model.observers import nothing_beyond
+
+    document: Mapping[str, Any] = {key: item.value for key, item in plan.entries()}
+    if nothing_beyond(model) and document.get("exposures", []) == []:
+        return
+    from privspec.explain.reading import agrees, exposures_json
+
+    found = exposures_json(document, model)
+    if not agrees(document.get("exposures", []), found):
+        yield Claim("exposure", False, "what observers learn beyond any one line is not what the plan states")
+    for item in found:
+        bare = f"; not protected: {', '.join(item['not_protected'])}" if item["not_protected"] else ""
+        bound = ", ".join(f"{k} <= {v}" for k, v in (item["bound"] or {}).items()) or "no bound"
+        seen = f"{item['observer']} sees {', '.join(item['outputs'])}"
+        yield Claim("exposure", True, f"{', '.join(item['wrt'])}, {item['neighbours']}, {seen}: {bound}{bare}")
