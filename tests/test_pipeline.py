@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import copy
 import json
-import zlib
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
@@ -23,7 +21,7 @@ from privspec.core.render import render_all
 from privspec.core.spans import Source
 from privspec.explain.summary import infeasible_text
 from privspec.pipeline import STAGES, Request, check, confirm, solve
-from privspec.plan import Plan, stored_constants
+from privspec.plan import Plan
 from privspec.templates import template_text
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -686,34 +684,6 @@ def test_a_minor_version_is_read(plan: Plan) -> None:
 def test_a_folder_is_no_plan(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         Plan.read(tmp_path)
-    assert caught.value.diagnostics[0].code == "PS0711"
-
-
-def test_stored_arrays() -> None:
-    array = np.arange(6.0).reshape(2, 3)
-    packed = base64.b64encode(zlib.compress(array.tobytes())).decode()
-    stored = {"csv:a.csv": {"shape": [2, 3], "packed": packed}, "b": {"shape": [2], "values": [1, 2]}}
-    files, constants = stored_constants(stored)
-    np.testing.assert_array_equal(files["csv:a.csv"], array)
-    np.testing.assert_array_equal(constants["b"], [1, 2])
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {},
-        {"shape": [2]},
-        {"shape": [3], "values": [1, 2]},
-        {"shape": [2], "values": ["a", "b"]},
-        {"shape": [2], "packed": "?"},
-        {"shape": [2], "packed": base64.b64encode(b"no zlib").decode()},
-        {"shape": "?", "values": [1]},
-        None,
-    ],
-)
-def test_stored_arrays_that_cannot_be_read(entry: Any) -> None:
-    with pytest.raises(UsageError) as caught:
-        stored_constants({"b": entry})
     assert caught.value.diagnostics[0].code == "PS0711"
 
 

@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from privspec.api import Problem
-from privspec.certify import verify
-from privspec.certify.checker import DEFECTS
-from privspec.certify.reading import At, canonical_digest
-from privspec.certify.spec import model_inside
 from privspec.core.diagnostics import SpecError
+from privspec.kernel.core.reading import Item, Refused
+from privspec.problem.stored import model_inside
 
 SPEC = """spec survey
 
@@ -48,9 +46,9 @@ privacy:
 )
 def test_words_come_back(names: str, words: tuple[str, ...]) -> None:
     plan = Problem(SPEC.replace("NAMES", names)).solve()
-    assert verify(plan.document).ok
+    assert plan.verify().ok
     assert plan.model().parameters["names"] == words
-    assert model_inside(At(plan.document)["spec"], None).parameters["names"] == words
+    assert model_inside(Item(plan.document["spec"], "spec")).parameters["names"] == words
     assert plan.document["mechanism"]["inputs"] == list(words)
 
 
@@ -64,17 +62,29 @@ def test_words_from_python() -> None:
         assert error.value.diagnostics[0].code == "PS0251"
 
 
-def test_a_plan_with_words_of_before_is_read() -> None:
-    """Words without quotes, as plans had them."""
-    document: dict[str, Any] = json.loads(json.dumps(Problem(SPEC.replace("NAMES", "{a, b}")).solve().document))
-    document["spec"]["parameters"]["names"] = "{a, b}"
-    document["digest"] = canonical_digest(document)
-    assert verify(document).ok
-
-
 @pytest.mark.parametrize("text", ['csv("f")', '{1} # "\ncsv("f") # "', '"a" + csv("f")', 'sum("(" (1))'])
 def test_nothing_is_called(text: str) -> None:
     document = json.loads(json.dumps(Problem(SPEC.replace("NAMES", "{a, b}")).solve().document))
     document["spec"]["parameters"]["names"] = text
-    with pytest.raises(DEFECTS, match="is not a value"):
-        model_inside(At(document)["spec"], None)
+    with pytest.raises(Refused, match="is not a value"):
+        model_inside(Item(document["spec"], "spec"))
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {},
+        {"shape": [2]},
+        {"shape": [3], "values": [1, 2]},
+        {"shape": [2], "values": ["a", "b"]},
+        {"shape": [2], "values": [1.0, 2.0], "sha256": "0" * 64},
+        {"shape": [2], "packed": "?"},
+        {"shape": "?", "values": [1]},
+        None,
+    ],
+)
+def test_stored_arrays_that_cannot_be_read(entry: Any) -> None:
+    document = json.loads(json.dumps(Problem(SPEC.replace("NAMES", "{a, b}")).solve().document))
+    document["spec"]["constants"] = {"b": entry}
+    with pytest.raises(Refused, match="constants"):
+        model_inside(Item(document["spec"], "spec"))
