@@ -383,7 +383,7 @@ class Plan:
         return f"<Plan {self.name}: {self.status}, loss {self.loss.value:.6g}{checked}>"
 
     def _repr_html_(self) -> str:
-        from privspec.explain.summary import plan_html
+        from privspec.explain.reports import plan_html
 
         return plan_html(self.verified().document)
 

@@ -49,7 +49,6 @@ class AdditiveNoise(MechanismFact):
     sized: bool
 
     drawn_label: ClassVar[str] = "Where the noise goes"
-    brief_label: ClassVar[str] = "Noise"
     subject: ClassVar[str] = "The noise as executed"
     reached_label: ClassVar[str] = "Reached by the executed noise"
     exact_curve: ClassVar[str] = "the noise as executed (exact)"

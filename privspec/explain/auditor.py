@@ -25,7 +25,7 @@ from privspec.explain.document import (
     tested,
 )
 from privspec.explain.facts import ClaimFact, Facts
-from privspec.explain.words import accuracy_tables, bare_outputs, bare_words, fairness_blocks, overridden_words
+from privspec.explain.summary import accuracy_tables, bare_outputs, bare_words, fairness_blocks, overridden_words
 from privspec.model.reports import listing
 
 _PRIVACY = CertificateEntry("privacy")

@@ -21,7 +21,7 @@ from privspec.explain.document import (
     proved,
 )
 from privspec.explain.facts import Facts
-from privspec.explain.words import accuracy_tables, change_words, fairness_blocks
+from privspec.explain.summary import accuracy_tables, change_words, fairness_blocks
 
 
 def engineer_page(facts: Facts) -> Document:

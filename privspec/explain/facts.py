@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from privspec.explain.claims import Calibration, Claim
 from privspec.explain.context import Context
 from privspec.explain.curves import Consequences, CountedOdds
-from privspec.explain.document import (
-    Because,
-    Block,
-    CertificateEntry,
-    Note,
-    Section,
-    Sentence,
-    SpecLine,
-)
+from privspec.explain.document import Because, Block, CertificateEntry, Note, Section, Sentence, SpecLine
 from privspec.explain.noise import Frontier
 from privspec.explain.quantities import Quantity
 from privspec.explain.questions import Question
@@ -265,8 +257,6 @@ class MechanismFact(ABC):
 
     drawn_label: ClassVar[str]
     """What `drawn` tells, for a table of a dozen lines: "Where the noise goes"."""
-    brief_label: ClassVar[str]
-    """The same in one word."""
     subject: ClassVar[str]
     """What was executed, at the beginning of a sentence: "The noise as executed"."""
     reached_label: ClassVar[str]

@@ -12,7 +12,7 @@ from privspec.explain.document import Plot, Table
 from privspec.explain.facts import ClaimFact, Facts, SiteFact
 from privspec.explain.noise import Frontier
 from privspec.explain.quantities import Rounding, percent, rounded
-from privspec.explain.words import same_loss
+from privspec.explain.summary import same_loss
 from privspec.model.reports import listing
 
 MOST_BARS = 64

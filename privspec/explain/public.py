@@ -23,7 +23,7 @@ from privspec.explain.document import (
 )
 from privspec.explain.facts import ClaimFact, Facts
 from privspec.explain.questions import LEDGER, ODDS_NOTE, Question, took_part
-from privspec.explain.words import bare_outputs, overridden_words
+from privspec.explain.summary import bare_outputs, overridden_words
 from privspec.model.reports import listing
 
 

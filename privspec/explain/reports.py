@@ -1,24 +1,260 @@
-"""A plan explained to a reader: its page in the form asked for, or the page of lines that cannot all hold."""
+"""A plan explained: a reader's page as Markdown, as one HTML file that needs nothing else, or as JSON values.
+
+Also the page of lines that cannot all hold, and the fragment that a notebook shows.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Callable, Mapping
+import re
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.explain.auditor import auditor_page
-from privspec.explain.document import Block, Document, Paragraph, Points, Section, Table, proved
+from privspec.explain.document import (
+    Because,
+    Block,
+    Document,
+    IconArray,
+    IconRow,
+    Listing,
+    Paragraph,
+    Picture,
+    Plot,
+    Points,
+    Section,
+    Sentence,
+    SpecLine,
+    Table,
+    proved,
+)
 from privspec.explain.engineer import engineer_page
 from privspec.explain.facts import Facts
 from privspec.explain.paper import NO_DUMMIES, drawn_by_lot, theorems
 from privspec.explain.public import public_page
 from privspec.explain.quantities import LOSS_DIGITS, rounded
 from privspec.explain.reading import facts
-from privspec.explain.writers import to_markdown
+from privspec.explain.summary import brief_rows, status_words
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
     from privspec.model.graph import Model
+
+
+ICONS_IN_A_LINE = 50
+_FILLED, _EMPTY = "●", "○"
+
+
+def to_markdown(document: Document) -> str:
+    """The page as CommonMark with pipe tables; ends with a newline."""
+    parts = [f"# {escape(document.title)}", escape(document.subtitle)]
+    for section in document.sections:
+        parts.append(f"## {escape(section.heading)}")
+        parts.extend(_block_markdown(block, document.shows_basis) for block in section.blocks)
+    if document.footer:
+        parts.append(f"---\n\n{escape(document.footer)}")
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def escape(text: str) -> str:
+    """Text whose marks are taken literally; backquoted code is kept."""
+    pieces = text.split("`")
+    for i in range(0, len(pieces), 2):
+        for mark in ("\\", "*", "_", "<", "[", "]"):
+            pieces[i] = pieces[i].replace(mark, f"\\{mark}")
+    return "`".join(pieces)
+
+
+def icon_lines(row: IconRow, figures: int = 100) -> tuple[str, ...]:
+    """The figures of a row, 50 a line."""
+    drawn = icons_drawn(row, figures)
+    text = _FILLED * drawn + _EMPTY * (figures - drawn)
+    return tuple(text[i : i + ICONS_IN_A_LINE] for i in range(0, figures, ICONS_IN_A_LINE))
+
+
+def icons_drawn(row: IconRow, figures: int = 100) -> int:
+    """How many of the figures are filled."""
+    return row.filled * figures // row.of if row.filled * 2 < row.of else -(-row.filled * figures // row.of)
+
+
+def _block_markdown(block: Block, shows_basis: bool) -> str:
+    match block:
+        case Paragraph(sentences, strong):
+            text = " ".join(_sentences(sentences, shows_basis))
+            return f"**{text}**" if strong and not shows_basis else text
+        case Points(sentences):
+            return "\n".join(f"- {text}" for text in _sentences(sentences, shows_basis))
+        case Table():
+            return _markdown_table(block)
+        case Plot(twin=twin):
+            return _markdown_table(twin)
+        case Picture():
+            return ""
+        case IconArray(caption, rows):
+            drawn = "\n\n".join("\n".join((row.label, *icon_lines(row))) for row in rows)
+            return f"```text\n{drawn}\n```\n\n*{escape(caption)}*"
+        case Listing(caption, text):
+            fence = "```" if "```" not in text else "````"
+            head = f"*{escape(caption)}*\n\n" if caption else ""
+            return f"{head}{fence}text\n{text}\n{fence}"
+
+
+def _markdown_table(table: Table) -> str:
+    def line(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(escape(c).replace("|", "\\|").replace("\n", " ") for c in cells) + " |"
+
+    rule = "| " + " | ".join("---:" if i in table.numeric else "---" for i in range(len(table.header))) + " |"
+    return "\n".join((f"*{escape(table.caption)}*", "", line(table.header), rule, *map(line, table.rows)))
+
+
+def _sentences(sentences: Iterable[Sentence], shows_basis: bool) -> list[str]:
+    if not shows_basis:
+        return [escape(s.text) for s in sentences]
+    return [f"{escape(s.text)} *({escape(s.basis)})*" for s in sentences]
+
+
+ICON_COLUMNS = 20
+_STEP = 10
+
+
+def to_html(document: Document) -> str:
+    """The page as a complete HTML document."""
+    return environment().get_template("page.html").render(document=document)
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    """The templates, with escaping on and undefined names refused."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("privspec.explain", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.globals.update(prose=_prose, source=_source, svg=_svg, data_uri=_data_uri, icon_svg=icon_svg)
+    return made
+
+
+def _prose(text: str) -> Markup:
+    """Escaped text; what stands between backquotes becomes code."""
+    from markupsafe import Markup, escape
+
+    # numbers stay on one line with their signs and units
+    tied = re.sub(r"(?<=[±≤≥→]) | (?=[→%])", "\u00a0", str(text))
+    pieces = tied.split("`")
+    if len(pieces) % 2 == 0:
+        return escape(tied)
+    marked = [Markup("<code>{}</code>").format(piece) if i % 2 else escape(piece) for i, piece in enumerate(pieces)]
+    return Markup("").join(marked)
+
+
+def _source(because: Because) -> Markup:
+    """A source in words; a spec line shows its text to who hovers or listens."""
+    from markupsafe import Markup, escape
+
+    if isinstance(because, SpecLine) and because.text:
+        return Markup('<span title="{}">{}</span>').format(because.text, str(because))
+    return escape(str(because))
+
+
+def _svg(text: str) -> Markup:
+    """A drawing of our own, which holds no text of a user unescaped (matplotlib escapes what it writes)."""
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+def _data_uri(svg: str) -> str:
+    """An SVG file as the address of an image: its ids and styles stay out of the page."""
+    return f"data:image/svg+xml;base64,{b64encode(svg.encode('utf-8')).decode('ascii')}"
+
+
+def icon_svg(row: IconRow, figures: int = 100) -> Markup:
+    """The 100 figures of a row, 20 a line, the first `filled` of them full."""
+    from markupsafe import Markup
+
+    drawn = icons_drawn(row, figures)
+    lines = -(-figures // ICON_COLUMNS)
+    marks = []
+    for i in range(figures):
+        x, y = (i % ICON_COLUMNS + 0.5) * _STEP, (i // ICON_COLUMNS + 0.5) * _STEP
+        kind = "icon-full" if i < drawn else "icon-empty"
+        marks.append(f'<circle class="{kind}" cx="{x:g}" cy="{y:g}" r="3.6"/>')
+    return Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" '
+        f'viewBox="0 0 {ICON_COLUMNS * _STEP} {lines * _STEP}" role="img" '
+        'stroke-width="1" aria-label="{}">{}</svg>'
+    ).format(row.label, Markup("".join(marks)))
+
+
+_DRAWINGS = frozenset({"graph_svg"})
+
+
+def to_json(document: Document, found: Facts) -> str:
+    """The page (sentences with status and sources, tables, plots as numbers) and all facts behind it."""
+    values = {
+        "format": FORMAT,
+        "reader": document.reader,
+        "title": document.title,
+        "subtitle": document.subtitle,
+        "plan_digest": found.digest,
+        "spec_sha256": found.spec_sha256,
+        "sections": [
+            {"heading": section.heading, "blocks": [_block_json(block) for block in section.blocks]}
+            for section in document.sections
+        ],
+        "facts": plain(found),
+    }
+    return json.dumps(values, ensure_ascii=False, indent=2) + "\n"
+
+
+def plain(value: Any) -> Any:
+    """Frozen data as dicts, lists, strings and numbers; objects that know their JSON form use it."""
+    known = getattr(value, "to_json", None)
+    if callable(known):
+        return plain(known())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [f.name for f in dataclasses.fields(value) if f.name not in _DRAWINGS]
+        return {name: plain(getattr(value, name)) for name in fields}
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(v) for v in value]
+    if isinstance(value, frozenset):
+        return sorted(plain(v) for v in value)
+    if isinstance(value, Enum):
+        return value.value
+    return str(value) if isinstance(value, Fraction) else value
+
+
+def _block_json(block: Block) -> dict[str, Any]:
+    match block:
+        case Paragraph(sentences) | Points(sentences):
+            found: dict[str, Any] = {"sentences": [s.to_json() for s in sentences]}
+        case Table(caption, header, rows):
+            found = {"caption": caption, "header": list(header), "rows": [list(row) for row in rows]}
+        case Plot(name=name, alt=alt, caption=caption, twin=twin):
+            found = {"name": name, "alt": alt, "caption": caption, "table": _block_json(twin)}
+        case Picture(alt=alt):
+            found = {"alt": alt}
+        case IconArray(caption, icons):
+            drawn = [{"label": r.label, "filled": r.filled, "of": r.of} for r in icons]
+            found = {"caption": caption, "rows": drawn}
+        case Listing(caption, text):
+            found = {"caption": caption, "text": text}
+    return {"kind": block.kind, **found}
 
 
 def infeasible_page(plan: Mapping[str, Any], facts: Facts, reader: str) -> Document:
@@ -124,20 +360,24 @@ def explain(
     return writer(document, found)
 
 
-def _markdown(document: Document, _: Facts) -> str:
-    return to_markdown(document)
+_WRITERS: Mapping[str, Callable[[Document, Facts], str]] = {
+    "md": lambda document, _: to_markdown(document),
+    "html": lambda document, _: to_html(document),
+    "json": lambda document, found: to_json(document, found),
+}
 
 
-def _html(document: Document, _: Facts) -> str:
-    from privspec.explain.writers import to_html
+def plan_html(plan: Mapping[str, Any], model: Model | None = None) -> str:
+    """The plan in brief as HTML: status, error, noise, guarantees, and the odds as two rows of figures.
 
-    return to_html(document)
-
-
-def _json(document: Document, found: Facts) -> str:
-    from privspec.explain.writers import to_json
-
-    return json.dumps({"format": FORMAT, **to_json(document, found)}, ensure_ascii=False, indent=2) + "\n"
-
-
-_WRITERS: Mapping[str, Callable[[Document, Facts], str]] = {"md": _markdown, "html": _html, "json": _json}
+    Raises: ValueError, KeyError if the plan is not of the form `privspec-plan/2.0`.
+    """
+    found = facts(plan, model)
+    weakest = found.weakest
+    rows = weakest.question.icons(weakest.shown.odds).rows if weakest is not None and weakest.shown is not None else ()
+    figures = [(row.label, icon_svg(row)) for row in rows]
+    return (
+        environment()
+        .get_template("fragment.html")
+        .render(facts=found, status=status_words(found), rows=brief_rows(found), figures=figures)
+    )

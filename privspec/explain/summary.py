@@ -1,31 +1,240 @@
-"""A plan in a dozen lines: the table that `privspec solve` prints, the same for notebooks, and what conflicts."""
+"""A plan in words: wordings that several pages share, and the short table that `privspec solve` prints."""
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from privspec.explain.document import Because, Note, SpecLine, Status
-from privspec.explain.facts import Facts
-from privspec.explain.quantities import LOSS_DIGITS, rounded
-from privspec.explain.reading import facts
-from privspec.explain.words import (
-    accuracy_words,
-    alternatives_words,
-    binding_words,
-    claim_words,
-    exposure_rows,
-    fairness_words,
-    overridden_words,
-    status_words,
+from privspec.explain.document import (
+    Because,
+    Block,
+    CertificateEntry,
+    Note,
+    Points,
+    SpecLine,
+    Status,
+    Table,
+    asserted,
+    proved,
 )
-from privspec.explain.writers import environment, icon_svg
+from privspec.explain.facts import AccuracyFact, Facts
+from privspec.explain.quantities import LOSS_DIGITS, Rounding, count, parse_exact, rounded
+from privspec.explain.reading import facts
+from privspec.model.reports import listing
+from privspec.model.values import readable
 
 if TYPE_CHECKING:
+    from privspec.explain.facts import AlternativeFact, BindingFact, ClaimFact, ExposureFact, FairnessFact
     from privspec.model.graph import Model
+
+
+MOST_COMPARED = 4
+"""Alternatives that the summary names; the engineer's page has all."""
+
+_GREEK = {"epsilon": "ε", "delta": "δ", "mu": "μ", "rho": "ρ", "alpha": "α"}
+_STATED = _GREEK | {"epsilon for each unit": "ε a unit of distance"}
+
+
+def status_words(facts: Facts) -> str:
+    """How the plan was found and how good it is: "solved in 0.3 s · optimal, gap 4e-10 (certified)"."""
+    seconds = facts.solver.seconds
+    head = f"solved in {seconds} s · " if seconds is not None else ""
+    if facts.status == "feasible":
+        return f"{head}feasible: {feasible_words(facts)}"
+    gap = facts.loss.gap if facts.loss else None
+    certified = " (certified)" if "lower_bound" in facts.certificate_entries else ""
+    tail = f", gap {gap}{certified}" if gap is not None else ""
+    return f"{head}{facts.status}{tail}"
+
+
+def feasible_words(facts: Facts) -> str:
+    """What is known of a plan that is not proved optimal: how many designs it is the best of, and the bound if any."""
+    designs = 1 + sum(1 for item in facts.alternatives if item.admissible)
+    best = f"the best of {count(designs)} designs compared" if designs > 1 else "the only design that could be computed"
+    return f"{best}; {_bound_words(facts)}"
+
+
+def _bound_words(facts: Facts) -> str:
+    loss = facts.loss
+    if loss is None or loss.lower_bound is None or loss.lower_bound.value <= 0 or loss.value.value <= 0:
+        return "it is not proved that no other has less loss"
+    share = loss.lower_bound.value / loss.value.value
+    squared = loss.error is not None or loss.units.startswith("squared ")
+    least = rounded(math.sqrt(share) if squared else share, 2, Rounding.DOWN)
+    return f"{_none_of(loss.among)} can have less than {least} of this {'error' if squared else 'loss'}"
+
+
+def _none_of(among: str) -> str:
+    """The class that a bound is about, denied: "no unbiased mechanism of the same pure epsilon"."""
+    for start, none in _NONE.items():
+        if among.startswith(start):
+            return none + among.removeprefix(start)
+    return f"no {among}" if among else "no other design"
+
+
+_NONE = {"all unbiased mechanisms": "no unbiased mechanism", "every ": "no ", "all ": "none of all "}
+
+
+def alternatives_words(facts: Facts) -> str:
+    """The designs that were not chosen, each with its error (or how many times the loss)."""
+    items = sorted(facts.alternatives, key=lambda a: (not a.admissible, a.loss.value))
+    more = len(items) - MOST_COMPARED
+    shown = items[:MOST_COMPARED] if more > 1 else items
+    tail = f" · {more} more" if more > 1 else ""
+    words = " · ".join(f"{a.name}{_compared(a, facts)}{'' if a.admissible else ' (not admissible)'}" for a in shown)
+    return words + tail
+
+
+def same_loss(item: AlternativeFact, facts: Facts) -> bool:
+    """Whether a design has the loss of the plan, to all digits that are printed."""
+    return facts.loss is not None and item.loss.text == facts.loss.value.text
+
+
+def _compared(item: AlternativeFact, facts: Facts) -> str:
+    return ": the same loss" if same_loss(item, facts) else facts.mechanism.compared(item, facts)
+
+
+def reached_words(fact: ClaimFact) -> str:
+    """What the executed noise reaches, "μ ≤ 0.2368"; empty where it says no more than the statement."""
+    achieved = fact.claim.achieved_parameter
+    stated = {_STATED.get(name, name): quantity.text for name, quantity in fact.claim.parameters}
+    if achieved is None or stated == {achieved[0]: achieved[1].text}:
+        return ""
+    return "holds without any noise" if achieved[1].text == "0" else f"{achieved[0]} ≤ {achieved[1]}"
+
+
+def claim_words(fact: ClaimFact) -> str:
+    """A guarantee, what the mechanism reaches of it, and a warning where the condition asked for is unsound."""
+    parts = [fact.claim.sentence, reached_words(fact)]
+    if fact.claim.remark is not None:
+        parts.append(fact.claim.remark.short)
+    return " · ".join(part for part in parts if part)
+
+
+def bare_outputs(item: ExposureFact) -> tuple[str, ...]:
+    """What is called not protected: single outputs; where no bound is known at all, everything that is seen."""
+    return item.unprotected or (item.fact.claim.outputs if item.fact.shown is None else ())
+
+
+def exposure_words(item: ExposureFact) -> str:
+    """What no line bounds, and the bound that there is: "x, replacing one entry: anyone sees O and P; μ ≤ 5"."""
+    claim = item.fact.claim
+    verb = "sees" if claim.observer == "anyone" else "see"
+    bound = item.words or "no bound could be computed"
+    return f"{', '.join(claim.wrt)}, {claim.neighbours}: {claim.observer} {verb} {listing(claim.outputs)}; {bound}"
+
+
+def overridden_words(facts: Facts) -> str:
+    """Parameters with other values than in the text: "epsilon = 1 (the spec's text says epsilon = 0.5)"; or empty."""
+    return "; ".join(facts.overridden)
+
+
+def exposure_rows(facts: Facts) -> list[tuple[str, str]]:
+    """What is not protected, and what no line bounds, for a table of a dozen lines."""
+    bare = dict.fromkeys(bare_words(item) for item in facts.exposures if bare_outputs(item))
+    return [
+        *(("Not protected", words) for words in bare),
+        *(("No line covers", exposure_words(item)) for item in facts.exposures),
+    ]
+
+
+def bare_words(item: ExposureFact) -> str:
+    """The outputs that are not protected, for a reader who knows the spec."""
+    names = bare_outputs(item)
+    them = "it" if len(names) == 1 else "them"
+    return f"{listing(names)}: no line limits what {item.fact.claim.observer} may learn of {item.input} from {them}"
+
+
+def fairness_words(item: FairnessFact) -> str:
+    """A fairness line and what is reached of it: "z is independent of sex, up to 0.05 · 0.0491 reached (line 18)"."""
+    short = "" if item.met else ", which is more than it allows"
+    return f"{item.line.text} · {item.achieved} reached{short} (line {item.line.number})"
+
+
+def binding_words(item: BindingFact) -> str:
+    """What relaxing a line would give: "the requirement on line 14: ε 1 → 1.1 lowers the error by 8 %"."""
+    verb = "lowers" if item.lowers else "raises"
+    about, tail = ("about ", ", to first order") if item.about else ("", "")
+    gain = f"the error by {about}{item.error_change}" if item.error_change else f"the loss by {about}{item.loss_change}"
+    return f"the requirement on line {item.line.number}: {change_words(item.change)} {verb} {gain}{tail}"
+
+
+def change_words(change: str) -> str:
+    """A change of a parameter with its letter and an arrow, long fractions as decimals: "ε 1 → 1.1"."""
+    short = re.sub(r"\d+/\d+", lambda m: readable(parse_exact(m[0])), change)
+    named = re.sub(r"\b(epsilon|delta|mu|rho|alpha)\b", lambda m: _GREEK[m[1]], short)
+    return named.replace("->", "→")
+
+
+def accuracy_tables(facts: Facts) -> tuple[Table, ...]:
+    """One table of all accuracy lines; none where the spec has no such line."""
+    if not facts.accuracy:
+        return ()
+    return (
+        Table(
+            "Accuracy lines of the spec: the most that is asked for and what is expected, where least room is left",
+            ("Spec line", "Line", "Instances", "Asked: at most", "Expected", "Share of the bound"),
+            tuple(
+                (str(a.line.number), a.line.text, a.instances.text, a.asked.text, a.expected.text, a.used.text)
+                for a in facts.accuracy
+            ),
+            numeric=frozenset({0, 2, 3, 4, 5}),
+        ),
+    )
+
+
+def fairness_blocks(facts: Facts) -> tuple[Block, ...]:
+    """Each fairness line with what it allows, what was reached, and the margin between them."""
+    rows = tuple(
+        (
+            str(f.line.number),
+            f.line.text,
+            f.tolerance.text,
+            f.achieved.text,
+            f.margin.text if f.met else "none: not met",
+        )
+        for f in facts.fairness
+    )
+    sentences = tuple(
+        proved(
+            f"Line {f.line.number} is met: the largest difference in total variation is {f.achieved}.",
+            f.line,
+            CertificateEntry("fairness"),
+            Note("tables"),
+        )
+        if f.met
+        else asserted(f"Line {f.line.number} asks for at most {f.tolerance}; {f.achieved} was reached.", f.line)
+        for f in facts.fairness
+    )
+    header = ("Spec line", "Line", "Allowed", "Reached", "Margin")
+    caption = "Fairness lines of the spec: the largest difference between groups, in total variation"
+    return Table(caption, header, rows, numeric=frozenset({0, 2, 3, 4})), Points(sentences)
+
+
+def accuracy_words(facts: Facts) -> str:
+    """The accuracy line with least room left: "2.2 expected, at most 2.2 asked for (line 14, tightest of 6)"."""
+    if not facts.accuracy:
+        return ""
+    tightest = max(facts.accuracy, key=lambda a: a.used.value)
+    instances = sum(int(a.instances.value) for a in facts.accuracy)
+    if tightest.line.text.lstrip().startswith("manipulation("):
+        return f"{_lies(tightest)}{_tightest(tightest, instances)}"
+    return f"{tightest.expected} expected, at most {tightest.asked} asked for{_tightest(tightest, instances)}"
+
+
+def _lies(fact: AccuracyFact) -> str:
+    """What a ballot that is not the true one can bring."""
+    if not fact.expected.value:
+        return "no voter gains by a lie"
+    return f"a lie adds at most {fact.expected} to the chances of what a voter wants, at most {fact.asked} asked for"
+
+
+def _tightest(fact: AccuracyFact, instances: int) -> str:
+    return f" (line {fact.line.number}{f', the tightest of {instances:,}' if instances > 1 else ''})"
 
 
 NARROW = 64
@@ -56,6 +265,11 @@ def summary(
         _wrap(_next(path, found), columns),
     ]
     return "\n".join(parts) + "\n"
+
+
+def brief_rows(found: Facts) -> list[tuple[str, str]]:
+    """A label and a text each: where the noise goes, the error, the guarantee, what binds and what is assumed."""
+    return [*_noise_rows(found), *_claim_rows(found)]
 
 
 def _noise_rows(found: Facts) -> list[tuple[str, str]]:
@@ -137,36 +351,6 @@ def _wrap(text: str, columns: int, first: str = "", rest: str = "  ") -> str:
 def _next(path: str | None, found: Facts) -> str:
     commands = f"next: {' · '.join(f'privspec {name}' for name in found.mechanism.next_commands(found))}"
     return f"plan written to {path} · {commands}" if path else commands
-
-
-def plan_html(plan: Mapping[str, Any], model: Model | None = None) -> str:
-    """The plan in brief as HTML: status, error, noise, guarantees, and the odds as two rows of figures.
-
-    Raises: ValueError, KeyError if the plan is not of the form `privspec-plan/2.0`.
-    """
-    found = facts(plan, model)
-    weakest = found.weakest
-    rows = weakest.question.icons(weakest.shown.odds).rows if weakest is not None and weakest.shown is not None else ()
-    figures = [(row.label, icon_svg(row)) for row in rows]
-    return (
-        environment()
-        .get_template("fragment.html")
-        .render(facts=found, status=status_words(found), rows=_fragment_rows(found), figures=figures)
-    )
-
-
-def _fragment_rows(found: Facts) -> list[tuple[str, str]]:
-    rows = [(found.mechanism.brief_label, found.mechanism.drawn(found)), *found.mechanism.summary_rows(found)]
-    label, error = found.mechanism.error(found)
-    rows += [(label, error)] if error else []
-    rows += [("Accuracy met", words)] if (words := accuracy_words(found)) else []
-    rows += [("Compared", words)] if (words := alternatives_words(found)) else []
-    rows += [("As solved", words)] if (words := overridden_words(found)) else []
-    rows += exposure_rows(found)
-    rows += [("Guarantee", claim_words(fact)) for fact in found.claims]
-    rows += [("Fairness", fairness_words(item)) for item in found.fairness]
-    rows += [("What binds", binding_words(item)) for item in found.binding]
-    return rows
 
 
 def infeasible_text(document: Mapping[str, Any]) -> str:

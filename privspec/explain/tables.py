@@ -51,7 +51,6 @@ from privspec.explain.table import (
     row_facts,
     spoken,
 )
-from privspec.explain.writers import plain
 from privspec.model.reports import listing
 
 if TYPE_CHECKING:
@@ -141,7 +140,6 @@ class TableFact(MechanismFact):
     rounds: Rounds | None = None
 
     drawn_label: ClassVar[str] = "What is drawn"
-    brief_label: ClassVar[str] = "Drawn"
     subject: ClassVar[str] = "The table"
     reached_label: ClassVar[str] = "Reached by the table"
     exact_curve: ClassVar[str] = "the table (exact)"
@@ -223,7 +221,7 @@ class TableFact(MechanismFact):
             "family": self.family,
             "of": list(self.table.of),
             "releases": list(self.table.releases),
-            **{name: plain(getattr(self, name)) for name in (*names, "errors", "listed", "comparison")},
+            **{name: getattr(self, name) for name in (*names, "errors", "listed", "comparison")},
         }
 
     # --- words

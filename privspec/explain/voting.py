@@ -82,7 +82,6 @@ class LotteryFact(MechanismFact):
     bound_note: Note
 
     drawn_label: ClassVar[str] = "How the winner is drawn"
-    brief_label: ClassVar[str] = "Drawn"
     subject: ClassVar[str] = "The lottery"
     reached_label: ClassVar[str] = "Reached by the lottery"
     exact_curve: ClassVar[str] = "one draw (exact)"

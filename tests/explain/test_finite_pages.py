@@ -12,9 +12,8 @@ import pytest
 
 from privspec.explain.document import Status
 from privspec.explain.reading import facts
-from privspec.explain.reports import READERS, explain
-from privspec.explain.summary import plan_html, summary
-from privspec.explain.writers import plain
+from privspec.explain.reports import READERS, explain, plain, plan_html
+from privspec.explain.summary import summary
 
 from . import finite_plans
 from .finite_plans import commuting, counting, fair_report, kilometres, places, single_outputs, two_counts

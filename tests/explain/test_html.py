@@ -10,9 +10,7 @@ from itertools import pairwise
 import pytest
 
 from privspec.explain.document import IconRow
-from privspec.explain.reports import READERS, explain
-from privspec.explain.summary import plan_html
-from privspec.explain.writers import icon_svg
+from privspec.explain.reports import READERS, explain, icon_svg, plan_html
 
 from .plans import explained, histogram, prefix_sums
 

@@ -13,9 +13,8 @@ import pytest
 from privspec import Problem
 from privspec.explain.document import Status
 from privspec.explain.reading import facts
-from privspec.explain.reports import READERS, explain
-from privspec.explain.summary import infeasible_text, plan_html, summary
-from privspec.explain.writers import plain
+from privspec.explain.reports import READERS, explain, plain, plan_html
+from privspec.explain.summary import infeasible_text, summary
 
 from . import lottery_plans
 from .finite_plans import commuting, counting

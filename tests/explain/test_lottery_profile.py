@@ -14,7 +14,7 @@ from privspec.cli import app, run_command_line
 from privspec.core.diagnostics import UsageError
 from privspec.explain.document import Document, Points, Table
 from privspec.explain.paper import LABEL, profile_report
-from privspec.explain.writers import to_markdown
+from privspec.explain.reports import to_markdown
 
 from .finite_plans import commuting
 from .lottery_plans import council_seat, lunch, quick_poll, sushi

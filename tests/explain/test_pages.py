@@ -13,8 +13,7 @@ import pytest
 from privspec.core.diagnostics import UsageError
 from privspec.explain.document import Status
 from privspec.explain.reading import facts
-from privspec.explain.reports import READERS, explain
-from privspec.explain.writers import plain
+from privspec.explain.reports import READERS, explain, plain
 
 from .plans import Plan, explained, histogram, prefix_sums, two_observers
 
