@@ -168,7 +168,7 @@ class Picture:
     """A drawing without numbers, whose words stand beside it: an SVG file as text, kept apart from the page."""
 
     kind: ClassVar = "picture"
-    svg: str
+    draw: Callable[[], str]
     alt: str
 
 

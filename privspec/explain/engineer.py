@@ -21,6 +21,8 @@ from privspec.explain.document import (
     proved,
 )
 from privspec.explain.facts import Facts
+from privspec.explain.graph_svg import graph_svg
+from privspec.explain.graph_words import describe_graph
 from privspec.explain.summary import accuracy_tables, change_words, fairness_blocks
 
 
@@ -39,9 +41,9 @@ def engineer_page(facts: Facts) -> Document:
         Section("Execution", facts.mechanism.execution(facts)),
         Section("Assumptions", (Points(facts.assumptions),) if facts.assumptions else ()),
     ]
-    if facts.graph_words:
-        picture = Picture(facts.graph_svg, "The graph of the spec; the same in words below")
-        sections.append(Section("Graph", (picture, Listing("", facts.graph_words))))
+    if (model := facts.model) is not None:
+        picture = Picture(lambda: graph_svg(model), "The graph of the spec; the same in words below")
+        sections.append(Section("Graph", (picture, Listing("", describe_graph(model)))))
     sections.append(Section("Reproduce", (_commands(facts),)))
     return Document(
         title=f"Engineering report: {facts.name}",

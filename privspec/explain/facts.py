@@ -213,8 +213,7 @@ class Facts:
     frontier: Frontier | None
     solver: SolverFact
     certificate_entries: tuple[str, ...]
-    graph_words: str
-    graph_svg: str
+    model: Model | None
     gaps: tuple[str, ...]
 
     @property

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
+from statistics import fmean
+from typing import TYPE_CHECKING, TypeAlias
 from xml.sax.saxutils import escape
 
 from privspec.explain.graph_words import extent, observers
@@ -13,6 +16,10 @@ from privspec.language.walk import names_used
 from privspec.model.graph import GraphNode, Model
 from privspec.model.reports import listing
 
+if TYPE_CHECKING:
+    import networkx  # type: ignore[import-untyped]
+
+Graph: TypeAlias = "networkx.DiGraph[str]"
 CHARACTER = 7.0
 """Width of a character of the node text, in pixels; the font's own figures are not known here."""
 
@@ -63,8 +70,8 @@ class Box:
 
     @property
     def width(self) -> float:
-        """By its longest line."""
-        return max(96.0, max(len(line) for line in self.lines) * CHARACTER + 32)
+        """By its longest line; a sample of the legend has none."""
+        return max(96.0, max(len(line) for line in self.lines) * CHARACTER + 32) if self.lines else 28.0
 
     @property
     def height(self) -> float:
@@ -97,9 +104,8 @@ def short(text: str, limit: int = LONGEST) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
-def _boxes(model: Model) -> dict[str, Box]:
-    sites = _sites(model)
-    layers = _layers(model)
+def _boxes(model: Model, graph: Graph) -> dict[str, Box]:
+    sites, layers = _sites(model), _layers(model, graph)
     found: dict[str, Box] = {}
     for name, node in model.nodes.items():
         style = STYLES[role(node)]
@@ -131,50 +137,43 @@ def _sites(model: Model) -> frozenset[str]:
     return frozenset(site.removeprefix("objective(").removesuffix(")") for site in model.noise_at)
 
 
-def _edges(model: Model) -> Iterator[tuple[str, str]]:
-    yield from model.edges
+def _whole(model: Model) -> Graph:
+    """The graph of the model with the specs that are its parts."""
+    graph = model.graph.copy()
     for part in model.components:
         chosen = [name for expr in part.overrides.values() for name in names_used(expr)]
-        for name in dict.fromkeys((*part.links.values(), *chosen)):
-            yield name, part.name
+        graph.add_edges_from((name, part.name) for name in (*part.links.values(), *chosen))
+    return graph
 
 
-def _layers(model: Model) -> dict[str, int]:
+def _layers(model: Model, graph: Graph) -> dict[str, int]:
     """The longest way from a source; a public value stands just before what first uses it."""
-    before: dict[str, list[str]] = {name: [] for name in model.nodes}
-    after: dict[str, list[str]] = {name: [] for name in model.nodes}
-    for start, end in model.edges:
-        before[end].append(start)
-        after[start].append(end)
-    layers: dict[str, int] = {}
-    for name in (*model.order, *(n for n in model.nodes if n not in model.order)):
-        layers[name] = 1 + max((layers.get(start, 0) for start in before[name]), default=-1)
+    import networkx
+
+    graph = graph.subgraph(model.nodes)
+    layers = {n: number for number, names in enumerate(networkx.topological_generations(graph)) for n in names}
     for name, node in model.nodes.items():
-        if not before[name] and after[name] and not node.secret:
-            layers[name] = max(0, min(layers[end] for end in after[name]) - 1)
+        if not graph.pred[name] and graph.succ[name] and not node.secret:
+            layers[name] = max(0, min(layers[end] for end in graph.succ[name]) - 1)
     return layers
 
 
-def _arrange(boxes: dict[str, Box], edges: list[tuple[str, str]]) -> tuple[float, float]:
+def _arrange(boxes: dict[str, Box], graph: Graph) -> tuple[float, float]:
     """Give every box its place; neighbours in consecutive layers are brought to similar heights."""
     columns: list[list[Box]] = [[] for _ in range(1 + max((b.layer for b in boxes.values()), default=0))]
     for box in boxes.values():
         columns[box.layer].append(box)
     columns = [column for column in columns if column]
-    near: dict[str, list[str]] = {name: [] for name in boxes}
-    for start, end in edges:
-        near[start].append(end)
-        near[end].append(start)
+    near = graph.subgraph(boxes).to_undirected()
     for _ in range(4):
         for column in columns:
             for row, box in enumerate(column):
                 box.y = float(row) if box.y == 0 else box.y
-            column.sort(key=lambda box: _mean([boxes[n].y for n in near[box.name]], box.y))
+            column.sort(key=lambda box: fmean([boxes[n].y for n in near[box.name]] or [box.y]))
             for row, box in enumerate(column):
                 box.y = (row + 1) / (len(column) + 1) * len(boxes)
     tallest = max((sum(b.height + ROW_GAP for b in column) for column in columns), default=0.0)
-    x = float(MARGIN)
-    top = float(MARGIN + 34)
+    x, top = float(MARGIN), float(MARGIN + 34)
     for column in columns:
         width = max(box.width for box in column)
         y = top + (tallest - sum(b.height + ROW_GAP for b in column)) / 2
@@ -185,46 +184,31 @@ def _arrange(boxes: dict[str, Box], edges: list[tuple[str, str]]) -> tuple[float
     return x - COLUMN_GAP + MARGIN, top + tallest
 
 
-def _mean(values: list[float], otherwise: float) -> float:
-    return sum(values) / len(values) if values else otherwise
-
-
 # --- drawing --------------------------------------------------------------------------------------
 
 
 def _outline(box: Box) -> str:
     x, y, w, h = box.x, box.y, box.width, box.height
     paint = f'fill="{box.style.fill}" stroke="{box.style.stroke}" stroke-width="1.6"'
-    dashes = f' stroke-dasharray="{box.style.dashes}"' if box.style.dashes else ""
+    rect = f'<rect x="{x}" y="{y}" width="{w}" height="{h}"'
     match box.style.shape:
         case "folded":
             corner = 14
             points = f"{x},{y} {x + w - corner},{y} {x + w},{y + corner} {x + w},{y + h} {x},{y + h}"
             fold = f"M{x + w - corner},{y} v{corner} h{corner}"
-            return (
-                f'<polygon points="{points}" {paint}/>'
-                f'<path d="{fold}" fill="none" stroke="{box.style.stroke}" stroke-width="1.2"/>'
-            )
+            line = f'<path d="{fold}" fill="none" stroke="{box.style.stroke}" stroke-width="1.2"/>'
+            return f'<polygon points="{points}" {paint}/>{line}'
         case "cut":
-            c = 12
-            ring = (
-                (x + c, y),
-                (x + w - c, y),
-                (x + w, y + h / 2),
-                (x + w - c, y + h),
-                (x + c, y + h),
-                (x, y + h / 2),
-            )
-            points = " ".join(f"{across},{down}" for across, down in ring)
-            return f'<polygon points="{points}" {paint}/>'
+            c, half = 12, y + h / 2
+            ring = ((x + c, y), (x + w - c, y), (x + w, half), (x + w - c, y + h), (x + c, y + h), (x, half))
+            return f'<polygon points="{" ".join(f"{across},{down}" for across, down in ring)}" {paint}/>'
         case "pill":
-            radius = min(h / 2, 26)
-            return f'<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="{radius}" {paint}/>'
+            return f'{rect} rx="{min(h / 2, 26)}" {paint}/>'
         case "double":
             inner = f'<rect x="{x + 4}" y="{y + 4}" width="{w - 8}" height="{h - 8}" fill="none"'
-            return f'<rect x="{x}" y="{y}" width="{w}" height="{h}" {paint}/>{inner} stroke="{box.style.stroke}"/>'
-        case _:
-            return f'<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="3" {paint}{dashes}/>'
+            return f'{rect} {paint}/>{inner} stroke="{box.style.stroke}"/>'
+    dashes = f' stroke-dasharray="{box.style.dashes}"' if box.style.dashes else ""
+    return f'{rect} rx="3" {paint}{dashes}/>'
 
 
 def _node(box: Box) -> Iterator[str]:
@@ -247,36 +231,21 @@ def _badge(x: float, y: float) -> Iterator[str]:
         f'<rect x="{x - 34:.1f}" y="{y - 10:.1f}" width="68" height="20" rx="10" fill="#fff8ea" '
         f'stroke="{NOISE}" stroke-width="1.6"/>'
     )
-    yield f'<path d="{_wave(x - 27, y)}" fill="none" stroke="{NOISE}" stroke-width="1.5"/>'
+    yield f'<path d="M{x - 27:.1f},{y:.1f} l3,-5 l4,9 l4,-8 l3,4" fill="none" stroke="{NOISE}" stroke-width="1.5"/>'
     yield f'<text x="{x + 10:.1f}" y="{y + 4:.1f}" text-anchor="middle" font-size="12">noise</text>'
 
 
-def _wave(x: float, y: float) -> str:
-    """A jagged line."""
-    return f"M{x:.1f},{y:.1f} l3,-5 l4,9 l4,-8 l3,4"
-
-
 def _edge(start: Box, end: Box, released: bool) -> str:
-    x1, y1 = start.x + start.width, start.middle
-    x2, y2 = end.x - 3, end.middle
-    dashes = _DASHES if released else ""
+    x1, y1, x2, y2 = start.x + start.width, start.middle, end.x - 3, end.middle
     if x2 <= x1:
         # a node further left: leave and enter from below
-        x1, y1, x2, y2 = (
-            start.x + start.width / 2,
-            start.y + start.height,
-            end.x + end.width / 2,
-            end.y + end.height,
-        )
-        return (
-            f'<path d="M{x1:.1f},{y1:.1f} C{x1:.1f},{y1 + 60:.1f} {x2:.1f},{y2 + 60:.1f} {x2:.1f},{y2 + 3:.1f}" '
-            f'class="edge" marker-end="url(#tip)"{dashes}/>'
-        )
-    bend = max(24.0, (x2 - x1) / 2)
-    return (
-        f'<path d="M{x1:.1f},{y1:.1f} C{x1 + bend:.1f},{y1:.1f} {x2 - bend:.1f},{y2:.1f} {x2:.1f},{y2:.1f}" '
-        f'class="edge" marker-end="url(#tip)"{dashes}/>'
-    )
+        x1, y1 = start.x + start.width / 2, start.y + start.height
+        x2, y2 = end.x + end.width / 2, end.y + end.height
+        way = f"M{x1:.1f},{y1:.1f} C{x1:.1f},{y1 + 60:.1f} {x2:.1f},{y2 + 60:.1f} {x2:.1f},{y2 + 3:.1f}"
+    else:
+        bend = max(24.0, (x2 - x1) / 2)
+        way = f"M{x1:.1f},{y1:.1f} C{x1 + bend:.1f},{y1:.1f} {x2 - bend:.1f},{y2:.1f} {x2:.1f},{y2:.1f}"
+    return f'<path d="{way}" class="edge" marker-end="url(#tip)"{_DASHES if released else ""}/>'
 
 
 LEGEND_WIDTH = 760
@@ -285,8 +254,13 @@ LEGEND_WIDTH = 760
 LEGEND_ROW = 28
 
 
-def _legend(roles: Iterable[Style], noise: bool, arrows: Iterable[bool], top: float, width: float) -> _Legend:
-    """Samples of the outlines, of the mark of noise and of the arrows (dashed or not), in rows of `width`."""
+def _legend(
+    roles: Iterable[Style], noise: bool, arrows: Iterable[bool], top: float, width: float
+) -> tuple[list[str], float, float]:
+    """Samples of the outlines, of the mark of noise and of the arrows (dashed or not), in rows of `width`.
+
+    Returns: the drawing, the width it needs, and the top of its last row.
+    """
     entries: list[tuple[float, Callable[[float, float], Iterator[str]]]] = []
     entries += [(38 + len(style.word) * 6.6, partial(_style_sample, style)) for style in roles]
     entries += [(76 + 20 * 6.6, _noise_sample)] if noise else []
@@ -299,16 +273,7 @@ def _legend(roles: Iterable[Style], noise: bool, arrows: Iterable[bool], top: fl
         parts.extend(draw(x, y))
         x += size + 24
         widest = max(widest, x - 24 + MARGIN)
-    return _Legend(parts, widest, y)
-
-
-@dataclass(frozen=True, slots=True)
-class _Legend:
-    """The drawn legend, the width it needs, and the top of its last row."""
-
-    parts: list[str]
-    width: float
-    last: float
+    return parts, widest, y
 
 
 _ARROWS = {False: "is used in", True: "is released through"}
@@ -316,7 +281,7 @@ _ARROWS = {False: "is used in", True: "is released through"}
 
 
 def _style_sample(style: Style, x: float, y: float) -> Iterator[str]:
-    yield _outline_small(Box("", ("",), style, False, 0, x, y))
+    yield _outline(Box("", (), style, False, 0, x, y + 1))
     yield f'<text x="{x + 38:.1f}" y="{y + 14:.1f}" font-size="12">{escape(style.word)}</text>'
 
 
@@ -329,23 +294,6 @@ def _arrow_sample(dashed: bool, x: float, y: float) -> Iterator[str]:
     dashes = _DASHES if dashed else ""
     yield f'<path d="M{x:.1f},{y + 10:.1f} h34" class="edge" marker-end="url(#tip)"{dashes}/>'
     yield f'<text x="{x + 42:.1f}" y="{y + 14:.1f}" font-size="12">{_ARROWS[dashed]}</text>'
-
-
-def _outline_small(box: Box) -> str:
-    """A 28 x 18 sample of a node's outline."""
-
-    class _Sample(Box):
-        __slots__ = ()
-
-        @property
-        def width(self) -> float:
-            return 28.0
-
-        @property
-        def height(self) -> float:
-            return 18.0
-
-    return _outline(_Sample(box.name, box.lines, box.style, box.noise, box.layer, box.x, box.y + 1))
 
 
 def _description(model: Model) -> str:
@@ -361,19 +309,17 @@ def graph_svg(model: Model) -> str:
     Secret, public and released values, and places where noise may enter, differ in outline and wording, not
     only in colour. The file needs no fonts, scripts or other files.
     """
-    boxes = _boxes(model)
-    if len(boxes) > NODES_LIMIT:
-        kept = list(boxes)[:NODES_LIMIT]
-        boxes = {name: boxes[name] for name in kept}
-    edges = [(a, b) for a, b in _edges(model) if a in boxes and b in boxes]
-    width, bottom = _arrange(boxes, edges)
+    graph = _whole(model)
+    boxes = dict(islice(_boxes(model, graph).items(), NODES_LIMIT))
+    edges = list(graph.subgraph(boxes).edges)
+    width, bottom = _arrange(boxes, graph)
     used = [style for style in STYLES.values() if any(box.style is style for box in boxes.values())]
     arrows = sorted({boxes[b].style.shape == "pill" for _, b in edges})
-    legend = _legend(used, any(box.noise for box in boxes.values()), arrows, bottom + 24, width)
+    legend, needed, last = _legend(used, any(box.noise for box in boxes.values()), arrows, bottom + 24, width)
     footer = [f"seen by {name}: {listing(outputs)}" for name, outputs in observers(model).items()]
     footer.append(f"trust {model.trust.name}: {model.trust.describe()}")
-    width = max(width, legend.width, 2 * MARGIN + max(len(line) for line in footer) * 6.6)
-    height = legend.last + 34 + len(footer) * LINE + 14
+    width = max(width, needed, 2 * MARGIN + max(len(line) for line in footer) * 6.6)
+    height = last + 34 + len(footer) * LINE + 14
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-labelledby="graph-title graph-description">',
@@ -389,9 +335,9 @@ def graph_svg(model: Model) -> str:
     parts.extend(_edge(boxes[a], boxes[b], boxes[b].style.shape == "pill") for a, b in edges)
     for box in boxes.values():
         parts.extend(_node(box))
-    parts.extend(legend.parts)
+    parts.extend(legend)
     for row, line in enumerate(footer):
-        y = legend.last + 34 + (row + 1) * LINE
+        y = last + 34 + (row + 1) * LINE
         parts.append(f'<text x="{MARGIN}" y="{y:.1f}" font-size="12">{escape(line)}</text>')
     parts.append("</svg>")
     return "\n".join(parts) + "\n"

@@ -106,7 +106,6 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
     run = executed(plan)
     outputs = output_noise(plan)
     mechanism = mechanism_fact(plan, where)
-    words, drawing = _graph(model)
     judged = tuple(mechanism.judged(claim(g)) for g in plan.get("guarantees") or ())
     stated = tuple(item for item, _ in judged)
     claims = tuple(
@@ -155,8 +154,7 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
         frontier=frontier(plan, tuple(c.claim for c in claims)),
         solver=_solver(plan.get("remarks", {}).get("solver") or {}),
         certificate_entries=tuple(sorted(plan.get("claims") or {})),
-        graph_words=words,
-        graph_svg=drawing,
+        model=model,
         gaps=_gaps(mechanism, claims, model),
     )
 
@@ -452,16 +450,6 @@ def _shape(matrix: Mapping[str, Any] | None) -> tuple[Quantity, Quantity] | None
         return None
     rows, columns = matrix["shape"]
     return count(int(rows)), count(int(columns))
-
-
-def _graph(model: Model | None) -> tuple[str, str]:
-    """The graph in words and as an SVG file; empty without a model."""
-    if model is None:
-        return "", ""
-    from privspec.explain.graph_svg import graph_svg
-    from privspec.explain.graph_words import describe_graph
-
-    return describe_graph(model), graph_svg(model)
 
 
 def _gaps(mechanism: MechanismFact, claims: tuple[ClaimFact, ...], model: Model | None) -> tuple[str, ...]:

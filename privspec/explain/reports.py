@@ -36,6 +36,7 @@ from privspec.explain.document import (
 )
 from privspec.explain.engineer import engineer_page
 from privspec.explain.facts import Facts
+from privspec.explain.graph_words import describe_graph
 from privspec.explain.paper import NO_DUMMIES, drawn_by_lot, theorems
 from privspec.explain.public import public_page
 from privspec.explain.quantities import LOSS_DIGITS, rounded
@@ -199,9 +200,6 @@ def icon_svg(row: IconRow, figures: int = 100) -> Markup:
     ).format(row.label, Markup("".join(marks)))
 
 
-_DRAWINGS = frozenset({"graph_svg"})
-
-
 def to_json(document: Document, found: Facts) -> str:
     """The page (sentences with status and sources, tables, plots as numbers) and all facts behind it."""
     values = {
@@ -215,7 +213,7 @@ def to_json(document: Document, found: Facts) -> str:
             {"heading": section.heading, "blocks": [_block_json(block) for block in section.blocks]}
             for section in document.sections
         ],
-        "facts": plain(found),
+        "facts": plain(found) | {"graph_words": "" if found.model is None else describe_graph(found.model)},
     }
     return json.dumps(values, ensure_ascii=False, indent=2) + "\n"
 
@@ -226,7 +224,7 @@ def plain(value: Any) -> Any:
     if callable(known):
         return plain(known())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = [f.name for f in dataclasses.fields(value) if f.name not in _DRAWINGS]
+        fields = [f.name for f in dataclasses.fields(value) if f.name != "model"]
         return {name: plain(getattr(value, name)) for name in fields}
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}

@@ -4,7 +4,6 @@ import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-import model_specs as specs
 import numpy as np
 import pytest
 
@@ -12,7 +11,7 @@ from privspec.explain.graph_svg import graph_svg
 from privspec.explain.graph_words import describe_graph
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "model"))
-
+import model_specs as specs
 
 NAMES = ("SHOPS", "SHAPING", "CROWD", "DICTATOR", "ACCURACY", "WHOLE", "FAIR", "MEASURES", "TABLE")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -58,8 +57,9 @@ def test_boxes_do_not_overlap(tmp_path):
     from privspec.explain import graph_svg as module
 
     model = specs.load(specs.MEASURES, specs.folder(tmp_path))
-    boxes = module._boxes(model)
-    module._arrange(boxes, list(module._edges(model)))
+    graph = module._whole(model)
+    boxes = module._boxes(model, graph)
+    module._arrange(boxes, graph)
     placed = list(boxes.values())
     for i, a in enumerate(placed):
         for b in placed[i + 1 :]:
