@@ -121,7 +121,7 @@ def test_labels_cannot_inject(reader: str) -> None:
 def test_notebook_fragment(name: str) -> None:
     fragment = plan_html(PLANS[name]())
     outline(fragment)
-    assert "Drawn" in fragment
+    assert "What is drawn" in fragment
 
 
 def test_facts_of_a_table_are_machine_readable() -> None:
