@@ -1,0 +1,131 @@
+"""Whatever a plan says, changed one thing at a time and signed again: it is refused, or it is still true."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from privspec.kernel.forms import FORMS
+from privspec.kernel.judge import judge
+from privspec.plan import Plan
+from tests.plans import SMALL, Document, Path, get, mutate, places, solved, without
+
+UNPROVED = ("spec", "assumptions", "alternatives", "remarks")
+"""Parts that no claim of the kernel is about; `Plan.verify` derives the first two from the spec again."""
+WITNESSES = ("claims",)
+"""What proves the claims: another proof of the same claims is as good."""
+SAMPLE = ("prefix_sums", "histogram", "counting_query", "dp_random_dictatorship")
+MARK = "the key that stands twice"
+
+Mutation = tuple[str, Path, str]
+"""What was done, where, and the text of the changed plan."""
+
+
+def others(value: Any) -> list[Any]:
+    """Other leaves in place of one."""
+    if isinstance(value, bool):
+        return [not value, None, 0]
+    if value is None:
+        return [0, False, "", []]
+    if isinstance(value, int):
+        return [value + 1, -value if value else -1, 0 if value else 1.0]
+    if isinstance(value, float):
+        return [value * 1.01 + 0.001, -value if value else -1.0, None]
+    if not isinstance(value, str):
+        return []
+    found: list[Any] = [value + "x", "", None]
+    try:
+        number = Fraction(value)
+    except (ValueError, ZeroDivisionError):
+        return found
+    return [str(number + 1), str(number * Fraction(99, 100)), str(-number), *found]
+
+
+def twice(document: Document, path: Path) -> str:
+    """The text of a plan in which one key stands twice; its digest is that of the plan."""
+    whole, key = json.dumps(get(document, path)), json.dumps(path[-1])
+    marked = json.dumps(mutate(document, path, MARK) | {"digest": document["digest"]})
+    return marked.replace(f'{key}: "{MARK}"', f"{key}: {whole}, {key}: {whole}", 1)
+
+
+def still_true(document: Document, done: str, path: Path, text: str) -> bool:
+    """Whether a mutation may be accepted: where nothing is claimed, or where a bound is stated on the safe side."""
+    if path[0] in (*UNPROVED, *WITNESSES) and done != "stands twice":
+        return True
+    if path[0] == "problem":
+        return done != "stands twice" and not done.startswith("a key")  # another problem: judged as that, not as this
+    before, after = get(document, path), get(json.loads(text), path) if "becomes" in done else None
+    if "achieved" in path and after is not None:
+        return Fraction(after) > Fraction(before)
+    return path[-1] == "lower_bound" and after is not None and after < before
+
+
+def surprises(name: str, most: int, seed: int = 0) -> list[str]:
+    """Mutations of a plan that are accepted although they may not be."""
+    document = solved(name)
+    if document["problem"]["blocks"][0]["form"] not in FORMS:
+        pytest.skip("its form has no rules yet")
+    assert not judge(json.dumps(document)).failed
+    return [
+        f"{'.'.join(map(str, path))}: {done}"
+        for done, path, text in sampled(document, most, seed)
+        if judge(text).ok and not still_true(document, done, path, text)
+    ]
+
+
+def sampled(document: Document, most: int, seed: int) -> Iterator[Mutation]:
+    """Two mutations of each of some places."""
+    dice = random.Random(seed)
+    paths = [path for path, _ in places(trimmed(document)) if path and path[0] != "digest"]
+    for path in dice.sample(paths, min(most, len(paths))):
+        some = list(mutations(document, path))
+        yield from dice.sample(some, min(2, len(some)))
+
+
+def mutations(document: Document, path: Path) -> Iterator[Mutation]:
+    """A leaf changed in several ways; a key or an entry removed, doubled, added."""
+    value = get(document, path)
+    for other in others(value):
+        yield f"{value!r:.40} becomes {other!r:.40}", path, json.dumps(mutate(document, path, other))
+    yield "removed", path, json.dumps(without(document, path))
+    if isinstance(value, dict):
+        yield "a key more", (*path, "more"), json.dumps(mutate(document, (*path, "more"), 0))
+    if isinstance(value, list) and value:
+        yield "the last entry twice", path, json.dumps(mutate(document, path, [*value, value[-1]]))
+    if isinstance(path[-1], str):
+        yield "stands twice", path, twice(document, path)
+
+
+def trimmed(value: Any) -> Any:
+    """A document with at most four entries of every list: the places that are sampled."""
+    if isinstance(value, dict):
+        return {key: trimmed(part) for key, part in value.items()}
+    return [trimmed(part) for part in value[:4]] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_changed_plan_is_refused(name: str) -> None:
+    assert not surprises(name, 60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMALL)
+def test_thousands_of_changed_plans_are_refused(name: str) -> None:
+    assert not surprises(name, 600, seed=1)
+
+
+def test_a_problem_of_another_spec_is_refused() -> None:
+    document = solved("counting_query")
+    if document["problem"]["blocks"][0]["form"] not in FORMS:
+        pytest.skip("its form has no rules yet")
+    for path, value in places(document["problem"]):
+        for other in others(value)[:1]:
+            changed = Plan.of(mutate(document, ("problem", *path), other))
+            assert not changed.verify().ok, path
+            break
+    assert Plan.of(document).verify().ok

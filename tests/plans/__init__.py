@@ -1,0 +1,91 @@
+"""Plans for tests: small ones of every family, solved once in a process, and ways to change what they say."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from privspec.api import Problem
+from privspec.templates import template_text
+
+Document = dict[str, Any]
+Path = tuple[str | int, ...]
+
+CROWD = {"N": 4, "n": 4, "d": 2}
+SMALL: Mapping[str, Mapping[str, Any]] = {
+    "prefix_sums": {"n": 6},
+    "range_queries": {"n": 5},
+    "linear_queries": {},
+    "histogram": {},
+    "counting_query": {"n": 4},
+    "frequency_survey": {},
+    "k_randomised_response": {},
+    "fair_response": {},
+    "geo_indistinguishability": {"side": 2},
+    "power_means": {},
+    "private_plurality": {"T": 6},
+    "borda_lottery": {"T": 20},
+    "random_dictatorship": {},
+    "dp_random_dictatorship": {},
+    "dp_random_dictatorship_compulsory": {},
+    "crowd_rlcp": CROWD,
+    "crowd_vldp": CROWD,
+    "wang_algorithm_2": CROWD,
+}
+"""Templates, with parameters that make them small."""
+
+
+def solved(template: str, **parameters: Any) -> Document:
+    """The plan of a template, small where nothing else is said; a document of its own, free to be changed."""
+    return solved_text(template_text(template), **{**SMALL.get(template, {}), **parameters})
+
+
+def solved_text(text: str, **parameters: Any) -> Document:
+    """The plan of a spec."""
+    return copy.deepcopy(_solved(text, tuple(sorted(parameters.items()))))
+
+
+@cache
+def _solved(text: str, parameters: tuple[tuple[str, Any], ...]) -> Document:
+    found: Document = json.loads(Problem(text, {}).solve(**dict(parameters)).to_json())
+    return found
+
+
+def resign(document: Document) -> Document:
+    """The document with the digest that fits what it says now."""
+    body = {key: value for key, value in document.items() if key != "digest"}
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    return body | {"digest": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def get(document: Any, path: Path) -> Any:
+    """What stands at a place."""
+    for step in path:
+        document = document[step]
+    return document
+
+
+def mutate(document: Document, path: Path, value: Any) -> Document:
+    """A signed copy that says something else at one place; a key that is not there is added."""
+    changed = copy.deepcopy(document)
+    get(changed, path[:-1])[path[-1]] = value
+    return resign(changed)
+
+
+def without(document: Document, path: Path) -> Document:
+    """A signed copy without a key or an entry."""
+    changed = copy.deepcopy(document)
+    del get(changed, path[:-1])[path[-1]]
+    return resign(changed)
+
+
+def places(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Every place of a document with what stands there, objects and lists before their parts."""
+    yield path, value
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in inside:
+        yield from places(part, (*path, key))
