@@ -117,11 +117,9 @@ class Result(_Common):
 
     @property
     def size(self) -> int:
-        """One number a feature."""
         return self.within.dimension
 
     def statistic(self, records: Array) -> Array:
-        """The weights."""
         return self.weights(records)
 
     def exact(self, records: Steps) -> Steps:
@@ -159,16 +157,13 @@ class Signs(_Common):
         return f"signs of the {estimated_in(self.of.within)}"
 
     def to_json(self) -> dict[str, Any]:
-        """Both balls."""
         return {**_Common.to_json(self), "estimated_within": ball_json(self.of.within)}
 
     @property
     def size(self) -> int:
-        """One sign a feature."""
         return self.within.dimension
 
     def statistic(self, records: Array) -> Array:
-        """-1, 0 or 1."""
         return np.sign(self.of.weights(records))
 
     def exact(self, records: Steps) -> Steps:
@@ -178,11 +173,9 @@ class Signs(_Common):
         return signs
 
     def spread(self, unit: Unit) -> Bounds:
-        """Every sign can turn."""
         return {norm: 2 * size for norm, size in self.bound().items()}
 
     def bound(self) -> Bounds:
-        """Of the cube."""
         d = Fraction(self.within.dimension)
         return {NormName.L1: d, NormName.L2: root_up(d), NormName.LINF: Fraction(1)}
 
@@ -203,7 +196,6 @@ class Sums(_Common):
 
     @property
     def size(self) -> int:
-        """One number a feature."""
         return self.records.dimension
 
     def statistic(self, records: Array) -> Array:
@@ -259,7 +251,6 @@ class Direction(_Common):
 
     @property
     def size(self) -> int:
-        """One number a feature."""
         return self.of.size
 
     def statistic(self, records: Array) -> Array:
@@ -278,7 +269,6 @@ class Direction(_Common):
         return {norm: 2 * size for norm, size in self.bound().items()}
 
     def bound(self) -> Bounds:
-        """The unit ball."""
         return {NormName.L1: root_up(Fraction(self.size)), NormName.L2: Fraction(1), NormName.LINF: Fraction(1)}
 
     def finish(self, statistic: Array) -> Array:
@@ -341,7 +331,6 @@ class Objective(_Common):
         return rows, columns, factor
 
     def statistic(self, records: Array) -> Array:
-        """The coefficients."""
         rows, columns, factor = self._factors()
         products = np.einsum("vni,vnj->vij", records, records)[:, rows, columns]
         return np.concatenate([float(SLOPE) * records.sum(axis=1), products * factor], axis=1)
@@ -371,7 +360,6 @@ class Objective(_Common):
         }
 
     def bound(self) -> Bounds:
-        """Of one voter's coefficients."""
         d, n, r = Fraction(self.records.dimension), self.records.count, self.radius
         l1 = SLOPE * r * root_up(d) + CURVE * r * r * d
         l2 = root_up((SLOPE * r) ** 2 + (CURVE * r * r) ** 2)

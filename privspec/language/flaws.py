@@ -69,7 +69,6 @@ class Failure:
 
     @property
     def last(self) -> Token | None:
-        """The token before."""
         return self.seen[-1] if self.seen else None
 
     def open_brackets(self) -> list[Token]:

@@ -258,7 +258,6 @@ class _Scanner:
         self.last = end
 
     def _close(self) -> None:
-        """End the open statement."""
         broken = self.broken
         if self.brackets:
             opener = self.brackets[0]

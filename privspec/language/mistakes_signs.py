@@ -32,7 +32,6 @@ _SUFFIXES = {"k": 3, "K": 3, "M": 6, "mn": 6, "mio": 6, "million": 6, "bn": 9, "
 _CURRENCIES = frozenset("$€£¥")
 _QUOTED = re.compile(r"[“”„«‘’]([^“”„«»‘’\"\n]*)[“”»‘’\"]")
 _GROUPED = re.compile(r"_[0-9_]*[0-9]")
-_SUBJECT = re.compile(r"[^\s=,;]+")
 _BASED = re.compile(r"[eExX].*")
 
 

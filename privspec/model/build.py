@@ -416,7 +416,6 @@ class _Builder:
                 span=found.span,
                 domain=domains.get(name) or typer.domains.get(name) or _symbols(kind),
                 definition=None if definition is None else definition.expr,
-                definition_span=None if definition is None else definition.span,
                 index=found.index,
                 secret=name in secret,
             )

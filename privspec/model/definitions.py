@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from privspec.core.diagnostics import SpecError
-from privspec.core.spans import Source, Span
+from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.walk import Comparison, comparisons, names_used, reference, uses, walk
 from privspec.model.evaluate import Environment, evaluate
@@ -352,7 +352,6 @@ def _check_outputs(spec: syntax.Spec, scope: Scope, found: Definitions, report: 
         )
 
 
-Loader = Callable[[Source, dict[str, object], Path, str | None], Model]
 """Loads a spec with overrides of its parameters, the folder of its files, and an override of its trust."""
 
 

@@ -199,7 +199,6 @@ class Lattice:
     scale: int
 
     def levels(self, a: Places, b: Places) -> tuple[Places, Sequence[Fraction]]:
-        """The distances of pairs."""
         found = np.zeros(len(a), dtype=np.int64)
         for start in range(0, len(a), CHUNK):
             part = slice(start, start + CHUNK)
@@ -222,7 +221,6 @@ class Named:
     apart: Apart
 
     def levels(self, a: Places, b: Places) -> tuple[Places, Sequence[Fraction]]:
-        """The distances of pairs."""
         known: dict[tuple[int, int], Fraction] = {}
         pairs = list(zip(np.minimum(a, b).tolist(), np.maximum(a, b).tolist(), strict=True))
         for one, other in pairs:
@@ -239,7 +237,6 @@ class Given:
     matrix: Matrix
 
     def levels(self, a: Places, b: Places) -> tuple[Places, Sequence[Fraction]]:
-        """The distances of pairs."""
         entries = self.matrix[a, b]
         if entries.dtype == object:
             return _squared(_ranked([exact_entry(entry) for entry in entries]))

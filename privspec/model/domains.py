@@ -109,7 +109,6 @@ class Type:
 
     @property
     def size(self) -> int:
-        """Number of entries."""
         return prod(self.shape)
 
     def with_shape(self, shape: tuple[int, ...]) -> Type:
@@ -173,7 +172,6 @@ class Domain(ABC):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of a value."""
         return self.type.shape
 
     @property
@@ -232,20 +230,16 @@ class Real(Domain):
 
     @property
     def type(self) -> Type:
-        """One number."""
         return Type()
 
     @property
     def size(self) -> int | None:
-        """Infinite."""
         return None
 
     def contains(self, value: Any) -> bool:
-        """Whether it is a finite number."""
         return _number(value) is not None
 
     def describe(self) -> str:
-        """The word."""
         return "real"
 
 
@@ -260,7 +254,6 @@ class Interval(Domain):
 
     @property
     def type(self) -> Type:
-        """One number."""
         return Type()
 
     @property
@@ -270,7 +263,6 @@ class Interval(Domain):
 
     @property
     def bounds(self) -> tuple[Bound, Bound]:
-        """Both ends."""
         return self.low, self.high
 
     def contains(self, value: Any) -> bool:
@@ -283,7 +275,6 @@ class Interval(Domain):
         return above and below
 
     def describe(self) -> str:
-        """With its brackets."""
         left = "(" if self.low_open or self.low is None else "["
         right = ")" if self.high_open or self.high is None else "]"
         low = "-inf" if self.low is None else show(self.low)
@@ -303,26 +294,21 @@ class IntegerRange(Domain):
 
     @property
     def type(self) -> Type:
-        """One number."""
         return Type()
 
     @property
     def size(self) -> int | None:
-        """How many."""
         return self.high - self.low + 1
 
     @property
     def bounds(self) -> tuple[Bound, Bound]:
-        """Both ends."""
         return Fraction(self.low), Fraction(self.high)
 
     def contains(self, value: Any) -> bool:
-        """Whether it is a whole number between the ends."""
         number = _number(value)
         return number is not None and number.denominator == 1 and self.low <= number <= self.high
 
     def describe(self) -> str:
-        """As lo..hi."""
         return f"{self.low}..{self.high}"
 
     def _elements(self) -> Iterator[Any]:
@@ -347,22 +333,18 @@ class FiniteSet(Domain):
 
     @property
     def size(self) -> int | None:
-        """How many."""
         return len(self.items)
 
     @property
     def bounds(self) -> tuple[Bound, Bound]:
-        """Least and largest, if they are numbers."""
         numbers = [item for item in self.items if isinstance(item, Fraction)]
         return (min(numbers), max(numbers)) if self.numeric else (None, None)
 
     def contains(self, value: Any) -> bool:
-        """Whether it is one of the items."""
         number = _number(value)
         return (number if number is not None else value) in self.items
 
     def describe(self) -> str:
-        """With braces."""
         return "{" + ", ".join(show(item) for item in self.items) + "}"
 
     def _elements(self) -> Iterator[Any]:
@@ -379,28 +361,23 @@ class Grid(Domain):
 
     @property
     def type(self) -> Type:
-        """One number."""
         return Type()
 
     @property
     def size(self) -> int | None:
-        """How many."""
         return floor((self.high - self.low) / self.step) + 1
 
     @property
     def bounds(self) -> tuple[Bound, Bound]:
-        """Both ends."""
         return self.low, self.high
 
     def contains(self, value: Any) -> bool:
-        """Whether it is one of the numbers (exactly)."""
         number = _number(value)
         if number is None or not self.low <= number <= self.high:
             return False
         return ((number - self.low) / self.step).denominator == 1
 
     def describe(self) -> str:
-        """As a call."""
         return f"grid({show(self.low)}, {show(self.high)}, {show(self.step)})"
 
     def _elements(self) -> Iterator[Any]:
@@ -416,12 +393,10 @@ class Ball(Domain):
 
     @property
     def type(self) -> Type:
-        """A vector."""
         return Type((self.dimension,))
 
     @property
     def size(self) -> int | None:
-        """Infinite."""
         return None
 
     @property
@@ -450,7 +425,6 @@ class L1Ball(Ball):
         return sum(abs(entry) for entry in entries) <= self.radius
 
     def describe(self) -> str:
-        """As a call."""
         return f"l1_ball({show(self.radius)}, {self.dimension})"
 
 
@@ -462,7 +436,6 @@ class L2Ball(Ball):
         return sum(entry * entry for entry in entries) <= self.radius**2
 
     def describe(self) -> str:
-        """As a call."""
         return f"l2_ball({show(self.radius)}, {self.dimension})"
 
 
@@ -474,7 +447,6 @@ class RankingOf(Domain):
 
     @property
     def type(self) -> Type:
-        """One ranking."""
         return Type((), Rankings(self))
 
     @property
@@ -489,7 +461,6 @@ class RankingOf(Domain):
         return set(value) == set(self.alternatives)
 
     def describe(self) -> str:
-        """In words."""
         return "ranking of {" + ", ".join(show(item) for item in self.alternatives) + "}"
 
     def _elements(self) -> Iterator[Any]:
@@ -505,7 +476,6 @@ class PartialRankingOf(Domain):
 
     @property
     def type(self) -> Type:
-        """One ranking."""
         return Type((), Rankings(self))
 
     @property
@@ -520,7 +490,6 @@ class PartialRankingOf(Domain):
         return len(set(value)) == len(value) and set(value) <= set(self.alternatives)
 
     def describe(self) -> str:
-        """As a call."""
         items = "{" + ", ".join(show(item) for item in self.alternatives) + "}"
         places = f", {self.places}" if self.places < len(self.alternatives) else ""
         return f"partial_ranking({items}{places})"
@@ -544,7 +513,6 @@ class Table(Domain):
 
     @property
     def type(self) -> Type:
-        """One table."""
         return Type((), Tables(self))
 
     @property
@@ -554,7 +522,6 @@ class Table(Domain):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Attribute names in order."""
         return tuple(name for name, _ in self.attributes)
 
     @property
@@ -569,7 +536,6 @@ class Table(Domain):
 
     @property
     def bounds(self) -> tuple[Bound, Bound]:
-        """Counts are not negative."""
         return Fraction(0), None
 
     def contains(self, value: Any) -> bool:
@@ -602,12 +568,10 @@ class Law(Domain):
 
     @property
     def type(self) -> Type:
-        """One law."""
         return Type((), Laws(self.over))
 
     @property
     def size(self) -> int | None:
-        """Infinite."""
         return None
 
     def contains(self, value: Any) -> bool:
@@ -619,7 +583,6 @@ class Law(Domain):
         return len(exact) == len(weights) and sum(exact) == 1 and all(self.over.contains(k) for k in value)
 
     def describe(self) -> str:
-        """As a call."""
         return f"law({self.over.describe()})"
 
 
@@ -646,7 +609,6 @@ class Power(Domain):
 
     @property
     def bounds(self) -> tuple[Bound, Bound]:
-        """Those of the base."""
         return self.base.bounds
 
     def contains(self, value: Any) -> bool:
@@ -657,7 +619,6 @@ class Power(Domain):
         return all(inner.contains(item) for item in value)
 
     def describe(self) -> str:
-        """With its exponent."""
         inner = self.base.describe()
         if isinstance(self.base, IntegerRange | RankingOf | Power):
             inner = f"({inner})"

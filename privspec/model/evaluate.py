@@ -17,7 +17,7 @@ from privspec.core.suggest import advice
 from privspec.language import syntax
 from privspec.language.meanings import FUNCTIONS, written
 from privspec.language.spelling import spell
-from privspec.model.domains import ENUMERATION_LIMIT, NUMBER, Sets, Symbols, Table, Tables, Texts, Type
+from privspec.model.domains import ENUMERATION_LIMIT, NUMBER, Sets, Symbols, Tables, Texts, Type
 from privspec.model.library import Argument, Arguments, Bound, FunctionError, NotComputableError, library
 from privspec.model.reports import Failure, nearest, suggestion
 from privspec.model.values import Array, CellCounts, Value, as_float, exact_array
@@ -545,8 +545,3 @@ def read_file(expr: syntax.Call, environment: Environment) -> NDArray[Any]:
 
 
 # --- evaluating a model ---------------------------------------------------------------------------
-
-
-def table_value(table: Table, counts: NDArray[np.float64]) -> CellCounts:
-    """A table from its cell counts."""
-    return CellCounts(table, counts)

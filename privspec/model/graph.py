@@ -43,7 +43,6 @@ class GraphNode:
     span: Span
     domain: Domain | None = None
     definition: syntax.Expr | None = None
-    definition_span: Span | None = None
     index: str | None = None
     secret: bool = False
 
@@ -115,7 +114,6 @@ class Model:
 
     @property
     def outputs(self) -> tuple[GraphNode, ...]:
-        """What is released."""
         return self._kind(VariableKind.OUTPUT)
 
     @property
@@ -125,12 +123,10 @@ class Model:
 
     @property
     def constants(self) -> tuple[GraphNode, ...]:
-        """Public values."""
         return self._kind(VariableKind.CONSTANT)
 
     @property
     def choices(self) -> tuple[GraphNode, ...]:
-        """What the solver picks."""
         return self._kind(VariableKind.CHOOSE)
 
     def exposed(self, requirement: Requirement) -> tuple[str, ...]:

@@ -60,7 +60,6 @@ class LossReader:
     modelled: dict[str, DataModel] = field(default_factory=dict)
 
     def line(self, span: Span) -> tuple[int, str]:
-        """Line number and text."""
         number, _ = self.report.source.position(span.start)
         return number, " ".join(self.report.source.slice(span).split())
 
@@ -310,7 +309,6 @@ class LossReader:
         )
 
     def target(self, target: syntax.Target, bound: Bindings) -> AccuracyTarget:
-        """An accuracy line."""
         left, right = self.typer.type_of(target.left, bound), self.typer.type_of(target.right, bound)
         for side, kind in ((target.left, left), (target.right, right)):
             if not plain(kind):

@@ -87,7 +87,6 @@ class Borda:
         return Fraction(len(self.alternatives) - 1)
 
     def of(self, ballot: Ballot) -> Law:
-        """Borda points."""
         m = len(self.alternatives)
         ranked = _named(ballot, self.alternatives)
         place = {alternative: m - 1 - i for i, alternative in enumerate(ranked)}
@@ -146,7 +145,6 @@ class Largest(Lottery):
     FORM: ClassVar[str] = "largest"
 
     def law(self, scores: Sequence[Fraction]) -> Law:
-        """All on one."""
         first = list(scores).index(max(scores))
         return tuple(Fraction(a == first) for a in range(len(scores)))
 
@@ -174,7 +172,6 @@ class Exponential(Lottery):
     base: Fraction
 
     def law(self, scores: Sequence[Fraction]) -> Law:
-        """Weights relative to the largest."""
         weights = accepted(self.base, scores)
         total = sum(weights, Fraction(0))
         return tuple(weight / total for weight in weights)

@@ -75,20 +75,16 @@ class PureDP(Measure):
 
     @property
     def amounts(self) -> dict[str, Fraction]:
-        """Epsilon."""
         return {"epsilon": self.epsilon}
 
     def describe(self) -> str:
-        """With its figure."""
         return f"{readable(self.epsilon)}-DP"
 
     def gaussian_mu_down(self) -> Fraction | None:
-        """No Gaussian release satisfies it."""
         return None
 
     @property
     def pure_epsilon(self) -> Fraction | None:
-        """Itself."""
         return self.epsilon
 
 
@@ -102,11 +98,9 @@ class EpsilonDelta(Measure):
 
     @property
     def amounts(self) -> dict[str, Fraction]:
-        """Epsilon and delta."""
         return {"epsilon": self.epsilon, "delta": self.delta}
 
     def describe(self) -> str:
-        """With its figures."""
         return f"({readable(self.epsilon)}, {readable(self.delta)})-DP"
 
     def gaussian_mu_down(self) -> Fraction | None:
@@ -128,32 +122,26 @@ class LDP(Measure):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """With delta or without."""
         return "(epsilon, delta)-LDP" if self.delta else "epsilon-LDP"
 
     @property
     def amounts(self) -> dict[str, Fraction]:
-        """Epsilon, and delta unless it is 0."""
         return {"epsilon": self.epsilon} | ({"delta": self.delta} if self.delta else {})
 
     def describe(self) -> str:
-        """With its figures."""
         if self.delta:
             return f"({readable(self.epsilon)}, {readable(self.delta)})-LDP"
         return f"{readable(self.epsilon)}-LDP"
 
     def gaussian_mu_down(self) -> Fraction | None:
-        """As for (epsilon, delta)-DP."""
         return _mu_down(self.epsilon, self.delta) if self.delta > 0 else None
 
     @property
     def pure_epsilon(self) -> Fraction | None:
-        """Its epsilon."""
         return self.epsilon
 
     @property
     def local(self) -> bool:
-        """It is."""
         return True
 
 
@@ -171,11 +159,9 @@ class PerAtomLDP(Measure):
 
     @property
     def amounts(self) -> dict[str, Fraction]:
-        """Epsilon and delta."""
         return {"epsilon": self.epsilon, "delta": self.delta}
 
     def describe(self) -> str:
-        """With its figures."""
         return f"({readable(self.epsilon)}, {readable(self.delta)})-per-atom-LDP"
 
     def gaussian_mu_down(self) -> Fraction | None:
@@ -184,12 +170,10 @@ class PerAtomLDP(Measure):
 
     @property
     def pure_epsilon(self) -> Fraction | None:
-        """Its epsilon."""
         return self.epsilon
 
     @property
     def local(self) -> bool:
-        """It is."""
         return True
 
     def slack(self, inputs: int) -> Fraction:
@@ -210,15 +194,12 @@ class ZCDP(Measure):
 
     @property
     def amounts(self) -> dict[str, Fraction]:
-        """Rho."""
         return {"rho": self.rho}
 
     def describe(self) -> str:
-        """With its figure."""
         return f"{readable(self.rho)}-zCDP"
 
     def gaussian_mu_down(self) -> Fraction | None:
-        """sqrt(2 rho)."""
         from privspec.core.gaussian import mu_of_zcdp
 
         return mu_of_zcdp(self.rho)
@@ -233,15 +214,12 @@ class GDP(Measure):
 
     @property
     def amounts(self) -> dict[str, Fraction]:
-        """Mu."""
         return {"mu": self.mu}
 
     def describe(self) -> str:
-        """With its figure."""
         return f"{readable(self.mu)}-GDP"
 
     def gaussian_mu_down(self) -> Fraction | None:
-        """Mu itself."""
         return self.mu
 
 
@@ -255,15 +233,12 @@ class RDP(Measure):
 
     @property
     def amounts(self) -> dict[str, Fraction]:
-        """Order and epsilon."""
         return {"order": self.order, "epsilon": self.epsilon}
 
     def describe(self) -> str:
-        """With its figures."""
         return f"({readable(self.order)}, {readable(self.epsilon)})-RDP"
 
     def gaussian_mu_down(self) -> Fraction | None:
-        """sqrt(2 epsilon / order)."""
         from privspec.core.gaussian import mu_of_rdp
 
         return mu_of_rdp(self.order, self.epsilon)
@@ -291,19 +266,15 @@ class MetricDP(Measure):
 
     @property
     def amounts(self) -> dict[str, Fraction]:
-        """Epsilon, per unit of distance."""
         return {"epsilon": self.epsilon}
 
     def describe(self) -> str:
-        """With its figure and distance."""
         return f"{readable(self.epsilon)}-metric-DP ({self.metric} distance)"
 
     def gaussian_mu_down(self) -> Fraction | None:
-        """No Gaussian release satisfies it at every distance."""
         return None
 
     def to_json(self) -> dict[str, Any]:
-        """With the distance."""
         return {"measure": self.name, "epsilon": str(self.epsilon), "distance": self.metric}
 
 
@@ -321,19 +292,15 @@ class Lipschitz(Measure):
 
     @property
     def amounts(self) -> dict[str, Fraction]:
-        """The constant."""
         return {"constant": self.constant}
 
     def describe(self) -> str:
-        """With its figure and distance."""
         return f"{readable(self.constant)}-Lipschitz ({self.metric} distance)"
 
     def gaussian_mu_down(self) -> Fraction | None:
-        """Not a measure of privacy."""
         return None
 
     def to_json(self) -> dict[str, Any]:
-        """With the distance."""
         return {"measure": self.name, "constant": str(self.constant), "distance": self.metric}
 
 
@@ -346,7 +313,6 @@ class Personalised(Measure):
 
     @property
     def local(self) -> bool:
-        """Whether those of its people are."""
         return any(one.local for one in self.each)
 
     @property
@@ -356,24 +322,20 @@ class Personalised(Measure):
 
     @property
     def amounts(self) -> dict[str, Fraction]:
-        """The strictest figures of any one person."""
         keys = self.each[0].amounts
         return {key: min(one.amounts[key] for one in self.each) for key in keys}
 
     def describe(self) -> str:
-        """The range of figures."""
         figures = sorted(self.each, key=lambda one: tuple(one.amounts.values()))
         low, high = figures[0].describe(), figures[-1].describe()
         return low if low == high else f"{low} to {high}, by {self.party}"
 
     def gaussian_mu_down(self) -> Fraction | None:
-        """That of the strictest person: satisfies everybody."""
         found = [one.gaussian_mu_down() for one in self.each]
         known = [mu for mu in found if mu is not None]
         return min(known) if len(known) == len(found) else None
 
     def to_json(self) -> dict[str, Any]:
-        """All of them."""
         return {"measure": self.name, "party": self.party, "each": [one.to_json() for one in self.each]}
 
 
@@ -387,20 +349,16 @@ class Chosen(Measure):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """The kind."""
         return self.kind
 
     @property
     def amounts(self) -> dict[str, Fraction]:
-        """Not known before solving."""
         return {}
 
     def describe(self) -> str:
-        """As written."""
         return f"{self.text} (chosen by the solver)"
 
     def gaussian_mu_down(self) -> Fraction | None:
-        """Not known before solving."""
         return None
 
 

@@ -50,7 +50,6 @@ class InputBlock:
 
     @property
     def size(self) -> int:
-        """Number of coordinates."""
         return self.stop - self.start
 
     def check_size(self) -> None:
@@ -261,7 +260,6 @@ class ReplacingEntry(NeighbourRelation):
     unit: ClassVar[str] = "entry"
 
     def units(self, block: InputBlock) -> Sequence[Indices]:
-        """Each coordinate by itself."""
         return [np.array([i], dtype=np.intp) for i in range(block.start, block.stop)]
 
 
@@ -272,7 +270,6 @@ class ReplacingRecord(NeighbourRelation):
     unit: ClassVar[str] = "record"
 
     def units(self, block: InputBlock) -> Sequence[Indices]:
-        """The records."""
         return block.record
 
 
@@ -284,11 +281,9 @@ class ReplacingVoter(NeighbourRelation):
 
     @property
     def unit_name(self) -> str:
-        """The index set."""
         return self.party
 
     def units(self, block: InputBlock) -> Sequence[Indices]:
-        """The coordinates of each person."""
         return block.party_units
 
     def differences(
@@ -321,11 +316,9 @@ class ReplacingEverything(NeighbourRelation):
     unit: ClassVar[str] = "everything"
 
     def describe(self) -> str:
-        """In the words of the language."""
         return "replacing everything"
 
     def units(self, block: InputBlock) -> Sequence[Indices]:
-        """All coordinates together."""
         return [np.arange(block.start, block.stop, dtype=np.intp)]
 
     def differences(
@@ -371,13 +364,11 @@ class ReplacingOneOf(NeighbourRelation):
         return dict(self.parts)[block.name]
 
     def units(self, block: InputBlock) -> Sequence[Indices]:
-        """Those of the input's own relation."""
         return self.of(block).units(block)
 
     def differences(
         self, blocks: Sequence[InputBlock], n: int, scale: Fraction = Fraction(1)
     ) -> tuple[Differences, ...]:
-        """A union over the relations."""
         found: list[Differences] = []
         for relation, names in self.joined:
             found.extend(relation.differences([b for b in blocks if b.name in names], n, scale))
@@ -446,7 +437,6 @@ class BoxGeometry(Geometry):
     def differences(
         self, block: InputBlock, relation: NeighbourRelation, n: int, scale: Fraction
     ) -> tuple[Differences, ...]:
-        """Single coordinates as vectors, larger units as boxes."""
         amount = self.reach(block, adding=relation.adding) * scale
         units = relation.units(block)
         group = min(relation.group, len(units))
@@ -472,7 +462,6 @@ class BallGeometry(Geometry):
     norm: int
 
     def reach(self, block: InputBlock, *, adding: bool) -> Fraction:
-        """The radius, or twice it."""
         return self.radius if adding else 2 * self.radius
 
     def differences(
@@ -540,12 +529,10 @@ class NoGeometry(Geometry):
     """Words, rankings and laws: no differences of numbers."""
 
     def reach(self, block: InputBlock, *, adding: bool) -> Fraction:
-        """None."""
         raise Failure("PS0231", block.span, f"{block.name} does not consist of numbers")
 
     def differences(
         self, block: InputBlock, relation: NeighbourRelation, n: int, scale: Fraction
     ) -> tuple[Differences, ...]:
-        """None."""
         self.reach(block, adding=relation.adding)
         return ()

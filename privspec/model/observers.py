@@ -41,14 +41,10 @@ class HasRequirement(Protocol):
     """A claim about inputs, by the number of its line; -1 for none."""
 
     @property
-    def requirement(self) -> int:
-        """The line."""
-        ...
+    def requirement(self) -> int: ...
 
     @property
-    def wrt(self) -> tuple[str, ...]:
-        """The inputs."""
-        ...
+    def wrt(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,6 @@ class Grid:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of one value."""
         return tuple(self.data.shape[2:])
 
     @property
@@ -119,10 +118,6 @@ class Pointwise:
     @cached_property
     def _public(self) -> Environment:
         return environment(self.model)
-
-    @cached_property
-    def _parties(self) -> Environment:
-        return Environment(parties=self._public.parties)
 
     def node(self, name: str, span: Span) -> Grid:
         """The value of a variable.

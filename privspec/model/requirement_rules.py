@@ -127,7 +127,6 @@ class RequirementReader:
 
     @property
     def units(self) -> UnitReader:
-        """Reads units of privacy."""
         return UnitReader(self.scope, self.report, self.environment, self.blocks, self.party_of)
 
     def names(self, names: syntax.Names, kind: str, code: str, also: frozenset[str] = frozenset()) -> tuple[str, ...]:

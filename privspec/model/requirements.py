@@ -33,7 +33,6 @@ class Curator(Trust):
     name: ClassVar[str] = "curator"
 
     def describe(self) -> str:
-        """One sentence."""
         return "one keeper sees all raw data; everybody else sees only the outputs"
 
 
@@ -45,7 +44,6 @@ class Nobody(Trust):
     name: ClassVar[str] = "nobody"
 
     def describe(self) -> str:
-        """One sentence."""
         return "nobody sees another's raw data; each party adds its own noise before it sends anything"
 
 
@@ -58,7 +56,6 @@ class SecureSum(Trust):
     name: ClassVar[str] = "secure_sum"
 
     def describe(self) -> str:
-        """One sentence."""
         tail = f", even if {self.colluding} of them collude" if self.colluding else ""
         return f"parties add shares of noise, and everybody sees only the sum{tail}"
 
@@ -73,7 +70,6 @@ class ChosenTrust(Trust):
     name: ClassVar[str] = "chosen"
 
     def describe(self) -> str:
-        """One sentence."""
         return f"{self.variable} picks one of {', '.join(self.among)}"
 
 

@@ -35,7 +35,6 @@ class Declaration:
 
     @property
     def with_article(self) -> str:
-        """For messages."""
         word = {"party": "index set"}.get(self.what, self.what)
         return ("an " if word[0] in "aeiou" else "a ") + word
 
@@ -47,7 +46,6 @@ class Scope:
     declarations: dict[str, Declaration] = field(default_factory=dict)
 
     def of(self, *kinds: str) -> Mapping[str, Declaration]:
-        """Those of some kinds."""
         return {name: found for name, found in self.declarations.items() if found.what in kinds}
 
     def __contains__(self, name: str) -> bool:

@@ -558,8 +558,3 @@ def raise_two(
 def plain(kind: Type) -> bool:
     """Whether it is one number, or unknown."""
     return not kind.known or (isinstance(kind.element, Numbers) and not kind.shape)
-
-
-def is_text(kind: Type) -> bool:
-    """Whether it is a quoted string."""
-    return isinstance(kind.element, Texts)

@@ -222,12 +222,10 @@ class Listed:
 
     @property
     def size(self) -> int:
-        """How many."""
         return self.domain.size or 0
 
     @property
     def labels(self) -> tuple[Any, ...]:
-        """As plans write them."""
         return tuple(label(v) for v in self.values)
 
     def weights(self, law: Law) -> Law:
@@ -307,7 +305,6 @@ class Counted:
 
     @property
     def size(self) -> int:
-        """How many classes."""
         return comb(self.records + (self.base.size or 1) - 1, self.records)
 
     @property

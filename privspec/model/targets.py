@@ -134,11 +134,6 @@ def _value(node: GraphNode, expr: syntax.Expr, known: Environment) -> Value:
     return stack([evaluate(expr, known.bind(node.index, Fraction(i))) for i in range(1, size + 1)], expr.span)
 
 
-def evaluate_in(model: Model, expr: syntax.Expr, values: Mapping[str, Any] | None = None) -> Value:
-    """A public expression of the spec's own."""
-    return evaluate(expr, environment(model, values))
-
-
 Labels: TypeAlias = Mapping[str, NDArray[Any]]
 """By column: one label for each number of a value, row-major; None where the column says nothing of a number."""
 

@@ -33,7 +33,7 @@ def test_pages_and_prices(spec: Path) -> None:
 
 def test_the_model_in_words(spec: Path) -> None:
     from privspec.core.spans import Source
-    from privspec.model import load_model
+    from privspec.model.build import load_model
 
     model = load_model(Source("report.priv", spec.read_text("utf-8")))
     assert "1.09862-LDP (epsilon = log(3))" in model.requirements[0].describe()

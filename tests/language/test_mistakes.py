@@ -12,7 +12,8 @@ from privspec.core.catalogue import entries
 from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.render import render_all
 from privspec.core.spans import Source
-from privspec.model import Model, load_model
+from privspec.model.build import load_model
+from privspec.model.graph import Model
 
 MISTAKES = Path(__file__).parents[1] / "golden" / "mistakes"
 NAMES = sorted(p.stem for p in MISTAKES.glob("*.priv") if not p.stem.endswith(".fixed"))

@@ -8,7 +8,8 @@ import numpy as np
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
-from privspec.model import Model, load_model
+from privspec.model.build import load_model
+from privspec.model.graph import Model
 
 SHOPS = """spec shop_queries
 \"\"\"Answer linear questions about 64 shops; each shop's figure is secret.\"\"\"

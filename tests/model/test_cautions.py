@@ -4,7 +4,7 @@ import pytest
 
 from privspec.core.spans import Source
 from privspec.core.suggest import alike, disguised, fold
-from privspec.model import load_model
+from privspec.model.build import load_model
 
 SPEC = """variables:
   input x in [0, 1]^64

@@ -6,10 +6,10 @@ import model_specs as specs
 import numpy as np
 import pytest
 
-from privspec.model import target
 from privspec.model.domains import L1Ball
 from privspec.model.measures import EpsilonDelta, Personalised
 from privspec.model.requirements import Curator, Nobody
+from privspec.model.targets import target
 
 EXAMPLES = {
     name: getattr(specs, name)

@@ -7,7 +7,7 @@ from model_specs import errors, helps
 
 from privspec.core.spans import Source
 from privspec.language.formatter import format_source
-from privspec.model import load_model
+from privspec.model.build import load_model
 from privspec.model.domains import PartialRankingOf
 from privspec.model.worlds import worlds
 

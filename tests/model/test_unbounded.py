@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from privspec.core.spans import Source
-from privspec.model import load_model
+from privspec.model.build import load_model
 
 UNBOUNDED = """
 variables:
