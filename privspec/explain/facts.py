@@ -362,3 +362,8 @@ class MechanismFact(ABC):
     @abstractmethod
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
         """The commands that execute a plan, given its file name."""
+
+
+def same_loss(item: AlternativeFact, facts: Facts) -> bool:
+    """Whether a design has the loss of the plan, to all digits that are printed."""
+    return facts.loss is not None and item.loss.text == facts.loss.value.text

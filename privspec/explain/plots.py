@@ -9,10 +9,9 @@ from typing import Any
 from privspec.explain import drawing
 from privspec.explain.curves import Curve
 from privspec.explain.document import Plot, Table
-from privspec.explain.facts import ClaimFact, Facts, SiteFact
+from privspec.explain.facts import ClaimFact, Facts, SiteFact, same_loss
 from privspec.explain.noise import Frontier
 from privspec.explain.quantities import Rounding, percent, rounded
-from privspec.explain.summary import same_loss
 from privspec.model.reports import listing
 
 MOST_BARS = 64

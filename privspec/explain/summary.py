@@ -21,7 +21,7 @@ from privspec.explain.document import (
     asserted,
     proved,
 )
-from privspec.explain.facts import AccuracyFact, Facts
+from privspec.explain.facts import AccuracyFact, Facts, same_loss
 from privspec.explain.quantities import LOSS_DIGITS, Rounding, count, parse_exact, rounded
 from privspec.explain.reading import facts
 from privspec.model.reports import listing
@@ -87,11 +87,6 @@ def alternatives_words(facts: Facts) -> str:
     tail = f" · {more} more" if more > 1 else ""
     words = " · ".join(f"{a.name}{_compared(a, facts)}{'' if a.admissible else ' (not admissible)'}" for a in shown)
     return words + tail
-
-
-def same_loss(item: AlternativeFact, facts: Facts) -> bool:
-    """Whether a design has the loss of the plan, to all digits that are printed."""
-    return facts.loss is not None and item.loss.text == facts.loss.value.text
 
 
 def _compared(item: AlternativeFact, facts: Facts) -> str:
