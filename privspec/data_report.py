@@ -53,13 +53,17 @@ def report_text(keeper: Keeper, paths: Mapping[str, Path]) -> str:
 
 def _linear(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
     from privspec.compile.document import guarantee_head
-    from privspec.compile.raising import INPUT_GRID_BITS, input_json
+    from privspec.compile.raising import INPUT_GRID_BITS
     from privspec.execute.data import read_blocks
     from privspec.execute.executed import read_input
     from privspec.execute.layout import declared_shapes
+    from privspec.problem.executed import input_json
+    from privspec.problem.form import document
+    from privspec.problem.linear import held_of
 
     heads = [guarantee_head(requirement, i) for i, requirement in enumerate(model.requirements)]
-    inputs = tuple(read_input(input_json(block, INPUT_GRID_BITS), heads) for block in model.blocks)
+    held = [input_json(document(held_of(block)), f"2^-{INPUT_GRID_BITS}") for block in model.blocks]
+    inputs = tuple(read_input(one, heads) for one in held)
     read_blocks(inputs, data, declared=declared_shapes(model), header=circumstances.header, keeper=circumstances.keeper)
 
 

@@ -36,6 +36,14 @@ def box_bound(gram: Array) -> float:
     return min(bounds)
 
 
+def box_scaling(gram: Array) -> Array:
+    """Positive c (k,): the largest eigenvalue of c G c times the sum of 1 / c^2 is the bound of `box_bound`."""
+    diagonal = np.diag(gram)
+    floor = 1e-12 * float(diagonal.max(initial=1.0))
+    known = [1.0 / np.sqrt(np.maximum(d, floor)) for d in (_dual_diagonal(gram), np.ones(len(gram)), diagonal)]
+    return min(known, key=lambda c: float(np.sum(c**-2.0)) * float(np.linalg.eigvalsh(c[:, None] * gram * c)[-1]))
+
+
 def _dual_diagonal(gram: Array) -> Array:
     """Near-optimal D: at unit vectors v_i that maximise sum G_ij v_i'v_j, d_i v_i = sum_j G_ij v_j."""
     k = len(gram)

@@ -438,7 +438,7 @@ def test_exit_7_a_plan_that_was_changed(call: Call, small: Path, tmp_path: Path)
     refused(call("run", "changed.json", "--input", "x=x.csv"), 7, "PS0910")
     refused(call("explain", "changed.json"), 7, "PS0910")
     # even where the digest is made to fit
-    changed["mechanism"]["executed"]["strategy"]["rows"][0][0] *= 2
+    changed["mechanism"]["executed"]["strategy"]["rows"][0] *= 2
     path.write_text(json.dumps({**changed, "digest": digest_of(changed)}), "utf-8")
     refused(call("verify", "changed.json", "--quiet"), 7, "PS0910")
     refused(call("run", "changed.json", "--input", "x=x.csv"), 7, "PS0910")

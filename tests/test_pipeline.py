@@ -17,11 +17,13 @@ from privspec.api import Problem
 from privspec.compile.document import WITHDRAWN, sealed
 from privspec.compile.problem import Settings
 from privspec.core.diagnostics import PrivspecError, SolveError, UsageError, VerificationError
+from privspec.core.matrices import DyadicMatrix
 from privspec.core.render import render_all
 from privspec.core.spans import Source
 from privspec.explain.summary import infeasible_text
 from privspec.pipeline import STAGES, Request, check, confirm, solve
 from privspec.plan import Plan
+from privspec.problem.executed import executed_part
 from privspec.templates import template_text
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -129,12 +131,13 @@ def holds(plan: Plan, tmp_path: Path, **data: Any) -> None:
 
 def log_ratio(plan: Plan, outputs: tuple[str, ...]) -> Fraction:
     """The largest log-ratio of what is seen, from the exact numbers that are executed: sum |B_i| / b over rows used."""
-    executed = plan.document["mechanism"]["executed"]
-    strategy = executed["strategy"]["rows"]
-    unit = Fraction(2) ** int(executed["strategy"]["unit"].removeprefix("2^"))
+    executed = executed_part(plan.document)
+    found = DyadicMatrix.from_json(executed["strategy"])
+    strategy, unit = found.integers.tolist(), found.unit
+    rebuilt = DyadicMatrix.from_json(executed["reconstruction"]["matrix"]).integers
     scales, grid = [Fraction(b) for b in executed["noise"]["scale"]], Fraction(2) ** int(executed["grid"][2:])
     seen = [r for o in executed["outputs"] if o["name"] in outputs for r in range(o["start"], o["stop"])]
-    used = [k for k in range(len(scales)) if any(executed["reconstruction"]["matrix"]["rows"][r][k] for r in seen)]
+    used = [k for k in range(len(scales)) if rebuilt[seen, k].any()]
     entries = range(len(strategy[0]))
     return max(sum((abs(strategy[k][i]) * unit + grid) / scales[k] for k in used) for i in entries)
 
@@ -405,13 +408,13 @@ def test_constants_that_a_run_is_given(size: int, lines: str, tmp_path: Path) ->
 def test_a_constant_added_otherwise_than_the_spec_says_does_not_verify() -> None:
     plan = Problem(LATER.replace("SIZE", "2"), constants={"A": np.ones((2, 3)), "c": 1.0}).solve()
     for change in (
-        lambda executed: executed["constants"][0]["map"]["rows"][0].__setitem__(0, 0),
-        lambda executed: executed["constants"].clear(),
-        lambda executed: executed["constants"][0].update(name="A"),
-        lambda executed: executed["constants"].append(executed["constants"][0]),
+        lambda block: block["constants"][0]["map"]["rows"].__setitem__(0, 0),
+        lambda block: block["constants"].clear(),
+        lambda block: block["constants"][0].update(name="A"),
+        lambda block: block["constants"].append(block["constants"][0]),
     ):
         document = copy.deepcopy(dict(plan.document))
-        change(document["mechanism"]["executed"])
+        change(document["problem"]["blocks"][0])
         assert not Plan(sealed({k: v for k, v in document.items() if k != "digest"})).verify().ok
 
 

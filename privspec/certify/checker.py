@@ -34,6 +34,7 @@ from privspec.core.diagnostics import PrivspecError
 from privspec.model.graph import Model
 from privspec.model.parameters import overrides
 from privspec.model.reports import Failure
+from privspec.problem.executed import executed_part
 
 Progress: TypeAlias = Callable[[str], None]
 
@@ -74,7 +75,7 @@ def read_linear(plan: At, model: Model) -> Subject:
         plan=plan,
         model=model,
         guarantees=tuple(read_guarantee(item) for item in plan["guarantees"].items()),
-        executed=read_executed(plan["mechanism"]["executed"]),
+        executed=read_executed(At(executed_part(plan.value), "mechanism.executed")),
         proof=None if proof.get("dual") is None or not proof["dual"].items() else read_proof(proof),
     )
 

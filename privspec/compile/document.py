@@ -60,7 +60,7 @@ def without_bound(document: Mapping[str, Any]) -> dict[str, Any]:
         "status": "feasible",
         "loss": document["loss"] | {"lower_bound": None, "relative_gap": None},
         "assumptions": [a for a in document["assumptions"] if "claim" not in a["because"]],
-        "claims": {},
+        "claims": {key: value for key, value in document["claims"].items() if key == "views"},
         "remarks": said | {"binding": [], "solver": solver | {"notes": [*solver.get("notes", ()), WITHDRAWN]}},
     }
     return sealed({key: value for key, value in found.items() if key != "digest"})

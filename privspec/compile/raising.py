@@ -7,7 +7,6 @@ from math import ceil, log2
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from privspec.compile.accuracy import accuracy_json
@@ -18,19 +17,17 @@ from privspec.compile.document import (
     plan_document,
     versions,
 )
+from privspec.compile.observers import achieved, read_back, view_witnesses
 from privspec.compile.prices import binding_prices
 from privspec.compile.problem import Problem
-from privspec.compile.release import RECONSTRUCTION_BITS, checked_amount
+from privspec.compile.release import LinearRelease
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
 from privspec.language.spelling import spell
-from privspec.model.domains import Domain, IntegerRange
 from privspec.model.graph import Model
-from privspec.model.neighbours import BallGeometry, InputBlock, PairDifferences, VectorDifferences
+from privspec.model.neighbours import PairDifferences, VectorDifferences
 from privspec.model.requirements import Requirement
-from privspec.model.values import show
-from privspec.problem.linear_lowering import OpenConstant
 
 COVARIANCE_LIMIT = 512
 """Outputs up to which a plan holds their covariance."""
@@ -55,6 +52,9 @@ def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...
     bound = chosen.lower_bound
     gap = None if bound is None or chosen.loss <= 0 else max((chosen.loss - bound) / chosen.loss, 0.0)
     model = problem.model
+    stated = _mechanism(problem, mechanism)
+    views = view_witnesses(problem, mechanism.release)
+    amounts = achieved(problem, mechanism.release, *read_back(problem, stated["family"], stated["executed"]), views)
     document = {
         "status": "optimal" if gap is not None and gap <= OPTIMAL_GAP else "feasible",
         "loss": {
@@ -69,10 +69,13 @@ def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...
         "alternatives": [
             {"name": c.name, "loss": c.loss, "admissible": c.admissible, "reason": c.reason} for c in others
         ],
-        "mechanism": _mechanism(problem, mechanism),
-        "guarantees": [_guarantee(problem, r, i, mechanism) for i, r in enumerate(model.requirements)],
+        "mechanism": stated,
+        "guarantees": [
+            _guarantee(r, i, mechanism.release, amount)
+            for i, (r, amount) in enumerate(zip(model.requirements, amounts, strict=True))
+        ],
         "accuracy": accuracy_json(problem, mechanism.release),
-        "claims": _certificate(problem, chosen, mechanism),
+        "claims": _certificate(problem, chosen, mechanism, views),
         "remarks": {
             "binding": binding_prices(problem, mechanism, chosen.loss),
             "solver": {
@@ -104,22 +107,20 @@ def _mechanism(problem: Problem, mechanism: Mechanism) -> dict[str, Any]:
     if system.outputs_count <= COVARIANCE_LIMIT:
         weighted = root * np.sqrt(release.row_variances())
         out["output_covariance"] = (weighted @ weighted.T).tolist()
-    out["executed"] = _executed(problem, mechanism)
-    return out
+    return out | {"executed": _executed(problem, mechanism)}
 
 
 def _executed(problem: Problem, mechanism: Mechanism) -> dict[str, Any]:
-    release, system = mechanism.release, problem.system
+    release = mechanism.release
     matrix = release.outputs_matrix if release.outputs_matrix is not None else release.inputs_matrix
     if matrix is None:
         raise InternalError("a release without reconstruction")
     bits = _input_grid_bits(problem, mechanism)
-    rows_of: dict[int, int] = {}
-    for view, rows in zip(system.views, release.view_rows, strict=True):
-        rows_of[view.index] = max(rows_of.get(view.index, 0), rows)
     return {
-        **({"constants": [_constant_json(constant) for constant in system.constants]} if system.constants else {}),
-        "inputs": [input_json(block, bits) for block in problem.model.blocks],
+        "inputs": [
+            {"name": block.name, "grid": "1" if block.layout == "cells" else f"2^-{bits}"}
+            for block in problem.model.blocks
+        ],
         "strategy": release.strategy.to_json(),
         "noise": release.noise.to_json(),
         "grid": release.grid,
@@ -127,33 +128,9 @@ def _executed(problem: Problem, mechanism: Mechanism) -> dict[str, Any]:
             "of": "outputs" if release.outputs_matrix is not None else "inputs",
             "matrix": matrix.to_json(),
         },
-        "outputs": [
-            {
-                "name": o.name,
-                "start": o.start,
-                "stop": o.stop,
-                "shape": list(o.shape),
-                "offset": _offset_json(system.offset[o.start : o.stop]),
-            }
-            for o in system.outputs
-        ],
         "output_grid": release.output_grid,
         "rounding": release.rounding,
-        "views": [
-            {"outputs": list(problem.model.requirements[i].outputs), "rows": rows}
-            for i, rows in sorted(rows_of.items())
-        ],
     }
-
-
-def _constant_json(constant: OpenConstant) -> dict[str, Any]:
-    """A public value that a run is given, and what it adds to the outputs, after the noise."""
-    map_ = DyadicMatrix.rounded(constant.map, RECONSTRUCTION_BITS)
-    return {"name": constant.name, "shape": list(constant.shape), "map": map_.to_json()}
-
-
-def _offset_json(offset: NDArray[np.float64]) -> Any:
-    return 0 if not np.any(offset) else offset.tolist()
 
 
 def _input_grid_bits(problem: Problem, mechanism: Mechanism) -> int:
@@ -171,62 +148,13 @@ def _input_grid_bits(problem: Problem, mechanism: Mechanism) -> int:
     return min(max(needed, INPUT_GRID_BITS), FINEST_INPUT_GRID_BITS)
 
 
-def input_json(block: InputBlock, bits: int) -> dict[str, Any]:
-    """Where an input stands in the base vector, and how its values are put there: on a grid of so many bits."""
-    head: dict[str, Any] = {
-        "name": block.name,
-        "start": block.start,
-        "stop": block.stop,
-        "layout": block.layout,
-    }
-    if block.schema is not None:
-        if block.records is not None:
-            head["records"] = block.records
-        return head | {"attributes": [_attribute_json(name, domain) for name, domain in block.schema]}
-    low, high = block.domain.bounds
-    head |= {
-        "lower": None if low is None else str(low),
-        "upper": None if high is None else str(high),
-        "grid": f"2^-{bits}",
-    }
-    geometry = block.geometry
-    if isinstance(geometry, BallGeometry):
-        head["ball"] = {"radius": str(geometry.radius), "size": geometry.dimension, "norm": geometry.norm}
-    return head
-
-
-def _attribute_json(name: str, domain: Domain) -> dict[str, Any]:
-    match domain:
-        case IntegerRange():
-            low, high = domain.bounds
-            return {"name": name, "lower": int(low or 0), "upper": int(high or 0)}
-        case _:
-            return {"name": name, "values": [_member(item) for item in domain.elements()]}
-
-
-def _member(item: Any) -> str:
-    """A value of a finite domain as data write it; a ranking best first, with spaces."""
-    return " ".join(show(word) for word in item) if isinstance(item, tuple) else show(item)
-
-
 # --- guarantees -----------------------------------------------------------------------------------
 
 
-def _guarantee(problem: Problem, requirement: Requirement, index: int, mechanism: Mechanism) -> dict[str, Any]:
-    release = mechanism.release
-    amounts = [
-        checked_amount(release, view, rows, budget, epsilon)
-        for view, rows, budget, epsilon in zip(
-            problem.system.views, release.view_rows, problem.budgets, problem.epsilons, strict=True
-        )
-        if view.index == index
-    ]
-    worst = max(amounts)
-    notes = list(release.noise.notes)
-    if requirement.neighbours.group > 1:
-        notes.append("group-privacy")
+def _guarantee(requirement: Requirement, index: int, release: LinearRelease, amount: Fraction) -> dict[str, Any]:
+    notes = [*release.noise.notes, *(["group-privacy"] if requirement.neighbours.group > 1 else [])]
     return guarantee_head(requirement, index) | {
-        "achieved": {release.noise.amount: decimal_up(worst)},
+        "achieved": {release.noise.amount: decimal_up(amount)},
         "because": notes,
     }
 
@@ -234,12 +162,21 @@ def _guarantee(problem: Problem, requirement: Requirement, index: int, mechanism
 # --- assumptions and certificate ------------------------------------------------------------------
 
 
-def _certificate(problem: Problem, chosen: Candidate, mechanism: Mechanism) -> dict[str, Any]:
+def _certificate(
+    problem: Problem, chosen: Candidate, mechanism: Mechanism, views: list[dict[str, Any]]
+) -> dict[str, Any]:
     dual = mechanism.dual
     if dual is None:
-        return {"dual": [], "loss_weights": None, "scope": "none", "lower_bound": chosen.lower_bound or 0.0}
+        return {
+            "views": views,
+            "dual": [],
+            "loss_weights": None,
+            "scope": "none",
+            "lower_bound": chosen.lower_bound or 0.0,
+        }
     weights = dual.point.loss_weights
     out: dict[str, Any] = {
+        "views": views,
         "dual": [_dual_json(problem, dual, o) for o in range(len(problem.system.views))],
         "loss_weights": None if weights is None else weights.tolist(),
         "scope": dual.scope,

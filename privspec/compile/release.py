@@ -110,22 +110,6 @@ def achieved_amount(release: LinearRelease, view: ProtectedView, rows: int) -> F
     return release.noise.part(seen).achieved(part, view.exact, release.step, view.counts)
 
 
-def checked_amount(
-    release: LinearRelease, view: ProtectedView, rows: int, budget: Fraction | None, epsilon: Fraction | None
-) -> Fraction:
-    """`achieved_amount`, known to be within what the requirement allows.
-
-    Raises: InternalError if it is not.
-    """
-    amount = achieved_amount(release, view, rows)
-    allowed = budget if release.noise.amount == "mu" else epsilon
-    if allowed is None or amount > allowed:
-        raise InternalError(f"the release reaches {release.noise.amount} {float(amount)!r}, which is more than it may")
-    # a view that nothing moves but round-off is claimed with a bound that round-off does not pass
-    mixed = release.rounding == "outputs" and view.rows is not None
-    return amount if amount == 0 and not mixed else max(amount, allowed * NEGLIGIBLE)
-
-
 def rounded_strategy(strategy: Array, views: Sequence[ProtectedView] = (), bits: int = STRATEGY_BITS) -> DyadicMatrix:
     """The strategy in exact numbers, every row with so many bits of its own where `MOST_BITS` allow it.
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.core.matrices import DyadicMatrix
 from privspec.execute.noise import GaussianNoise, NoiseLaw, noise_from_json
+from privspec.problem.executed import executed_part
 
 LAYOUTS = ("entries", "cells")
 
@@ -238,7 +239,7 @@ def read_executed(plan: Mapping[str, Any]) -> Executed:
 
 
 def _read(plan: Mapping[str, Any]) -> Executed:
-    executed = plan["mechanism"]["executed"]
+    executed = executed_part(plan)
     strategy = DyadicMatrix.from_json(executed["strategy"])
     rows, columns = strategy.shape
     inputs = tuple(read_input(i, plan.get("guarantees", [])) for i in executed["inputs"])

@@ -18,6 +18,7 @@ from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, P
 from privspec.execute.layout import declared_shapes, target_of
 from privspec.execute.mechanism import Target, draw, output_deviations, simulate_linear
 from privspec.execute.randomness import Randomness
+from privspec.problem.executed import executed_part
 
 if TYPE_CHECKING:
     from privspec.execute.budget import Spend
@@ -131,7 +132,7 @@ class LinearExposure(Exposure):
 
     @property
     def _executed(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.plan["mechanism"]["executed"]
+        found: Mapping[str, Any] = executed_part(self.plan)
         return found
 
     @property

@@ -153,7 +153,8 @@ def run(
 
 def refuse_unknown_constants(plan: Mapping[str, Any], constants: Mapping[str, Any]) -> None:
     """Raises: UsageError PS0824 if the plan leaves no constant of one of these names open."""
-    opened = [item["name"] for item in plan["mechanism"].get("executed", {}).get("constants", ())]
+    blocks = plan["problem"]["blocks"] if "problem" in plan else []
+    opened = [item["name"] for block in blocks for item in block.get("constants", ())]
     unknown = [name for name in constants if name not in opened]
     if unknown:
         listed = ", ".join(f"--constant {name}=FILE" for name in opened)

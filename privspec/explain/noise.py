@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from privspec.core.matrices import DyadicMatrix
 from privspec.explain.claims import Claim
 from privspec.explain.quantities import LOSS_DIGITS, Quantity, exact, parse_exact, rounded, ungrouped
+from privspec.problem.executed import executed_part
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -50,6 +51,8 @@ class OutputNoise:
 def executed(plan: Mapping[str, Any]) -> Mapping[str, Any]:
     """The executed strategy with its noise, empty where the plan has none."""
     part: Mapping[str, Any] = (plan.get("mechanism") or {}).get("executed") or {}
+    if "strategy" in part:
+        part = executed_part(plan)
     return part if isinstance(part.get("noise"), Mapping) or "strategy" in part else {}
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.kernel.core.linear import Cells, Part, Units
 from privspec.language.spelling import spell
 from privspec.model.domains import Domain, IntegerRange
 from privspec.model.graph import Model
@@ -157,44 +158,6 @@ class Held:
 
 
 # --- what one unit can change -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """In runs of `length` coordinates from `start` to `stop`, one a unit, a unit moves numbers or vectors.
-
-    `shape` "box": each coordinate by at most `amount`; "l1", "l2": every `dimension` coordinates in turn by a vector
-    of that norm at most `amount`.
-    """
-
-    start: int
-    stop: int
-    length: int
-    shape: str
-    dimension: int
-    amount: Fraction
-
-
-@dataclass(frozen=True, slots=True)
-class Units:
-    """Up to `count` units change at once, each of them in all `parts` together; parts have the same number of runs."""
-
-    FORM: ClassVar[str] = "units"
-
-    parts: tuple[Part, ...]
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Cells:
-    """Up to `count` records of a table with the cells `start` to `stop` come or go or, `moving`, change their cells."""
-
-    FORM: ClassVar[str] = "cells"
-
-    start: int
-    stop: int
-    count: int
-    moving: bool
 
 
 Difference: TypeAlias = Units | Cells
@@ -367,7 +330,7 @@ def blocks(model: Model) -> tuple[Block, ...]:
     check_priced(model, found)
     sites = model.noise_at
     linear = Linear(
-        held=tuple(_held(block) for block in model.blocks),
+        held=tuple(held_of(block) for block in model.blocks),
         released=tuple(
             Released(o.name, o.start, o.stop, o.shape, model.nodes[o.name].definition is not None)
             for o in found.outputs
@@ -394,7 +357,8 @@ def _measured(errors: Errors) -> Measured:
     return Measured(matrix_of(errors.rows), numbers_of(errors.weights, (len(errors.weights),)))
 
 
-def _held(block: InputBlock) -> Held:
+def held_of(block: InputBlock) -> Held:
+    """An input as it is held."""
     cells = block.layout == "cells"
     lower, upper = (Fraction(0), None) if cells else block.domain.bounds
     geometry = block.geometry

@@ -160,7 +160,7 @@ JUNK: tuple[Any, ...] = (
     [[]],
     [None],
     {},
-    {"rows": [[1.5]], "shape": [1, 1], "unit": "2^0"},
+    {"rows": [1.5], "shape": [1, 1], "unit": "2^0"},
 )
 
 
@@ -265,8 +265,8 @@ def test_a_view_that_hides_rows() -> None:
     plan = made("two views")
     executed = plan["mechanism"]["executed"]
     matrix = executed["reconstruction"]["matrix"]
-    rows = [list(row) for row in matrix["rows"]]
-    rows[2][3] = 2**20
+    rows = list(matrix["rows"])
+    rows[2 * matrix["shape"][1] + 3] = 2**20
     leaking = {**executed, "reconstruction": {"of": "outputs", "matrix": {**matrix, "rows": rows}}}
     report = verify(plans.signed({**plan, "mechanism": {**plan["mechanism"], "executed": leaking}}))
     assert any(claim.name == "privacy" for claim in report.failed)
@@ -275,10 +275,10 @@ def test_a_view_that_hides_rows() -> None:
 def test_truncated_packed_matrix() -> None:
     plan = plans.correlated(72)
     matrix = plan["mechanism"]["executed"]["strategy"]
-    assert "packed" in matrix
+    assert "data" in matrix
     assert verify(plan).ok
-    for cut in (10, len(matrix["packed"]) - 8):
-        path = ("mechanism", "executed", "strategy", "packed")
+    for cut in (10, len(matrix["data"]) - 8):
+        path = ("mechanism", "executed", "strategy", "data")
         assert not verify(plans.signed(plans.changed(plan, path, lambda text, at=cut: text[:at]))).ok
 
 

@@ -14,6 +14,7 @@ from privspec.api import Problem
 from privspec.compile.document import decimal_up, digest_of
 from privspec.core.diagnostics import SpecError
 from privspec.plan import Plan
+from privspec.problem.executed import executed_part
 
 from .cases import GAUSSIAN, PURE
 from .graphs import specs
@@ -100,7 +101,7 @@ def test_executed_matrices_compute_the_targets(text: str, seed: int) -> None:
         reject()
     model = model_of(text)
     u = np.random.default_rng(seed).normal(size=model.size)
-    executed = plan.document["mechanism"]["executed"]
+    executed = executed_part(plan.document)
     strategy, reconstruction = matrix(executed["strategy"]), matrix(executed["reconstruction"]["matrix"])
     answers = reconstruction @ strategy @ u
     if executed["reconstruction"]["of"] == "inputs":
@@ -136,7 +137,7 @@ def test_a_table_of_so_many_records_is_a_table(relation: str, body: str, measure
     plans = [Problem(spec(TABLE.format(power=power), f"y = {body}", privacy=privacy)).solve() for power in ("^6", "")]
     assert plans[0].loss.value == plans[1].loss.value
     assert_consistent(plans[0])
-    assert [plan.document["mechanism"]["executed"]["inputs"][0].get("records") for plan in plans] == [6, None]
+    assert [plan.document["problem"]["blocks"][0]["held"][0]["records"] for plan in plans] == [6, None]
 
 
 @pytest.mark.parametrize("body", ["histogram(people)", "marginals(people, {sex}, {owner, age})"])
@@ -176,9 +177,5 @@ def test_a_table_takes_one_exponent() -> None:
 def test_the_number_of_records_in_a_plan_is_that_of_the_spec(key: str) -> None:
     text = spec(TABLE.format(power="^6"), "y = histogram(people)", privacy="O is 1-GDP wrt people")
     document = json.loads(Problem(text).solve().to_json())
-    entry = document["mechanism"]["executed"]["inputs"][0]
-    if key == "another":
-        entry["records"] = 7
-    else:
-        del entry["records"]
+    document["problem"]["blocks"][0]["held"][0]["records"] = 7 if key == "another" else None
     assert not Plan(document | {"digest": digest_of(document)}).verify().ok

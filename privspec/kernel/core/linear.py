@@ -100,7 +100,11 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """In runs of `length` coordinates, one a unit, each number moves ("box") or each vector ("l1", "l2")."""
+    """In runs of `length` coordinates from `start` to `stop`, one a unit, a unit moves numbers or vectors.
+
+    `shape` "box": each coordinate by at most `amount`; "l1", "l2": every `dimension` coordinates in turn by a vector
+    of that norm at most `amount`.
+    """
 
     start: int
     stop: int
@@ -112,7 +116,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Up to `count` units change at once, each in all parts together."""
+    """Up to `count` units change at once, each of them in all `parts` together; parts have the same number of runs."""
+
+    FORM = "units"
 
     parts: tuple[Part, ...]
     count: int
@@ -120,7 +126,9 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Up to `count` records come or go, one cell by one each, or move from one cell to another."""
+    """Up to `count` records of a table with the cells `start` to `stop` come or go or, `moving`, change their cells."""
+
+    FORM = "cells"
 
     start: int
     stop: int

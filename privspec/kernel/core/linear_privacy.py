@@ -17,7 +17,7 @@ from privspec.kernel.core.case import Case
 from privspec.kernel.core.implies import gaussian_proves, pure_proves
 from privspec.kernel.core.linear import Cells, Matrix, Part, Release, Units, read_linear, read_release
 from privspec.kernel.core.numbers import sqrt_up
-from privspec.kernel.core.problem import Guarantee, Unit, read_guarantees
+from privspec.kernel.core.problem import Frame, Guarantee, Unit, read_guarantees
 from privspec.kernel.core.reading import Item
 
 Scaling = list[list[Fraction]] | None
@@ -266,7 +266,10 @@ def seen_by(release: Release, outputs: tuple[str, ...], *, public: bool, inverse
     if inverse.absent or len(seen) == release.problem.size or not release.round_outputs:
         return View(used)
     back = Matrix(*inverse.matrix(count, len(seen)))
-    left = Matrix(fmpz_mat([rows[i] for i in seen]), release.reconstruction.unit)
+    # outputs times powers of two are the same view, and their inverse is easier to write
+    digits = [max(map(abs, rows[i])).bit_length() for i in seen]
+    shifted = [[v << max(digits) - own for v in rows[i]] for i, own in zip(seen, digits, strict=True)]
+    left = Matrix(fmpz_mat(shifted), release.reconstruction.unit)
     product = left @ back
     off = [
         [(i == j) - int(v) * product.unit for j, v in enumerate(row)] for i, row in enumerate(product.whole.tolist())
@@ -323,34 +326,40 @@ def _root(square: Fraction) -> Fraction:
 # --- the claims ---------------------------------------------------------------------------------------
 
 
+def bounds(release: Release, frame: Frame, views: Item) -> list[tuple[View, Fraction]]:
+    """For each obligation what its observer sees, and the figure reached: mu^2 of Gaussian noise, epsilon of others.
+
+    `views`: for each obligation what helps to bound it, which is not believed.
+    Raises: Refused.
+    """
+    public, found = frame.trust == "nobody", []
+    names = {one.name for one in release.problem.released}
+    for number, item in enumerate(views.items(len(frame.obligations))):
+        asked, differences = frame.obligations[number], release.problem.differences[number]
+        if not set(asked.outputs) <= set(asked.seen) <= names or (public and set(asked.seen) != names):
+            raise views.wrong(f"are of a problem that hides, line {asked.line}, what an observer sees")
+        inverse, scaling = item.fields("inverse", "scaling")
+        view = seen_by(release, asked.seen, public=public, inverse=inverse)
+        listed = [None] * len(differences) if scaling.absent else scaling.items(len(differences))
+        each = [reached(release, view, d, _scaling(one, d)) for d, one in zip(differences, listed, strict=True)]
+        found.append((view, max(each, default=Fraction(0))))
+    return found
+
+
 def judge(case: Case, family: Item, executed: Item, views: Item) -> Release:
     """Every guarantee, from what is executed; the mechanism as it was read.
 
-    `views`: for each obligation, what helps to bound what its observer sees.
     Raises: Refused.
     """
     release = read_release(family, executed, read_linear(case.block, case.frame), case.frame)
-    public = case.frame.trust == "nobody"
-    names = tuple(one.name for one in release.problem.released)
-    answers = release.strategy.whole.nrows()
-    guarantees = read_guarantees(case.guarantees, case.frame)
-    for guarantee, help_ in zip(guarantees, views.items(len(guarantees)), strict=True):
+    guarantees, answers = read_guarantees(case.guarantees, case.frame), release.strategy.whole.nrows()
+    for guarantee, (view, found) in zip(guarantees, bounds(release, case.frame, views), strict=True):
         asked = guarantee.obligation
-        if not set(asked.outputs) <= set(asked.seen) <= set(names) or (public and set(asked.seen) != set(names)):
-            raise case.block.wrong(f"has an obligation, line {asked.line}, that hides what its observer sees")
         if guarantee.because != (*NOTES[release.noise.shape], *_group(asked.units)):
             raise case.guarantees.wrong("rests on notes that do not fit the noise")
-        inverse, scaling = help_.fields("inverse", "scaling")
-        view = seen_by(release, asked.seen, public=public, inverse=inverse)
-        who = f"whoever sees {' and '.join(asked.seen)}"
         shown = f"{len(view.used)} of {answers} noisy answers" + (", mixed" if view.mixture else "")
-        case.says("view", True, f"{who} sees " + (f"all {answers} messages" if public else shown), guarantee.number)
-        differences = release.problem.differences[guarantee.number]
-        listed = [None] * len(differences) if scaling.absent else scaling.items(len(differences))
-        found = max(
-            reached(release, view, difference, _scaling(one, difference))
-            for difference, one in zip(differences, listed, strict=True)
-        )
+        shown = f"all {answers} messages" if case.frame.trust == "nobody" else shown
+        case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {shown}", guarantee.number)
         _conclude(case, guarantee, release.noise.shape == "gaussian", found)
     return release
 
