@@ -82,7 +82,7 @@ def view_witnesses(problem: Problem, release: LinearRelease) -> list[dict[str, A
         inverse = None
         if mixed and release.outputs_matrix is not None:
             seen = levelled(release.outputs_matrix, rows)
-            back = np.linalg.pinv(seen)
+            back = np.asarray(np.linalg.pinv(seen), dtype=np.float64)
             strategy = back @ seen @ strategy
             inverse = DyadicMatrix.rounded(back, INVERSE_BITS).to_json()
         scaling = [_scaling(strategy, difference) for difference in differences_of(problem.model, requirement)]
