@@ -87,8 +87,7 @@ def test_a_float_is_read_as_it_is_written() -> None:
 
 def test_constants_are_public_arrays() -> None:
     plan = problem().solve()
-    offsets = plan.document["mechanism"]["executed"]["outputs"][0]["offset"]
-    assert offsets == [10, 20]
+    assert plan.document["problem"]["blocks"][0]["offset"]["rows"] == [10, 20]
     again = privspec.Problem(TOTALS).solve(constants={"A": A})
     assert again.loss.value == plan.loss.value
     moved = privspec.Problem(TOTALS, {}, {"A": A}).solve(constants={"A": 2 * A})

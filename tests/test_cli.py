@@ -29,6 +29,7 @@ from privspec.execute.family import mechanism_of
 from privspec.execute.finite.atoms import base_of
 from privspec.model.values import show
 from privspec.plan import Plan
+from privspec.problem.executed import executed_part
 from privspec.templates import copy_template, list_templates
 
 COMMAND = [sys.executable, "-c", "from privspec.cli import main; main()"]
@@ -110,7 +111,7 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
         return records_for(plan, folder)
     if "alternatives" in plan["mechanism"]:
         return ballots_for(plan, folder)
-    for entry in plan["mechanism"]["executed"]["inputs"]:
+    for entry in executed_part(plan)["inputs"]:
         path = folder / f"{entry['name']}.csv"
         if "attributes" in entry:
             rows = [",".join(a["name"] for a in entry["attributes"])]
@@ -281,11 +282,11 @@ def test_constants_and_parameters_from_outside(call: Call, tmp_path: Path) -> No
     for file in ("b.npy", "b.csv"):
         done = call("solve", "b.priv", "--constant", f"b={file}", "--json")
         assert done.code == 0, done.err
-        assert json.loads(done.out)["mechanism"]["executed"]["outputs"][0]["offset"] == [1, 2, 3, 4]
+        assert json.loads(done.out)["problem"]["blocks"][0]["offset"]["rows"] == [1, 2, 3, 4]
     # what is only added to the result may wait until the run
     later = call("solve", "b.priv", "--json")
     assert later.code == 0, later.err
-    assert [c["name"] for c in json.loads(later.out)["mechanism"]["executed"]["constants"]] == ["b"]
+    assert [c["name"] for c in json.loads(later.out)["problem"]["blocks"][0]["constants"]] == ["b"]
     refused(call("run", "b.plan.json", "--input", "x=b.csv", "--seed", "1"), 2, "PS0824")
 
 

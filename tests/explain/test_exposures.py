@@ -84,7 +84,7 @@ LINEAR = [
 def mu_of(plan: Plan, seen: str, name: str) -> float:
     """The largest mu over one entry, from the covariance and the questions alone; infinite where noise is missing."""
     covariance = np.array(plan.document["mechanism"]["output_covariance"], dtype=float)
-    places = {o["name"]: range(o["start"], o["stop"]) for o in plan.document["mechanism"]["executed"]["outputs"]}
+    places = {o["name"]: range(o["start"], o["stop"]) for o in plan.document["problem"]["blocks"][0]["released"]}
     rows = [r for output in seen for r in places[output]]
     asked = np.concatenate([TARGET[output] for output in seen])
     sigma = covariance[np.ix_(rows, rows)]
