@@ -275,6 +275,7 @@ def _warn(model: Model, quiet: bool) -> None:
 @app.command(epilog="Example: privspec check specs/prefix_sums.priv --graph prefix.svg")
 @spec_path
 @click.option("--graph", is_flag=True, help="Print the graph in words.")
+@click.option("--problem", is_flag=True, help="Print in full sentences what the spec means.")
 @click.option("--graph-out", type=PATH, metavar="FILE.svg", help="Draw the graph (also: --graph FILE.svg).")
 @set_option
 @constant_option
@@ -283,6 +284,7 @@ def _warn(model: Model, quiet: bool) -> None:
 def check(
     spec: Path,
     graph: bool,
+    problem: bool,
     graph_out: Path | None,
     sets: Sequence[str],
     constants: Sequence[str],
@@ -306,6 +308,11 @@ def check(
         from privspec.explain.graph_words import describe_graph
 
         print(describe_graph(model))
+    elif problem:
+        from privspec.problem.elaborate import elaborate
+        from privspec.problem.words import words
+
+        print("\n".join(words(elaborate(model))))
     elif not quiet:
         print(f"{spec}: {model.name} is well formed")
         for requirement in model.requirements:
@@ -342,7 +349,7 @@ def _check_json(model: Model) -> dict[str, Any]:
     help="default: special solvers; cvxpy: the plain program.",
 )
 @click.option("--time-limit", type=float, metavar="SECONDS", help="When the solver gives up (exit 5).")
-@click.option("--dump", metavar="STAGE", help="Print a stage: tree, graph, system, candidates, plan.")
+@click.option("--dump", metavar="STAGE", help="Print a stage: tree, graph, problem, system, candidates, plan.")
 @quiet_option
 def solve(
     spec: Path,
@@ -396,6 +403,10 @@ def _width() -> int | None:
 def _shown(stage: str, result: object) -> str:
     from pprint import pformat
 
+    if stage == "problem":
+        from privspec.problem.form import document
+
+        return json.dumps(document(result), indent=1, ensure_ascii=False)
     if stage == "tree":
         from privspec.language.spelling import print_spec
 

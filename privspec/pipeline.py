@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from privspec.compile.problem import Settings
     from privspec.model.graph import Model
 
-STAGES = ("tree", "graph", "system", "candidates", "plan")
+STAGES = ("tree", "graph", "problem", "system", "candidates", "plan")
 """What `--dump` can show."""
 
 Watcher = Callable[[str, object], None]
@@ -58,11 +58,14 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     from privspec.compile.families import family_of
     from privspec.compile.infeasible import Infeasible
     from privspec.compile.problem import Settings
+    from privspec.problem.elaborate import elaborate
 
     tell = watch or _nobody
     model = check(request)
     tell("tree", model.spec)
     tell("graph", model)
+    if watch is not None:
+        tell("problem", elaborate(model))
     family = family_of(model)
     system = family.lower(model)
     tell("system", system)

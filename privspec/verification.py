@@ -17,10 +17,12 @@ from privspec.kernel import Claim, Report, judge
 from privspec.kernel.core.reading import Item, Refused, parse
 from privspec.kernel.forms import FORMS
 from privspec.model.graph import Model
+from privspec.model.parameters import overrides
 from privspec.problem.assumptions import assumptions
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import document as problem_document
 from privspec.problem.stored import model_inside
+from privspec.problem.words import words
 
 OUTSIDE = (
     "that the data are what the owner says",
@@ -33,9 +35,10 @@ DEFECTS = (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The claims of a plan, the model of its spec, and what the kernel found; `model` None where the spec is broken."""
+    """The claims of a plan, what the plan is about in full sentences, and what the kernel and the spec say."""
 
     claims: tuple[Claim, ...]
+    told: tuple[str, ...] = ()
     kernel: Report | None = None
     model: Model | None = None
 
@@ -51,7 +54,8 @@ class Verification:
 
     def __str__(self) -> str:
         word = "claim" if len(self.claims) == 1 else "claims"
-        lines = [f"{len(self.claims)} {word} checked; compiler and solver not used", *map(str, self.claims)]
+        lines = [f"what this plan has to keep, by the spec inside ({len(self.told)} sentences):", *self.told, ""]
+        lines += [f"{len(self.claims)} {word} checked; compiler and solver not used", *map(str, self.claims)]
         lines.append("not checked: " + "; ".join(OUTSIDE) if self.ok else _verdict(len(self.failed)))
         return "\n".join(lines) + "\n"
 
@@ -66,11 +70,12 @@ def verify(text: str) -> Verification:
     Args: text, the JSON of the plan.
     """
     claims: list[Claim] = []
+    told: list[str] = []
     model = report = None
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
             plan = parse(text)
-            model = _spec(plan, claims)
+            model = _spec(plan, claims, told)
             if all(claim.holds for claim in claims):
                 report = _mechanism(plan, text, claims)
                 claims.extend(_exposures(plan, model))
@@ -79,14 +84,14 @@ def verify(text: str) -> Verification:
     except DEFECTS as error:
         said = f"the plan cannot be evaluated ({type(error).__name__}: {str(error)[:120]})"
         claims.append(Claim("integrity", False, said))
-    return Verification(tuple(claims), report, model)
+    return Verification(tuple(claims), tuple(told), report, model)
 
 
 def _sentence(error: Exception) -> str:
     return "; ".join(d.message for d in error.diagnostics) if isinstance(error, PrivspecError) else str(error)
 
 
-def _spec(plan: Item, claims: list[Claim]) -> Model:
+def _spec(plan: Item, claims: list[Claim], told: list[str]) -> Model:
     """The spec builds, asks for something, and means the problem that the plan holds.
 
     Raises: Refused, SpecError.
@@ -102,7 +107,10 @@ def _spec(plan: Item, claims: list[Claim]) -> Model:
     if (left_out := _unread(model)) is not None:
         raise parts["spec"].wrong(left_out)
     claims.append(Claim("integrity", True, "the spec inside is the one that was solved, and it builds"))
-    same = problem_document(elaborate(model)) == parts["problem"].value
+    problem = elaborate(model)
+    told += [f"Parameter as solved: {sentence}." for sentence in overrides(model)]
+    told += words(problem)
+    same = problem_document(problem) == parts["problem"].value
     told = "the spec, elaborated again, is the problem of the plan" if same else "the plan is about another problem"
     claims.append(Claim("problem", same, told))
     document = {key: item.value for key, item in parts.items()}

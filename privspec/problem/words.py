@@ -2,35 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from privspec.model.domains import Domain
-from privspec.problem.types import Obligation, Problem
+if TYPE_CHECKING:
+    from privspec.model.domains import Domain
+    from privspec.problem.types import Data, Measure, Obligation, Problem, PublicValue, Unit
 
 
 def words(problem: Problem) -> Iterator[str]:
     """Everything that the problem says, one sentence a line."""
-    for data in problem.data:
-        held = f"each {data.party} holds a part of it" if data.party else "held whole"
-        yield f"Input {data.name}: {data.domain}, {held}."
-    for value in problem.public:
-        yield f"Public value {value.name}: {'x'.join(map(str, value.shape)) or 'one number'}, from {value.provenance}."
-    for obligation in problem.obligations:
-        yield obligation_words(obligation)
+    yield TRUST[problem.trust.kind] + (
+        f" The shares of {problem.trust.colluding} of them are not counted on." if problem.trust.colluding else ""
+    )
+    yield from map(data_words, problem.data)
+    yield from map(public_words, problem.public)
+    yield from map(obligation_words, problem.obligations)
     for block in problem.blocks:
         yield from block.words()
 
 
+TRUST = {
+    "curator": "One keeper sees all data; everybody else sees outputs only.",
+    "nobody": "Nobody sees another's data: every message of every party is public.",
+    "secure_sum": "Parties add shares of the noise, and everybody sees the sum only.",
+}
+
+
+def data_words(data: Data) -> str:
+    """How an input is held."""
+    held = f"each {data.party} holds a part of it" if data.party else "one keeper or person holds all of it"
+    return f"Input {data.name} is in {data.domain}; {held}."
+
+
+def public_words(value: PublicValue) -> str:
+    """Where a public value comes from."""
+    size = " x ".join(map(str, value.shape))
+    what = f"{size} numbers" if size else "one number"
+    return f"Public value {value.name}: {what}, from {value.provenance} (SHA-256 {value.sha256[:16]})."
+
+
 def obligation_words(obligation: Obligation) -> str:
     """What is promised to whom, as in "one voter changes: all of x and y of that voter"."""
-    amounts = ", ".join(f"{name} = {value}" for name, value in obligation.measure.amounts)
-    inputs = " and ".join(obligation.wrt)
-    seen, who = " and ".join(obligation.seen), " and ".join(obligation.observers)
+    units = " or ".join(map(unit_words, obligation.units))
+    who = " and ".join(obligation.observers)
+    seen, asked = _listed(obligation.seen), measure_words(obligation.measure)
     return (
-        f"Line {obligation.line}: whoever sees {seen} ({who}) learns of {inputs}, {obligation.neighbours}"
-        f"{' (all of them at once)' if len(obligation.wrt) > 1 else ''}, at most what "
-        f"{obligation.measure.name} allows with {amounts}."
+        f"Line {obligation.line}: let {units}, while all else stays. Then the law of {seen}, as seen by {who}, changes "
+        f"at most as {asked} allows."
     )
+
+
+def unit_words(unit: Unit) -> str:
+    """What one difference changes: "one voter change, all of x and y of that voter"."""
+    inputs = _listed(unit.inputs)
+    if unit.kind == "everything":
+        return f"all of {inputs} change"
+    name = unit.party or unit.kind
+    count = f"one {name}" if unit.count == 1 else f"up to {unit.count} units ({name}) at once"
+    how = "be added or removed" if unit.adding else "change"
+    apart = ""
+    if unit.apart is not None:
+        apart = f", {'exactly' if unit.exactly else 'at least'} {unit.apart} apart"
+    where = f", all of {inputs} of that {name}" if unit.party and unit.count == 1 else f" of {inputs}"
+    return f"{count} {how}{where}{apart}" if unit.party else f"{count}{where} {how}{apart}"
+
+
+def measure_words(measure: Measure) -> str:
+    """A measure with its exact amounts."""
+    amounts = ", ".join(f"{name} = {amount}" for name, amount in measure.amounts)
+    distance = f" times the {measure.distance} distance" if measure.distance else ""
+    if measure.each:
+        return f"{measure.name} ({len(measure.each)} amounts, one a party, the least {amounts}){distance}"
+    return f"{measure.name} with {amounts}{distance}" if amounts else measure.name
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
 def domain_words(domain: Domain) -> str:
