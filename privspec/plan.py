@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
 from privspec.core.files import PRIVATE, refuse_overwriting, write_atomically
-from privspec.kernel.core.reading import Refused, parse
 
 if TYPE_CHECKING:
     from privspec.execute.estimation.aggregate import Aggregate
@@ -75,6 +74,8 @@ class Plan:
 
         Raises: UsageError PS0711 if it is no plan, PS0712 if its major version is another.
         """
+        from privspec.kernel.core.reading import Refused, parse
+
         try:
             if path.stat().st_size > PLAN_BYTES:
                 raise _not_a_plan(path, "it is larger than 2 GB")
