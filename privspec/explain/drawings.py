@@ -411,10 +411,10 @@ def _bar(x: float, y: float, wide: float, high: float, colour: str) -> str:
 
 def dummies_plot(rule: Rule, vote: Vote) -> Plot | None:
     """Epsilon against the number of dummy votes, with this plan's."""
-    if not isinstance(rule, Dictator) or not rule.dummies:
+    if not isinstance(rule, Dictator) or not rule.amount:
         return None
     highest = vote.points.highest
-    kappas = [rule.dummies * f for f in FACTORS]
+    kappas = [rule.amount * f for f in FACTORS]
     spent = [math.log1p(float(highest / k)) for k in kappas]
     line = drawing.Line("ε", [float(k) for k in kappas], spent)
     own = spent[FACTORS.index(Fraction(1))]
@@ -423,7 +423,7 @@ def dummies_plot(rule: Rule, vote: Vote) -> Plot | None:
             rounded(k, 4).text,
             rounded(e * (1 + 1e-12), 4, Rounding.UP).text,
             rounded(k * vote.size, 4).text,
-            "this plan" if k == rule.dummies else "",
+            "this plan" if k == rule.amount else "",
         )
         for k, e in zip(kappas, spent, strict=True)
     )
@@ -431,13 +431,13 @@ def dummies_plot(rule: Rule, vote: Vote) -> Plot | None:
         name="dummies",
         draw=lambda: drawing.frontier_chart(
             line,
-            (float(rule.dummies), own, "this plan"),
+            (float(rule.amount), own, "this plan"),
             "dummy votes for each candidate",
             "ε of one vote",
             "dummies",
         ),
         alt=f"ε against dummy votes: from {rounded(spent[0])} at {rounded(kappas[0])} down to {rounded(spent[-1])} at "
-        f"{rounded(kappas[-1])} for each candidate; this plan has {rounded(rule.dummies)}.",
+        f"{rounded(kappas[-1])} for each candidate; this plan has {rounded(rule.amount)}.",
         caption="The diamond marks this plan. Every further dummy vote protects more and follows the votes less.",
         twin=Table(
             "ε by the number of dummy votes, log(1 + most points of a ballot / dummy votes)",

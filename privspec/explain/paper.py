@@ -28,7 +28,7 @@ from privspec.explain.document import (
 )
 from privspec.explain.loss_terms import Formulas
 from privspec.explain.quantities import Quantity, Rounding, count, exact, parse_exact, percent, rounded
-from privspec.explain.voting_rules import RULES, Dictator, Rule, Vote, read_vote
+from privspec.explain.voting_rules import RULES, Dictator, Rule, Vote, read_rule, read_vote
 from privspec.language import syntax
 from privspec.mechanisms.lotteries.conditions import (
     Condition,
@@ -88,11 +88,11 @@ class PaperFact:
 def paper_fact(mechanism: Mapping[str, Any], vote: Vote, rule: Rule) -> PaperFact:
     """What there is to say of the paper for this plan."""
     remarks = tuple(_remark(item) for item in mechanism.get("paper") or ())
-    if not isinstance(rule, Dictator) or not rule.dummies:
+    if not isinstance(rule, Dictator) or not rule.amount:
         return PaperFact(remarks, (), None, None, None)
     if vote.ranked:
         return PaperFact(remarks, (), None, None, None, future_work=True)
-    one, own = (_every(k) for k in (Fraction(1), rule.dummies))
+    one, own = (_every(k) for k in (Fraction(1), rule.amount))
     if vote.voters is not None:
         return PaperFact(remarks, (), one, own, None)
     lemma = tuple(_row(vote.size, voters) for voters in SIZES)
@@ -260,10 +260,9 @@ def profile_report(plan: Mapping[str, Any], counted: Iterable[tuple[Ballot, int]
     Raises: ValueError, KeyError if the plan draws no winner by lot, or a ballot names what is no alternative.
     """
     mechanism = plan.get("mechanism") or {}
-    reader = RULES.get(str(mechanism.get("family", "")))
-    if reader is None:
+    if mechanism.get("family") not in RULES:
         raise ValueError("it draws no winner by lot")
-    vote, rule = read_vote(mechanism), reader(mechanism)
+    vote, rule = read_vote(mechanism), read_rule(mechanism)
     ballots = list(counted)
     firsts, scores = vote.firsts(ballots), vote.totals(ballots)
     return Document(

@@ -40,7 +40,7 @@ from privspec.explain.rule_comparison import (
     rounds_rows,
     rounds_table,
 )
-from privspec.explain.voting_rules import MOST, RULES, Example, Rule, Vote, examples, read_vote
+from privspec.explain.voting_rules import MOST, Example, Rule, Vote, examples, read_rule, read_vote
 from privspec.model.reports import listing
 
 if TYPE_CHECKING:
@@ -193,13 +193,13 @@ class LotteryFact(MechanismFact):
         return public_rounds(self.rounds, facts)
 
     def exactly(self, facts: Facts) -> str:
-        name, value = self.rule.parameter()
+        name, value = self.rule.named, self.rule.shown
         size = f"; how many may vote ({self.vote.voters:,})" if self.vote.voters is not None else ""
         hidden = " Not how many voted." if self.vote.voters is None else ""
         return f"The candidates and the rule of the lottery ({name}: {value}){size}.{hidden}"
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
-        found = [proved(text, self.note, _ENTRY) for text in self.rule.executed(self.vote)]
+        found = [proved(self.rule.executed(self.vote), self.note, _ENTRY)]
         found.append(
             proved(
                 "The draw is exact: a whole number below the common denominator of the probabilities decides, so that "
@@ -236,7 +236,7 @@ class LotteryFact(MechanismFact):
         return tuple(found)
 
     def engineer_sections(self, facts: Facts) -> tuple[Section, ...]:
-        name, value = self.rule.parameter()
+        name, value = self.rule.named, self.rule.shown
         words = [proved(f"How the winner is drawn: {self.drawn(facts)} ({name}: {value}).", self.note, _ENTRY)]
         words += _distortion(self)
         several = (rounds_table(self.rounds),) if self.rounds is not None else ()
@@ -253,7 +253,7 @@ class LotteryFact(MechanismFact):
         return (*sections, *paper_section(self.paper, self.note))
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
-        name, value = self.rule.parameter()
+        name, value = self.rule.named, self.rule.shown
         vote = self.vote
         listed = listing(list(vote.names[:MOST])) + (f" and {vote.size - MOST} more" if vote.size > MOST else "")
         rows = (
@@ -288,7 +288,7 @@ def lottery_fact(plan: Mapping[str, Any], context: Context) -> LotteryFact:
     """
     mechanism = plan["mechanism"]
     family = str(mechanism["family"])
-    vote, rule = read_vote(mechanism), RULES[family](mechanism)
+    vote, rule = read_vote(mechanism), read_rule(mechanism)
     notes = [str(n) for g in plan.get("guarantees") or () for n in g.get("because") or ()]
     figures = mechanism.get("figures") or {}
     return LotteryFact(

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
+from numpy.typing import NDArray
 
 from privspec.explain.quantities import Quantity, Rounding, count, exact, parse_exact, rounded, ungrouped
 from privspec.model.lotteries import (
@@ -22,6 +23,7 @@ from privspec.model.lotteries import (
     FirstChoice,
     Largest,
     LocalPick,
+    Lottery,
     Points,
     Proportional,
     RandomisedLargest,
@@ -62,6 +64,16 @@ class Vote:
     def ranked(self) -> bool:
         """Whether ballots are rankings whose whole order counts."""
         return isinstance(self.points, Borda)
+
+    @property
+    def counted(self) -> str:
+        """What ballots add up to, for the public."""
+        return "points" if self.ranked else "votes"
+
+    @property
+    def unit(self) -> str:
+        """The same for auditors."""
+        return "Borda points" if self.ranked else "first choices"
 
     @property
     def apart(self) -> Fraction:
@@ -145,30 +157,34 @@ def _symbol(item: object) -> Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Rule(ABC):
-    """How the winner is drawn from the points of the ballots."""
+    """How the winner is drawn from the points of the ballots; `amount` is its one parameter."""
+
+    amount: Fraction
 
     title: ClassVar[str]
     """The rule by name."""
+    named: ClassVar[str]
+    """What its parameter is."""
+    drawn: ClassVar[Callable[[Fraction], Lottery]]
+    """The lottery, by the parameter."""
+    noise_free: ClassVar[Lottery] = Proportional()
     without: ClassVar[str] = "the lottery without noise"
-    """What it is compared with."""
+    """What it is compared with, in words."""
     adds_up: ClassVar[bool] = True
     """Whether several ballots together can move the chances further than one of them."""
 
-    @abstractmethod
     def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
         """The chances of the alternatives, given their points."""
+        return tuple(float(p) for p in type(self).drawn(self.amount).law(scores))
 
-    @abstractmethod
     def noiseless(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
         """Their chances in the lottery without noise."""
+        return tuple(float(p) for p in self.noise_free.law(scores))
 
-    @abstractmethod
-    def parameter(self) -> tuple[str, Quantity]:
-        """The name of its one parameter, and its value."""
-
-    @abstractmethod
-    def exactly(self) -> str:
-        """The parameter as the plan holds it."""
+    @property
+    def shown(self) -> Quantity:
+        """The parameter in digits."""
+        return rounded(self.amount, 6)
 
     @abstractmethod
     def brief(self, vote: Vote) -> str:
@@ -179,8 +195,8 @@ class Rule(ABC):
         """The draw in plain sentences for the people who vote."""
 
     @abstractmethod
-    def executed(self, vote: Vote) -> tuple[str, ...]:
-        """The draw for auditors, step by step."""
+    def executed(self, vote: Vote) -> str:
+        """The draw for auditors."""
 
     def total(self, _vote: Vote) -> Quantity | None:
         """The tickets of a drum, if there is one and the number of voters is public."""
@@ -199,46 +215,40 @@ class Rule(ABC):
         return False
 
     def to_json(self) -> dict[str, object]:
-        name, value = self.parameter()
-        return {"title": self.title, "parameter": name, "value": value.to_json(), "exactly": self.exactly()}
+        return {"title": self.title, "parameter": self.named, "value": self.shown, "exactly": str(self.amount)}
 
 
 @dataclass(frozen=True, slots=True)
 class ExponentialRule(Rule):
-    """Each candidate in proportion to base^votes."""
-
-    base: Fraction
+    """Each candidate in proportion to base^votes; the law in doubles, relative to the largest weight."""
 
     title: ClassVar[str] = "exponential mechanism"
+    named: ClassVar[str] = "base"
+    noise_free: ClassVar[Lottery] = Largest()
     without: ClassVar[str] = "plurality without noise"
 
+    def weights(self, scores: Sequence[Fraction]) -> NDArray[np.float64]:
+        """base^(points - most points)."""
+        step, most = math.log(self.amount), max(scores)
+        return np.array([math.exp(step * float(score - most)) for score in scores])
+
     def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        weights = _weights(self.base, scores)
+        weights = self.weights(scores)
         return tuple(float(w) for w in weights / weights.sum())
 
-    def noiseless(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        first = list(scores).index(max(scores))
-        return tuple(float(i == first) for i in range(len(scores)))
-
-    def parameter(self) -> tuple[str, Quantity]:
-        return "base", rounded(self.base, 6)
-
-    def exactly(self) -> str:
-        return str(self.base)
-
     def brief(self, vote: Vote) -> str:
-        return f"each of {vote.size} candidates in proportion to {self.parameter()[1]} to the power of its votes"
+        return f"each of {vote.size} candidates in proportion to {self.shown} to the power of its votes"
 
     def told(self, vote: Vote) -> tuple[str, ...]:
         return (
             "The winner is drawn by lot, and the candidate with the most votes has the best chances.",
-            f"Every vote makes the tickets of its candidate {self.parameter()[1]} times as many; one ticket is drawn.",
+            f"Every vote makes the tickets of its candidate {self.shown} times as many; one ticket is drawn.",
         )
 
-    def executed(self, vote: Vote) -> tuple[str, ...]:
+    def executed(self, vote: Vote) -> str:
         return (
-            f"A candidate with N votes is drawn in proportion to b^N, b = {self.parameter()[1]} (an exact fraction in "
-            "the plan, rounded towards privacy).",
+            f"A candidate with N votes is drawn in proportion to b^N, b = {self.shown} (an exact fraction in the plan, "
+            "rounded towards privacy)."
         )
 
 
@@ -250,7 +260,7 @@ class PermuteAndFlipRule(ExponentialRule):
 
     def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
         """w_a times the integral over t in [0, 1] of the product of 1 - t w_b over b != a; Gauss nodes are exact."""
-        weights = _weights(self.base, scores)
+        weights = self.weights(scores)
         nodes, parts = leggauss(len(weights) // 2 + 1)
         t, parts = (nodes + 1) / 2, parts / 2
         passed = 1 - t[:, None] * weights
@@ -261,7 +271,7 @@ class PermuteAndFlipRule(ExponentialRule):
     def brief(self, vote: Vote) -> str:
         return (
             f"{vote.size} candidates are visited in random order; one that is k votes behind the largest count wins "
-            f"with probability {self.parameter()[1]}^-k, else the next is visited"
+            f"with probability {self.shown}^-k, else the next is visited"
         )
 
     def told(self, vote: Vote) -> tuple[str, ...]:
@@ -272,139 +282,91 @@ class PermuteAndFlipRule(ExponentialRule):
             "votes always has heads.",
         )
 
-    def executed(self, vote: Vote) -> tuple[str, ...]:
+    def executed(self, vote: Vote) -> str:
         return (
             "Candidates are visited in a uniformly random order; one that is k votes behind the largest count is taken "
-            f"with probability b^-k, b = {self.parameter()[1]} (an exact fraction in the plan), else the next one.",
+            f"with probability b^-k, b = {self.shown} (an exact fraction in the plan), else the next one."
         )
-
-
-def _weights(base: Fraction, scores: Sequence[Fraction]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """base^(points - most points)."""
-    step, most = math.log(base), max(scores)
-    return np.array([math.exp(step * float(score - most)) for score in scores])
 
 
 @dataclass(frozen=True, slots=True)
-class RandomisedWinner(Rule):
-    """Randomised response of the candidate with most points."""
+class Response(Rule):
+    """Randomised response: the truth is `amount` times as likely as each other candidate."""
 
-    ratio: Fraction
+    def truth(self, vote: Vote) -> Quantity:
+        """The probability of the truth."""
+        return rounded(self.amount / (self.amount + vote.size - 1), 4)
+
+    def distance(self, vote: Vote, *, adds: bool, local: bool) -> Fraction | None:
+        """From one truth to another: (r - 1) / (r + m - 1), for any relation."""
+        return (self.amount - 1) / (self.amount + vote.size - 1)
+
+    def times(self, _vote: Vote, *, local: bool) -> Quantity | None:
+        return rounded(self.amount, 4, Rounding.UP)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomisedWinner(Response):
+    """Randomised response of the candidate with most points: nothing else of the votes counts."""
 
     title: ClassVar[str] = "randomised response of the winner"
+    named: ClassVar[str] = "how many times as likely the candidate with most votes is as each other"
+    drawn: ClassVar[Callable[[Fraction], Lottery]] = RandomisedLargest
+    noise_free: ClassVar[Lottery] = Largest()
     without: ClassVar[str] = "plurality without noise"
     adds_up: ClassVar[bool] = False
 
-    def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        return tuple(float(p) for p in RandomisedLargest(self.ratio).law(scores))
-
-    def noiseless(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        return tuple(float(p) for p in Largest().law(scores))
-
-    def parameter(self) -> tuple[str, Quantity]:
-        """How many times as likely the candidate is who has most votes."""
-        return "how many times as likely the candidate with most votes is as each other", rounded(self.ratio, 6)
-
-    def exactly(self) -> str:
-        return str(self.ratio)
-
-    def truth(self, vote: Vote) -> Quantity:
-        """How often the candidate with most votes wins."""
-        return rounded(self.ratio / (self.ratio + vote.size - 1), 4)
-
     def brief(self, vote: Vote) -> str:
-        counted = "points" if vote.ranked else "votes"
         rest = "the other" if vote.size == 2 else f"one of the other {vote.size - 1}, each as likely as any other"
-        return f"the candidate with most {counted} with probability {self.truth(vote)}, else {rest}"
+        return f"the candidate with most {vote.counted} with probability {self.truth(vote)}, else {rest}"
 
     def told(self, vote: Vote) -> tuple[str, ...]:
-        counted = "points" if vote.ranked else "votes"
-        ballot = (
-            "Your ranking gives points: the most to your first choice, one less to each next. " if vote.ranked else ""
-        )
-        rest = (
-            "the other one wins" if vote.size == 2 else "one of the others is drawn by lot, each as likely as any other"
-        )
+        points = "Your ranking gives points: the most to your first choice, one less to each next. "
+        others = "one of the others is drawn by lot, each as likely as any other"
+        rest = "the other one wins" if vote.size == 2 else others
         return (
-            f"The winner is drawn by lot. {ballot}The {counted} are counted, but the candidate with the most {counted} "
-            f"does not always win: it does with probability {self.truth(vote)}; else {rest}. Of several with equally "
-            "many the one that is named first in the list of candidates counts as the one with the most.",
+            f"The winner is drawn by lot. {points if vote.ranked else ''}The {vote.counted} are counted, but the "
+            f"candidate with the most {vote.counted} does not always win: it does with probability {self.truth(vote)}; "
+            f"else {rest}. Of several with equally many the one that is named first in the list of candidates counts "
+            "as the one with the most.",
             "How far ahead that candidate is makes no difference. Only the winner is published, not how many "
-            f"{counted} anybody got.",
+            f"{vote.counted} anybody got.",
         )
 
-    def executed(self, vote: Vote) -> tuple[str, ...]:
-        of = "Borda points" if vote.ranked else "first choices"
+    def executed(self, vote: Vote) -> str:
         return (
-            f"The candidate with most {of}, of several the one declared first, goes through {vote.size}-randomised "
-            f"response: it is r = {self.parameter()[1]} times as likely to win as each other candidate (an exact "
-            "fraction in the plan, rounded towards privacy), whatever the lead.",
+            f"The candidate with most {vote.unit}, of several the one declared first, goes through {vote.size}-"
+            f"randomised response: it is r = {self.shown} times as likely to win as each other candidate (an exact "
+            "fraction in the plan, rounded towards privacy), whatever the lead."
         )
-
-    def distance(self, vote: Vote, *, adds: bool, local: bool) -> Fraction | None:
-        """From one winner to another: (r - 1) / (r + m - 1), for any relation."""
-        return (self.ratio - 1) / (self.ratio + vote.size - 1)
-
-    def times(self, _vote: Vote, *, local: bool) -> Quantity | None:
-        return rounded(self.ratio, 4, Rounding.UP)
 
     def attains(self, vote: Vote, *, adds: bool, local: bool) -> bool:
+        """Two elections whose winners differ by one ballot."""
         return not local and vote.voters != 0
-
-
-_SHORT = 24
-"""Characters of a fraction that is printed."""
-
-
-def _decimal(value: Fraction) -> Quantity:
-    """To six digits; exact where that is all."""
-    shown = rounded(value, 6)
-    same = Fraction(ungrouped(shown.text)) == value
-    return Quantity(shown.value, shown.text, Rounding.EXACT) if same else shown
-
-
-def _shares(scores: Sequence[Fraction]) -> tuple[float, ...]:
-    return tuple(float(p) for p in Proportional().law(scores))
 
 
 @dataclass(frozen=True, slots=True)
 class Dictator(Rule):
-    """One ticket of a drum; `dummies` more of them, in points, for each alternative."""
-
-    dummies: Fraction
+    """One ticket of a drum; `amount` more of them, in points, for each alternative."""
 
     title: ClassVar[str] = "dummy votes"
+    named: ClassVar[str] = "dummy votes for each candidate"
+    drawn: ClassVar[Callable[[Fraction], Lottery]] = Proportional
     without: ClassVar[str] = "the lottery without dummy tickets"
 
-    def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        return tuple(float(p) for p in Proportional(self.dummies).law(scores))
-
-    def noiseless(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        return _shares(scores)
-
-    def parameter(self) -> tuple[str, Quantity]:
-        return "dummy votes for each candidate", _decimal(self.dummies)
-
-    def exactly(self) -> str:
-        return str(self.dummies)
+    @property
+    def shown(self) -> Quantity:
+        return _decimal(self.amount)
 
     @property
     def tickets(self) -> str:
         """The dummies of one candidate: "1 dummy ticket"."""
-        return f"{_decimal(self.dummies)} dummy ticket{'' if self.dummies == 1 else 's'}"
+        return f"{self.shown} dummy ticket{'' if self.amount == 1 else 's'}"
 
     def total(self, vote: Vote) -> Quantity | None:
-        """All tickets in the drum, where the number of voters is public."""
         if vote.voters is None:
             return None
-        return _decimal(vote.voters * vote.points.per_ballot + vote.size * self.dummies)
-
-    @property
-    def _exactly(self) -> str:
-        """The dummies of one candidate, with their fraction where that is short."""
-        shown, fraction = _decimal(self.dummies).text, str(self.dummies)
-        whole = Fraction(ungrouped(shown)) == self.dummies
-        return shown if whole or len(fraction) > _SHORT else f"{shown} (exactly {fraction})"
+        return _decimal(vote.voters * vote.points.per_ballot + vote.size * self.amount)
 
     def brief(self, vote: Vote) -> str:
         drum = self.total(vote)
@@ -414,24 +376,25 @@ class Dictator(Rule):
         return f"{first}: {votes}, and {self.tickets} for each of {vote.size} candidates"
 
     def told(self, vote: Vote) -> tuple[str, ...]:
+        ticket = "Your vote is one ticket with the name of your candidate"
         if vote.ranked:
             most, per = exact(vote.points.highest), exact(vote.points.per_ballot)
             ticket = f"Your ranking is {per} tickets: {most} with the name of your first choice, one less for each next"
-        else:
-            ticket = "Your vote is one ticket with the name of your candidate"
-        parts = " (a dummy ticket may count for a part of a ticket)" if self.dummies.denominator > 1 else ""
-        in_drum = f"{self.tickets} for every candidate {'is' if self.dummies == 1 else 'are'} in the drum"
+        parts = " (a dummy ticket may count for a part of a ticket)" if self.amount.denominator > 1 else ""
+        in_drum = f"{self.tickets} for every candidate {'is' if self.amount == 1 else 'are'} in the drum"
         return (
             f"The winner is drawn by lot. {ticket}; {in_drum} too{parts}.",
             "One ticket is drawn, and the candidate on it wins. Only the winner is published, not how many votes "
             "anybody got.",
         )
 
-    def executed(self, vote: Vote) -> tuple[str, ...]:
-        of = "Borda points" if vote.ranked else "first choices"
+    def executed(self, vote: Vote) -> str:
+        shown, fraction = self.shown, str(self.amount)
+        bare = shown.rounding is Rounding.EXACT or len(fraction) > _SHORT
         return (
-            f"A candidate with N {of} wins with probability (N + k) / (S + m k), exactly: k = {self._exactly} dummy "
-            f"votes for each of m = {vote.size} candidates, S the {of} of all together.",
+            f"A candidate with N {vote.unit} wins with probability (N + k) / (S + m k), exactly: k = {shown}"
+            f"{'' if bare else f' (exactly {fraction})'} dummy votes for each of m = {vote.size} candidates, S the "
+            f"{vote.unit} of all together."
         )
 
     def distance(self, vote: Vote, *, adds: bool, local: bool) -> Fraction | None:
@@ -440,7 +403,7 @@ class Dictator(Rule):
         With c = m k tickets of dummies and t of votes that all lean against the new one, the chances move by
         (tilt c + apart t) / ((c + t)(c + t + per ballot)); that rises and then falls in t, before the first ballot.
         """
-        dummies, per = self.dummies * vote.size, vote.points.per_ballot
+        dummies, per = self.amount * vote.size, vote.points.per_ballot
         if not dummies:
             return Fraction(1)
         if not adds:
@@ -451,39 +414,30 @@ class Dictator(Rule):
 
     def times(self, vote: Vote, *, local: bool) -> Quantity | None:
         """From no point at all to the most that one ballot gives."""
-        if not self.dummies:
-            return None
-        return rounded(1 + vote.points.highest / self.dummies, 4, Rounding.UP)
+        return rounded(1 + vote.points.highest / self.amount, 4, Rounding.UP) if self.amount else None
 
     def attains(self, vote: Vote, *, adds: bool, local: bool) -> bool:
         """A candidate with one vote loses it to one without any; the others have the rest."""
         return not vote.ranked and not adds and vote.voters is not None and (vote.size > 2 or vote.voters == 1)
 
 
+_SHORT = 24
+"""Characters of a fraction that is printed."""
+
+
+def _decimal(value: Fraction) -> Quantity:
+    """To six digits; exact where that is all."""
+    shown = rounded(value, 6)
+    return exact(value) if Fraction(ungrouped(shown.text)) == value else shown
+
+
 @dataclass(frozen=True, slots=True)
-class LocalDictator(Rule):
+class LocalDictator(Response):
     """Every ballot goes through randomised response, then one of the reports is drawn."""
 
-    ratio: Fraction
-
     title: ClassVar[str] = "randomised ballots"
-    without: ClassVar[str] = "the lottery without noise"
-
-    def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        return tuple(float(p) for p in LocalPick(self.ratio).law(scores))
-
-    def noiseless(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        return _shares(scores)
-
-    def parameter(self) -> tuple[str, Quantity]:
-        return "how many times as likely the true choice is as each other", rounded(self.ratio, 6)
-
-    def exactly(self) -> str:
-        return str(self.ratio)
-
-    def truth(self, vote: Vote) -> Quantity:
-        """How often a report is true."""
-        return rounded(self.ratio / (self.ratio + vote.size - 1), 4)
+    named: ClassVar[str] = "how many times as likely the true choice is as each other"
+    drawn: ClassVar[Callable[[Fraction], Lottery]] = LocalPick
 
     def brief(self, vote: Vote) -> str:
         return (
@@ -498,34 +452,44 @@ class LocalDictator(Rule):
             "Then one of these changed votes is drawn like a ticket from a drum, and the candidate on it wins.",
         )
 
-    def executed(self, vote: Vote) -> tuple[str, ...]:
+    def executed(self, vote: Vote) -> str:
         return (
-            f"Each ballot goes through {vote.size}-randomised response, the true choice r = {self.parameter()[1]} "
-            "times as likely as each other (an exact fraction in the plan); then one report is drawn uniformly.",
+            f"Each ballot goes through {vote.size}-randomised response, the true choice r = {self.shown} times as "
+            "likely as each other (an exact fraction in the plan); then one report is drawn uniformly."
         )
 
     def distance(self, vote: Vote, *, adds: bool, local: bool) -> Fraction | None:
         """Of one report where everyone may see it, else of the winner, who is one of the reports."""
-        report = (self.ratio - 1) / (self.ratio + vote.size - 1)
+        report = (self.amount - 1) / (self.amount + vote.size - 1)
         if local:
             return report
         return None if adds or vote.voters is None else report / max(1, vote.voters)
 
     def times(self, _vote: Vote, *, local: bool) -> Quantity | None:
-        return rounded(self.ratio, 4, Rounding.UP) if local else None
+        return rounded(self.amount, 4, Rounding.UP) if local else None
 
     def attains(self, _vote: Vote, *, adds: bool, local: bool) -> bool:
         return local
 
 
-RULES: Mapping[str, Callable[[Mapping[str, Any]], Rule]] = {
-    "dictator": lambda m: Dictator(parse_exact(m["dummy_votes"])),
-    "exponential": lambda m: ExponentialRule(parse_exact(m["base"])),
-    "permute_and_flip": lambda m: PermuteAndFlipRule(parse_exact(m["base"])),
-    "local_dictator": lambda m: LocalDictator(parse_exact(m["ratio"])),
-    "randomised_winner": lambda m: RandomisedWinner(parse_exact(m["ratio"])),
+_RULES: Mapping[str, tuple[type[Rule], str]] = {
+    "dictator": (Dictator, "dummy_votes"),
+    "exponential": (ExponentialRule, "base"),
+    "permute_and_flip": (PermuteAndFlipRule, "base"),
+    "local_dictator": (LocalDictator, "ratio"),
+    "randomised_winner": (RandomisedWinner, "ratio"),
 }
-"""How the rule of a plan is read, by its family."""
+RULES = frozenset(_RULES)
+"""The families of mechanisms that draw a winner."""
+
+
+def read_rule(mechanism: Mapping[str, Any]) -> Rule:
+    """The rule of a plan, by its family.
+
+    Raises: KeyError if it draws no winner by lot.
+    """
+    rule, key = _RULES[str(mechanism["family"])]
+    return rule(parse_exact(mechanism[key]))
 
 
 INVENTED = 100
