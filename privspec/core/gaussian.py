@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import isqrt
 from typing import Any
 
-MANTISSA_BITS = 48
-"""Answers are whole numbers of this many bits times a power of two: within 2^-47 of the exact root."""
+from privspec.core.rounding import MANTISSA_BITS, power_of_two, sqrt_down
 
 PRECISIONS = (96, 192, 384, 768, 1536, 3072, 6144)
 EPSILON_CAP = Fraction(2**64)
@@ -33,7 +31,7 @@ def _dyadic(ball: Any) -> Fraction:
     """An exact (radius zero) ball as a fraction."""
     parts = ball.man_exp()
     mantissa, exponent = int(parts[0]), int(parts[1])
-    return mantissa * _power(exponent)
+    return mantissa * power_of_two(exponent)
 
 
 def _enclose(epsilon: Fraction, mu: Fraction) -> Any:
@@ -102,12 +100,12 @@ def _largest(holds: Callable[[Fraction], bool]) -> Fraction:
     """
     exponent = 0
     step = 1 if holds(Fraction(1)) else -1
-    while holds(_power(exponent)) == (step == 1):
+    while holds(power_of_two(exponent)) == (step == 1):
         exponent += step
         if abs(exponent) > 4096:
             raise ValueError("no finite answer")
     top = exponent if step == 1 else exponent + 1
-    unit = _power(top - MANTISSA_BITS)
+    unit = power_of_two(top - MANTISSA_BITS)
     good, bad = 2 ** (MANTISSA_BITS - 1), 2**MANTISSA_BITS
     while bad - good > 1:
         middle = (good + bad) // 2
@@ -117,10 +115,6 @@ def _largest(holds: Callable[[Fraction], bool]) -> Fraction:
             bad = middle
     answer: Fraction = good * unit
     return answer
-
-
-def _power(exponent: int) -> Fraction:
-    return Fraction(2**exponent) if exponent >= 0 else Fraction(1, 2**-exponent)
 
 
 def mu_down(epsilon: Fraction, delta: Fraction) -> Fraction:
@@ -153,37 +147,10 @@ def epsilon_up(mu: Fraction, delta: Fraction) -> Fraction:
     below = _largest(lambda epsilon: not _satisfies(epsilon, mu, delta))
     # one unit in the last place above the largest epsilon that is not proved
     bits = below.numerator.bit_length() - below.denominator.bit_length()
-    candidate = below + _power(bits - MANTISSA_BITS)
+    candidate = below + power_of_two(bits - MANTISSA_BITS)
     while not _satisfies(candidate, mu, delta):
-        candidate += _power(bits - MANTISSA_BITS)
+        candidate += power_of_two(bits - MANTISSA_BITS)
     return candidate
-
-
-def sqrt_down(value: Fraction) -> Fraction:
-    """A short dyadic number within 2^-47 below the square root.
-
-    Raises: ValueError if `value` is negative.
-    """
-    if value < 0:
-        raise ValueError("square root of a negative number")
-    if value == 0:
-        return Fraction(0)
-    magnitude = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
-    shift = MANTISSA_BITS - magnitude
-    scaled = value * _power(2 * shift)
-    return isqrt(scaled.numerator // scaled.denominator) * _power(-shift)
-
-
-def sqrt_up(value: Fraction) -> Fraction:
-    """A short dyadic number within 2^-46 above the square root.
-
-    Raises: ValueError if `value` is negative.
-    """
-    low = sqrt_down(value)
-    if low * low == value:
-        return low
-    magnitude = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
-    return low + _power(magnitude - MANTISSA_BITS)
 
 
 def mu_of_zcdp(rho: Fraction) -> Fraction:

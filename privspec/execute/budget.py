@@ -10,10 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import BudgetError, Diagnostic, UsageError
+from privspec.core.rounding import sqrt_up
 from privspec.execute.executed import names_of
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class MuLimit(Limit):
 
     def spent(self, spends: Sequence[Spend]) -> str:
         """The root of the sum."""
-        return f"mu={_decimal(root_up(_mu_squared(spends)))}"
+        return f"mu={_decimal(sqrt_up(_mu_squared(spends)))}"
 
 
 def _mu_squared(spends: Sequence[Spend]) -> Fraction:
@@ -307,22 +307,13 @@ class EpsilonDeltaLimit(Limit):
     def _delta(self, spends: Sequence[Spend]) -> Fraction:
         from privspec.core.gaussian import delta_bounds
 
-        return delta_bounds(self.epsilon, root_up(_mu_squared(spends)))[1]
+        return delta_bounds(self.epsilon, sqrt_up(_mu_squared(spends)))[1]
 
     def _pairs(self, spends: Sequence[Spend]) -> tuple[Fraction, Fraction]:
         pairs = [s.as_pair() for s in spends]
         epsilon = _all([None if p is None else p[0] for p in pairs], "epsilon")
         delta = _all([None if p is None else p[1] for p in pairs], "delta")
         return sum(epsilon, Fraction(0)), sum(delta, Fraction(0))
-
-
-def root_up(square: Fraction) -> Fraction:
-    """The square root, rounded up (relatively 2^-60 too large at most)."""
-    bits = 2 * max(square.denominator.bit_length() - square.numerator.bit_length(), 0) + 128
-    bits += bits % 2
-    scaled = -((-square.numerator << bits) // square.denominator)
-    root = isqrt(scaled)
-    return Fraction(root if root * root == scaled else root + 1, 1 << (bits // 2))
 
 
 def mu_of_pure(epsilon: Fraction) -> Fraction:

@@ -13,11 +13,11 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.rounding import root
 from privspec.model.distances import distances, takes_distance
 from privspec.model.domains import Power
 from privspec.model.graph import Model
 from privspec.model.neighbours import NeighbourRelation, ReplacingEverything, ReplacingOneOf, ReplacingVoter
-from privspec.model.pointwise import root
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.spaces import Space

@@ -17,13 +17,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.rounding import root
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.model.domains import Domain, Power, RankingOf
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import Model
 from privspec.model.measures import Lipschitz, MetricDP
-from privspec.model.pointwise import root
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.targets import environment

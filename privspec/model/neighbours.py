@@ -474,7 +474,7 @@ class BallGeometry(Geometry):
         self, block: InputBlock, units: Sequence[Indices], relation: NeighbourRelation, scale: Fraction
     ) -> tuple[Differences, ...]:
         """The same for units that consist of one or more balls each, of one input or of several like it."""
-        from privspec.core.gaussian import sqrt_up
+        from privspec.core.rounding import sqrt_up
 
         amount = self.reach(block, adding=relation.adding) * scale
         group = min(relation.group, len(units))

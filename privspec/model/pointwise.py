@@ -14,12 +14,13 @@ from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from math import isqrt, prod
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.rounding import root
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.walk import names_used, walk
@@ -34,8 +35,6 @@ from privspec.model.values import Symbol, Value, exact_array
 
 Entries: TypeAlias = NDArray[np.object_]
 """Exact values in a numpy array."""
-ROOT_BITS = 64
-"""Binary places that square roots are rounded to."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -363,14 +362,6 @@ def _value(result: Any) -> Any:
         inner = array.item()
         return inner if isinstance(inner, Fraction | str) else Fraction(inner)
     return array if array.dtype == object else _exact(array)
-
-
-def root(value: Fraction) -> Fraction:
-    """The square root of a number >= 0: exact where it is rational with small parts, else rounded down."""
-    top, bottom = isqrt(value.numerator), isqrt(value.denominator)
-    if top * top == value.numerator and bottom * bottom == value.denominator:
-        return Fraction(top, bottom)
-    return Fraction(isqrt((value.numerator << 2 * ROOT_BITS) // value.denominator), 1 << ROOT_BITS)
 
 
 def _norm(grid: Grid, expr: syntax.Norm) -> Grid:

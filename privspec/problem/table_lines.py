@@ -13,6 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
+from privspec.core.rounding import root
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
@@ -20,7 +21,7 @@ from privspec.language.walk import names_used, walk
 from privspec.model.domains import FiniteSet, Law, PartialRankingOf, RankingOf
 from privspec.model.graph import Model
 from privspec.model.measures import Lipschitz
-from privspec.model.pointwise import Pointwise, root
+from privspec.model.pointwise import Pointwise
 from privspec.model.reports import Failure, listing
 from privspec.model.requirements import AccuracyTarget, IndependenceRequirement, MechanismConstraint, Requirement
 from privspec.model.spaces import Counted

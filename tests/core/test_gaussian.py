@@ -14,9 +14,8 @@ from privspec.core.gaussian import (
     mu_down,
     mu_of_rdp,
     mu_of_zcdp,
-    sqrt_down,
-    sqrt_up,
 )
+from privspec.core.rounding import sqrt_down, sqrt_up
 
 
 def closed_form(epsilon: Fraction, mu: Fraction) -> float:

@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privspec.core.diagnostics import BudgetError, DataError, PrivspecError, UsageError
+from privspec.core.rounding import log_up
 from privspec.core.spans import Source
 from privspec.execute import ledger
 from privspec.execute.budget import parse_limit, spends_of_plan
-from privspec.execute.finite.exposure import log_up
 from privspec.execute.finite.labels import Labels
 from privspec.execute.finite.table import RowLaw, TableLaw
 from privspec.execute.keeper import Keeper

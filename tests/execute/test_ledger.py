@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privspec.core.diagnostics import BudgetError, UsageError, VerificationError
+from privspec.core.rounding import sqrt_up
 from privspec.execute import ledger
 from privspec.execute.budget import (
     EpsilonDeltaLimit,
@@ -29,7 +30,6 @@ from privspec.execute.budget import (
     Unit,
     mu_of_pure,
     parse_limit,
-    root_up,
     spends_of_plan,
 )
 from privspec.execute.randomness import SimulationRandomness
@@ -169,7 +169,7 @@ def test_pure_epsilon_implies_its_mu_for_the_whole_curve() -> None:
 
 @given(st.fractions(min_value=0, max_value=10**9))
 def test_roots_go_up(square: Fraction) -> None:
-    root = root_up(square)
+    root = sqrt_up(square)
     assert root**2 >= square
     assert float(root) == pytest.approx(float(square) ** 0.5, rel=1e-12)
 

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privspec.core.rounding import root
 from privspec.core.spans import Source
 from privspec.language import syntax
 from privspec.model.build import load_model
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model
-from privspec.model.pointwise import Pointwise, root
+from privspec.model.pointwise import Pointwise
 from privspec.model.reports import Failure
 from privspec.model.targets import environment
 from privspec.model.worlds import worlds

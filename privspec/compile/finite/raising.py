@@ -20,7 +20,7 @@ from privspec.compile.finite.beside import beside
 from privspec.compile.finite.prices import binding_prices
 from privspec.compile.finite.system import Requested, mixture, view_of
 from privspec.core import OPTIMAL_GAP
-from privspec.core.diagnostics import InternalError
+from privspec.core.rounding import log_up
 from privspec.language.spelling import spell
 from privspec.model.values import show
 from privspec.problem.votes import shared_rounds
@@ -179,20 +179,6 @@ def _ratio(a: Any, b: Any) -> Fraction:
         if top * best.denominator > best.numerator * bottom:
             best = Fraction(int(top), int(bottom))
     return best
-
-
-def log_up(value: Fraction) -> Fraction:
-    """An upper bound on the logarithm of a number of at least 1, within 2^-60."""
-    import flint
-
-    if value == 1:
-        return Fraction(0)
-    with flint.ctx.workprec(160):
-        scaled = flint.arb(flint.fmpq(value.numerator, value.denominator)).log() * flint.arb(2) ** 64
-        top = scaled.upper().ceil().unique_fmpz()
-    if top is None:
-        raise InternalError("a logarithm was not enclosed")
-    return Fraction(int(top), 1 << 64)
 
 
 def _fairness(decision: TableDecision) -> list[dict[str, Any]]:

@@ -15,10 +15,9 @@ from fractions import Fraction
 from math import ceil, exp, floor, log
 
 from privspec.compile.lotteries.budget import distance_limit
-from privspec.compile.lotteries.logarithms import log_down
 from privspec.compile.lotteries.system import LotterySystem, Promise
 from privspec.compile.lotteries.ties import VOTES, least_epsilon_of_miss, least_miss, miss_of, near_tie
-from privspec.core.rounding import exp_up
+from privspec.core.rounding import exp_up, log_down
 from privspec.model.lotteries import FirstChoice, Proportional
 from privspec.model.measures import Chosen, PureDP
 from privspec.problem.vote_forms import Distance

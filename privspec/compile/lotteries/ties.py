@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from privspec.compile.lotteries.logarithms import log_down
 from privspec.compile.lotteries.system import LotterySystem
-from privspec.core.rounding import exp_up
+from privspec.core.rounding import exp_up, log_down
 from privspec.model.lotteries import FirstChoice, Largest
 from privspec.problem.vote_forms import Distance, Measured, Miss
 

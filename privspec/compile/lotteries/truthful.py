@@ -16,9 +16,8 @@ from privspec.compile.lotteries.averages import Averages
 from privspec.compile.lotteries.bound import LARGEST_STEP, LotteryBound
 from privspec.compile.lotteries.budget import dummies_at
 from privspec.compile.lotteries.candidates import lottery_value
-from privspec.compile.lotteries.logarithms import log_down
 from privspec.compile.lotteries.system import LotterySystem, Promise
-from privspec.core.rounding import exp_up
+from privspec.core.rounding import exp_up, log_down
 from privspec.model.lotteries import FirstChoice, Proportional
 from privspec.model.measures import Chosen, PureDP
 from privspec.problem.vote_forms import Cost, Distance, Miss, Term, VotesMissed

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from privspec.core.rounding import log_up
 from privspec.execute.budget import Spend
 from privspec.execute.family import Exposure, Plan
 from privspec.execute.finite.table import TableLaw
@@ -58,17 +59,3 @@ class TableExposure(Exposure):
                 if left * ratio.denominator > right * ratio.numerator:
                     ratio = Fraction(left, right)
         return Spend(pure=log_up(ratio))
-
-
-def log_up(ratio: Fraction) -> Fraction:
-    """The natural logarithm of a number >= 1, rounded up."""
-    from flint import arb, ctx
-
-    before = ctx.prec
-    try:
-        ctx.prec = 256
-        upper = (arb(ratio.numerator) / arb(ratio.denominator)).log().upper()
-        mantissa, exponent = upper.man_exp()
-    finally:
-        ctx.prec = before
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)

@@ -1,4 +1,4 @@
-"""Powers of e, rounded to the right side."""
+"""Powers of e and logarithms, rounded to the right side."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privspec.core.rounding import exp_down, exp_up
+from privspec.core.rounding import exp_down, exp_up, log_down, log_up
 
 EXPONENTS = st.fractions(min_value=-40, max_value=40, max_denominator=10**6)
 
@@ -22,6 +22,16 @@ def test_both_sides_of_the_power(exponent: Fraction) -> None:
     assert low <= power * (1 + Fraction(1, 10**70))
     assert high >= power * (1 - Fraction(1, 10**70))
     assert high - low <= Fraction(1, 2**64)
+
+
+@given(st.fractions(min_value=0, max_value=10**6).filter(bool))
+def test_both_sides_of_the_logarithm(value: Fraction) -> None:
+    low, high = log_down(value), log_up(value)
+    with localcontext() as context:
+        context.prec = 80
+        logarithm = Fraction((Decimal(value.numerator) / Decimal(value.denominator)).ln())
+    assert low - Fraction(1, 10**70) <= logarithm <= high + Fraction(1, 10**70)
+    assert high - low == (0 if value == 1 else Fraction(1, 2**64))
 
 
 def test_the_power_of_nothing() -> None:
