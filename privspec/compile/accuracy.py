@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, isfinite, sinh, sqrt
-from typing import Any
 
 import numpy as np
 
@@ -40,14 +39,6 @@ def meets(problem: Problem, release: LinearRelease) -> bool:
     """Whether a release meets every accuracy line."""
     values = accuracy_values(problem, release)
     return all(v <= limit.bound * (1 + MET) for v, limit in zip(values, problem.system.limits, strict=True))
-
-
-def accuracy_json(problem: Problem, release: LinearRelease) -> list[dict[str, Any]]:
-    """The `accuracy` of a plan: every instance with what is expected and what was asked for."""
-    return [
-        {"line": limit.line, "text": limit.text, "value": value, "bound": limit.bound}
-        for limit, value in zip(problem.system.limits, accuracy_values(problem, release), strict=True)
-    ]
 
 
 def within_limits(problem: Problem, budgets: tuple[float, ...]) -> Candidate | Infeasible:

@@ -19,48 +19,17 @@ from privspec.compile.lower import site_maps
 from privspec.compile.problem import Problem
 from privspec.compile.witness import Array, Scene, Seen, witness
 from privspec.core.diagnostics import InternalError
-from privspec.core.matrices import DyadicMatrix
-from privspec.kernel.core.linear import Release, read_linear, read_release
-from privspec.kernel.core.problem import Frame, read_frame
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.linear import Release
+from privspec.kernel.core.problem import Frame
+from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.quality.linear import COVARIANCE_LIMIT, Figures, proved, stated_sites
 from privspec.kernel.quality.linear_bound import exceeds
 from privspec.kernel.quality.linear_figures import covariance, doubles, nearest
 from privspec.model.measures import LDP, EpsilonDelta
 from privspec.model.neighbours import PairDifferences
-from privspec.problem.elaborate import elaborate
-from privspec.problem.form import Numbers, document
 
 SHARE_BITS = 40
 """Weights of a worst case are whole multiples of 2^-40 that sum to one."""
-
-
-def array_json(matrix: DyadicMatrix) -> dict[str, Any]:
-    """A matrix as it stands in a plan."""
-    return Numbers(matrix.shape, matrix.unit, tuple(matrix.integers.ravel().tolist())).to_json()
-
-
-def executed_json(problem: Problem, mechanism: Mechanism, bits: int) -> dict[str, Any]:
-    """What a run does: inputs on grids of so many bits, strategy, noise, reconstruction, grids of what is released."""
-    release = mechanism.release
-    matrix = release.outputs_matrix if release.outputs_matrix is not None else release.inputs_matrix
-    if matrix is None:
-        raise InternalError("a release without reconstruction")
-    return {
-        "inputs": [
-            {"name": block.name, "grid": "1" if block.layout == "cells" else f"2^-{bits}"}
-            for block in problem.model.blocks
-        ],
-        "strategy": array_json(release.strategy),
-        "noise": release.noise.to_json(),
-        "grid": release.grid,
-        "reconstruction": {
-            "of": "outputs" if release.outputs_matrix is not None else "inputs",
-            "matrix": array_json(matrix),
-        },
-        "output_grid": release.output_grid,
-        "rounding": release.rounding,
-    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,26 +38,8 @@ class Stated:
 
     problem: Problem
     mechanism: Mechanism
-    executed: dict[str, Any]
-
-    @cached_property
-    def document(self) -> dict[str, Any]:
-        """The problem as it stands in the plan."""
-        found: dict[str, Any] = document(elaborate(self.problem.model))
-        return found
-
-    @cached_property
-    def frame(self) -> Frame:
-        """Who sees what, and what is promised."""
-        return read_frame(Item(self.document, "problem"))
-
-    @cached_property
-    def release(self) -> Release:
-        """What is executed."""
-        (block,) = self.document["blocks"]
-        family = Item(self.mechanism.release.noise.family, "family")
-        linear = read_linear(Item(block, "block"), self.frame)
-        return read_release(family, Item(self.executed, "executed"), linear, self.frame)
+    frame: Frame
+    release: Release
 
     @cached_property
     def figures(self) -> Figures:
@@ -119,15 +70,29 @@ class Stated:
             return list(self.mechanism.sites)
         return stated_sites(self.release, self.figures)
 
-    def bound(self, dual: Dual) -> tuple[dict[str, Any], float, str]:
-        """The witness of the lower bound, the bound that it proves, rounded down, and what the bound is about.
+    def bound(self) -> Bound | None:
+        """The lower bound of the solver's dual point; None where it proves none."""
+        if self.mechanism.dual is None:
+            return None
+        witness = bound_witness(self.problem, self.mechanism, self.mechanism.dual)
+        try:
+            derived, words = proved(self.frame, self.release, Item(witness, "claims.bound"))
+        except Refused:
+            return None
+        return Bound(witness, min(max(float_down(derived), 0.0), self.loss()), words[0])
 
-        Raises: Refused if it proves none.
-        """
-        found = bound_witness(self.problem, self.mechanism, dual)
-        derived, words = proved(self.frame, self.release, Item(found, "claims.bound"))
-        value = min(max(float_down(derived), 0.0), self.loss())
-        return found, value, words[0]
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A lower bound with its witness, rounded down, and the mechanisms that it is about."""
+
+    witness: dict[str, Any]
+    value: float
+    among: str
+
+    def gap(self, loss: float) -> float:
+        """The distance of a loss from it, as a share of the loss: the nearest double."""
+        return nearest([(Fraction(loss) - Fraction(self.value)) / Fraction(abs(loss) or 1.0)])[0]
 
 
 def bound_witness(problem: Problem, mechanism: Mechanism, dual: Dual) -> dict[str, Any]:

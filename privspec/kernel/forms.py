@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from privspec.kernel.core.case import Rules
+from privspec.kernel.quality.linear import Linear
 
-FORMS: dict[str, Rules] = {}
+FORMS: dict[str, Rules] = {"linear": Linear()}
