@@ -186,40 +186,50 @@ def grids(case: Case, block: core.Linear, release: core.Release, found: Figures)
 
 def places(case: Case, release: core.Release, found: Figures, sites: Item, shown: Item) -> None:
     """The covariance that is stated is the executed one, and noise enters where the problem lets it."""
-    spread = covariance(found.noise, found.variances)
-    shown.same(doubles(spread) if release.problem.size <= COVARIANCE_LIMIT else None)
-    listed = sites.items()
-    if not listed:
-        raise sites.wrong("names no place of noise")
-    separate = isinstance(listed[0].value, dict) and sorted(listed[0].value) == ["at", "variance"]
-    if not separate:
+    block, listed = release.problem, sites.items()
+    small = block.size <= COVARIANCE_LIMIT
+    shown.same(doubles(covariance(found.noise, found.variances)) if small else None)
+    if not listed or not isinstance(listed[0].value, dict) or sorted(listed[0].value) != ["at", "variance"]:
         sites.same(stated_sites(release, found))
         together = release.noise.shape != "laplace"
-        allowed = release.problem.sites is None or not together
-        case.says("sites", allowed, "noise of one law for all outputs together" if together else "noise at its places")
+        text = "one law of noise for all outputs together" if together else "Laplace noise at the places named"
+        case.says("sites", block.sites is None or not together, text)
         return
-    known = known_places(release.problem)
     pairs = [site.fields("at", "variance") for site in listed]
-    names = [at.text() for at, _ in pairs]
-    if not set(names) <= set(known) or len(set(names)) < len(names) or release.noise.shape != "gaussian":
-        raise sites.wrong("are not places, each named once, where the problem lets noise enter")
+    names, parts = [at.text() for at, _ in pairs], [place(block, at.text()) for at, _ in pairs]
+    if len(set(names)) < len(names) or release.noise.shape != "gaussian":
+        raise sites.wrong("are not places of Gaussian noise, each named once")
     stated = [
-        Fraction(one.double()) for name, (_, at) in zip(names, pairs, strict=True)
-        for one in at.items(known[name].whole.ncols())
+        Fraction(one.double()) for (_, at), part in zip(pairs, parts, strict=True)
+        for one in at.items(part.whole.ncols())
     ]  # fmt: skip
     if min(stated) < 0:
         raise sites.wrong("have a variance below zero")
-    same = _same_covariance(spread, covariance(beside([known[name] for name in names]), stated))
+    same = _same_covariance(covariance(found.noise, found.variances), covariance(beside(parts), stated))
     case.says("sites", same, f"independent noise at {_listed(names)} has the covariance that is executed")
 
 
-def known_places(block: core.Linear) -> dict[str, Matrix]:
-    """How noise reaches the outputs (m, K) from every place where it may enter: those named, or inputs and outputs."""
+def widths(block: core.Linear) -> dict[str, int]:
+    """The places where noise may enter, those named, or else inputs and outputs, and how many numbers each has."""
     if block.sites is not None:
-        return dict(block.sites)
-    ones = identity(block.size)
-    held = {one.name: columns_of(block.target, one.start, one.stop) for one in block.held}
-    return held | {one.name: columns_of(ones, one.start, one.stop) for one in block.released}
+        return {name: map_.whole.ncols() for name, map_ in block.sites}
+    return {one.name: one.stop - one.start for one in (*block.held, *block.released)}
+
+
+def place(block: core.Linear, name: str) -> Matrix:
+    """How noise at a place reaches the outputs (m, K).
+
+    Raises: Refused where noise may not enter there.
+    """
+    for known, map_ in block.sites or ():
+        if known == name:
+            return map_
+    for one in () if block.sites is not None else (*block.held, *block.released):
+        if one.name == name and one in block.held:
+            return columns_of(block.target, one.start, one.stop)
+        if one.name == name:
+            return columns_of(identity(block.size), one.start, one.stop)
+    raise Refused(f"the problem does not let noise enter at {name[:40]}")
 
 
 def stated_sites(release: core.Release, found: Figures) -> list[dict[str, object]]:
@@ -237,21 +247,19 @@ def stated_sites(release: core.Release, found: Figures) -> list[dict[str, object
     if release.noise.shape == "knorm-l2":
         parameters = {"scale": str(scales[0]), "rows": found.noise.whole.ncols()}
         return [{"at": " and ".join(names), "shape": "knorm-l2", "parameters": parameters, "grid": str(release.grid)}]
-    known = known_places(block)
+    known = widths(block)
     together = [[one.name for one in block.held], names] if block.sites is None else [list(known)]
     for chosen in [*([name] for name in known), *together]:
-        if _same_matrix(found.noise, [known[name] for name in chosen]):
+        fits = sum(known[name] for name in chosen) == found.noise.whole.ncols()
+        if fits and _same_matrix(found.noise, beside([place(block, name) for name in chosen])):
             return [{"at": " and ".join(chosen), "scale": nearest(list(scales))}]
     if block.sites is not None:
         raise Refused("the noise does not enter where the problem lets it")
     return [{"at": COMBINED, "scale": nearest(list(scales))}]
 
 
-def _same_matrix(found: Matrix, parts: list[Matrix]) -> bool:
-    """Whether a matrix is that of some parts, one beside the other, but for the rounding of a reconstruction."""
-    if found.whole.ncols() != sum(part.whole.ncols() for part in parts):
-        return False
-    wanted = beside(parts)
+def _same_matrix(found: Matrix, wanted: Matrix) -> bool:
+    """Whether a matrix is another of its shape but for the rounding of a reconstruction."""
     apart = minus(found, wanted)
     size = max((abs(v) for row in wanted.rows for v in row), default=0) * wanted.unit
     return max((abs(v) for row in apart.rows for v in row), default=0) * apart.unit * 2**50 <= size
