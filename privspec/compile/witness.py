@@ -147,7 +147,7 @@ def _vectors(scene: Scene, views: Sequence[Seen], parts: list[sparse.csc_array],
     if scene.scope == "messages":
         assert scene.guide is not None
         precisions = 1 / np.einsum("ik,ik->i", scene.guide, scene.guide)
-        return _matrix_json(precisions * (np.asarray(abs(columns).sum(axis=1)).reshape(-1) > 0)), None
+        return _matrix_json(np.asarray((columns * precisions[:, None]).toarray())), None
     if scene.scope == "sites":
         return _matrix_json(np.hstack(_guided(scene.guide, scene.target, views, parts, None))), None
     roots = np.sqrt(scene.weights)

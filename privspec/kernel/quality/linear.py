@@ -351,7 +351,7 @@ def proved(frame: Frame, release: core.Release, item: Item) -> tuple[Fraction, t
         terms += errors.terms
         chosen += [price.exact(0) * w for w in errors.weights]
         paid += price.exact() * bound
-    maps, pure = None, release.noise.shape != "gaussian"
+    maps, pure, target, everything = None, release.noise.shape != "gaussian", block.target, False
     if scope.text() == "full":
         words: tuple[str, ...] = ("all unbiased mechanisms of the same pure epsilon",)
         if not pure:
@@ -363,18 +363,21 @@ def proved(frame: Frame, release: core.Release, item: Item) -> tuple[Fraction, t
         maps = beside([map_ for _, map_ in block.sites])
         words = (f"independent Gaussian noise at {_listed([name for name, _ in block.sites])}, unbiased",)
     elif scope.text() == "messages" and frame.trust == "nobody" and not pure:
+        image, everything = error_rows(terms, target), True
+        terms = tuple({i: v * image.unit for i, v in enumerate(row) if v} for row in image.rows)
+        target = maps = identity(block.inputs)
         words = ("independent Gaussian noise on each party's own values, unbiased",)
     else:
         raise scope.wrong("is not what the problem confines noise to")
-    everything = scope.text() == "messages"
     views = [
         bounds.View(
-            [everything or one.name in asked.seen for one in block.released for _ in range(one.start, one.stop)],
+            [True] * block.inputs
+            if everything
+            else [one.name in asked.seen for one in block.released for _ in range(one.start, one.stop)],
             differences,
             asked.measure.name,
             asked.measure.figures({}),
         )
         for asked, differences in zip(frame.obligations, block.differences, strict=True)
     ]
-    aim = bounds.Aim(scope.text(), block.target, terms, chosen, paid, maps)
-    return bounds.lower_bound(aim, views, pure, witness), words
+    return bounds.lower_bound(bounds.Aim(target, terms, chosen, paid, maps), views, pure, witness), words

@@ -31,17 +31,25 @@ ROOT_BITS = 60
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What a bound is about: error terms over outputs, with the weight of each, and what the prices of lines cost.
+    """What a bound is about: what is seen of the inputs, errors with their weights, and what prices of lines cost.
 
-    `scope`: "full", "sites" (noise confined to `maps`, columns) or "messages" (noise on each input by itself).
+    `maps`: the columns to which noise is confined, None where any covariance is meant.
     """
 
-    scope: str
     target: Matrix
     terms: tuple[dict[int, Fraction], ...]
     weights: list[Fraction]
     paid: Fraction
     maps: Matrix | None = None
+
+    @property
+    def image(self) -> Matrix:
+        """How the error terms move with the inputs."""
+        return error_rows(self.terms, self.target)
+
+    def hidden(self, seen: list[bool]) -> list[int]:
+        """The error terms that depend on something that is not seen."""
+        return [] if all(seen) else [r for r, term in enumerate(self.terms) if not all(seen[i] for i in term)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +131,11 @@ def lower_bound(aim: Aim, views: list[View], pure: bool, witness: list[Item]) ->
     """
     unit, differences, vectors, slack = witness
     columns = _columns(aim.target.whole.ncols(), views, pure, unit, differences)
-    if aim.scope == "full":
+    if aim.maps is None:
         trace, kappa = _full(aim, columns, vectors, slack)
     else:
         slack.same(None)
-        trace, kappa = (_confined if aim.scope == "sites" else _messages)(aim, columns, vectors)
+        trace, kappa = _confined(aim, aim.maps, columns, vectors)
     if trace < 0:
         raise vectors.wrong("points away from the differences")
     if kappa == 0 or columns.mass == 0:
@@ -228,30 +236,24 @@ def _pairs(item: Item, n: int, unit: Fraction, view: View) -> tuple[fmpz_mat, Fr
 def _full(aim: Aim, columns: Columns, vectors: Item, slack: Item) -> tuple[Fraction, Fraction]:
     """tr(Z'E T F), and kappa with Z Z' <= kappa diag(w)."""
     through, array = vectors.fields("through_target", "array")
-    image, width = error_rows(aim.terms, aim.target), len(columns.visible)
+    image, width = aim.image, len(columns.visible)
+    rows = image.whole.ncols() if through.flag() else image.whole.nrows()
+    given = Matrix(*array.matrix(rows, width))
+    hidden = {id(seen): aim.hidden(seen) for seen in columns.visible}
     if through.flag():
-        if not all(all(_within(aim.terms, seen)) for seen in columns.visible):
+        if any(hidden.values()):
             raise vectors.wrong("uses errors that an observer does not see")
         weights, unit = whole_numbers(aim.weights)
         scaled = fmpz_mat([[w * v for v in row] for w, row in zip(weights, image.rows, strict=True)])
-        gram = Matrix(image.whole.transpose() * scaled, image.unit**2 * unit)
-        inner = Matrix(*array.matrix(gram.whole.nrows(), width))
-        moved = gram @ inner
-        return columns.inner(moved, identity(moved.whole.nrows())), 1 + _defect(turned(inner) @ moved, slack)
-    polar = Matrix(*array.matrix(image.whole.nrows(), width))
-    rows = polar.rows
-    hidden = {id(seen): [r for r, fine in enumerate(_within(aim.terms, seen)) if not fine] for seen in columns.visible}
-    if any(rows[r][c] != 0 for c, seen in enumerate(columns.visible) for r in hidden[id(seen)]):
+        moved = Matrix(image.whole.transpose() * scaled, image.unit**2 * unit) @ given
+        return columns.inner(moved, identity(rows)), 1 + _defect(turned(given) @ moved, slack)
+    listed = given.rows
+    if any(listed[r][c] for c, seen in enumerate(columns.visible) for r in hidden[id(seen)]):
         raise vectors.wrong("uses errors that an observer does not see")
     roots = [int(sqrt_down(w) * 2**ROOT_BITS) for w in aim.weights]
-    rooted = fmpz_mat([[root * v for v in row] for root, row in zip(roots, rows, strict=True)])
-    gram = polar @ turned(polar) if len(rows) <= width else turned(polar) @ polar
-    return columns.inner(Matrix(rooted, polar.unit / 2**ROOT_BITS), image), 1 + _defect(gram, slack)
-
-
-def _within(terms: tuple[dict[int, Fraction], ...], seen: list[bool]) -> list[bool]:
-    """Which error terms depend on nothing but the outputs that are seen."""
-    return [all(seen[i] for i in term) for term in terms]
+    rooted = fmpz_mat([[root * v for v in row] for root, row in zip(roots, listed, strict=True)])
+    gram = given @ turned(given) if rows <= width else turned(given) @ given
+    return columns.inner(Matrix(rooted, given.unit / 2**ROOT_BITS), image), 1 + _defect(gram, slack)
 
 
 def _defect(gram: Matrix, slack: Item) -> Fraction:
@@ -264,36 +266,15 @@ def _defect(gram: Matrix, slack: Item) -> Fraction:
     return (isqrt(sum(v * v for row in off.rows for v in row)) + 1) * off.unit
 
 
-def _confined(aim: Aim, columns: Columns, vectors: Item) -> tuple[Fraction, Fraction]:
+def _confined(aim: Aim, maps: Matrix, columns: Columns, vectors: Item) -> tuple[Fraction, Fraction]:
     """tr(Z'T F), and kappa with sum (m'z)^2 <= kappa c for every column m of the maps and its cost c."""
-    if aim.maps is None:
-        raise vectors.wrong("is about places of noise where none are given")
     found = Matrix(*vectors.matrix(aim.target.whole.nrows(), len(columns.visible)))
     rows = found.rows
-    if any(rows[i][c] != 0 for c, seen in enumerate(columns.visible) for i, fine in enumerate(seen) if not fine):
+    if any(rows[i][c] for c, seen in enumerate(columns.visible) for i, fine in enumerate(seen) if not fine):
         raise vectors.wrong("uses outputs that an observer does not see")
-    costs = row_squares(turned(error_rows(aim.terms, aim.maps)), aim.weights)
-    loads = row_squares(turned(aim.maps) @ found, [Fraction(1)] * len(columns.visible))
-    return columns.inner(found, aim.target), _largest_ratio(loads, costs, vectors)
-
-
-def _messages(aim: Aim, columns: Columns, vectors: Item) -> tuple[Fraction, Fraction]:
-    """The same for noise on every input by itself, all of which is seen: z_i = t_i f_i with one t for each input."""
-    n = aim.target.whole.ncols()
-    entries, unit = vectors.array(n)
-    if columns.dense is not None:
-        raise vectors.wrong("goes with differences that are listed")
-    masses = [0] * n
-    for column in columns.sparse:
-        for i, a in column:
-            masses[i] += a * a
-    costs = row_squares(turned(error_rows(aim.terms, aim.target)), aim.weights)
-    loads = [Fraction(t * t * mass) * (unit * columns.unit) ** 2 for t, mass in zip(entries, masses, strict=True)]
-    trace = sum(t * mass for t, mass in zip(entries, masses, strict=True)) * unit * columns.unit**2
-    return trace, _largest_ratio(loads, costs, vectors)
-
-
-def _largest_ratio(loads: list[Fraction], costs: list[Fraction], vectors: Item) -> Fraction:
+    loads = row_squares(turned(maps) @ found, [Fraction(1)] * len(columns.visible))
+    costs = row_squares(turned(error_rows(aim.terms, maps)), aim.weights)
     if any(load and not cost for load, cost in zip(loads, costs, strict=True)):
         raise vectors.wrong("rests on noise that costs nothing")
-    return max((load / cost for load, cost in zip(loads, costs, strict=True) if cost), default=Fraction(0))
+    kappa = max((load / cost for load, cost in zip(loads, costs, strict=True) if cost), default=Fraction(0))
+    return columns.inner(found, aim.target), kappa
