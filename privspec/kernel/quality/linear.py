@@ -57,7 +57,7 @@ class Linear(Rules):
         block = release.problem
         found = Figures.of(release)
         averages(case, block, found)
-        grids(case, block, release, found)
+        grids(case, release, found)
         places(case, release, found, sites, shown)
         accuracy(case, block, found)
         loss(case, release, found, bound)
@@ -156,27 +156,26 @@ def _box(block: core.Linear) -> tuple[list[Fraction], list[Fraction]]:
     return middle, half
 
 
-def grids(case: Case, block: core.Linear, release: core.Release, found: Figures) -> None:
-    """Rounding of inputs, of noisy answers and of outputs moves no output by more than a share of its deviation."""
-    step: list[Fraction] = []
+def grids(case: Case, release: core.Release, found: Figures) -> None:
+    """Rounding of inputs, of noisy answers and of outputs moves no output by more than a share of its deviation.
+
+    Numbers are rounded to the nearest point, vectors of a ball towards its centre; whole numbers of counts not at all.
+    """
+    block, step = release.problem, list[Fraction]()
     for held, grid in zip(block.held, release.steps, strict=True):
-        size = held.stop - held.start
-        step += [Fraction(0) if held.cells else grid * held.width / 2] * size
-    whole = release.strategy.unit.denominator == 1 and not any(step)
+        own = Fraction(0) if held.cells else grid * held.width / (1 if held.ball else 2)
+        step += [own] * (held.stop - held.start)
     steps, unit = whole_numbers(step)
-    inputs = [
-        sum(abs(v) * s for v, s in zip(row, steps, strict=True) if s) * unit * block.target.unit
-        for row in block.target.rows
-    ]
-    shared = Fraction(0) if whole and release.output_grid == release.grid == 1 else release.output_grid / 2
-    answers = [Fraction(0)] * len(inputs)
-    if not release.round_outputs and not (whole and release.grid == 1):
-        answers = [sum(abs(v) for v in row) * found.noise.unit * release.grid / 2
-                   for row in found.noise.rows]  # fmt: skip
-    worst = Fraction(0)
-    for a, b, square in zip(inputs, answers, found.spread, strict=True):
-        moved = (a + b + shared) ** 2
-        worst = max(worst, moved / square if square else moved)
+    whole = release.strategy.unit.denominator == 1 and release.grid == 1 and not any(step)
+    answer = Fraction(0) if whole or release.round_outputs else found.noise.unit * release.grid / 2
+    below = found.noise.unit.denominator
+    exact = whole and not any(v % below for row in found.noise.rows for v in row)
+    exact = exact and release.output_grid == 1 and not any(v.denominator > 1 for v in block.offset)
+    shared, unit, worst = Fraction(0) if exact else release.output_grid / 2, unit * block.target.unit, Fraction(0)
+    for target, noise, square in zip(block.target.rows, found.noise.rows, found.spread, strict=True):
+        moved = shared + answer * sum(map(abs, noise)) if answer else shared
+        moved += unit * sum(abs(v) * s for v, s in zip(target, steps, strict=True) if s)
+        worst = max(worst, moved * moved / square if square else moved * moved)
     text = f"rounding to grids moves no output by more than {float(worst) ** 0.5:.1e} of its standard deviation"
     case.says("rounding", worst <= ROUNDED**2, text)
 
@@ -322,7 +321,7 @@ def loss(case: Case, release: core.Release, found: Figures, witness: Item) -> No
     apart = (Fraction(exact) - stated) / Fraction(abs(exact) or 1.0)
     gap.same(nearest([apart])[0])
     holds = 0 <= stated <= derived and apart >= 0
-    case.says("bound", holds, f"no {among.text()}, has a loss below {min(float(stated), float(derived)):.8g}")
+    case.says("bound", holds, f"the loss of {among.text()} is at least {min(float(stated), float(derived)):.8g}")
     if case.status == "optimal":
         case.says("bound", apart <= OPTIMAL_GAP, f"the loss is within {float(apart):.1e} of the bound")
 
