@@ -33,16 +33,9 @@ def sealed(document: dict[str, Any]) -> dict[str, Any]:
 
 def plan_document(model: Model, parts: Mapping[str, Any]) -> dict[str, Any]:
     """A plan: what a family says of its mechanism, with the spec and the problem that it answers."""
-    said = assumptions(model, parts)
-    return sealed(
-        {
-            "format": FORMAT,
-            "spec": spec_json(model),
-            "problem": form.document(elaborate(model)),
-            **parts,
-            "assumptions": said,
-        }
-    )
+    problem = parts["problem"] if "problem" in parts else form.document(elaborate(model))
+    found = {"format": FORMAT, "spec": spec_json(model), "problem": problem, **parts}
+    return sealed(found | {"assumptions": assumptions(model, found)})
 
 
 def raise_infeasible(model: Model, reason: Infeasible) -> dict[str, Any]:
@@ -54,13 +47,14 @@ def raise_infeasible(model: Model, reason: Infeasible) -> dict[str, Any]:
 def without_bound(document: Mapping[str, Any]) -> dict[str, Any]:
     """The same mechanism, of which a plan says no more that it is the best: feasible, with no bound and no prices."""
     said = document["remarks"]
-    solver = said["solver"]
+    solver, claims = said["solver"], document["claims"]
+    kept = {"views": claims["views"], "bound": None} if "views" in claims else {}
     found = {
         **document,
         "status": "feasible",
-        "loss": document["loss"] | {"lower_bound": None, "relative_gap": None},
+        "loss": document["loss"] | {"lower_bound": None, "relative_gap": None} | ({"among": ""} if kept else {}),
         "assumptions": [a for a in document["assumptions"] if "claim" not in a["because"]],
-        "claims": {key: value for key, value in document["claims"].items() if key == "views"},
+        "claims": kept,
         "remarks": said | {"binding": [], "solver": solver | {"notes": [*solver.get("notes", ()), WITHDRAWN]}},
     }
     return sealed({key: value for key, value in found.items() if key != "digest"})

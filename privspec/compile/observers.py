@@ -16,8 +16,6 @@ from privspec.kernel.core.linear_privacy import VERTICES, Piece, bounds, pieces
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item
-from privspec.problem.elaborate import elaborate
-from privspec.problem.form import document
 from privspec.problem.linear import Difference, differences_of
 from privspec.solvers.boxes import box_scaling
 from privspec.solvers.programs import Array
@@ -37,9 +35,8 @@ def levelled(matrix: DyadicMatrix, rows: list[int]) -> Array:
     return np.asarray(np.ldexp(values, (tops.max(initial=0) - tops)[:, None]))
 
 
-def read_back(problem: Problem, family: str, executed: dict[str, Any]) -> tuple[Frame, Release]:
-    """The problem's frame and what a plan executes, as the kernel reads them."""
-    whole = document(elaborate(problem.model))
+def read_back(whole: dict[str, Any], family: str, executed: dict[str, Any]) -> tuple[Frame, Release]:
+    """The frame of a problem and what a plan executes, as the kernel reads them."""
     frame = read_frame(Item(whole, "problem"))
     linear = read_linear(Item(whole["blocks"][0], "block"), frame)
     return frame, read_release(Item(family, "family"), Item(executed, "executed"), linear, frame)

@@ -25,6 +25,8 @@ from privspec.core.diagnostics import InternalError
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
+from privspec.problem.elaborate import elaborate
+from privspec.problem.form import document as problem_document
 
 INPUT_GRID_BITS = 24
 """Inputs are put on a grid of at least 2^24 steps across their domain."""
@@ -44,11 +46,13 @@ def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...
         raise InternalError("a classic cannot be executed")
     model, family = problem.model, mechanism.release.noise.family
     executed, views = _executed(problem, mechanism), view_witnesses(problem, mechanism.release)
-    stated = Stated(problem, mechanism, *read_back(problem, family, executed))
+    whole = problem_document(elaborate(model))
+    stated = Stated(problem, mechanism, *read_back(whole, family, executed))
     amounts = achieved(problem, mechanism.release, stated.frame, stated.release, views)
     loss, bound, covariance = stated.loss(), stated.bound(), stated.covariance()
     gap = None if bound is None else bound.gap(loss)
     document = {
+        "problem": whole,
         "status": "optimal" if gap is not None and gap <= OPTIMAL_GAP else "feasible",
         "loss": {
             "value": loss,

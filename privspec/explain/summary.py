@@ -46,7 +46,7 @@ def status_words(facts: Facts) -> str:
     if facts.status == "feasible":
         return f"{head}feasible: {feasible_words(facts)}"
     gap = facts.loss.gap if facts.loss else None
-    certified = " (certified)" if "lower_bound" in facts.certificate_entries else ""
+    certified = " (certified)" if {"lower_bound", "bound"} & set(facts.certificate_entries) else ""
     tail = f", gap {gap}{certified}" if gap is not None else ""
     return f"{head}{facts.status}{tail}"
 

@@ -80,10 +80,10 @@ def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
         yield _said(text, "proved", line=_line(model, block.span.start))
     yield _said("The noise drawn is exact: no floating-point number takes part in it.", "proved", note=note)
     yield _said(RANDOM_BITS, "assumed", note=note)
-    if plan["claims"]:
+    if plan["claims"].get("bound") is not None:
         text = "The optimum is relative to unbiased noise of the kinds that the plan names."
         yield _said(text, "proved", claim="bound")
-    for constant in executed.get("constants", ()):
+    for constant in plan["problem"]["blocks"][0]["constants"]:
         line = _line(model, model.nodes[constant["name"]].span.start)
         text = f"{constant['name']} is public: each run is given its value and adds it after the noise."
         yield _said(text, "assumed", line=line)
