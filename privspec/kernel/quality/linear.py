@@ -212,7 +212,9 @@ def widths(block: core.Linear) -> dict[str, int]:
     """The places where noise may enter, those named, or else inputs and outputs, and how many numbers each has."""
     if block.sites is not None:
         return {name: map_.whole.ncols() for name, map_ in block.sites}
-    return {one.name: one.stop - one.start for one in (*block.held, *block.released)}
+    return {one.name: one.stop - one.start for one in block.held} | {
+        one.name: one.stop - one.start for one in block.released
+    }
 
 
 def place(block: core.Linear, name: str) -> Matrix:
@@ -223,11 +225,11 @@ def place(block: core.Linear, name: str) -> Matrix:
     for known, map_ in block.sites or ():
         if known == name:
             return map_
-    for one in () if block.sites is not None else (*block.held, *block.released):
-        if one.name == name and one in block.held:
+    if block.sites is None:
+        for one in (one for one in block.held if one.name == name):
             return columns_of(block.target, one.start, one.stop)
-        if one.name == name:
-            return columns_of(identity(block.size), one.start, one.stop)
+        for own in (own for own in block.released if own.name == name):
+            return columns_of(identity(block.size), own.start, own.stop)
     raise Refused(f"the problem does not let noise enter at {name[:40]}")
 
 
