@@ -254,19 +254,9 @@ def _sign(value: Fraction) -> Fraction:
 ELEMENTARY: Mapping[str, Function] = {
     f.name: f
     for f in (
-        Function(
-            "sqrt",
-            "sqrt(e)",
-            "The square root, entry by entry (nearest double).",
-            _entrywise("sqrt", np.sqrt),
-        ),
+        Function("sqrt", "sqrt(e)", "The square root, entry by entry (nearest double).", _entrywise("sqrt", np.sqrt)),
         Function("exp", "exp(e)", "The exponential, entry by entry (nearest double).", _entrywise("exp", np.exp)),
-        Function(
-            "log",
-            "log(e)",
-            "The natural logarithm, entry by entry (nearest double).",
-            _entrywise("log", np.log),
-        ),
+        Function("log", "log(e)", "The natural logarithm, entry by entry (nearest double).", _entrywise("log", np.log)),
         Function("abs", "abs(e)", "The absolute value; also written |e|.", _entrywise("abs", np.abs, abs)),
         Function(
             "floor",

@@ -222,9 +222,7 @@ def _same(arguments: Arguments, name: str) -> None:
     first, second = arguments[0].type, arguments[1].type
     if not fits(first, second):
         raise FunctionError(
-            f"{name} compares values of one kind: {first.describe()} and {second.describe()}",
-            1,
-            code="PS0207",
+            f"{name} compares values of one kind: {first.describe()} and {second.describe()}", 1, code="PS0207"
         )
 
 

@@ -348,12 +348,7 @@ def _independence(children: Children) -> s.Independence:
     of = _after(children, "of")
     assert isinstance(of, s.Ref)
     return s.Independence(
-        children[0],
-        of,
-        _after(children, "given"),
-        _after(children, "="),
-        _after(children, "to"),
-        span=_span(children),
+        children[0], of, _after(children, "given"), _after(children, "="), _after(children, "to"), span=_span(children)
     )
 
 

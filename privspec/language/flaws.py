@@ -183,12 +183,7 @@ _MAX_REFUSED = 20
 
 
 def _error(
-    code: str,
-    source: Source,
-    message: str,
-    *labels: Label,
-    advice: str | None = None,
-    notes: tuple[str, ...] = (),
+    code: str, source: Source, message: str, *labels: Label, advice: str | None = None, notes: tuple[str, ...] = ()
 ) -> Diagnostic:
     return Diagnostic(code, message, labels, notes, advice, "error", source)
 
@@ -342,11 +337,7 @@ def _unknown_section(source: Source, item: Flaw) -> Diagnostic:
     else:
         help_text = "the sections are " + ", ".join(SECTIONS)
     return _error(
-        "PS0108",
-        source,
-        f"there is no section {item.word}",
-        Label(item.span, "not a section"),
-        advice=help_text,
+        "PS0108", source, f"there is no section {item.word}", Label(item.span, "not a section"), advice=help_text
     )
 
 

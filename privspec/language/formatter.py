@@ -8,13 +8,7 @@ from dataclasses import dataclass, field
 from privspec.core.spans import Source
 from privspec.language.layout import Comment, Layout, lay_out
 from privspec.language.parser import parse
-from privspec.language.spelling import (
-    INDENT,
-    spell,
-    statements_of,
-    title_lines,
-    wrap,
-)
+from privspec.language.spelling import INDENT, spell, statements_of, title_lines, wrap
 from privspec.language.syntax import Spec
 
 LONG = 60

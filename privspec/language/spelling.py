@@ -452,11 +452,7 @@ def wrap(text: str, indent: str) -> list[str]:
     first, last, commas = group
     cuts = [first, *commas, last - 1]
     items = [text[a + 1 : b + 1].strip() for a, b in pairwise(cuts)]
-    return [
-        indent + text[: first + 1],
-        *(indent + INDENT + item for item in items if item),
-        indent + text[last:],
-    ]
+    return [indent + text[: first + 1], *(indent + INDENT + item for item in items if item), indent + text[last:]]
 
 
 def _groups(text: str) -> list[tuple[int, int, list[int]]]:

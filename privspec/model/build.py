@@ -177,10 +177,7 @@ class _Builder:
         output, data = next(iter(scope.of("output")), "O"), next(iter(scope.of("input")), "x")
         if not scope.of("input") and not components:
             self.report.error(
-                "PS0219",
-                start,
-                "this spec has no input",
-                help="add `input x in [0, 1]^64` under `variables:`",
+                "PS0219", start, "this spec has no input", help="add `input x in [0, 1]^64` under `variables:`"
             )
         if not scope.of("output") and not components:
             self.report.error("PS0219", start, "this spec has no output", help="add `output O` under `variables:`")
@@ -229,11 +226,7 @@ class _Builder:
         )
 
     def _constants(
-        self,
-        scope: Scope,
-        definitions: Definitions,
-        domains: Mapping[str, Domain],
-        given: Mapping[str, object],
+        self, scope: Scope, definitions: Definitions, domains: Mapping[str, Domain], given: Mapping[str, object]
     ) -> dict[str, Value]:
         """Values of constants, and of the files that any expression names."""
         values = given_constants(given, scope, domains, self.report)

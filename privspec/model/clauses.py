@@ -325,10 +325,7 @@ class UnitReader:
         if isinstance(unit, syntax.Everything):
             if adding:
                 self.report.error(
-                    "PS0311",
-                    clause.span,
-                    "everything cannot be added or removed",
-                    help="write `replacing everything`",
+                    "PS0311", clause.span, "everything cannot be added or removed", help="write `replacing everything`"
                 )
                 return None
             return self._fits(nb.ReplacingEverything(), unit.span, wrt)

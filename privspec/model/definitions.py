@@ -217,10 +217,7 @@ def _check_defined(scope: Scope, found: Definitions, report: Report) -> None:
     for name, declaration in scope.of("choose").items():
         if name not in found.domains and name not in found.without:
             report.error(
-                "PS0216",
-                declaration.span,
-                f"say what {name} is chosen from",
-                help=f"as in `choose {name} in [0, 10]`",
+                "PS0216", declaration.span, f"say what {name} is chosen from", help=f"as in `choose {name} in [0, 10]`"
             )
 
 
@@ -497,11 +494,7 @@ def _overrides(
 
 
 def _links(
-    component: syntax.Component,
-    keywords: dict[str, syntax.Keyword],
-    model: Model,
-    scope: Scope,
-    report: Report,
+    component: syntax.Component, keywords: dict[str, syntax.Keyword], model: Model, scope: Scope, report: Report
 ) -> dict[str, str]:
     """Which input of the whole each input of the part is; one that is not passed is the one of its own name."""
     links: dict[str, str] = {}

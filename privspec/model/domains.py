@@ -166,18 +166,18 @@ class Domain(ABC):
     __slots__ = ()
 
     @property
-    @abstractmethod
     def type(self) -> Type:
-        """Shape and element of a value."""
+        """Shape and element of a value: one number unless a domain says otherwise."""
+        return Type()
 
     @property
     def shape(self) -> tuple[int, ...]:
         return self.type.shape
 
     @property
-    @abstractmethod
     def size(self) -> int | None:
         """Number of values, None if infinite; never enumerates."""
+        return None
 
     @property
     def bounds(self) -> tuple[Bound, Bound]:
@@ -228,14 +228,6 @@ def _number(value: Any) -> Fraction | None:
 class Real(Domain):
     """Every real number."""
 
-    @property
-    def type(self) -> Type:
-        return Type()
-
-    @property
-    def size(self) -> int | None:
-        return None
-
     def contains(self, value: Any) -> bool:
         return _number(value) is not None
 
@@ -251,10 +243,6 @@ class Interval(Domain):
     high: Bound
     low_open: bool = False
     high_open: bool = False
-
-    @property
-    def type(self) -> Type:
-        return Type()
 
     @property
     def size(self) -> int | None:
@@ -291,10 +279,6 @@ class IntegerRange(Domain):
 
     low: int
     high: int
-
-    @property
-    def type(self) -> Type:
-        return Type()
 
     @property
     def size(self) -> int | None:
@@ -360,10 +344,6 @@ class Grid(Domain):
     step: Fraction
 
     @property
-    def type(self) -> Type:
-        return Type()
-
-    @property
     def size(self) -> int | None:
         return floor((self.high - self.low) / self.step) + 1
 
@@ -394,10 +374,6 @@ class Ball(Domain):
     @property
     def type(self) -> Type:
         return Type((self.dimension,))
-
-    @property
-    def size(self) -> int | None:
-        return None
 
     @property
     def bounds(self) -> tuple[Bound, Bound]:
@@ -569,10 +545,6 @@ class Law(Domain):
     @property
     def type(self) -> Type:
         return Type((), Laws(self.over))
-
-    @property
-    def size(self) -> int | None:
-        return None
 
     def contains(self, value: Any) -> bool:
         """Whether it maps values of the domain to probabilities that sum to one."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,37 +33,37 @@ class Measure(ABC):
     __slots__ = ()
 
     name: ClassVar[str]
-    """As it stands in plans: "(epsilon, delta)-DP"."""
+    """As it stands in plans, with the names of its figures: "(epsilon, delta)-DP"."""
+    figures: ClassVar[tuple[str, ...]] = ()
+    """The fields that hold its figures, by their names in the field."""
+    follows_from_pure: ClassVar[bool] = False
+    """Whether epsilon-DP with its own epsilon implies it."""
+    local: ClassVar[bool] = False
+    """Whether it is about one party's report, any value against any other."""
 
     @property
-    @abstractmethod
     def amounts(self) -> dict[str, Fraction]:
-        """The figures by their name in the field."""
+        """The figures by their names."""
+        return {name: getattr(self, name) for name in self.figures}
 
-    @abstractmethod
     def describe(self) -> str:
         """With its figures: "(1, 1e-6)-DP"."""
+        words = self.name
+        for name, value in self.amounts.items():
+            words = words.replace(name, readable(value))
+        return words
 
-    @abstractmethod
     def gaussian_mu_down(self) -> Fraction | None:
         """The largest sensitivity in units of its own noise of a Gaussian release, rounded down.
 
         Returns: None if no Gaussian release satisfies the measure.
         """
+        return None
 
     @property
     def pure_epsilon(self) -> Fraction | None:
         """The epsilon of the pure guarantee that implies this one and is the largest such; None if unknown."""
-        return None
-
-    @property
-    def local(self) -> bool:
-        """Whether it is about one party's report, any value against any other."""
-        return False
-
-    def to_json(self) -> dict[str, Any]:
-        """Name and exact figures, as strings."""
-        return {"measure": self.name, **{key: str(value) for key, value in self.amounts.items()}}
+        return self.amounts["epsilon"] if self.follows_from_pure else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +72,8 @@ class PureDP(Measure):
 
     epsilon: Fraction
     name: ClassVar[str] = "epsilon-DP"
-
-    @property
-    def amounts(self) -> dict[str, Fraction]:
-        return {"epsilon": self.epsilon}
-
-    def describe(self) -> str:
-        return f"{readable(self.epsilon)}-DP"
-
-    def gaussian_mu_down(self) -> Fraction | None:
-        return None
-
-    @property
-    def pure_epsilon(self) -> Fraction | None:
-        return self.epsilon
+    figures: ClassVar[tuple[str, ...]] = ("epsilon",)
+    follows_from_pure: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +83,12 @@ class EpsilonDelta(Measure):
     epsilon: Fraction
     delta: Fraction
     name: ClassVar[str] = "(epsilon, delta)-DP"
-
-    @property
-    def amounts(self) -> dict[str, Fraction]:
-        return {"epsilon": self.epsilon, "delta": self.delta}
-
-    def describe(self) -> str:
-        return f"({readable(self.epsilon)}, {readable(self.delta)})-DP"
+    figures: ClassVar[tuple[str, ...]] = ("epsilon", "delta")
+    follows_from_pure: ClassVar[bool] = True
 
     def gaussian_mu_down(self) -> Fraction | None:
         """Exact, by Balle & Wang 2018; none for delta 0."""
         return _mu_down(self.epsilon, self.delta) if self.delta > 0 else None
-
-    @property
-    def pure_epsilon(self) -> Fraction | None:
-        """Its epsilon (pure privacy at the same epsilon implies it)."""
-        return self.epsilon
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,30 +97,19 @@ class LDP(Measure):
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
+    follows_from_pure: ClassVar[bool] = True
+    local: ClassVar[bool] = True
 
     @property
     def name(self) -> str:  # type: ignore[override]
         return "(epsilon, delta)-LDP" if self.delta else "epsilon-LDP"
 
     @property
-    def amounts(self) -> dict[str, Fraction]:
-        return {"epsilon": self.epsilon} | ({"delta": self.delta} if self.delta else {})
-
-    def describe(self) -> str:
-        if self.delta:
-            return f"({readable(self.epsilon)}, {readable(self.delta)})-LDP"
-        return f"{readable(self.epsilon)}-LDP"
+    def figures(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("epsilon", "delta") if self.delta else ("epsilon",)
 
     def gaussian_mu_down(self) -> Fraction | None:
         return _mu_down(self.epsilon, self.delta) if self.delta > 0 else None
-
-    @property
-    def pure_epsilon(self) -> Fraction | None:
-        return self.epsilon
-
-    @property
-    def local(self) -> bool:
-        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,31 +117,16 @@ class PerAtomLDP(Measure):
     """f_ay <= e^epsilon f_by + delta / |X| for any two inputs a, b and each single output y: Ramon & Basu 2020, 3.3.
 
     It bounds every output by itself. Sets of outputs get a delta of up to (|Y| - 1) / |X| times this one, so that it
-    does not imply (epsilon, delta)-LDP once |Y| > |X| + 1; plans give the true delta.
+    does not imply (epsilon, delta)-LDP once |Y| > |X| + 1; plans give the true delta. It counts inputs and outputs, so
+    it says nothing of a Gaussian release.
     """
 
     epsilon: Fraction
     delta: Fraction
     name: ClassVar[str] = "(epsilon, delta)-per-atom-LDP"
-
-    @property
-    def amounts(self) -> dict[str, Fraction]:
-        return {"epsilon": self.epsilon, "delta": self.delta}
-
-    def describe(self) -> str:
-        return f"({readable(self.epsilon)}, {readable(self.delta)})-per-atom-LDP"
-
-    def gaussian_mu_down(self) -> Fraction | None:
-        """It counts inputs and outputs, so it says nothing of a real release."""
-        return None
-
-    @property
-    def pure_epsilon(self) -> Fraction | None:
-        return self.epsilon
-
-    @property
-    def local(self) -> bool:
-        return True
+    figures: ClassVar[tuple[str, ...]] = ("epsilon", "delta")
+    follows_from_pure: ClassVar[bool] = True
+    local: ClassVar[bool] = True
 
     def slack(self, inputs: int) -> Fraction:
         """What each single output may exceed the ratio by, for so many inputs."""
@@ -191,13 +143,7 @@ class ZCDP(Measure):
 
     rho: Fraction
     name: ClassVar[str] = "rho-zCDP"
-
-    @property
-    def amounts(self) -> dict[str, Fraction]:
-        return {"rho": self.rho}
-
-    def describe(self) -> str:
-        return f"{readable(self.rho)}-zCDP"
+    figures: ClassVar[tuple[str, ...]] = ("rho",)
 
     def gaussian_mu_down(self) -> Fraction | None:
         from privspec.core.gaussian import mu_of_zcdp
@@ -211,13 +157,7 @@ class GDP(Measure):
 
     mu: Fraction
     name: ClassVar[str] = "mu-GDP"
-
-    @property
-    def amounts(self) -> dict[str, Fraction]:
-        return {"mu": self.mu}
-
-    def describe(self) -> str:
-        return f"{readable(self.mu)}-GDP"
+    figures: ClassVar[tuple[str, ...]] = ("mu",)
 
     def gaussian_mu_down(self) -> Fraction | None:
         return self.mu
@@ -230,13 +170,7 @@ class RDP(Measure):
     order: Fraction
     epsilon: Fraction
     name: ClassVar[str] = "(order, epsilon)-RDP"
-
-    @property
-    def amounts(self) -> dict[str, Fraction]:
-        return {"order": self.order, "epsilon": self.epsilon}
-
-    def describe(self) -> str:
-        return f"({readable(self.order)}, {readable(self.epsilon)})-RDP"
+    figures: ClassVar[tuple[str, ...]] = ("order", "epsilon")
 
     def gaussian_mu_down(self) -> Fraction | None:
         from privspec.core.gaussian import mu_of_rdp
@@ -263,19 +197,10 @@ class MetricDP(Measure):
     metric: str
     matrix: syntax.Expr | None = None
     name: ClassVar[str] = "epsilon-metric-DP"
-
-    @property
-    def amounts(self) -> dict[str, Fraction]:
-        return {"epsilon": self.epsilon}
+    figures: ClassVar[tuple[str, ...]] = ("epsilon",)
 
     def describe(self) -> str:
         return f"{readable(self.epsilon)}-metric-DP ({self.metric} distance)"
-
-    def gaussian_mu_down(self) -> Fraction | None:
-        return None
-
-    def to_json(self) -> dict[str, Any]:
-        return {"measure": self.name, "epsilon": str(self.epsilon), "distance": self.metric}
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,19 +214,10 @@ class Lipschitz(Measure):
     metric: str
     matrix: syntax.Expr | None = None
     name: ClassVar[str] = "Lipschitz"
-
-    @property
-    def amounts(self) -> dict[str, Fraction]:
-        return {"constant": self.constant}
+    figures: ClassVar[tuple[str, ...]] = ("constant",)
 
     def describe(self) -> str:
         return f"{readable(self.constant)}-Lipschitz ({self.metric} distance)"
-
-    def gaussian_mu_down(self) -> Fraction | None:
-        return None
-
-    def to_json(self) -> dict[str, Any]:
-        return {"measure": self.name, "constant": str(self.constant), "distance": self.metric}
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +228,7 @@ class Personalised(Measure):
     each: tuple[Measure, ...]
 
     @property
-    def local(self) -> bool:
+    def local(self) -> bool:  # type: ignore[override]
         return any(one.local for one in self.each)
 
     @property
@@ -322,6 +238,7 @@ class Personalised(Measure):
 
     @property
     def amounts(self) -> dict[str, Fraction]:
+        """The strictest figures of any one person."""
         keys = self.each[0].amounts
         return {key: min(one.amounts[key] for one in self.each) for key in keys}
 
@@ -331,12 +248,10 @@ class Personalised(Measure):
         return low if low == high else f"{low} to {high}, by {self.party}"
 
     def gaussian_mu_down(self) -> Fraction | None:
+        """That of the strictest person: satisfies everybody."""
         found = [one.gaussian_mu_down() for one in self.each]
         known = [mu for mu in found if mu is not None]
         return min(known) if len(known) == len(found) else None
-
-    def to_json(self) -> dict[str, Any]:
-        return {"measure": self.name, "party": self.party, "each": [one.to_json() for one in self.each]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,15 +266,8 @@ class Chosen(Measure):
     def name(self) -> str:  # type: ignore[override]
         return self.kind
 
-    @property
-    def amounts(self) -> dict[str, Fraction]:
-        return {}
-
     def describe(self) -> str:
         return f"{self.text} (chosen by the solver)"
-
-    def gaussian_mu_down(self) -> Fraction | None:
-        return None
 
 
 SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)
@@ -441,17 +349,10 @@ CONSTANT = _positive("the constant")
 MEASURES: Mapping[str, MeasureRule] = {
     "DP": MeasureRule(("epsilon-DP", "(epsilon, delta)-DP"), (EPSILON, _delta), _dp, 1, kind="epsilon-DP"),
     "LDP": MeasureRule(
-        ("epsilon-LDP", "(epsilon, delta)-LDP"),
-        (EPSILON, _delta),
-        lambda a, _: LDP(*a),
-        1,
-        kind="epsilon-LDP",
+        ("epsilon-LDP", "(epsilon, delta)-LDP"), (EPSILON, _delta), lambda a, _: LDP(*a), 1, kind="epsilon-LDP"
     ),
     "per-atom-LDP": MeasureRule(
-        ("(epsilon, delta)-per-atom-LDP",),
-        (EPSILON, _delta),
-        _per_atom,
-        kind="(epsilon, delta)-per-atom-LDP",
+        ("(epsilon, delta)-per-atom-LDP",), (EPSILON, _delta), _per_atom, kind="(epsilon, delta)-per-atom-LDP"
     ),
     "zCDP": MeasureRule(("rho-zCDP",), (RHO,), lambda a, _: ZCDP(*a), kind="rho-zCDP"),
     "GDP": MeasureRule(("mu-GDP",), (MU,), lambda a, _: GDP(*a), kind="mu-GDP"),
@@ -555,9 +456,7 @@ class AmountReader:
         if party is not None and isinstance(value, np.ndarray) and value.ndim == 1:
             if len(value) != self.environment.parties[party]:
                 self.report.error(
-                    "PS0317",
-                    item.span,
-                    f"{len(value)} figures for {self.environment.parties[party]} {party}s",
+                    "PS0317", item.span, f"{len(value)} figures for {self.environment.parties[party]} {party}s"
                 )
                 return None
             return party, tuple(Fraction(entry) for entry in value)

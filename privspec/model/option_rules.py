@@ -99,11 +99,7 @@ def read_options(
 
 
 def _trust(
-    option: syntax.Trust,
-    scope: Scope,
-    environment: Environment,
-    domains: Mapping[str, Domain],
-    report: Report,
+    option: syntax.Trust, scope: Scope, environment: Environment, domains: Mapping[str, Domain], report: Report
 ) -> Trust | None:
     model = option.model
     match model:

@@ -153,10 +153,7 @@ def _member(item: object) -> str | Fraction:
 
 
 def read_parameters(
-    scope: Scope,
-    environment: Environment,
-    overrides: Mapping[str, object],
-    report: Report,
+    scope: Scope, environment: Environment, overrides: Mapping[str, object], report: Report
 ) -> tuple[dict[str, Value], dict[str, PartySet]]:
     """Evaluate parameters (in any order) and the index sets, with `--set` values in place of written ones.
 
@@ -283,10 +280,7 @@ def _indexed(node: syntax.Parameter, value: Value, parties: Mapping[str, PartySe
     if isinstance(value, np.ndarray) and value.size == size and max(value.shape) == size:
         return value.reshape(size)
     raise Failure(
-        "PS0207",
-        node.value.span,
-        f"{node.target.name} needs a figure for each of {size} {name}s",
-        label=_extent(value),
+        "PS0207", node.value.span, f"{node.target.name} needs a figure for each of {size} {name}s", label=_extent(value)
     )
 
 

@@ -180,10 +180,7 @@ class RequirementReader:
                 self.report.error("PS0228", item.span, f"{ref.name} is not indexed", help=f"write {ref.name}")
             elif not (isinstance(item, syntax.Name) and item.id == party):
                 self.report.error(
-                    "PS0228",
-                    item.span,
-                    f"{ref.name} is indexed by {party}",
-                    help=f"write {ref.name}[{party}]",
+                    "PS0228", item.span, f"{ref.name} is indexed by {party}", help=f"write {ref.name}[{party}]"
                 )
 
     # -- distances
@@ -204,10 +201,7 @@ class RequirementReader:
             return Metric("")
         if not rule.distance:
             self.report.error(
-                "PS0310",
-                clause.span,
-                f"{line.measure} takes no distance",
-                help="leave it out, or write metric-DP",
+                "PS0310", clause.span, f"{line.measure} takes no distance", help="leave it out, or write metric-DP"
             )
             return None
         return DistanceReader(self.scope, self.report, self.public or self.environment, self.blocks).read(clause, wrt)
@@ -420,11 +414,7 @@ def _tolerable(line: syntax.Independence, reader: RequirementReader) -> bool:
     try:
         tolerance = evaluate(line.tolerance, reader.public or reader.environment)
         if not isinstance(tolerance, Fraction) or not 0 <= tolerance < 1:
-            raise Failure(
-                "PS0321",
-                line.tolerance.span,
-                "a tolerance in total variation is a number from 0 to below 1",
-            )
+            raise Failure("PS0321", line.tolerance.span, "a tolerance in total variation is a number from 0 to below 1")
     except Failure as failure:
         reader.report.failure(failure)
         return False

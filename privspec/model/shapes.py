@@ -165,13 +165,7 @@ class Typer:
         for item, written in zip(items, expr.items, strict=True):
             if item.shape != items[0].shape:
                 raise_two(
-                    self,
-                    "PS0207",
-                    written,
-                    expr.items[0],
-                    item,
-                    items[0],
-                    "the parts of a list must have one shape",
+                    self, "PS0207", written, expr.items[0], item, items[0], "the parts of a list must have one shape"
                 )
         return Type((len(items), *items[0].shape))
 
@@ -230,8 +224,7 @@ class Typer:
 
     def _misfit_product(self, expr: syntax.Binary, left: Type, right: Type) -> None:
         hint = next(
-            (text for text, a, b in self._transposed(expr, left, right) if product_shape(a, b) is not None),
-            None,
+            (text for text, a, b in self._transposed(expr, left, right) if product_shape(a, b) is not None), None
         )
         primary, others = self._sides(expr, left, right)
         rows = right.shape[0]
@@ -262,10 +255,7 @@ class Typer:
         other_right = self._flip(expr.right, text_right)
         word_left, word_right = (
             f"({min(one, other, key=len)}' is the transpose)"
-            for one, other in (
-                (text_left, other_left),
-                (text_right, other_right),
-            )
+            for one, other in ((text_left, other_left), (text_right, other_right))
         )
         return [
             (f"{other_left} @ {text_right}? {word_left}", flipped_left, right.shape),

@@ -207,9 +207,7 @@ class Worlds:
         return tuple(_joint([label(v) for v in column]) for column in self.columns)
 
     def pointwise(
-        self,
-        fixed: Mapping[str, Fraction] | None = None,
-        laws: Mapping[str, Mapping[Symbol, Fraction]] | None = None,
+        self, fixed: Mapping[str, Fraction] | None = None, laws: Mapping[str, Mapping[Symbol, Fraction]] | None = None
     ) -> Pointwise:
         """Evaluates expressions at every pair of a row and a column."""
         return Pointwise(

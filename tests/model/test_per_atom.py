@@ -30,11 +30,8 @@ def test_reading() -> None:
     assert requirement.measure == PerAtomLDP(Fraction(1, 2), Fraction(1, 100))
     assert requirement.measure.local
     assert isinstance(model.trust, Nobody)
-    assert requirement.measure.to_json() == {
-        "measure": "(epsilon, delta)-per-atom-LDP",
-        "epsilon": "1/2",
-        "delta": "1/100",
-    }
+    assert requirement.measure.name == "(epsilon, delta)-per-atom-LDP"
+    assert requirement.measure.amounts == {"epsilon": Fraction(1, 2), "delta": Fraction(1, 100)}
     assert inputs_compared(model, requirement) == 10
     assert inputs_compared(model, load(SPEC.replace("wrt x", "wrt (x, y)")).requirements[0]) == 20
     assert load(SPEC.replace("0.01", "0")).requirements[0].measure == LDP(Fraction(1, 2))
