@@ -87,9 +87,12 @@ def _with_exposures(document: dict[str, Any], model: Model) -> dict[str, Any]:
     if nothing_beyond(model):
         return document
     from privspec.compile.document import sealed
+    from privspec.compile.exposures import exposures_of
     from privspec.explain.reading import exposures_json
+    from privspec.kernel.forms import FORMS
 
-    found = exposures_json(document, model)
+    judged = all(block.get("form") in FORMS for block in document["problem"]["blocks"])
+    found = exposures_of(document) if judged else exposures_json(document, model)
     body = {key: value for key, value in document.items() if key != "digest"}
     return sealed(body | {"exposures": found}) if found else document
 

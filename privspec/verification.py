@@ -78,7 +78,8 @@ def verify(text: str) -> Verification:
             model = _spec(plan, claims, told)
             if all(claim.holds for claim in claims):
                 report = _mechanism(plan, text, claims)
-                claims.extend(_exposures(plan, model))
+                if report is None:
+                    claims.extend(_exposures(plan, model))
     except (Refused, PrivspecError) as error:
         claims.append(Claim("integrity", False, _sentence(error)))
     except DEFECTS as error:

@@ -103,10 +103,6 @@ def family_of(name: str) -> Family:
         from privspec.certify import finite
 
         return Family(finite.read_finite, finite.CHECKS)
-    if name == "statistic":
-        from privspec.certify import statistics
-
-        return Family(statistics.read_statistic, statistics.CHECKS)
     if name in ("dictator", "exponential", "permute_and_flip", "local_dictator", "randomised_winner"):
         from privspec.certify import lotteries
 

@@ -267,28 +267,28 @@ def statistic_fact(plan: Mapping[str, Any], context: Context) -> StatisticFact:
     Raises: KeyError, ValueError if it is not of that form.
     """
     mechanism, loss = plan["mechanism"], plan.get("loss") or {}
-    executed = mechanism["executed"]
-    records = executed["records"]
-    name = str(executed["input"])
+    (block,) = plan["problem"]["blocks"]
+    name, at = str(block["source"]), mechanism["route"]
+    route = next(route for route in block["routes"] if route["at"] == at)
     notes = [str(n) for g in plan.get("guarantees") or () for n in g.get("because") or ()]
     without = loss.get("without_noise")
     return StatisticFact(
         family="statistic",
-        function=str(mechanism["function"]),
-        route=str(mechanism["route"]),
-        own_ball="estimated_within" in executed["route"],
+        function=str(block["function"]),
+        route=str(route["name"]),
+        own_ball=route["estimated_within"] is not None,
         note=notes[0] if notes else "post-processing",
         input=name,
-        party=str(executed.get("party") or "person"),
-        parties=count(int(executed["parties"])),
-        records=count(int(records["count"])),
-        dimension=count(int(records["dimension"])),
-        radius="" if records.get("radius") is None else rounded(parse_exact(records["radius"]), 6).text,
-        each_party=bool(executed["each_party"]),
-        finish_first=bool(executed["finish_first"]),
+        party=str(block["party"] or "person"),
+        parties=count(int(block["parties"])),
+        records=count(int(block["count"])),
+        dimension=count(int(block["dimension"])),
+        radius="" if block["radius"] is None else rounded(parse_exact(block["radius"]), 6).text,
+        each_party=mechanism["where"] == "each party",
+        finish_first=bool(mechanism["finish_first"]),
         noise=tuple(_noise(site) for site in mechanism["sites"]),
-        output=str(executed["output"]),
-        grid=str(executed["grid"]),
+        output=str(block["output"]),
+        grid=str(block["grid"]),
         without_noise=None if without is None else rounded(float(without), 3),
         crowds=count(int(loss.get("crowds", 0))),
         local=context.trust == "nobody",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from privspec.kernel.core.case import Rules
+from privspec.kernel.lemmas.statistics import Statistics
 from privspec.kernel.quality.linear import Linear
 
-FORMS: dict[str, Rules] = {"linear": Linear()}
+FORMS: dict[str, Rules] = {"linear": Linear(), "statistics": Statistics()}

@@ -6,6 +6,7 @@ import hashlib
 import json
 
 from privspec.kernel.core.case import Case
+from privspec.kernel.core.exposure import judge_exposures
 from privspec.kernel.core.problem import KEYS, read_frame
 from privspec.kernel.core.reading import Item, Refused, parse
 from privspec.kernel.forms import FORMS
@@ -41,7 +42,9 @@ def _judged(plan: Item, found: list[Claim]) -> Report:
     Raises: Refused.
     """
     fields = plan.fields(*PLAN_KEYS, optional=OPTIONAL_KEYS)
-    form, _, problem, status, loss, _, mechanism, guarantees, accuracy, _, witnesses, _, digest, fairness, _ = fields
+    form, _, problem, status, loss, _, mechanism, guarantees, accuracy, _, witnesses, _, digest, fairness, exposures = (
+        fields
+    )
     form.same(PLAN)
     body = dict(zip(PLAN_KEYS + OPTIONAL_KEYS, fields, strict=True))
     given = {key: item.value for key, item in body.items() if key != "digest"}
@@ -55,7 +58,9 @@ def _judged(plan: Item, found: list[Claim]) -> Report:
     case = Case(
         frame, block, mechanism, guarantees, loss, accuracy, fairness, witnesses, status=status.text(), found=found
     )
-    executed = FORMS[block.form(*FORMS)].judge(case)
+    rules = FORMS[block.form(*FORMS)]
+    executed = rules.judge(case)
+    judge_exposures(case, rules, executed, exposures)
     holds = all(claim.holds for claim in found)
     return Report(tuple(found), _digest(problem.value), frame.elaborator, executed if holds else None)
 

@@ -11,17 +11,19 @@ class Claim:
 
     `name` is its kind (integrity, problem, law, privacy, view, rounding, exposure, loss, bound, accuracy, fairness,
     conditions, ...), `item` the number of the obligation or line that it is about, where it is about one.
+    `derived`: whether its figures were derived again; else they were only read, and no page calls them proved.
     """
 
     name: str
     holds: bool
     text: str
     item: int | None = None
+    derived: bool = True
 
     @property
     def status(self) -> str:
         """In a word."""
-        return "ok" if self.holds else "failed"
+        return "failed" if not self.holds else "ok" if self.derived else "tested"
 
     def __str__(self) -> str:
         return f"{self.status:<8}{self.name:<13}{self.text}"

@@ -153,24 +153,25 @@ def _votes(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
 
 
 def _statistic(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
-    executed = plan["mechanism"]["executed"]
-    source = str(executed["input"])
-    if executed["records"].get("radius") is not None:
-        text = f"Records of {source} outside the ball are drawn in to it, each by itself."
+    from privspec.problem.statistics import block_of
+
+    block = block_of(model)
+    if block.radius is not None:
+        text = f"Records of {block.source} outside the ball are drawn in to it, each by itself."
     else:
-        text = f"Records of {source} may have any size: the noise does not depend on it."
-    yield _said(text, "proved", line=_line(model, model.nodes[source].span.start))
-    data = next(one for one in model.models if one.subject == source)
+        text = f"Records of {block.source} may have any size: the noise does not depend on it."
+    yield _said(text, "proved", line=_line(model, model.nodes[block.source].span.start))
+    data = next(one for one in model.models if one.subject == block.source)
     text = "Loss and ranking are predicted for data of the data model; the guarantees hold for all data."
     yield _said(text, "asserted by the user", line=data.line)
     yield _said(RANDOM_BITS, "assumed", note="post-processing")
-    route = executed["route"]
-    if route.get("estimated_within") is not None:
-        text = (
-            f"What is made noisy is not the estimate that the spec names but the {route['name']}: a ball of its own, "
-            "in which the estimate is less often cut off. How far one unit moves it does not depend on that ball."
-        )
-        yield _said(text, "proved", note="probit-routes")
+    for route in block.routes:
+        if route.at == plan["mechanism"]["route"] and route.estimated_within is not None:
+            text = (
+                f"What is made noisy is not the estimate that the spec names but the {route.name}: a ball of its own, "
+                "in which the estimate is less often cut off. How far one unit moves it does not depend on that ball."
+            )
+            yield _said(text, "proved", note="probit-routes")
 
 
 OF_FAMILY: Mapping[str, Callable[[Model, Mapping[str, Any]], Iterator[Assumption]]] = {

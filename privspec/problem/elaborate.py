@@ -13,9 +13,10 @@ from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.language import syntax
 from privspec.language.walk import names_used
 from privspec.model.graph import GraphNode, Model
-from privspec.model.measures import Chosen, MetricDP, Personalised
+from privspec.model.measures import Chosen, MetricDP, Personalised, PureDP
 from privspec.model.measures import Measure as ModelMeasure
 from privspec.model.neighbours import NeighbourRelation, ReplacingOneOf, ReplacingVoter
+from privspec.model.observers import looks, units
 from privspec.model.requirements import Requirement, SecureSum
 from privspec.problem.terms import factor_of, public_number
 from privspec.problem.types import (
@@ -30,6 +31,7 @@ from privspec.problem.types import (
     PublicValue,
     Trust,
     Unit,
+    View,
 )
 
 
@@ -46,6 +48,7 @@ def elaborate(model: Model) -> Problem:
         data=tuple(data_of(model, node) for node in model.inputs),
         public=tuple(public_values(model)),
         obligations=tuple(obligation_of(model, requirement) for requirement in model.requirements),
+        views=views_of(model),
         blocks=blocks_of(model),
     )
 
@@ -53,7 +56,9 @@ def elaborate(model: Model) -> Problem:
 READINGS = ("votes", "tables", "statistics", "linear")
 """Modules that each say some specs in forms of their own, in the order in which they are asked.
 
-Each has `reads(model)`, whether its forms can say what the spec says, and `blocks(model)`, which may raise PS05xx.
+Each has `reads(model)`, whether its forms can say what the spec says, `blocks(model)`, which may raise PS05xx, and
+`difference_of(model, line)`: what one unit of a line changes, in the numbers of its block; None where it has no limit
+or is not known.
 """
 
 
@@ -64,6 +69,33 @@ def reading_of(model: Model) -> str:
 
 def _reading(name: str) -> Any:
     return import_module(f"privspec.problem.{name}")
+
+
+def views_of(model: Model) -> tuple[View, ...]:
+    """Each input and observer of whom no line names all that they see, for every unit in which the input may move."""
+    found: list[View] = []
+    for look in looks(model):
+        seen = tuple(name for name in look.observer.outputs if name in model.nodes)
+        named = [set(line.outputs) for line in model.requirements if look.input in line.wrt]
+        if not seen or any(set(seen) <= outputs for outputs in named):
+            continue
+        for unit in units(model, look.input):
+            span, words = model.block(unit.wrt[0]).span, unit.relation.describe()
+            moved = Requirement(seen, unit.wrt, unit.relation, PureDP(Fraction(1)), (look.observer.name,), span, 0, "")
+            found.append(
+                View(
+                    input=look.input,
+                    observer=look.observer.name,
+                    outputs=seen,
+                    unnamed=look.unnamed,
+                    lines=look.joined if look.outputs else (),
+                    wrt=unit.wrt,
+                    neighbours=words,
+                    units=units_of(unit.relation, unit.wrt),
+                    difference=_reading(reading_of(model)).difference_of(model, moved),
+                )
+            )
+    return tuple(found)
 
 
 def blocks_of(model: Model) -> tuple[Block, ...]:

@@ -381,6 +381,14 @@ def _member(item: Any) -> str:
     return " ".join(show(word) for word in item) if isinstance(item, tuple) else show(item)
 
 
+def difference_of(model: Model, moved: Requirement) -> tuple[Difference, ...] | None:
+    """What one unit changes; None where it has no limit."""
+    try:
+        return differences_of(model, moved)
+    except SpecError:
+        return None
+
+
 def differences_of(model: Model, requirement: Requirement) -> tuple[Difference, ...]:
     """Sets whose union holds every difference of the base vector that one requirement is about.
 

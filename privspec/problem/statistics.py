@@ -196,6 +196,10 @@ def blocks(model: Model) -> tuple[Block, ...]:
     return (block_of(model),)
 
 
+def difference_of(_model: Model, _moved: Requirement) -> None:
+    """What one unit changes in a statistic follows from its records."""
+
+
 def block_of(model: Model) -> StatisticBlock:
     """Records, function, pool, routes and loss.
 

@@ -121,6 +121,14 @@ def _places(space: Worlds) -> tuple[tuple[int, ...], ...]:
     return tuple(found)
 
 
+def difference_of(model: Model, moved: Requirement) -> Compared | None:
+    """The rows that one unit tells apart; None where they are too many, or their number would change."""
+    try:
+        return _compared(worlds(model), moved)
+    except Failure:
+        return None
+
+
 def _compared(space: Worlds, requirement: Requirement) -> Compared:
     found = space.neighbours(requirement)
     nearest = min((square for square in found.squares if square), default=None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 FORMAT = "privspec-problem/1.0"
 ELABORATOR = "1"
@@ -108,6 +108,26 @@ class Obligation:
 
 
 @dataclass(frozen=True, slots=True)
+class View:
+    """All that one observer sees together, where no line that names an input names all of it.
+
+    `unnamed`: the outputs seen that depend on the input and that no line names for it; `lines`: the obligations that
+    name all of those that depend on it (noise may tell more than they say). What may move is one unit of `wrt`, as in
+    an obligation; `difference` is that in the numbers of the block, None where it has no limit.
+    """
+
+    input: str
+    observer: str
+    outputs: tuple[str, ...]
+    unnamed: tuple[str, ...]
+    lines: tuple[int, ...]
+    wrt: tuple[str, ...]
+    neighbours: str
+    units: tuple[Unit, ...]
+    difference: Any
+
+
+@dataclass(frozen=True, slots=True)
 class PublicValue:
     """A public value that the numbers of the problem rest on.
 
@@ -144,4 +164,5 @@ class Problem:
     data: tuple[Data, ...]
     public: tuple[PublicValue, ...]
     obligations: tuple[Obligation, ...]
+    views: tuple[View, ...]
     blocks: tuple[Block, ...]

@@ -223,6 +223,10 @@ def blocks(model: Model) -> tuple[Votes, ...]:
     return (votes_of(model),)
 
 
+def difference_of(_model: Model, _moved: Requirement) -> None:
+    """What one unit of votes changes is known for the lines of a spec alone."""
+
+
 def votes_of(model: Model) -> Votes:
     """A vote in numbers, also one that a table is for.
 

@@ -18,6 +18,11 @@ def words(problem: Problem) -> Iterator[str]:
     yield from map(data_words, problem.data)
     yield from map(public_words, problem.public)
     yield from map(obligation_words, problem.obligations)
+    for view in problem.views:
+        yield (
+            f"No line names all that {view.observer} sees ({' and '.join(view.outputs)}) of {view.input}, "
+            f"{view.neighbours}: what that tells is bounded by the noise alone."
+        )
     for block in problem.blocks:
         yield from block.words()
 

@@ -55,8 +55,7 @@ def documents(spec: str = SPEC, **parameters: object) -> dict[str, dict[str, Any
 
 def without_noise(plan: dict[str, Any]) -> dict[str, Any]:
     """The same plan with noise far below a step of the grid: for tests of everything else."""
-    tiny = {"shape": "laplace", "scale": "1/1000000000000"}
-    executed = {**plan["mechanism"]["executed"]}
-    executed["noise"] = [{**noise, **tiny} for noise in executed["noise"]]
-    changed = {**plan, "mechanism": {**plan["mechanism"], "executed": executed}}
+    tiny = {"shape": "laplace", "parameters": {"scale": "1/1000000000000"}}
+    sites = [site | tiny for site in plan["mechanism"]["sites"]]
+    changed = {**plan, "mechanism": {**plan["mechanism"], "sites": sites}}
     return {**changed, "digest": plan_digest(changed)}

@@ -132,7 +132,8 @@ def test_each_party_has_noise_of_its_own() -> None:
     plan = personal()["Laplace noise on the sum of the records at each voter"]
     executed = executed_of(plan)
     assert executed.personal and executed.weights is not None
-    assert [noise["epsilon"] for noise in plan["mechanism"]["executed"]["noise"]] == ["1/4", "1", "1", "2", "1", "3"]
+    scales = [Fraction(site["parameters"]["scale"]) for site in plan["mechanism"]["sites"]]
+    assert [scales[1] / scale for scale in scales] == [Fraction(1, 4), 1, 1, 2, 1, 3]
     # parties are told apart by their keys, wherever their rows stand
     order = [3, 1, 6, 2, 5, 4]
     flat = np.concatenate([DATA[i - 1] for i in order])
@@ -272,18 +273,19 @@ def test_progress_is_told() -> None:
     [
         {"grid": "1/1024"},
         {"parties": 0},
-        {"noise": []},
-        {"noise": [{"shape": "duchi-l2", "epsilon": "1", "bound": "4", "size": 3}]},
-        {"records": {"count": 4, "dimension": 3, "radius": "2000"}},
-        {"records": {"count": 4, "dimension": 4, "radius": "1"}},
+        {"radius": "2000"},
+        {"dimension": 4},
+        {"version": 2},
+        {"sites": []},
         {"weights": ["1"]},
-        {"route": {"name": "sum of the records", "at": "result", "size": 3, "within": {"norm": "l1", "radius": "2"}}},
-        {"route": {"name": "sum of the records", "at": "records", "size": 3}},
+        {"route": "something"},
+        {"where": "nowhere"},
     ],
 )
 def test_a_plan_that_makes_no_sense_is_refused(change: dict[str, Any]) -> None:
     plan = copy.deepcopy(documents()[SUM_POOL])
-    plan["mechanism"]["executed"] |= change
+    part = plan["problem"]["blocks"][0]
+    (part if set(change) <= {*part} - {"sites"} else plan["mechanism"]).update(change)
     with pytest.raises(UsageError) as caught:
         mechanism_of(plan | {"digest": plan_digest(plan)})
     assert caught.value.diagnostics[0].code == "PS0820"

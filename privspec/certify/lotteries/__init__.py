@@ -5,7 +5,6 @@ from __future__ import annotations
 from privspec.certify import optimality as common
 from privspec.certify.lotteries import alternatives, bound, claims, privacy, properties, rounds
 from privspec.certify.lotteries.subject import LotterySubject, read_lottery
-from privspec.certify.statistics import claims as shared
 
 CHECKS = (
     ("coverage", claims.coverage),
@@ -18,7 +17,6 @@ CHECKS = (
     ("paper", claims.paper),
     ("optimality", bound.optimality),
     ("alternatives", alternatives.alternatives),
-    ("binding", shared.binding),
     ("assumptions", common.assumptions),
 )
 """The claims of such a plan, in the order in which they are checked."""

@@ -110,7 +110,7 @@ class StatisticDecision:
             "mechanism": mechanism_json(self.system, chosen.way),
             "guarantees": [_guarantee(promise, chosen.way) for promise in self.system.promises],
             "accuracy": [],
-            "claims": {"kind": "simulated", "scope": "none"},
+            "claims": {},
             "remarks": {
                 "binding": [],
                 "solver": {
@@ -137,35 +137,18 @@ class StatisticDecision:
 
 
 def mechanism_json(system: StatisticSystem, way: Way) -> dict[str, Any]:
-    """What is executed, in public numbers."""
+    """What is executed, in public numbers: the statistic by its place in the call, and the noise at each site."""
     weights = weights_of(way, system.block.parties)
     return {
         "family": "statistic",
-        "function": system.block.function,
-        "route": way.route.name,
+        "route": way.route.at,
         "where": "each party" if way.each_party else "pool",
+        "finish_first": way.finish_first,
+        "weights": None if weights is None else [str(Fraction(float(w)).limit_denominator(2**30)) for w in weights],
         "sites": [
             {"at": way.at, "shape": noise.shape, "parameters": noise.to_json(), "grid": str(GRID)}
             for noise in way.noise
         ],
-        "executed": {
-            "input": system.block.source,
-            "party": system.block.party,
-            "parties": system.block.parties,
-            "records": {
-                "count": system.block.records.count,
-                "dimension": system.block.records.dimension,
-                "radius": None if system.block.records.radius is None else str(system.block.records.radius),
-            },
-            "grid": str(GRID),
-            "route": {"name": way.route.name, "at": way.route.at, "size": way.route.size, **way.route.to_json()},
-            "each_party": way.each_party,
-            "finish_first": way.finish_first,
-            "mean": system.block.mean,
-            "weights": None if weights is None else [str(Fraction(float(w)).limit_denominator(2**30)) for w in weights],
-            "noise": [{"shape": noise.shape, **noise.to_json()} for noise in way.noise],
-            "output": system.block.output,
-        },
     }
 
 
@@ -173,7 +156,7 @@ def _guarantee(promise: Promise, way: Way) -> dict[str, Any]:
     achieved = _weakest(promise, way)
     return guarantee_head(promise.requirement, promise.index) | {
         "achieved": {key: show(value) for key, value in achieved.items()},
-        "because": [way.route.note, *way.noise[0].notes, "post-processing"],
+        "because": [way.route.note, *dict.fromkeys(n for one in way.noise for n in one.notes), "post-processing"],
     }
 
 

@@ -1,20 +1,19 @@
-"""The entry `executed` of a plan of the family "statistic", read and checked."""
+"""A plan of the family "statistic" as the kernel reads it, with the statistic and the laws that are drawn from."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.execute.family import Plan
-from privspec.execute.statistics.bounded import LARGEST_RADIUS
-from privspec.execute.statistics.noise import AddedLaw, Law, law_of
+from privspec.execute.statistics.noise import Law, law_of
+from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.lemmas.statistics import read_executed
 from privspec.model.domains import Ball, L1Ball, L2Ball
-from privspec.model.library import GRID, Records, Route, library
+from privspec.model.library import Records, Route, library
 
 BALLS: Mapping[str, type[Ball]] = {"l1": L1Ball, "l2": L2Ball}
 
@@ -51,53 +50,25 @@ class Executed:
 
 def executed_of(plan: Plan) -> Executed:
     """Raises: KeyError, TypeError, ValueError if the plan is not one that this version can execute."""
-    mechanism = plan["mechanism"]
-    data = mechanism["executed"]
-    if Fraction(str(data["grid"])) != GRID:
-        raise ValueError("statistics on another grid than this version's")
-    radius = data["records"]["radius"]
-    records = Records(
-        int(data["records"]["count"]),
-        int(data["records"]["dimension"]),
-        None if radius is None else Fraction(str(radius)),
-    )
-    if min(records.count, records.dimension) < 1 or not 0 < (records.radius or 1) <= LARGEST_RADIUS:
-        raise ValueError(f"records are of one number or more, in a ball of radius {LARGEST_RADIUS} at most")
-    route = _route(str(mechanism["function"]), data["route"], records)
-    parties, each_party = int(data["parties"]), bool(data["each_party"])
-    laws = tuple(law_of(noise, route.size) for noise in data["noise"])
-    if parties < 1 or len(laws) not in (1, parties if each_party else 1):
-        raise ValueError(f"{len(laws)} kinds of noise for {parties} parties")
-    if not each_party and not isinstance(laws[0], AddedLaw):
-        raise ValueError("reports are made by each party, not at the pool")
-    weights = data.get("weights")
-    if weights is not None and (len(weights) != parties or not each_party):
-        raise ValueError("weights are for parties that add noise of their own, one each")
+    (block,) = plan["problem"]["blocks"]
+    try:
+        found = read_executed(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
+    except Refused as reason:
+        raise ValueError(str(reason)) from reason
+    records = Records(found.records.count, found.records.dimension, found.records.radius)
+    routes = library()[found.function].routes
+    assert routes is not None
+    ball = BALLS[found.records.norm](found.records.within, records.dimension)
     return Executed(
-        str(data["input"]),
-        None if data["party"] is None else str(data["party"]),
-        parties,
+        found.source,
+        found.party,
+        found.parties,
         records,
-        route,
-        each_party,
-        bool(data["finish_first"]),
-        bool(data["mean"]),
-        None if weights is None else np.array([float(Fraction(str(w))) for w in weights]),
-        laws,
-        str(data["output"]),
+        next(route for route in routes(records, ball) if route.at == found.route),
+        found.each_party,
+        found.finish_first,
+        found.mean,
+        None if found.weights is None else np.array([float(weight) for weight in found.weights]),
+        tuple(law_of(noise, found.statistic.size) for noise in found.noises),
+        found.output,
     )
-
-
-def _route(function: str, data: Mapping[str, Any], records: Records) -> Route:
-    """The route of that name which the function offers for such records."""
-    within = data["within"]
-    ball = BALLS[str(within["norm"])](Fraction(str(within["radius"])), records.dimension)
-    known = library().get(function)
-    if known is None or known.routes is None:
-        raise ValueError(f"no function {function} with statistics to make noisy")
-    for route in known.routes(records, ball):
-        if (route.name, route.at, route.size) == (data["name"], data["at"], data["size"]):
-            if {**route.to_json(), "name": route.name, "at": route.at, "size": route.size} != dict(data):
-                break
-            return route
-    raise ValueError(f"{function} has no statistic like that of the plan")

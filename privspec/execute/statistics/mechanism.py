@@ -333,7 +333,7 @@ class StatisticExposure(Exposure):
     @property
     def outputs(self) -> frozenset[str]:
         """The output."""
-        return frozenset((str(self.plan["mechanism"]["executed"]["output"]),))
+        return frozenset((str(self.plan["problem"]["blocks"][0]["output"]),))
 
     def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
         """It names the output."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from privspec.execute.noise import GaussianNoise, LaplaceNoise
 from privspec.execute.randomness import Randomness
 from privspec.execute.statistics.lattice import discrete_knorm_linf, smooth_knorm_l2
 from privspec.execute.statistics.sphere import SphereLaw
+from privspec.kernel.lemmas.statistics import Noise
 from privspec.model.library import GRID, GRID_BITS, Steps
 
 
@@ -80,45 +81,16 @@ class VectorNoise:
         return [step + z for step, z in zip(total, noise, strict=True)]
 
 
-def _positive(value: Any) -> Fraction:
-    number = Fraction(str(value))
-    if number <= 0:
-        raise ValueError("noise must have a positive scale")
-    return number
-
-
-def _vector(sampler: Callable[[int, Fraction, Randomness], list[int]]) -> Callable[[Mapping[str, Any], int], Law]:
-    def read(data: Mapping[str, Any], size: int) -> Law:
-        scale = _positive(data["scale"])
-        if (scale / GRID) ** 2 < size:
-            raise ValueError("the scale of the noise is not above the grid")
-        return AddedLaw(VectorNoise(sampler, scale))
-
-    return read
-
-
-def _sphere(data: Mapping[str, Any], size: int) -> Law:
-    if int(data["size"]) != size:
-        raise ValueError(f"a sphere report of {data['size']} numbers for a statistic of {size}")
-    return SphereLaw(_positive(data["epsilon"]), _positive(data["bound"]), size)
-
-
-SHAPES: Mapping[str, Callable[[Mapping[str, Any], int], Law]] = {
-    "laplace": lambda data, _: AddedLaw(EntrywiseNoise(LaplaceNoise((_positive(data["scale"]),)))),
-    "gaussian": lambda data, _: AddedLaw(EntrywiseNoise(GaussianNoise(_positive(data["standard_deviation"])))),
-    "knorm-l2": _vector(smooth_knorm_l2),
-    "knorm-linf": _vector(discrete_knorm_linf),
-    "duchi-l2": _sphere,
+SHAPES: Mapping[str, Callable[[Noise, int], Law]] = {
+    "laplace": lambda noise, _: AddedLaw(EntrywiseNoise(LaplaceNoise((noise.size,)))),
+    "gaussian": lambda noise, _: AddedLaw(EntrywiseNoise(GaussianNoise(noise.size))),
+    "knorm-l2": lambda noise, _: AddedLaw(VectorNoise(smooth_knorm_l2, noise.size)),
+    "knorm-linf": lambda noise, _: AddedLaw(VectorNoise(discrete_knorm_linf, noise.size)),
+    "duchi-l2": lambda noise, size: SphereLaw(noise.size, noise.bound or Fraction(0), size),
 }
-"""Readers of an entry of `noise` in a plan, by its `shape`, for a statistic of so many numbers."""
+"""The laws by the `shape` of a site's noise, for a statistic of so many numbers."""
 
 
-def law_of(data: Mapping[str, Any], size: int) -> Law:
-    """The law that a plan names.
-
-    Raises: ValueError or KeyError if there is none.
-    """
-    shape = str(data["shape"])
-    if shape not in SHAPES:
-        raise ValueError(f"unknown noise shape {shape!r}")
-    return SHAPES[shape](data, size)
+def law_of(noise: Noise, size: int) -> Law:
+    """The law of a site of a plan, of which the kernel read that it is known and can be drawn exactly."""
+    return SHAPES[noise.shape](noise, size)

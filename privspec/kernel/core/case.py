@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 
-from privspec.kernel.core.problem import Frame
+from privspec.kernel.core.problem import Frame, View
 from privspec.kernel.core.reading import Item
 from privspec.kernel.report import Claim
 
@@ -27,9 +28,9 @@ class Case:
     status: str
     found: list[Claim] = field(default_factory=list)
 
-    def says(self, name: str, holds: bool, text: str, item: int | None = None) -> None:
-        """A claim was judged."""
-        self.found.append(Claim(name, holds, text, item))
+    def says(self, name: str, holds: bool, text: str, item: int | None = None, *, derived: bool = True) -> None:
+        """A claim was judged; `derived`: its figures were derived again, and not only read."""
+        self.found.append(Claim(name, holds, text, item, derived))
 
 
 class Rules:
@@ -42,3 +43,14 @@ class Rules:
         Raises: Refused for what cannot be read, or is not known.
         """
         raise NotImplementedError
+
+    def reach(
+        self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item
+    ) -> dict[str, Fraction] | None:
+        """What some outputs together let through of one unit of a view, rounded up: {"mu"} or {"epsilon", "delta"}.
+
+        Where nobody is trusted, all messages do. None where no bound is known. `witness`: what helps to bound it, null
+        where nothing does.
+        """
+        witness.same(None)
+        return None

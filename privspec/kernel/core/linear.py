@@ -220,7 +220,8 @@ def read_linear(item: Item, frame: Frame) -> Linear:
         loss.text(),
         tuple((_measured(e, m), b.exact(0), line.integer(), text.text()) for e, b, line, text in limits),
         tuple(
-            tuple(_difference(one, [h for h in inputs if h.name in o.wrt]) for one in some.items()) for some, o in pairs
+            tuple(read_difference(one, [h for h in inputs if h.name in o.wrt]) for one in some.items())
+            for some, o in pairs
         ),
         None
         if places is None
@@ -285,7 +286,7 @@ def _released(item: Item) -> Released:
     return Released(name.text(), start.integer(), stop.integer(), extents, defined.flag())
 
 
-def _difference(item: Item, held: list[Held]) -> Units | Cells:
+def read_difference(item: Item, held: list[Held]) -> Units | Cells:
     """What one unit can change in the inputs of an obligation; records are dropped only where they come and go."""
     if item.form("units", "cells") == "cells":
         _, start, stop, count, moving = item.fields("form", "start", "stop", "count", "moving")

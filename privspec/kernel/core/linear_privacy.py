@@ -15,7 +15,7 @@ from flint import fmpz_mat
 
 from privspec.kernel.core.case import Case
 from privspec.kernel.core.implies import gaussian_proves, pure_proves
-from privspec.kernel.core.linear import Cells, Matrix, Part, Release, Units, read_linear, read_release
+from privspec.kernel.core.linear import Cells, Matrix, Part, Release, Units, read_difference, read_linear, read_release
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, Guarantee, Unit, read_guarantees
 from privspec.kernel.core.reading import Item
@@ -362,6 +362,22 @@ def judge(case: Case, family: Item, executed: Item, views: Item) -> Release:
         case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {shown}", guarantee.number)
         _conclude(case, guarantee, release.noise.shape == "gaussian", found)
     return release
+
+
+def let_through(
+    case: Case, release: Release, outputs: tuple[str, ...], wrt: tuple[str, ...], difference: Item, witness: Item
+) -> dict[str, Fraction] | None:
+    """What some outputs tell of a unit that no line is about, rounded up; None where it has no limit."""
+    inverse, scaling = witness.fields("inverse", "scaling")
+    if difference.absent:
+        return None
+    view = seen_by(release, outputs, public=case.frame.trust == "nobody", inverse=inverse)
+    held = [one for one in release.problem.held if one.name in wrt]
+    differences = [read_difference(one, held) for one in difference.items()]
+    listed = [None] * len(differences) if scaling.absent else scaling.items(len(differences))
+    pairs = zip(differences, listed, strict=True)
+    found = max((reached(release, view, one, _scaling(help_, one)) for one, help_ in pairs), default=Fraction(0))
+    return {"mu": _root(found)} if release.noise.shape == "gaussian" else {"epsilon": found, "delta": Fraction(0)}
 
 
 def _group(units: tuple[Unit, ...]) -> tuple[str, ...]:

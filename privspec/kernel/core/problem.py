@@ -9,7 +9,7 @@ from privspec.kernel.core.reading import Item, Refused
 
 FORMAT = "privspec-problem/1.0"
 TRUSTS = ("curator", "nobody", "secure_sum")
-KEYS = ("format", "elaborator", "name", "trust", "data", "public", "obligations", "blocks")
+KEYS = ("format", "elaborator", "name", "trust", "data", "public", "obligations", "views", "blocks")
 FIGURES = ("epsilon", "delta", "rho", "mu", "order")
 MEASURES = {
     "epsilon-DP": ("epsilon",),
@@ -109,6 +109,20 @@ class Obligation:
 
 
 @dataclass(frozen=True, slots=True)
+class View:
+    """What an observer sees together, where no line that names the input names all of it; `units` may move."""
+
+    input: str
+    observer: str
+    outputs: tuple[str, ...]
+    unnamed: tuple[str, ...]
+    wrt: tuple[str, ...]
+    neighbours: str
+    units: tuple[Unit, ...]
+    difference: Item
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """What every problem has."""
 
@@ -117,6 +131,7 @@ class Frame:
     colluding: int
     data: tuple[Data, ...]
     obligations: tuple[Obligation, ...]
+    views: tuple[View, ...]
 
 
 def read_frame(item: Item) -> Frame:
@@ -124,7 +139,7 @@ def read_frame(item: Item) -> Frame:
 
     Raises: Refused.
     """
-    format_, elaborator, name, trust, data, public, obligations, _ = item.fields(*KEYS)
+    format_, elaborator, name, trust, data, public, obligations, views, _ = item.fields(*KEYS)
     format_.same(FORMAT)
     name.text()
     kind, colluding = trust.fields("kind", "colluding")
@@ -141,6 +156,7 @@ def read_frame(item: Item) -> Frame:
         colluding.integer(),
         held,
         tuple(_obligation(one, held) for one in obligations.items()),
+        tuple(_view(one) for one in views.items()),
     )
 
 
@@ -171,6 +187,20 @@ def _obligation(item: Item, held: tuple[Data, ...]) -> Obligation:
     return Obligation(
         outputs.texts(), seen.texts(), inputs, neighbours.text(), found, observers.texts(), _measure(measure),
         line.integer(), text.text(),
+    )  # fmt: skip
+
+
+def _view(item: Item) -> View:
+    name, observer, outputs, unnamed, lines, wrt, neighbours, units, difference = item.fields(
+        "input", "observer", "outputs", "unnamed", "lines", "wrt", "neighbours", "units", "difference"
+    )
+    for line in lines.items():
+        line.integer()
+    if not set(unnamed.texts()) <= set(outputs.texts()) or name.text() not in wrt.texts():
+        raise item.wrong("names outputs that are not seen, or an input that does not move")
+    return View(
+        name.text(), observer.text(), outputs.texts(), unnamed.texts(), wrt.texts(), neighbours.text(),
+        tuple(_unit(one) for one in units.items()), difference,
     )  # fmt: skip
 
 

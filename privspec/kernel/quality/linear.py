@@ -11,8 +11,8 @@ from flint import fmpz_mat
 from privspec.kernel.core import linear as core
 from privspec.kernel.core.case import Case, Rules
 from privspec.kernel.core.linear import Matrix
-from privspec.kernel.core.linear_privacy import judge
-from privspec.kernel.core.problem import Frame
+from privspec.kernel.core.linear_privacy import judge, let_through
+from privspec.kernel.core.problem import Frame, View
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.quality import linear_bound as bounds
 from privspec.kernel.quality.linear_figures import (
@@ -62,6 +62,13 @@ class Linear(Rules):
         accuracy(case, block, found)
         loss(case, release, found, bound)
         return release
+
+    def reach(
+        self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item
+    ) -> dict[str, Fraction] | None:
+        """Mu of Gaussian noise, epsilon of the others."""
+        assert isinstance(executed, core.Release)
+        return let_through(case, executed, outputs, view.wrt, view.difference, witness)
 
 
 @dataclass(frozen=True, slots=True)

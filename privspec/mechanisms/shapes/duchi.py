@@ -67,7 +67,7 @@ class SphereReport:
 
     def to_json(self) -> dict[str, Any]:
         """Bound and epsilon, exactly."""
-        return {"norm": "l2", "bound": str(self.bound), "epsilon": str(self.epsilon), "size": self.size}
+        return {"epsilon": str(self.epsilon), "bound": str(self.bound)}
 
 
 class Duchi:

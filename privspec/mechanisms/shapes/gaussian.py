@@ -36,17 +36,16 @@ class NormalNoise:
         return float(self.deviation) ** 2
 
     def achieved(self, spread: Bounds, measure: Measure) -> Mapping[str, Fraction]:
-        """What was asked for, and mu."""
-        return {**measure.amounts, "mu": spread[NormName.L2] / self.deviation}
+        """Mu, exactly."""
+        return {"mu": spread[NormName.L2] / self.deviation}
 
     def noisy(self, statistics: Array, random: np.random.Generator) -> Array:
         """In doubles, for simulation."""
         return statistics + float(self.deviation) * random.standard_normal(statistics.shape)
 
     def to_json(self) -> dict[str, Any]:
-        """Spread, mu and standard deviation, exactly."""
-        figures = {"spread": str(self.spread), "mu": str(self.mu), "standard_deviation": str(self.deviation)}
-        return {"norm": "l2", **figures}
+        """The standard deviation, exactly."""
+        return {"standard_deviation": str(self.deviation)}
 
 
 class Gaussian:

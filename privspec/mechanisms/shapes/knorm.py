@@ -35,9 +35,8 @@ class _KNorm:
         return {"epsilon": spread[self.norm] / self.scale}
 
     def to_json(self) -> dict[str, Any]:
-        """Spread, epsilon and scale, exactly."""
-        figures = {"spread": str(self.spread), "epsilon": str(self.epsilon), "scale": str(self.scale)}
-        return {"norm": self.norm.value, **figures, "size": self.size}
+        """The scale, exactly."""
+        return {"scale": str(self.scale)}
 
 
 @dataclass(frozen=True, slots=True)

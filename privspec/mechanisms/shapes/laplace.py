@@ -44,8 +44,8 @@ class LaplaceNoise:
         return statistics + random.laplace(scale=float(self.scale), size=statistics.shape)
 
     def to_json(self) -> dict[str, Any]:
-        """Spread, epsilon and scale, exactly."""
-        return {"norm": "l1", "spread": str(self.spread), "epsilon": str(self.epsilon), "scale": str(self.scale)}
+        """The scale, exactly."""
+        return {"scale": str(self.scale)}
 
 
 class Laplace:

@@ -85,7 +85,7 @@ class CapReport:
 
     def to_json(self) -> dict[str, Any]:
         """Bound and epsilon."""
-        return {"norm": "l2", "bound": str(self.bound), "epsilon": str(self.epsilon), "size": self.size}
+        return {"epsilon": str(self.epsilon), "bound": str(self.bound)}
 
 
 def _coordinate(size: int, height: float, inside: Any, random: np.random.Generator) -> Array:

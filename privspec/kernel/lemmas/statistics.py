@@ -1,0 +1,316 @@
+"""Noise at a statistic of bounded records: how far one unit moves it, what each law hides of that, and who sees it.
+
+Lemma probit-routes, version 1 of `probit_mle`: records are put on the grid 2^-20 inside their ball, each by itself; a
+party's statistic is a function of its own records alone, in whole multiples of the grid. Lemmas laplace, knorm-l2,
+knorm-linf, gaussian-exact, duchi-l2: laws on that grid, so no rounding is left. What follows the noise uses public
+numbers only (lemma post-processing): pooling, weights and solving cost nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import arb, ctx
+
+from privspec.kernel.core.case import Case, Rules
+from privspec.kernel.core.implies import gaussian_proves, pure_proves
+from privspec.kernel.core.numbers import ball, end, sqrt_up
+from privspec.kernel.core.problem import Guarantee, Obligation, View, read_guarantees
+from privspec.kernel.core.reading import Item, Refused
+
+FUNCTIONS = (("probit_mle", 1),)
+BLOCK = (
+    *("form", "function", "version", "source", "party", "parties", "count", "dimension", "radius", "within", "grid"),
+    *("each", "pool", "mean", "output", "routes", "sites", "families", "loss"),
+)
+MECHANISM = ("family", "route", "where", "finish_first", "weights", "sites")
+LOSS = (
+    *("value", "lower_bound", "relative_gap", "standard_error", "crowds", "without_noise", "expression", "units"),
+    *("among", "kind"),
+)
+AMONG = "the ways that this plan lists, by simulation under the data model"
+STEP = Fraction(1, 2**20)
+SLOPE, CURVE, PAIR = 836_642 * STEP, 333_772 * STEP, 472_024 * STEP
+"""sqrt(2 / pi), 1 / pi and sqrt(2) / pi as the statistic is computed with them: the coefficients of its objective."""
+LARGEST_RADIUS = 2**10
+"""Of a ball of records: products of two records in steps fit into 64 bits."""
+WIDER = 10
+"""Directions and signs are of weights estimated in a ball so many times wider than the spec's."""
+SHAPES = {
+    "laplace": ("laplace", "scale", 0, ("laplace", "discrete-laplace")),
+    "knorm-l2": ("knorm", "scale", 1, ("knorm-l2", "discrete-laplace")),
+    "knorm-linf": ("knorm", "scale", 2, ("knorm-linf", "discrete-laplace")),
+    "gaussian": ("gaussian", "standard_deviation", 1, ("gaussian-exact", "rounded-gaussian")),
+    "duchi-l2": ("sphere", "epsilon", 1, ("duchi-l2",)),
+}
+"""Laws by shape: the word after `noise family`, the name of their size, their norm (l1, l2, l_inf), their lemmas."""
+Moves = tuple[Fraction, ...]
+"""Upper bounds on the l1, l2 and l_inf norms of what one unit changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """What one party holds: records in a Euclidean ball (`radius`; None: of any size), and the ball of the weights."""
+
+    count: int
+    dimension: int
+    radius: Fraction | None
+    norm: str
+    within: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """Its numbers, what one record and what all records of a party move, and its largest l2 norm.
+
+    `estimated`: the radius of the ball in which it is estimated, where that is not the function's own.
+    """
+
+    size: int
+    record: Moves
+    party: Moves
+    length: Fraction
+    estimated: Fraction | None = None
+
+
+def statistics_of(records: Records) -> dict[str, Statistic]:
+    """Every statistic that `probit_mle` offers for such records, in order, by its place in the call."""
+    d, b, r, one = records.dimension, records.within, records.radius, Fraction(1)
+    root, wide = sqrt_up(Fraction(d)), b * WIDER
+    found = {
+        "result": _point(d, (b if records.norm == "l1" else b * root, b, b)),
+        "direction": _point(d, (root, one, one), wide),
+        "signs": _point(d, (Fraction(d), root, one), wide),
+    }
+    if r is not None:
+        found["objective"] = _objective(records, r)
+        record = (2 * r * root, 2 * r, 2 * r)  # a record moves by 2 r at most; sums of multiples of the step are exact
+        found["records"] = Statistic(d, record, tuple(records.count * x for x in record), records.count * r)
+        found["direction_of_records"] = _point(d, (root, one, one))
+    return found
+
+
+def _point(size: int, reach: Moves, estimated: Fraction | None = None) -> Statistic:
+    """A point of a symmetric set: two of them differ by the sum of their norms at most, whatever the unit is."""
+    moves = tuple(2 * norm for norm in reach)
+    return Statistic(size, moves, moves, reach[1], estimated)
+
+
+def _objective(records: Records, r: Fraction) -> Statistic:
+    """c1 v, then c2 v_i v_i and sqrt(2) c2 v_i v_j: each record's numbers are rounded towards zero.
+
+    With s = |v - w| and t = |v + w|, |v v' - w w'|^2 = (s^2 t^2 + (|v|^2 - |w|^2)^2) / 2; the largest values are those
+    of two records of full length, where s^2 + t^2 = 4 r^2. Norms of m numbers: l1 <= sqrt(m) l2.
+    """
+    d, n = records.dimension, records.count
+    products, pairs = d * (d + 1) // 2, d * (d - 1) // 2
+    # An entry is off by less than a step for v, and for w; a product is rounded before its weight, and after it.
+    off = ((d, 2 * STEP), (d, 2 * (1 + CURVE) * STEP), (pairs, 2 * (1 + PAIR) * STEP))
+    u = min(SLOPE**2 / CURVE**2 + 2 * r * r, 4 * r * r)  # s^2 where the l2 norm is largest: a concave parabola
+    record = (
+        _largest_sum(SLOPE * sqrt_up(Fraction(d)), CURVE * sqrt_up(Fraction(products)), r) + sum(k * e for k, e in off),
+        sqrt_up(SLOPE**2 * u + CURVE**2 * u * (4 * r * r - u) / 2) + sqrt_up(Fraction(sum(k * e * e for k, e in off))),
+        max(2 * SLOPE * r, CURVE * r * r, PAIR * r * r) + max(e for _, e in off),
+    )
+    length = n * sqrt_up((SLOPE * r) ** 2 + (CURVE * r * r) ** 2)
+    return Statistic(d + products, record, tuple(n * norm for norm in record), length)
+
+
+def _largest_sum(linear: Fraction, quadratic: Fraction, r: Fraction) -> Fraction:
+    """The largest of linear s + quadratic s sqrt((4 r^2 - s^2) / 2) over 0 <= s <= 2 r, rounded up.
+
+    With s = 2 r sin(x) it is a sin(x) + b sin(2 x), a = 2 r linear, b = sqrt(2) r^2 quadratic: concave for x in
+    [0, pi / 2], with its only stationary point at cos(x) = (sqrt(a^2 + 32 b^2) - a) / (8 b).
+    """
+    with ctx.workprec(256):
+        a, b = 2 * ball(r) * ball(linear), arb(2).sqrt() * ball(r * r) * ball(quadratic)
+        cosine = ((a * a + 32 * b * b).sqrt() - a) / (8 * b)
+        return end(((1 - cosine * cosine).sqrt() * (a + 2 * b * cosine)).upper())
+
+
+# --- what is executed ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """A law by its shape; `size`: its scale, its standard deviation, or the epsilon of a report.
+
+    `bound`: of the vectors of which reports are unbiased.
+    """
+
+    shape: str
+    size: Fraction
+    bound: Fraction | None
+
+    def amount(self, moves: Moves) -> Fraction:
+        """Epsilon or mu for one unit: by the triangle inequality; of a report its epsilon, whatever the vectors are."""
+        return self.size if self.bound is not None else moves[SHAPES[self.shape][2]] / self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """Records to the statistic `route` to noise to output; one law for all, or one a party in the order of numbers.
+
+    `finish_first`: each party's noisy statistic is finished and the results are pooled, else once for all.
+    """
+
+    function: str
+    source: str
+    party: str | None
+    parties: int
+    records: Records
+    mean: bool
+    output: str
+    route: str
+    statistic: Statistic
+    each_party: bool
+    finish_first: bool
+    weights: tuple[Fraction, ...] | None
+    noises: tuple[Noise, ...]
+
+
+def read_executed(block: Item, mechanism: Item) -> Executed:
+    """What a plan executes for a block.
+
+    Raises: Refused where it is not one of the ways that the block allows.
+    """
+    given = dict(zip(BLOCK, block.fields(*BLOCK), strict=True))
+    if (given["function"].text(), given["version"].integer()) not in FUNCTIONS:
+        raise block.wrong("is of no function and version whose statistics are known")
+    given["grid"].same(str(STEP))
+    (norm, inside), radius = given["within"].fields("norm", "radius"), given["radius"]
+    reach = None if radius.absent else radius.exact(0)
+    records = Records(given["count"].integer(1), given["dimension"].integer(1), reach, norm.text(), inside.exact(0))
+    if records.norm not in ("l1", "l2") or not records.within or (reach and reach > LARGEST_RADIUS) or reach == 0:
+        raise block.wrong("has a ball that is empty, too large or not known")
+    known = statistics_of(records)
+    for item, (at, one) in zip(given["routes"].items(len(known)), known.items(), strict=True):
+        place, name, size, wider = item.fields("at", "name", "size", "estimated_within")
+        place.same(at)
+        name.text()
+        size.same(one.size)
+        wider.same(None if one.estimated is None else {"norm": records.norm, "radius": str(one.estimated)})
+
+    family, route, where, first, weights, places = mechanism.fields(*MECHANISM)
+    family.same("statistic")
+    if route.text() not in known or where.text() not in ("each party", "pool"):
+        raise route.wrong("is no statistic of such records, or noise enters neither at each party nor at the pool")
+    statistic, each, parties = known[route.text()], where.text() == "each party", given["parties"].integer(1)
+    node = (given["each"] if each else given["pool"]).text()
+    at = node if route.text() == "result" else f"{route.text()}({node})"
+    if not given["sites"].absent and at not in given["sites"].texts():
+        raise where.wrong(f"is not where the spec allows noise: {', '.join(given['sites'].texts())}")
+    families = None if given["families"].absent else given["families"].texts()
+    noises = tuple(_noise(site, at, statistic, families) for site in places.items())
+    if len(noises) not in {1, parties if each else 1}:
+        raise places.wrong("does not list the noise of all, or that of each party")
+    shares = None if weights.absent else tuple(weight.exact(0) for weight in weights.items(parties))
+    if not each and (first.flag() or shares is not None or noises[0].bound is not None):
+        raise where.wrong("is the pool: weights, reports and solving one by one are for noise at each party")
+    function, source, output = (given[key].text() for key in ("function", "source", "output"))
+    party, mean = None if given["party"].absent else given["party"].text(), given["mean"].flag()
+    return Executed(function, source, party, parties, records, mean, output, route.text(), statistic, each,
+                    first.flag(), shares, noises)  # fmt: skip
+
+
+def _noise(site: Item, at: str, statistic: Statistic, families: tuple[str, ...] | None) -> Noise:
+    where, shape, parameters, grid = site.fields("at", "shape", "parameters", "grid")
+    where.same(at)
+    grid.same(str(STEP))
+    if shape.text() not in SHAPES:
+        raise shape.wrong("is no law of noise that is known")
+    family, key, _, _ = SHAPES[shape.text()]
+    if families is not None and family not in families:
+        raise shape.wrong(f"is of a family that the spec does not allow: {', '.join(families)}")
+    size, *bound = (item.exact(0) for item in parameters.fields(key, *(("bound",) if family == "sphere" else ())))
+    if not size or (family == "knorm" and (size / STEP) ** 2 < statistic.size):
+        raise parameters.wrong("are too small to be drawn exactly")
+    if bound and bound[0] < statistic.length:
+        raise parameters.wrong("have a bound below the length of the statistic: reports would be biased")
+    return Noise(shape.text(), size, bound[0] if bound else None)
+
+
+# --- claims --------------------------------------------------------------------------------------------
+
+
+class Statistics(Rules):
+    """Privacy by the lemmas; the loss is simulated, and nothing is proved of it."""
+
+    def judge(self, case: Case) -> object:
+        """Who sees what, then every guarantee; the loss is for the record."""
+        run, trust = read_executed(case.block, case.mechanism), case.frame.trust
+        held = {data.name: data.party for data in case.frame.data}
+        if held.get(run.source, "") != run.party or trust not in ("curator", "nobody"):
+            raise case.block.wrong("reads records that nobody holds so, or trusts whom no lemma is about")
+        text = "each party's message is its own noisy statistic" if run.each_party else "only the sum is made noisy"
+        case.says("view", run.each_party or trust == "curator", f"{text}, under trust {trust}")
+        text = f"{run.statistic.size} numbers ({run.route}), exact on the grid 2^-20, as the noise is"
+        case.says("rounding", True, text)
+        for guarantee in read_guarantees(case.guarantees, case.frame):
+            _guarantee(case, run, guarantee)
+        _loss(case)
+        return run
+
+    def reach(
+        self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item
+    ) -> dict[str, Fraction] | None:
+        """Nothing of inputs that are not read; of those that are, a line says what is known."""
+        assert isinstance(executed, Executed)
+        witness.same(None)
+        return None if executed.source in view.wrt else {"epsilon": Fraction(0), "delta": Fraction(0)}
+
+
+def _moves(run: Executed, asked: Obligation) -> Moves:
+    """What one unit moves: one party's statistic, and the sum over parties by as much."""
+    (unit,) = asked.units
+    local = "LDP" in asked.measure.name  # any two values of all that a party holds are compared, in its own report
+    fits = (asked.outputs, asked.seen, asked.wrt) == ((run.output,), (run.output,), (run.source,))
+    if fits and (unit.count, unit.adding, unit.apart) == (1, False, None) and (run.each_party or not local):
+        if unit.kind == "record":
+            return run.statistic.party if local else run.statistic.record
+        if (unit.kind, unit.party) == ("party", run.party) or (unit.kind, run.parties) == ("everything", 1):
+            return run.statistic.party
+    raise Refused(f"line {asked.line} is about outputs, inputs or units that no lemma covers")
+
+
+def _guarantee(case: Case, run: Executed, guarantee: Guarantee) -> None:
+    """Every different pair of a noise and a measure that it must meet: that of each party."""
+    asked, each = guarantee.obligation, guarantee.obligation.measure.each
+    if each and len(each) != run.parties:
+        raise Refused(f"line {asked.line} has another number of parties")
+    moves, noises = _moves(run, asked), run.noises * (run.parties if each and len(run.noises) == 1 else 1)
+    wanted = [(one.name, one.figures({})) for one in each] or [(asked.measure.name, guarantee.asked)] * len(noises)
+    normal = {noise.shape == "gaussian" for noise in noises}
+    figure, proves = ("mu", gaussian_proves) if True in normal else ("epsilon", pure_proves)
+    amounts, said = [noise.amount(moves) for noise in noises], guarantee.achieved.get(figure)
+
+    def keeps(asked: tuple[str, dict[str, Fraction]], amount: Fraction) -> bool:
+        return proves(*asked, amount**2 if figure == "mu" else amount)
+
+    proved = len(normal) == 1 and all(map(keeps, wanted, amounts))
+    lemmas = dict.fromkeys(lemma for noise in run.noises for lemma in SHAPES[noise.shape][3])
+    stated = said is not None and len(guarantee.achieved) == 1 and max(amounts) <= said
+    stated = stated and any(keeps(one, said or Fraction(0)) for one in wanted)
+    stated = stated and guarantee.because == ("probit-routes", *lemmas, "post-processing")
+    text = f"{run.output}, {asked.neighbours}: {figure} {float(max(amounts)):.8g} by the lemmas {', '.join(lemmas)}"
+    tail = "" if stated else f"; the plan states {figure} {float(said or 0):.8g}, or other lemmas"
+    case.says("privacy", stated and proved, text + tail, guarantee.number)
+
+
+def _loss(case: Case) -> None:
+    """What is stated comes from a simulation that is not done again; no bound is claimed."""
+    _, _, most, expression, _ = case.block.fields(*BLOCK)[-1].fields(
+        "model", "seed", "crowds", "expression", "definitions"
+    )
+    value, lower, gap, error, drawn, bare, *words = case.loss.fields(*LOSS)
+    expected = (None, None, expression.text(), "units of the loss expression", AMONG, "expected")
+    for item, part in zip((lower, gap, *words), expected, strict=True):
+        item.same(part)
+    _ = value.double(), bare.double(), drawn.integer(1, most.integer(1))
+    if error.double() < 0 or case.status != "feasible":
+        raise case.loss.wrong("claims more than a simulation shows")
+    case.accuracy.items(0)
+    case.fairness.same(None)
+    case.witnesses.same({})
+    case.says("loss", True, "by simulation only: see the problem's words for data model, seed and count", derived=False)
