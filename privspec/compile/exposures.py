@@ -47,9 +47,7 @@ def exposures_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _up(value: Fraction) -> str:
-    if not value:
-        return "0"
-    return str(DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator)))
+    return format(DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(), "f")
 
 
 def _witness(executed: object, outputs: tuple[str, ...]) -> dict[str, Any] | None:
