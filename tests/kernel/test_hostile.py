@@ -7,7 +7,7 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path as File
 from typing import Any
 
@@ -17,7 +17,7 @@ from tests.plans import Document, get, mutate, places, resign, solved
 
 SECONDS, BYTES = 10, 2**30
 JUDGED = ("problem", "loss", "mechanism", "guarantees", "claims")
-BASES = ("prefix_sums", "counting_query", "dp_random_dictatorship")
+BASES = ("prefix_sums", "histogram", "counting_query", "dp_random_dictatorship")
 READER = f"""
 import resource, sys, time
 resource.setrlimit(resource.RLIMIT_AS, ({BYTES}, {BYTES}))
@@ -52,8 +52,8 @@ VALUES: dict[str, Any] = {
     "no number": float("nan"),
     "infinite": float("inf"),
     "deep lists": nested(250, 0),
-    "sums of sums": nested(12, 0, "sum"),
-    "Kronecker products": nested(12, 0, "kron"),
+    "sums of sums": nested(9, 0, "sum"),
+    "Kronecker products": nested(9, 0, "kron"),
     "a long text": "x" * 10**6,
     "a long list": [0] * 10**6,
     "many keys": {f"key {i}": i for i in range(10**5)},
@@ -90,16 +90,22 @@ def hostile(seed: int, count: int) -> Iterator[tuple[str, str]]:
     for number in range(count):
         name, kind = BASES[number % len(BASES)], list(VALUES)[number % len(VALUES)]
         path = dice.choice(listed[name])
-        if get(documents[name], path) != VALUES[kind]:
+        text = isinstance(get(documents[name], path), str) and isinstance(VALUES[kind], str)
+        if not (path[0] == "problem" and text):  # a label of the problem may be any text
             changed = mutate(documents[name], path, VALUES[kind])
             yield f"{name}: {kind} at {'.'.join(map(str, path))}", json.dumps(changed)
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_hostile_plans_end_soon(seed: int, tmp_path: File) -> None:
+    assert not failures(hostile(seed, 170 if seed else 40), tmp_path)
+
+
+def failures(plans: Iterable[tuple[str, str]], folder: File) -> list[tuple[str, str, str]]:
+    """Plans that take too long, end the process or are not refused: what is wrong with them, and what happened."""
     what = {}
-    for number, (name, text) in enumerate(hostile(seed, 60 if seed == 0 else 200)):
-        path = tmp_path / f"{number}.json"
+    for number, (name, text) in enumerate(plans):
+        path = folder / f"{number}.json"
         path.write_text(text, "utf-8")
         what[str(path)] = name
     waiting, bad = list(what), []
@@ -111,4 +117,4 @@ def test_hostile_plans_end_soon(seed: int, tmp_path: File) -> None:
         waiting = waiting[len(lines) :]
         if waiting:
             bad.append((what[waiting.pop(0)], "ended", told.stderr[-200:]))
-    assert not bad
+    return bad

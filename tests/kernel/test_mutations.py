@@ -33,7 +33,7 @@ def others(value: Any) -> list[Any]:
     if value is None:
         return [0, False, "", []]
     if isinstance(value, int):
-        return [value + 1, -value if value else -1, 0 if value else 1.0]
+        return [value + 1 + abs(value) // 1000, -value if value else -1, 0 if value else 1.0]
     if isinstance(value, float):
         return [value * 1.01 + 0.001, -value if value else -1.0, None]
     if not isinstance(value, str):
@@ -43,7 +43,7 @@ def others(value: Any) -> list[Any]:
         number = Fraction(value)
     except (ValueError, ZeroDivisionError):
         return found
-    return [str(number + 1), str(number * Fraction(99, 100)), str(-number), *found]
+    return [str(number + 1), str(number * Fraction(99, 101)), str(-number - 1), *found]
 
 
 def twice(document: Document, path: Path) -> str:
@@ -59,6 +59,8 @@ def still_true(document: Document, done: str, path: Path, text: str) -> bool:
         return True
     if path[0] == "problem":
         return done != "stands twice" and not done.startswith("a key")  # another problem: judged as that, not as this
+    if "because" in path or (path == ("fairness",) and not document["fairness"]):
+        return done != "stands twice"  # names of notes; a list of nothing
     before, after = get(document, path), get(json.loads(text), path) if "becomes" in done else None
     if "achieved" in path and after is not None:
         return Fraction(after) > Fraction(before)
@@ -116,7 +118,7 @@ def test_a_changed_plan_is_refused(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_thousands_of_changed_plans_are_refused(name: str) -> None:
-    assert not surprises(name, 600, seed=1)
+    assert not surprises(name, 300, seed=1)
 
 
 def test_a_problem_of_another_spec_is_refused() -> None:

@@ -18,7 +18,6 @@ Path = tuple[str | int, ...]
 CROWD = {"N": 4, "n": 4, "d": 2}
 SMALL: Mapping[str, Mapping[str, Any]] = {
     "prefix_sums": {"n": 6},
-    "range_queries": {"n": 5},
     "linear_queries": {},
     "histogram": {},
     "counting_query": {"n": 4},
