@@ -112,12 +112,12 @@ def _spec(plan: Item, claims: list[Claim], told: list[str]) -> Model:
     told += [f"Parameter as solved: {sentence}." for sentence in overrides(model)]
     told += words(problem)
     same = problem_document(problem) == parts["problem"].value
-    told = "the spec, elaborated again, is the problem of the plan" if same else "the plan is about another problem"
-    claims.append(Claim("problem", same, told))
+    found = "the spec, elaborated again, is the problem of the plan" if same else "the plan is about another problem"
+    claims.append(Claim("problem", same, found))
     document = {key: item.value for key, item in parts.items()}
     kept = assumptions(model, document) == parts["assumptions"].value
-    told = "what is assumed, and by whose word, is stated" if kept else "the assumptions stated are not those made"
-    claims.append(Claim("assumptions", kept, told))
+    found = "what is assumed, and by whose word, is stated" if kept else "the assumptions stated are not those made"
+    claims.append(Claim("assumptions", kept, found))
     return model
 
 

@@ -116,5 +116,5 @@ def best_loss(model: Model, settings: Settings) -> float | None:
     system = lower(model)
     if isinstance(system, Infeasible):
         return None
-    choice = choose(Problem(model, system, replace(settings, alternatives=False, progress=None)))
+    choice = choose(Problem(model, system, replace(settings, alternatives=False, progress=None), best_loss))
     return choice.chosen.loss if isinstance(choice, Choice) else None

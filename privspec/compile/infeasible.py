@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 from typing import Any
 
 from privspec.core.spans import Span
-from privspec.language import syntax
 from privspec.model.graph import Model
 from privspec.model.neighbours import UnboundedError
 from privspec.model.requirements import Requirement
@@ -61,37 +59,19 @@ def conflict_line(model: Model, span: Span) -> ConflictLine:
     return ConflictLine(line, model.source.line(line).split("#")[0].strip(), span)
 
 
-def unbounded(model: Model, requirement: Requirement, error: UnboundedError) -> Infeasible:
+@dataclass(frozen=True, slots=True)
+class Unbounded(Infeasible):
+    """One unit can move `input` without limit; its one relaxation, to bound it, has no price yet."""
+
+    input: str = ""
+
+
+def unbounded(model: Model, requirement: Requirement, error: UnboundedError) -> Unbounded:
     """One unit can move an input without limit."""
     line = conflict_line(model, error.block.span)
-    return Infeasible(
+    return Unbounded(
         f"{error.why}: no finite noise hides it",
         (line, conflict_line(model, requirement.span)),
-        (Relaxation(error.suggestion, line.line, _loss_in_unit_box(model, error.block.name)),),
+        (Relaxation(error.suggestion, line.line),),
+        error.block.name,
     )
-
-
-def _loss_in_unit_box(model: Model, name: str) -> float | None:
-    """The loss if the input were declared in [0, 1]; None where that is no answer (tables, half-open intervals)."""
-    from privspec.compile.choose import best_loss
-    from privspec.compile.problem import Settings
-    from privspec.model.build import build
-
-    variables = tuple(
-        replace(v, domain=_bounded(v.domain)) if v.target.name == name else v for v in model.spec.variables
-    )
-    if variables == model.spec.variables:
-        return None
-    spec = replace(model.spec, variables=variables)
-    bounded = build(spec, model.source, parameters=model.parameters, base=model.base, files=model.files)
-    return best_loss(bounded, Settings(alternatives=False))
-
-
-def _bounded(domain: syntax.Domain | None) -> syntax.Domain | None:
-    match domain:
-        case syntax.Name(id="real"):
-            return syntax.Interval(syntax.Number(Fraction(0)), syntax.Number(Fraction(1)))
-        case syntax.Power(base=base):
-            return replace(domain, base=_bounded(base) or base)
-        case _:
-            return domain

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
-from privspec.compile.choose import Choice, choose
-from privspec.compile.infeasible import Infeasible
+from privspec.compile.choose import Choice, best_loss, choose
+from privspec.compile.infeasible import Infeasible, Unbounded
 from privspec.compile.lower import lower
 from privspec.compile.problem import Problem, Settings
 from privspec.compile.program import LinearSystem
 from privspec.compile.raising import raise_plan
+from privspec.language import syntax
 from privspec.model.graph import Model
 
 
@@ -46,14 +48,42 @@ class Linear:
 
     def lower(self, model: Model) -> LinearSystem | Infeasible:
         """The linear system."""
-        return lower(model)
+        found = lower(model)
+        if not isinstance(found, Unbounded):
+            return found
+        (bound,) = found.relaxations
+        return replace(found, relaxations=(replace(bound, loss=_loss_in_unit_box(model, found.input)),))
 
     def decide(self, model: Model, system: LinearSystem, settings: Settings) -> LinearDecision | Infeasible:
         """The admissible release of least loss."""
-        problem = Problem(model, system, settings)
+        problem = Problem(model, system, settings, best_loss)
         found = choose(problem)
         return found if isinstance(found, Infeasible) else LinearDecision(problem, found)
 
     def size(self, system: LinearSystem) -> int:
         """The smaller side of the map from inputs to outputs."""
         return min(system.outputs_count, system.inputs_count)
+
+
+def _loss_in_unit_box(model: Model, name: str) -> float | None:
+    """The loss if the input were declared in [0, 1]; None where that is no answer (tables, half-open intervals)."""
+    from privspec.model.build import build
+
+    variables = tuple(
+        replace(v, domain=_bounded(v.domain)) if v.target.name == name else v for v in model.spec.variables
+    )
+    if variables == model.spec.variables:
+        return None
+    spec = replace(model.spec, variables=variables)
+    bounded = build(spec, model.source, parameters=model.parameters, base=model.base, files=model.files)
+    return best_loss(bounded, Settings(alternatives=False))
+
+
+def _bounded(domain: syntax.Domain | None) -> syntax.Domain | None:
+    match domain:
+        case syntax.Name(id="real"):
+            return syntax.Interval(syntax.Number(Fraction(0)), syntax.Number(Fraction(1)))
+        case syntax.Power(base=base):
+            return replace(domain, base=_bounded(base) or base)
+        case _:
+            return domain

@@ -38,11 +38,15 @@ class Settings:
 
 @dataclass(eq=False)
 class Problem:
-    """The system, its model, and the Gaussian budget of each view (None where no Gaussian noise meets it)."""
+    """The system, its model, and the Gaussian budget of each view (None where no Gaussian noise meets it).
+
+    `best_loss` solves a changed spec, to price a way out where there is no mechanism.
+    """
 
     model: Model
     system: LinearSystem
     settings: Settings = field(default_factory=Settings)
+    best_loss: Callable[[Model, Settings], float | None] | None = None
 
     @cached_property
     def budgets(self) -> tuple[Fraction | None, ...]:

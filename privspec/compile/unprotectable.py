@@ -89,9 +89,9 @@ def family_conflict(problem: Problem) -> Infeasible:
 
 def _loss_if(problem: Problem, **changes: object) -> float | None:
     """The loss of the same spec with one thing changed; None if that does not help."""
-    from privspec.compile.choose import best_loss
-
-    return best_loss(replace(problem.model, **changes), problem.settings)  # type: ignore[arg-type]
+    if problem.best_loss is None:
+        return None
+    return problem.best_loss(replace(problem.model, **changes), problem.settings)  # type: ignore[arg-type]
 
 
 def _option_lines(model: Model, kind: type) -> Iterable[ConflictLine]:
