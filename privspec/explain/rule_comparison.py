@@ -187,7 +187,7 @@ def comparison(plan: Mapping[str, Any], title: str = "") -> Comparison | None:
 
     Raises: KeyError, ValueError if they are not of the form of such a plan.
     """
-    mechanism, loss = plan.get("mechanism") or {}, plan.get("loss") or {}
+    mechanism, loss = {**plan.get("remarks", {}), **(plan.get("mechanism") or {})}, plan.get("loss") or {}
     own = properties(mechanism.get("properties"))
     others = [a for a in plan.get("alternatives") or () if isinstance(a.get("figures"), Mapping)]
     if not own and not others:

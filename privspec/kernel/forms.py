@@ -5,5 +5,6 @@ from __future__ import annotations
 from privspec.kernel.core.case import Rules
 from privspec.kernel.lemmas.statistics import Statistics
 from privspec.kernel.quality.linear import Linear
+from privspec.kernel.quality.tables import Tables
 
-FORMS: dict[str, Rules] = {"linear": Linear(), "statistics": Statistics()}
+FORMS: dict[str, Rules] = {"linear": Linear(), "statistics": Statistics(), "table": Tables()}

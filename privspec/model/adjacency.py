@@ -88,7 +88,7 @@ class Adjacency:
         moved = {(rows[a], rows[b]) for a, b in self._moved(requirement) if rows[a] < rows[b]}
         moved |= {(rows[b], rows[a]) for a, b in self._moved(requirement) if rows[a] > rows[b]}
         moved -= {pair for clique in cliques for pair in combinations(clique, 2)}
-        if 2 * len(moved) == count * (count - 1) and count > 2:
+        if 2 * len(moved.union(*(combinations(clique, 2) for clique in cliques))) == count * (count - 1) > 0:
             cliques, moved = (tuple(range(count)),), set()
         return Neighbours(count, cliques, np.array([(*p, 0) for p in sorted(moved)], dtype=np.intp).reshape(-1, 3))
 

@@ -37,6 +37,14 @@ class Worst:
 
 
 @dataclass(frozen=True, slots=True)
+class Price:
+    """`weight` times a chosen number."""
+
+    name: str
+    weight: Fraction
+
+
+@dataclass(frozen=True, slots=True)
 class Amount:
     """A sum of averages, worst cases, prices of chosen numbers and a constant.
 
@@ -46,7 +54,7 @@ class Amount:
     average: Numbers | None
     variations: tuple[Variation, ...]
     worst: tuple[Worst, ...]
-    prices: tuple[tuple[str, Fraction], ...]
+    prices: tuple[Price, ...]
     constant: Fraction
 
     @property
@@ -81,6 +89,14 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
+class Scaled:
+    """A scalar times a number by row."""
+
+    name: str
+    values: Numbers
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
     """What is together 0 at every row, or at most 0.
 
@@ -91,7 +107,7 @@ class Condition:
     text: str
     equality: bool
     average: Numbers | None
-    scalars: tuple[tuple[str, Numbers], ...]
+    scalars: tuple[Scaled, ...]
     constant: Numbers
 
 
@@ -175,7 +191,7 @@ class Table:
 
     `of`: what picks the row; `counted`: inputs that are held as counts of their values; `rows`, `columns`: labels;
     `places`: for each output the number of its value, by column; `prior` (rows,) the law of rows, None without one.
-    `compared`: one for each obligation, in order.
+    `compared`: one for each obligation, in order. `expression`: the loss as it is written.
     """
 
     FORM: ClassVar[str] = "table"
@@ -188,6 +204,7 @@ class Table:
     places: tuple[tuple[int, ...], ...]
     prior: Numbers | None
     compared: tuple[Compared, ...]
+    expression: str
     loss: Amount
     estimates: Estimates | None
     conditions: tuple[Condition, ...]
@@ -243,7 +260,7 @@ def _amount_words(amount: Amount, *, estimated: bool) -> str:
     parts = ["an average of the costs of draws"] if amount.average is not None else []
     parts += [f"{readable(one.weight)} times an average total variation" for one in amount.variations]
     parts += [f"{readable(worst.weight)} times the worst row's cost" for worst in amount.worst]
-    parts += [f"{readable(price)} times {name}" for name, price in amount.prices]
+    parts += [f"{readable(price.weight)} times {price.name}" for price in amount.prices]
     parts += ["the squared errors of estimates that conditions make unbiased"] if estimated else []
     parts += [readable(amount.constant)] if amount.constant or not parts else []
     return " plus ".join(parts)

@@ -36,6 +36,7 @@ from privspec.problem.table_forms import (
     Estimates,
     Fairness,
     Manipulation,
+    Scaled,
 )
 from privspec.problem.table_losses import Costs, amount, costs, fractions, numbers, spread
 from privspec.problem.terms import Chosen, Term, public_number, terms
@@ -90,7 +91,7 @@ class Conditions:
         found = self.affine(relation.left).plus(self.affine(relation.right), -1)
         if relation.op in (">=", "≥"):
             found = found.times(-self._ones())
-        scalars = tuple((name, numbers(v)) for name, v in sorted(found.scalars.items()) if np.any(v))
+        scalars = tuple(Scaled(name, numbers(v)) for name, v in sorted(found.scalars.items()) if np.any(v))
         table = None if found.table is None else numbers(found.table)
         return Condition(
             constraint.line, constraint.text, relation.op == "=", table, scalars, numbers(np.asarray(found.constant))
@@ -329,7 +330,7 @@ def moment(condition: Condition, alpha: str) -> Moment | None:
     if not condition.equality or condition.average is None or any(condition.constant.entries):
         return None
     table = fractions(condition.average)
-    scalars = {name: fractions(values) for name, values in condition.scalars}
+    scalars = {one.name: fractions(one.values) for one in condition.scalars}
     t = scalars.pop(alpha, None)
     parts = [table.T, *(values[None, :] for values in scalars.values())]
     if t is None or not all(bool(np.all(part == part[:, :1])) for part in parts):

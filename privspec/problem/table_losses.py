@@ -21,7 +21,7 @@ from privspec.model.pointwise import Chances, Grid, Pointwise, RowLaws
 from privspec.model.reports import Failure
 from privspec.model.worlds import Worlds, key
 from privspec.problem.form import Numbers
-from privspec.problem.table_forms import Amount, Variation, Worst
+from privspec.problem.table_forms import Amount, Price, Variation, Worst
 from privspec.problem.terms import Chosen, public, public_number, terms
 
 Costs: TypeAlias = NDArray[np.object_]
@@ -76,7 +76,9 @@ def amount(expr: syntax.Expr, scene: Pointwise, worlds: Worlds, *, worst_cases: 
                     raise _rewarded(term.span)
                 variations.append(replace(one, weight=one.weight * term.weight))
     found = None if average is None else numbers(average)
-    return Amount(found, tuple(variations), tuple(worst), tuple(sorted(prices.items())), constant)
+    return Amount(
+        found, tuple(variations), tuple(worst), tuple(Price(*item) for item in sorted(prices.items())), constant
+    )
 
 
 def _rewarded(span: Span) -> Failure:

@@ -8,14 +8,11 @@ from fractions import Fraction
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
-from privspec.language import syntax
-from privspec.language.walk import walk
-from privspec.model.evaluate import evaluate
+from privspec.language.spelling import spell
 from privspec.model.graph import Model
 from privspec.model.measures import MetricDP
 from privspec.model.reports import Failure
 from privspec.model.requirements import Curator, Nobody, Requirement
-from privspec.model.targets import environment
 from privspec.model.worlds import Worlds, finite, inputs_compared, worlds
 from privspec.problem.form import Numbers
 from privspec.problem.table_forms import Amount, Compared, Rounds, Table
@@ -97,6 +94,7 @@ def _lower(model: Model, priced: bool) -> Lowered:
             places=_places(space),
             prior=None if space.prior is None else Numbers.of(space.prior, (len(space.rows),)),
             compared=tuple(_compared(space, requirement) for requirement in model.requirements),
+            expression=spell(model.loss),
             loss=loss,
             estimates=estimated,
             conditions=conditions,
@@ -140,23 +138,13 @@ def _compared(space: Worlds, requirement: Requirement) -> Compared:
 
 
 def _rounds(model: Model) -> Rounds | None:
-    """Rounds of voters that share a budget: every requirement divides it by one parameter that does nothing else."""
-    spec, found = model.spec, set[tuple[Fraction, str]]()
-    for line in spec.privacy:
-        match line.amount.items:
-            case (syntax.Binary(op="/", left=whole, right=syntax.Name(id=name)),) if name in model.values:
-                budget = evaluate(whole, environment(model))
-                found |= {(budget, name)} if isinstance(budget, Fraction) else set()
-            case _:
-                return None
-    if len(found) != 1 or not model.parties:
+    """The rounds of a vote that share a budget."""
+    if not model.parties:
         return None
-    ((budget, name),) = found
-    count = model.values[name]
-    uses = sum(isinstance(node, syntax.Name) and node.id == name for node in walk(spec))
-    if uses > len(spec.privacy) or not isinstance(count, Fraction) or count.denominator != 1 or count < 1:
-        return None
-    return Rounds(int(count), budget)
+    from privspec.problem.votes import shared_rounds  # a vote may be many modules away
+
+    shared = shared_rounds(model)
+    return None if shared is None or shared.count is None else Rounds(shared.count, shared.budget)
 
 
 # --- what tables do not know yet ------------------------------------------------------------------

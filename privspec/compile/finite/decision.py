@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
-from privspec.compile.document import float_down, float_up
+from privspec.compile.document import float_down
 from privspec.compile.finite.program import Lowered
-from privspec.compile.finite.system import Debiased, FiniteSystem, LinearLine, slacks
+from privspec.compile.finite.system import Debiased, FiniteSystem, Key, slacks
+from privspec.compile.finite.witness import boxes, keys, multipliers
 from privspec.compile.problem import Settings
 from privspec.model.graph import Model
 from privspec.problem.table_forms import Variation
 from privspec.problem.table_losses import Costs, fractions
-from privspec.solvers.programs import Array
 from privspec.solvers.table_programs import (
-    CompleteDual,
-    CompleteRatio,
     ExactTable,
-    Privacy,
-    TableDual,
     TableSolution,
 )
-from privspec.solvers.table_search_programs import DebiasedProgram, DebiasedSolution, SearchSplit
+from privspec.solvers.table_search_programs import DebiasedProgram, DebiasedSolution
 
 ROOM = Fraction(1, 2**40)
 """Share of the loss by which a bound is stated below what its multipliers prove."""
@@ -76,8 +70,8 @@ class TableDecision(ABC):
 
     @property
     def loss(self) -> float:
-        """The loss, rounded up."""
-        return float_up(self.exact_loss)
+        """The loss, as the nearest double."""
+        return float(self.exact_loss)
 
     @property
     def lower_bound(self) -> float:
@@ -143,9 +137,9 @@ class LinearTable(TableDecision):
 
     def certificate(self) -> dict[str, Any]:
         """One dual point."""
-        names = [old_name(self.system, line) for line in (*self.lowered.equalities, *self.lowered.inequalities)]
-        dual = dual_json(self.solution.dual, self.lowered.blocks, self.lowered.program.privacy, names)
-        return {"kind": "table", "scope": "tables", "lower_bound": self.lower_bound, "dual": dual}
+        lowered = self.lowered
+        rows = keys((*lowered.equalities, *lowered.inequalities))
+        return multipliers(self.system, self.solution.dual, lowered.blocks, lowered.program.privacy, rows)
 
     def solver(self) -> dict[str, Any]:
         """Method, iterations, seconds."""
@@ -190,29 +184,12 @@ class DebiasedTable(TableDecision):
 
     def certificate(self) -> dict[str, Any]:
         """Dual points that bound the loss where they are used, and the tree of boxes that says where."""
-        names = self._row_names()
-        return {
-            "kind": "search",
-            "scope": "tables",
-            "lower_bound": self.lower_bound,
-            "cuts": [
-                {"empty": cut.empty, "dual": dual_json(cut.dual, self.blocks, self.program.privacy, names)}
-                for cut in self.solution.cuts
-            ],
-            "tree": [
-                {"coordinate": item.coordinate, "at": item.at} if isinstance(item, SearchSplit) else item
-                for item in self.solution.tree
-            ],
-        }
-
-    def _row_names(self) -> list[str]:
-        """Names of the rows of `DebiasedProgram.program`."""
-        moments, rows = self.debiased.moments, len(self.system.worlds.rows)
-        names = [f"condition:{moment.line}:{r}" for moment in moments for r in range(rows)]
-        names += [f"law:{law.name}" for law in self.system.table.laws]
-        names += [f"mean:{moments[k].line}" for k in self.program.means]
-        further = sorted(self.debiased.beside(self.system), key=lambda line: not line.equality)
-        return names + [old_name(self.system, line) for line in further]
+        table, rows = self.system.table, range(self.system.shape[0])
+        found: list[Key] = [("condition", k, r) for k in range(len(table.conditions)) for r in rows]
+        found += [("law", law.name) for law in table.laws]
+        found += [("mean", k) for k in self.program.means]
+        found += keys(sorted(self.debiased.beside(self.system), key=lambda line: not line.equality))
+        return boxes(self.system, self.solution, self.blocks, self.program.privacy, found)
 
     def solver(self) -> dict[str, Any]:
         """Method, iterations, seconds."""
@@ -235,63 +212,3 @@ def reached(variation: Variation, exact: ExactTable) -> list[Fraction]:
         gaps = (Fraction(m, exact.denominator) - chance for m, chance in zip(mass, law, strict=True))
         found.append(sum((gap for gap in gaps if gap > 0), Fraction(0)))
     return found
-
-
-def old_name(system: FiniteSystem, line: LinearLine) -> str:
-    """The name of a line in certificates."""
-    key: Any = line.key
-    word, *rest = key
-    table = system.table
-    if word in ("law", "worst"):
-        return ":".join(map(str, line.key))
-    if word == "apart":
-        where = [rest[0], rest[2]] if rest[0] == "loss" else [table.accuracy[rest[1]].line, rest[3]]
-        return ":".join(map(str, ["apart", *where, *rest[-2:]]))
-    lines: dict[str, Any] = {"condition": table.conditions, "accuracy": table.accuracy, "lie": table.manipulation}
-    if word == "fairness":
-        fair = table.fairness[rest[0]]
-        a, b, _ = fair.pairs.entries[3 * rest[1] : 3 * rest[1] + 3]
-        roots = sorted(
-            {
-                x
-                for x, y, _ in zip(*[iter(fair.pairs.entries)] * 3, strict=True)
-                if not any(z == x for _, z, _ in zip(*[iter(fair.pairs.entries)] * 3, strict=True))
-            }
-        )
-        from privspec.model.requirements import Requirement
-
-        lipschitz = isinstance(system.model.fairness[rest[0]], Requirement)
-        g = 0 if lipschitz else max(i for i, x in enumerate(roots) if x <= a)
-        first = 0 if lipschitz else roots[g]
-        return f"fairness:{fair.line}:{g}:{a - first}:{b - first}:{rest[2]}"
-    return ":".join(map(str, [word, lines[word][rest[0]].line, *rest[1:]]))
-
-
-# --- dual points ----------------------------------------------------------------------------------
-
-
-def dual_json(
-    dual: TableDual, blocks: Sequence[int], privacy: Sequence[Privacy], names: Sequence[str]
-) -> dict[str, Any]:
-    """A dual point by requirement and by the names of rows."""
-    values = (*dual.equalities.tolist(), *dual.inequalities.tolist())
-    return {
-        "privacy": [
-            {"requirement": index} | _block_json(part, block)
-            for index, part, block in zip(blocks, dual.privacy, privacy, strict=True)
-        ],
-        "rows": {name: value for name, value in zip(names, values, strict=True) if value},
-        "loss_weights": None if dual.loss_weights is None else dual.loss_weights.tolist(),
-    }
-
-
-def _block_json(part: Any, block: Privacy) -> dict[str, Any]:
-    if isinstance(part, CompleteDual):
-        return {"form": "complete", "below": _sparse(part.below), "above": _sparse(part.above)}
-    assert not isinstance(block, CompleteRatio)
-    entries = zip(block.pairs[part.pairs].tolist(), part.columns.tolist(), part.values.tolist(), strict=True)
-    return {"form": "pairs", "entries": [[a, b, s, v] for (a, b), s, v in entries if v > 0]}
-
-
-def _sparse(matrix: Array) -> list[list[Any]]:
-    return [[int(r), int(s), float(matrix[r, s])] for r, s in np.argwhere(matrix > 0)]

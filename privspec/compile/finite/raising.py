@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,6 @@ import numpy as np
 
 from privspec.compile.document import (
     decimal_up,
-    float_up,
     guarantee_head,
     plan_document,
     versions,
@@ -23,7 +21,6 @@ from privspec.core import OPTIMAL_GAP
 from privspec.core.rounding import log_up
 from privspec.language.spelling import spell
 from privspec.model.values import show
-from privspec.problem.votes import shared_rounds
 from privspec.solvers.table_exact import true_delta
 from privspec.solvers.table_programs import CompleteRatio, ExactTable, PairRatio
 from privspec.solvers.table_ratios import merged
@@ -36,7 +33,8 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
     """The plan of a table."""
     model, system = decision.model, decision.system
     value, bound = decision.loss, decision.lower_bound
-    gap = relative_gap(Fraction(value), Fraction(bound))
+    # of the stated doubles, as the kernel derives it again
+    gap = float((Fraction(value) - Fraction(bound)) / (Fraction(abs(value)) or 1))
     others, named = beside(decision)
     notes = list(decision.solver()["notes"])
     document = {
@@ -58,6 +56,7 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
         "claims": decision.certificate(),
         "remarks": {
             "recognised": named,
+            **_of_votes(decision),
             "binding": binding_prices(decision, notes),
             "solver": {
                 **decision.solver(),
@@ -70,11 +69,13 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
     return plan_document(model, document)
 
 
-def relative_gap(value: Fraction, bound: Fraction) -> float:
-    """(value - bound) / |value|, 0 where both are 0; a plan holds no infinite number where only the value is."""
-    if value == bound:
-        return 0.0
-    return max(0.0, float_up((value - bound) / abs(value))) if value else sys.float_info.max
+def _of_votes(decision: TableDecision) -> dict[str, Any]:
+    """What a table of votes keeps and does, where it is one."""
+    if not decision.model.parties:
+        return {}
+    from privspec.compile.finite.votes import kept_properties, table_figures  # a vote may be many modules away
+
+    return {"properties": kept_properties(decision), **table_figures(decision)}
 
 
 def _among(decision: TableDecision) -> str:
@@ -99,14 +100,11 @@ def _mechanism(decision: TableDecision) -> dict[str, Any]:
         "prior": None if worlds.prior is None else [str(p) for p in worlds.prior],
         "probabilities": [[str(Fraction(n, exact.denominator)) for n in row] for row in exact.numerators],
     }
-    if not decision.model.parties:
-        return out | _chosen(decision)
-    from privspec.compile.finite.votes import kept_properties, table_figures  # a vote may be many modules away
-    from privspec.compile.lotteries.rounds import rounds_json
-
-    kept, shared = kept_properties(decision), shared_rounds(decision.model)
-    out |= {} if shared is None else {"rounds": rounds_json(shared, shared.count)}
-    return out | _chosen(decision) | ({"properties": kept} if kept else {}) | table_figures(decision)
+    rounds = decision.system.table.rounds
+    if rounds is not None:
+        each = str(rounds.budget / rounds.count)
+        out["rounds"] = {"count": rounds.count, "budget": show(rounds.budget), "each": each, "fit": rounds.count}
+    return out | _chosen(decision)
 
 
 def _chosen(decision: TableDecision) -> dict[str, Any]:
@@ -131,7 +129,7 @@ def _guarantee(decision: TableDecision, requested: Requested) -> dict[str, Any]:
     notes = ["tables"]
     if requested.requirement.neighbours.group > 1:
         notes.append("group-privacy")
-    if shared_rounds(decision.model) is not None:
+    if decision.system.table.rounds is not None:
         notes.append("repeated-votes")
     return guarantee_head(requested.requirement, requested.index) | {
         "achieved": achieved(decision.exact, requested),

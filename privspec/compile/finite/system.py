@@ -198,7 +198,7 @@ def _further(system: FiniteSystem) -> Iterator[LinearLine | Scalar]:
         yield from _accuracy(k, line, target.target.span, system)
     for k, (bound, target) in enumerate(zip(table.manipulation, lies, strict=True)):
         yield from _lies(k, bound, target.target.span)
-    prices = dict(table.loss.prices)
+    prices = {price.name: price.weight for price in table.loss.prices}
     for choice in table.choices:
         yield Scalar(choice.name, choice.low, choice.high, prices.get(choice.name, Fraction(0)))
     for law in table.laws:
@@ -212,7 +212,7 @@ def _further(system: FiniteSystem) -> Iterator[LinearLine | Scalar]:
 
 def _condition(k: int, condition: Condition, span: Span) -> Iterator[LinearLine]:
     table = None if condition.average is None else fractions(condition.average)
-    scalars = {name: fractions(values) for name, values in condition.scalars}
+    scalars = {one.name: fractions(one.values) for one in condition.scalars}
     for r, constant in enumerate(fractions(condition.constant)):
         row = {} if table is None else {(r, c): v for c, v in enumerate(table[r]) if v}
         named = {name: values[r] for name, values in scalars.items() if values[r]}
@@ -245,7 +245,7 @@ def _accuracy(k: int, line: Accuracy, span: Span, system: FiniteSystem) -> Itera
     if amount.average is not None and system.prior is not None:
         average = fractions(amount.average) * system.prior[:, None]
     entries = dict(np.ndenumerate(average))
-    scalars, limit = dict(amount.prices), line.limit - amount.constant
+    scalars, limit = {price.name: price.weight for price in amount.prices}, line.limit - amount.constant
     for j, variation in enumerate(amount.variations):
         where: Key = ("accuracy", k, "mean", j)
         yield from variation_lines(where, variation, span, None)
@@ -375,6 +375,11 @@ class Electorate:
                 for j in range(len(counts)) if count else ():
                     if i != j:
                         yield r, i, j, number[tuple(n - (k == i) + (k == j) for k, n in enumerate(counts))]
+
+    def lied(self, row: int, ballot: int, lie: int) -> int:
+        """The row in which one voter casts another ballot."""
+        rows = self.rows
+        return rows.index(tuple(n - (k == ballot) + (k == lie) for k, n in enumerate(rows[row])))
 
     def unordered(self, ballot: int) -> tuple[int, ...]:
         """Alternatives of whose order a ballot cannot say anything."""

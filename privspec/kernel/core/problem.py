@@ -16,7 +16,7 @@ MEASURES = {
     "(epsilon, delta)-DP": ("epsilon", "delta"),
     "epsilon-LDP": ("epsilon",),
     "(epsilon, delta)-LDP": ("epsilon", "delta"),
-    "per-atom-LDP": ("epsilon", "delta"),
+    "(epsilon, delta)-per-atom-LDP": ("epsilon", "delta"),
     "epsilon-metric-DP": ("epsilon",),
     "rho-zCDP": ("rho",),
     "mu-GDP": ("mu",),

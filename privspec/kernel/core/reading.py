@@ -9,7 +9,7 @@ import base64
 import hashlib
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from math import isfinite, prod
 
@@ -211,6 +211,53 @@ class Item:
         """A matrix of whole numbers of a known shape, and the value of one step."""
         entries, unit = self.array(rows, columns)
         return fmpz_mat(rows, columns, entries), unit
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Exact numbers in rows: whole numbers times `unit`; an array of one axis is one row."""
+
+    rows: list[list[int]]
+    unit: Fraction
+
+    def values(self) -> list[Fraction]:
+        """All numbers, row by row."""
+        return [entry * self.unit for row in self.rows for entry in row]
+
+
+def _grid(item: Item) -> Grid:
+    dims = item.fields(*(item.value if isinstance(item.value, dict) else ("shape",)))
+    place = next((one for one in dims if one.place.endswith(".shape")), item)
+    shape = [n.integer(0, ENTRIES) for n in place.items()]
+    flat, unit = item.array(*shape)
+    step = max(1, shape[-1] if shape else 1)
+    return Grid([flat[i : i + step] for i in range(0, len(flat), step)], unit)
+
+
+PLAIN = {
+    "object": lambda item: item.value,
+    "str": Item.text,
+    "int": Item.integer,
+    "bool": Item.flag,
+    "Fraction": Item.exact,
+    "Grid": _grid,
+}
+
+
+def typed(kind: str, item: Item, forms: dict[str, type]) -> object:
+    """A value of a type as an annotation names it: its fields are read by their annotations.
+
+    Raises: Refused.
+    """
+    if kind.endswith(" | None"):
+        return None if item.absent else typed(kind[:-7], item, forms)
+    if kind.startswith("list["):
+        return [typed(kind[5:-1], one, forms) for one in item.items()]
+    if kind not in forms:
+        return PLAIN[kind](item)
+    own = fields(forms[kind])
+    parts = item.fields(*(one.name for one in own))
+    return forms[kind](*(typed(str(one.type), part, forms) for one, part in zip(own, parts, strict=True)))
 
 
 def _equal(a: object, b: object) -> bool:

@@ -1,0 +1,194 @@
+"""Tables Pr(column | row): the law that is executed, what an observer sees of it, and what that tells.
+
+Probabilities are whole numbers over one denominator; e^q is rounded down wherever it limits a probability.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm, log
+from operator import sub
+
+from privspec.kernel.core.case import Case
+from privspec.kernel.core.implies import pure_proves
+from privspec.kernel.core.numbers import BITS, LARGEST_LOG, exp_down, sqrt_down
+from privspec.kernel.core.problem import Guarantee, read_guarantees
+from privspec.kernel.core.reading import Grid, Item, Refused
+
+ABSENT = -1e300
+"""Stands for the logarithm of zero: comparisons with it are always made exactly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What is executed: numerators (rows, columns) over `denominator`; for each output its value's number by column."""
+
+    outputs: list[str]
+    rows: list[object]
+    columns: list[object]
+    places: list[list[int]]
+    numerators: list[list[int]]
+    denominator: int
+
+    def view(self, seen: list[str]) -> list[int]:
+        """What whoever sees these outputs tells apart: a number for each column; the last output varies fastest."""
+        view = [0] * len(self.columns)
+        for name, places in zip(self.outputs, self.places, strict=True):
+            if name in seen:
+                view = [number * (max(places) + 1) + place for number, place in zip(view, places, strict=True)]
+        return view
+
+    def seen(self, view: list[int]) -> list[list[int]]:
+        """The numerators of what is seen: columns that look alike are one."""
+        found = [[0] * (max(view) + 1) for _ in self.numerators]
+        for merged, row in zip(found, self.numerators, strict=True):
+            for place, numerator in zip(view, row, strict=True):
+                merged[place] += numerator
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The rows that an obligation compares: cliques at distance one, and pairs (a, b, level) by squared distance."""
+
+    cliques: list[list[int]]
+    pairs: Grid
+    squares: list[Fraction]
+    inputs: int
+
+    def every(self) -> list[tuple[int, int, int]]:
+        """Each pair, those of cliques with level -1.
+
+        Raises: Refused for what is no pair of rows.
+        """
+        inside = [(a, b, -1) for rows in self.cliques for i, a in enumerate(rows) for b in rows[:i]]
+        return triples(self.pairs, len(self.squares)) + inside
+
+    def exponent(self, level: int, epsilon: Fraction) -> Fraction:
+        """At most epsilon times the distance of a level, by less than 2^-128 of it."""
+        return epsilon if level < 0 else sqrt_down(self.squares[level] * epsilon**2, 2 * BITS)
+
+    def ratio(self, level: int, epsilon: Fraction) -> int:
+        """The ratio at a level times 2^BITS, rounded down."""
+        return int(exp_down(self.exponent(level, epsilon)) * (1 << BITS))
+
+
+def triples(grid: Grid, levels: int) -> list[tuple[int, int, int]]:
+    """Pairs with a level, in any order of the two.
+
+    Raises: Refused.
+    """
+    found = [(a, b, level) for a, b, level in grid.rows]
+    if grid.unit != 1 or any(min(pair) < 0 or pair[0] == pair[1] or pair[2] >= levels for pair in found):
+        raise Refused("the problem compares what are no pairs")
+    return found
+
+
+def read_law(item: Item, size: tuple[int, int]) -> tuple[list[list[int]], int]:
+    """Numerators and common denominator of the executed law, whose rows sum to one.
+
+    Raises: Refused.
+    """
+    table = [[p.exact(0) for p in row.items(size[1])] for row in item.items(size[0])]
+    wrong = next((number for number, row in enumerate(table) if sum(row) != 1), None)
+    if wrong is not None:
+        raise item.wrong(f"have a row, {wrong}, that does not sum to one")
+    whole = lcm(*{p.denominator for row in table for p in row})
+    return [[p.numerator * (whole // p.denominator) for p in row] for row in table], whole
+
+
+# --- what laws tell apart: pairs of rows that break a limit -----------------------------------------
+
+
+def single(laws: list[list[int]], whole: int, asked: Compared, epsilon: Fraction, slack: Fraction) -> list[int]:
+    """Two rows with f_a > e^(epsilon distance) f_b + slack somewhere; none if there are none."""
+    room = int(slack * whole * (1 << BITS))
+    for rows in asked.cliques:
+        ratio = asked.ratio(-1, epsilon)
+        for column in zip(*(laws[row] for row in rows), strict=True):
+            if max(column) << BITS > min(column) * ratio + room:
+                return [rows[column.index(max(column))], rows[column.index(min(column))]]
+    logs = [[log(n) if n else ABSENT for n in row] for row in laws]
+    # logarithms are off by less than this, however many digits there are: whatever is nearer is compared exactly
+    error = (log(whole) + LARGEST_LOG) * 2.0**-48
+    for a, b, level in triples(asked.pairs, len(asked.squares)):
+        limit, gaps = float(asked.exponent(level, epsilon)) - error, list(map(sub, logs[a], logs[b]))
+        if -limit < min(gaps) and max(gaps) < limit:
+            continue
+        ratio = asked.ratio(level, epsilon)
+        for one, other in ((a, b), (b, a)):
+            if any(x << BITS > y * ratio + room for x, y in zip(laws[one], laws[other], strict=True)):
+                return [one, other]
+    return []
+
+
+def sets(laws: list[list[int]], whole: int, asked: Compared, epsilon: Fraction, delta: Fraction) -> list[int]:
+    """Two rows with f_a(S) > e^(epsilon distance) f_b(S) + delta for some set S; none if there are none."""
+    room, rough = int(delta * whole * (1 << BITS)), [[n / whole for n in row] for row in laws]
+    for a, b, level in asked.every():
+        ratio = asked.ratio(level, epsilon)
+        times = ratio / (1 << BITS)
+        for one, other in ((a, b), (b, a)):
+            most = sum(x - times * y for x, y in zip(rough[one], rough[other], strict=True) if x > times * y)
+            # doubles are off by less than this: whatever is nearer is added up exactly
+            if most + (1 + times) * len(laws[a]) * 2.0**-48 < delta:
+                continue
+            over = ((x << BITS) - y * ratio for x, y in zip(laws[one], laws[other], strict=True))
+            if sum(part for part in over if part > 0) > room:
+                return [one, other]
+    return []
+
+
+# --- guarantees -----------------------------------------------------------------------------------
+
+
+def privacy(case: Case, table: Table, compared: list[Compared], chosen: dict[str, Fraction]) -> list[Guarantee]:
+    """Judge every guarantee: what its observer sees, and what the rows that it compares tell of each other.
+
+    Raises: Refused.
+    """
+    frame, guarantees = case.frame, read_guarantees(case.guarantees, case.frame, chosen)
+    local = frame.trust == "nobody"
+    if frame.trust == "secure_sum" or (local and any(one.party for one in frame.data)):
+        raise Refused("a table is drawn by one keeper, or is one party's report")
+    for guarantee, asked in zip(guarantees, compared, strict=True):
+        line, seen, every = guarantee.obligation, set(guarantee.obligation.seen), set(table.outputs)
+        holds = set(line.outputs) <= seen <= every and (seen == every or not local)
+        case.says("view", holds, f"line {line.line} is about whoever sees {', '.join(line.seen)}", guarantee.number)
+        if not _within(guarantee):
+            case.says(
+                "privacy", False, f"line {line.line}: figures that are not within {line.measure.name}", guarantee.number
+            )
+            continue
+        broken = _broken(table.seen(table.view(list(line.seen))), table.denominator, asked, guarantee)
+        figures = ", ".join(f"{key} = {float(value):.9g}" for key, value in guarantee.achieved.items())
+        text = f"line {line.line}, {line.neighbours}: {line.measure.name} with {figures}"
+        if broken:
+            text = f"not true: {text}, as {' beside '.join(str(table.rows[row]) for row in broken)} shows"
+        case.says("privacy", not broken, text, guarantee.number)
+    return guarantees
+
+
+def _within(guarantee: Guarantee) -> bool:
+    """Whether the figures that a plan says are achieved are those of the measure, and imply what the line asks."""
+    measure, limits, reached = guarantee.obligation.measure, guarantee.asked, guarantee.achieved
+    epsilon, delta = reached.get("epsilon", Fraction(-1)), reached.get("delta", 0)
+    if measure.each or epsilon < 0 or not set(reached) <= {"epsilon", "delta"} & {"epsilon", *limits}:
+        return False
+    if "epsilon" not in limits or "order" in limits:
+        return not delta and pure_proves(measure.name, limits, epsilon)
+    return epsilon <= limits["epsilon"] and ("per-atom" in measure.name or delta <= limits.get("delta", 0))
+
+
+def _broken(laws: list[list[int]], whole: int, asked: Compared, guarantee: Guarantee) -> list[int]:
+    """Two rows that break what the plan says is achieved, or what is asked of single outputs; none if it holds."""
+    limits, epsilon, delta = (
+        guarantee.asked,
+        guarantee.achieved["epsilon"],
+        guarantee.achieved.get("delta", Fraction(0)),
+    )
+    broken = (sets if delta else single)(laws, whole, asked, epsilon, delta)
+    if broken or "per-atom" not in guarantee.obligation.measure.name:
+        return broken
+    return single(laws, whole, asked, limits["epsilon"], limits["delta"] / asked.inputs)
