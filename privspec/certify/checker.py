@@ -99,10 +99,6 @@ LINEAR = Family(
 
 def family_of(name: str) -> Family:
     """The checks of the family that a plan names; only theirs are loaded. All others are additive noise."""
-    if name == "table":
-        from privspec.certify import finite
-
-        return Family(finite.read_finite, finite.CHECKS)
     if name in ("dictator", "exponential", "permute_and_flip", "local_dictator", "randomised_winner"):
         from privspec.certify import lotteries
 

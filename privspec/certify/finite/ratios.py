@@ -6,11 +6,10 @@ privacy rests on is rounded down, what a lower bound on the loss rests on is rou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import floor, isqrt, log
+from math import isqrt, log
 from typing import TypeAlias
 
 import numpy as np
@@ -95,71 +94,3 @@ def _bounds(ratio: LogRatio) -> tuple[int, int]:
 def log_up(ratio: Fraction) -> float:
     """A double near the logarithm of a ratio >= 1, for display."""
     return log(ratio.numerator) - log(ratio.denominator)
-
-
-# --- which entries of a table could break a ratio ----------------------------------------------------
-
-SAFE = 2.0**-48
-"""Room for the few roundings of a comparison in doubles."""
-TINY = 1e-280
-"""Doubles below this may have lost digits, so that they are always compared exactly."""
-
-
-def doubles(numerators: Entries, denominator: int) -> NDArray[np.float64]:
-    """Each entry as the nearest double; division of Python integers rounds correctly, whatever their size."""
-    flat = [entry / denominator for entry in numerators.ravel().tolist()]
-    return np.array(flat, dtype=np.float64).reshape(numerators.shape)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Comparison:
-    """The entries (X, S) that an observer sees, as integers over one denominator and as doubles."""
-
-    numerators: Entries
-    denominator: int
-    rounded: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, numerators: Entries, denominator: int) -> Comparison:
-        """With its doubles."""
-        return cls(numerators, denominator, doubles(numerators, denominator))
-
-    def broken_cliques(
-        self, groups: Indices, ratio: LogRatio, slack: Fraction = Fraction(0)
-    ) -> tuple[int, int, int] | None:
-        """Rows a, b and a column of the first pair inside a group (G, m) with f_a > R f_b + slack, if any."""
-        room = floor(slack * self.denominator * (1 << BITS))
-        for group in groups:
-            entries = self.numerators[group]
-            most, least = entries.max(axis=0), entries.min(axis=0)
-            wrong = (most << BITS) > least * ratio.down + room
-            if np.any(wrong):
-                column = int(np.argmax(wrong))
-                a, b = int(np.argmax(entries[:, column])), int(np.argmin(entries[:, column]))
-                return int(group[a]), int(group[b]), column
-        return None
-
-    def broken_row(
-        self, a: int, others: Indices, kinds: Indices, ratios: Sequence[LogRatio], low: NDArray[np.float64]
-    ) -> tuple[int, int, int] | None:
-        """The first of the rows b with f_a > R_b f_b somewhere, with the column; R_b is ratios[kinds[b]]."""
-        bound = self.rounded[others] * low[kinds][:, None]
-        mine = self.rounded[a]
-        doubtful = ((mine > bound * (1 - SAFE)) | (mine < TINY) | (bound < TINY)) & (self.numerators[a] != 0)
-        for k, column in zip(*np.nonzero(doubtful), strict=True):
-            other = int(others[k])
-            if (int(self.numerators[a, column]) << BITS) > int(self.numerators[other, column]) * ratios[kinds[k]].down:
-                return a, other, int(column)
-        return None
-
-    def excess(self, a: int, b: int, ratio: LogRatio) -> Fraction:
-        """The sum over columns of what f_a has beyond R f_b: the delta of the pair, not below the truth."""
-        over = (self.numerators[a] << BITS) - self.numerators[b] * ratio.down
-        return Fraction(sum(int(v) for v in over if v > 0), self.denominator << BITS)
-
-    def rough_excess(self, a: int, others: Indices, low: float) -> tuple[NDArray[np.float64], float]:
-        """The same for many b in doubles, with a bound on the error."""
-        over = self.rounded[a] - low * self.rounded[others]
-        total: NDArray[np.float64] = np.maximum(over, 0.0).sum(axis=1)
-        columns = self.rounded.shape[1]
-        return total, (columns + 16) * 2.0**-52 * (1 + low) + columns * 1e-300

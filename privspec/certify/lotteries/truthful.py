@@ -23,8 +23,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from privspec.certify.finite.averages import Price, Term, terms
-from privspec.certify.finite.lies import about_lies
+from privspec.certify.finite.averages import Price, Term, about_lies, terms
 from privspec.certify.finite.ratios import BITS, LogRatio
 from privspec.certify.lotteries.costs import SHARES, Apart, Missed, VotesMissed, body_of
 from privspec.certify.lotteries.losses import total

@@ -95,7 +95,7 @@ def _tangent(
 ) -> dict[str, Any]:
     """An affine function below an amount: weights of rows, and shares of what is drawn too often."""
     rows = system.shape[0]
-    worst = []
+    worst: list[list[float]] = []
     for k in range(len(amount.worst)):
         found = weights if weights is not None else np.array([values[("worst", k, r)][0] for r in range(rows)])
         positive = np.maximum(np.asarray(found, dtype=float), 0.0)
@@ -104,7 +104,8 @@ def _tangent(
     for key, (value, _) in values.items():
         if key[0] != "apart" or key[1 : 1 + len(where)] != where or not value > 0:
             continue
-        kind, j, row, o = key[1 + len(where) :]
+        place: Any = key[1 + len(where) :]
+        kind, j, row, o = place
         if kind == "mean":
             prior = system.prior
             whole = 0.0 if prior is None else float(prior[row]) * float(amount.variations[j].weight)

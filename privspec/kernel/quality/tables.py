@@ -37,6 +37,7 @@ class Tables(Rules):
     def judge(self, case: Case) -> Executed:
         """Judge every statement."""
         task = typed("Task", case.block, FORMS)
+        assert isinstance(task, Task)
         said = dict(zip(MECHANISM, case.mechanism.fields(*MECHANISM[:-1], optional=MECHANISM[-1:]), strict=True))
         for key, known in (("family", "table"), ("of", task.of), ("counted", task.counted), ("inputs", task.rows),
                            ("releases", task.outputs), ("outputs", task.columns),
@@ -96,11 +97,11 @@ def _lines(case: Case, task: Task, table: Table, chosen: dict[str, Fraction]) ->
         wrong = [r for r, total in enumerate(one.totals(table, chosen)) if total > 0 or (one.equality and total)]
         text = f"line {one.line} {f'does not hold at {table.rows[wrong[0]]}' if wrong else 'holds at every row'}"
         case.says("conditions", not wrong, f"{text}: {one.text}", number)
-    found = [(one, one.amount.value(table, task.weights(), chosen)) for one in task.accuracy]
-    found += [(one, one.gained(table)) for one in task.manipulation]
-    for number, (line, value) in enumerate(found):
-        text = f"line {line.line}: {float(value):.9g}, asked for at most {float(line.limit):.9g}"
-        case.says("accuracy", value <= line.limit, text, number)
+    found = [(one.line, one.limit, one.amount.value(table, task.weights(), chosen)) for one in task.accuracy]
+    found += [(one.line, one.limit, one.gained(table)) for one in task.manipulation]
+    for number, (line, limit, value) in enumerate(found):
+        text = f"line {line}: {float(value):.9g}, asked for at most {float(limit):.9g}"
+        case.says("accuracy", value <= limit, text, number)
     case.accuracy.same([])
 
 

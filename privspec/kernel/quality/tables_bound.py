@@ -24,7 +24,7 @@ Asked = tuple[Compared, Guarantee, list[int]]
 """The rows that an obligation compares, its figures, and the number that is seen of each column."""
 
 
-def entries(item: Item, *extents: int, signed: bool = False) -> list[tuple]:
+def entries(item: Item, *extents: int, signed: bool = False) -> list[list[int]]:
     """Places [i, j, ..., z]: whole numbers below the extents, each place once, then a multiplier on the grid.
 
     Were one split into several, what is paid once for the largest of a pair would be paid for a part of it.
@@ -39,7 +39,7 @@ def entries(item: Item, *extents: int, signed: bool = False) -> list[tuple]:
         if type(z) not in (int, float) or not isfinite(z) or abs(z) > 1e300 or (z < 0 and not signed):
             raise item.wrong("has a multiplier that is no number from 0 on")
         top, bottom = z.as_integer_ratio()
-        found.append((*at, (top << GRID) // bottom))
+        found.append([*at, (top << GRID) // bottom])
         known.add(tuple(at))
     if len(known) < len(found):
         raise item.wrong("has two multipliers for one place")
@@ -140,18 +140,18 @@ class Lagrangian:
             found[seen].append(column)
         return found
 
-    def _about(self, block: Item, *names: str) -> list:
-        """The rows compared, epsilon and the slack of an obligation, what is seen, and further fields."""
-        _, number, *rest = block.fields("form", "requirement", *names)
+    def _about(self, number: Item) -> tuple[Compared, Guarantee, Fraction, Fraction, list[list[int]]]:
+        """The rows that an obligation compares, its guarantee, epsilon and delta, and the columns seen as one."""
         compared, guarantee, view = self.asked[number.integer()]
         limits = guarantee.asked
         if set(limits) - {"epsilon", "delta"}:
-            raise block.wrong("bounds nothing under such a measure")
-        return [compared, guarantee, limits["epsilon"], limits.get("delta", NONE), self._members(view), *rest]
+            raise number.wrong("bounds nothing under such a measure")
+        return compared, guarantee, limits["epsilon"], limits.get("delta", NONE), self._members(view)
 
     def _clique(self, block: Item) -> None:
         """One free least law m of all rows: m_s <= f_rs <= R m_s, and m sums to at most one."""
-        compared, _, epsilon, delta, members, clique, below, above = self._about(block, "clique", "below", "above")
+        _, number, clique, below, above = block.fields("form", "requirement", "clique", "below", "above")
+        compared, _, epsilon, delta, members = self._about(number)
         rows = set(compared.cliques[clique.integer()])
         ratio, least = int(exp_up(epsilon) * (1 << BITS)), [0] * len(members)
         for item, sign in ((below, -1), (above, 1)):
@@ -164,7 +164,8 @@ class Lagrangian:
         self.constant += Fraction(min(0, *least), ONE)
 
     def _pairs(self, block: Item) -> None:
-        compared, guarantee, epsilon, delta, members, pairs = self._about(block, "entries")
+        _, number, pairs = block.fields("form", "requirement", "entries")
+        compared, guarantee, epsilon, delta, members = self._about(number)
         levels = {(a, b): level for x, y, level in compared.every() for a, b in ((x, y), (y, x))}
         ratios = {}
         for level in set(levels.values()):
@@ -202,8 +203,8 @@ class Lagrangian:
 
     def _fairness(self, item: Item) -> None:
         """For z_s of the difference of two laws: their sum is at most the total variation times max z - min z."""
-        lines: list = [(line, triples(line.pairs, len(line.squares))) for line in self.task.fairness]
-        found: dict = {}
+        lines = [(line, triples(line.pairs, len(line.squares))) for line in self.task.fairness]
+        found: dict[tuple[int, int], dict[int, int]] = {}
         most = max((len(pairs) for _, pairs in lines), default=0)
         for k, pair, seen, z in entries(item, len(lines), most, self.columns, signed=True):
             found.setdefault((k, pair), {})[seen] = z
@@ -348,7 +349,9 @@ class Boxes:
         constant = found.value(self.names)
         return constant, [found.prices.get(name, NONE) for name in self.names], empty.flag()
 
-    def in_box(self, constant: Fraction, slopes: list[Fraction], empty: bool, box: list) -> list[Fraction]:
+    def in_box(
+        self, constant: Fraction, slopes: list[Fraction], empty: bool, box: list[tuple[Fraction, Fraction]]
+    ) -> list[Fraction]:
         """The least quotient in a box; nothing where there is no table."""
         if empty:
             least = sum((min(s * low, s * high) for s, (low, high) in zip(slopes, box, strict=True)), constant)

@@ -288,7 +288,7 @@ class Task:
         return total / (alpha**2 * table.denominator)
 
 
-FORMS = {
+FORMS: dict[str, type] = {
     one.__name__: one
     for one in (
         *(Variation, Worst, Price, Amount, Scaled, Condition, Accuracy, Votes, Fairness, Choice, ChosenLaw, Rounds),
