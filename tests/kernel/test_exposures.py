@@ -1,0 +1,127 @@
+"""What observers see together where no line says so: the kernel composes it, and no plan may state less."""
+
+import copy
+import json
+from fractions import Fraction
+from functools import cache
+
+import pytest
+
+from privspec import Problem
+from privspec.compile.document import digest_of
+from privspec.kernel import judge
+from privspec.kernel.core.exposure import SPARED, hides_nothing
+from privspec.plan import Plan
+
+SPEC = """spec shared
+variables:
+  input x in [0, 1]^4
+  input w in [0, 2]^2
+  output A
+  output B
+  output C
+loss: E[ (A - sum(x))^2 ] + E[ ||B - [x[1] + w[1], x[2] + w[2]]||^2 ] + 4 * E[ (C - sum(w))^2 ]
+privacy:
+  {lines}
+"""
+LINES = {
+    "two observers": "A is 0.5-GDP wrt x, replacing one entry\n"
+    "  (B, C) is 2-GDP wrt all inputs, replacing one entry, seen by press",
+    "one line of three": "A is 1-GDP wrt x, replacing one entry",
+    "pure": "(A, C) is 1-DP wrt all inputs, replacing one entry",
+}
+
+
+@cache
+def _text(lines):
+    return json.dumps(dict(Problem(SPEC.format(lines=lines)).solve().document))
+
+
+def solved(name):
+    return json.loads(_text(LINES[name]))
+
+
+def changed(document, change):
+    found = copy.deepcopy(document)
+    change(found)
+    body = {key: value for key, value in found.items() if key != "digest"}
+    return json.dumps(body | {"digest": digest_of(body)})
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_there_is_an_entry_for_each_view(name):
+    document = solved(name)
+    views = document["problem"]["views"]
+    assert len(views) == len(document["exposures"]) > 0
+    report = judge(json.dumps(document))
+    assert report.ok, [str(claim) for claim in report.failed]
+    assert sum(claim.name == "exposure" for claim in report.claims) == len(views)
+
+
+def test_squares_add_up_for_one_difference():
+    """An observer of both lines: no sum of the two figures, and no less than the larger of them."""
+    (x,) = (entry for entry in solved("two observers")["exposures"] if entry["input"] == "x")
+    mu = Fraction(x["bound"]["mu"])
+    assert 2 < mu <= Fraction(5, 2)
+    assert mu**2 <= Fraction(1, 4) + 4 + Fraction(1, 10**6)
+
+
+def test_an_output_without_noise_is_not_protected():
+    entries = solved("one line of three")["exposures"]
+    assert {entry["input"]: entry["not_protected"] for entry in entries} == {"x": ["B"], "w": ["B", "C"]}
+
+
+def _lower(entry):
+    for key, value in entry["bound"].items():
+        entry["bound"][key] = str(Fraction(value) * (1 - Fraction(1, 10**6)))
+
+
+FORGED = {
+    "a lower bound": lambda plan: _lower(plan["exposures"][0]),
+    "no bound": lambda plan: plan["exposures"][0].update(bound=None),
+    "another kind of bound": lambda plan: plan["exposures"][0].update(bound={"rho": "1"}),
+    "an entry is gone": lambda plan: plan["exposures"].pop(),
+    "all of them are": lambda plan: plan.pop("exposures"),
+    "an entry twice": lambda plan: plan["exposures"].append(plan["exposures"][0]),
+    "an output is hidden": lambda plan: plan["exposures"][0]["outputs"].pop(),
+    "another input": lambda plan: plan["exposures"][0].update(input="y"),
+    "another unit": lambda plan: plan["exposures"][0].update(neighbours="replacing one number"),
+    "another observer": lambda plan: plan["exposures"][0].update(observer="nobody"),
+    "not protected is not said": lambda plan: plan["exposures"][0].update(not_protected=[]),
+    "not protected is said of another": lambda plan: plan["exposures"][0].update(not_protected=["A"]),
+    "free text": lambda plan: plan["exposures"][0].update(note="harmless"),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGED)
+def test_forged_exposures_are_refused(forgery):
+    report = judge(changed(solved("one line of three"), FORGED[forgery]))
+    assert not report.ok
+    assert {claim.name for claim in report.failed} <= {"exposure", "reading"}
+
+
+def test_a_larger_bound_may_be_stated():
+    def larger(plan):
+        (entry,) = [entry for entry in plan["exposures"] if entry["input"] == "x"]
+        entry["bound"] = {key: str(2 * Fraction(value)) for key, value in entry["bound"].items()}
+
+    assert judge(changed(solved("two observers"), larger)).ok
+
+
+def test_a_view_may_not_be_left_out_of_the_problem():
+    def hidden(plan):
+        del plan["problem"]["views"][0], plan["exposures"][0]
+
+    document = json.loads(changed(solved("two observers"), hidden))
+    report = Plan(document).verify()
+    assert [claim.name for claim in report.failed] == ["problem"]
+
+
+def test_what_hides_nothing():
+    assert hides_nothing(None)
+    assert hides_nothing({"mu": Fraction(11)})
+    assert not hides_nothing({"mu": Fraction(10)})
+    assert hides_nothing({"epsilon": Fraction(17), "delta": Fraction(0)})
+    assert not hides_nothing({"epsilon": Fraction(16), "delta": Fraction(0)})
+    assert hides_nothing({"epsilon": Fraction(0), "delta": Fraction(1)})
+    assert hides_nothing({"epsilon": Fraction(0), "delta": 1 - SPARED})
