@@ -1,0 +1,402 @@
+"""How far a unit moves noisy answers, against all its moves; and plans of noise that say less than is true."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from functools import cache
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from flint import fmpz_mat
+from privspec.kernel.core.linear import Cells, Held, Linear, Matrix, Measured, Noise, Part, Release, Released, Units
+from privspec.kernel.core.linear_privacy import Costs, View, largest_cost, largest_square, reached, seen_by
+from privspec.kernel.core.reading import Item
+
+from privspec.kernel import judge
+from tests import plans
+from tests.compile.specs import spec
+
+F = Fraction
+Plan = dict[str, Any]
+
+
+# --- against all moves of small units -------------------------------------------------------------------
+
+
+def box(start: int, stop: int, length: int = 1, amount: int = 1) -> Part:
+    return Part(start, stop, length, "box", 1, F(amount))
+
+
+def ball(start: int, stop: int, dimension: int, norm: int, amount: int = 1, length: int | None = None) -> Part:
+    return Part(start, stop, length or dimension, f"l{norm}", dimension, F(amount))
+
+
+def corners(part: Part, unit: int) -> list[dict[int, int]]:
+    """The extreme moves of one unit in a part: signs of a box, vertices of every l1 ball."""
+    at = range(part.start + unit * part.length, part.start + (unit + 1) * part.length)
+    size = int(part.amount)
+    if part.shape == "box":
+        return [dict(zip(at, signs, strict=True)) for signs in product((size, -size), repeat=len(at))]
+    balls = [at[i : i + part.dimension] for i in range(0, len(at), part.dimension)]
+    each = [[{i: s * size} for i in own for s in (1, -1)] for own in balls]
+    return [{k: v for one in some for k, v in one.items()} for some in product(*each)]
+
+
+def moves(difference: Units | Cells) -> Iterator[dict[int, int]]:
+    """Every extreme move of up to `count` units."""
+    if isinstance(difference, Cells):
+        at = range(difference.start, difference.stop)
+        single = [{i: 1, j: -1} for i in at for j in at if i != j] if difference.moving else [{i: 1} for i in at]
+        for some in product(single, repeat=difference.count):
+            yield {i: sum(one.get(i, 0) for one in some) for i in at}
+        return
+    runs = (difference.parts[0].stop - difference.parts[0].start) // difference.parts[0].length
+    for chosen in combinations(range(runs), min(difference.count, runs)):
+        parts = [corners(part, unit) for unit in chosen for part in difference.parts]
+        for some in product(*parts):
+            yield {k: v for one in some for k, v in one.items()}
+
+
+EXACT = {
+    "entries": Units((box(0, 6, amount=2),), 1),
+    "two entries at once": Units((box(0, 6),), 2),
+    "boxes": Units((box(0, 6, 3, 2),), 1),
+    "one voter in two inputs": Units((box(0, 3), box(3, 6, amount=3)), 1),
+    "two voters in two inputs": Units((box(0, 3), box(3, 6, amount=3)), 2),
+    "l1 balls": Units((ball(0, 6, 3, 1),), 1),
+    "records come and go": Cells(0, 6, 1, moving=False),
+    "records move": Cells(1, 6, 1, moving=True),
+}
+BOUNDED = {
+    "everything in l1 balls": Units((ball(0, 6, 2, 1, length=6),), 1),
+    "two l1 balls": Units((ball(0, 6, 2, 1),), 2),
+    "an l1 ball and a number": Units((ball(0, 4, 2, 1), box(4, 6)), 1),
+    "two records move": Cells(0, 6, 2, moving=True),
+}
+
+
+def strategy(seed: int, rows: int = 4) -> Matrix:
+    whole = np.random.default_rng(seed).integers(-9, 10, (rows, 6)).tolist()
+    return Matrix(fmpz_mat(whole), F(1, 3))
+
+
+@pytest.mark.parametrize("name", [*EXACT, *BOUNDED])
+@pytest.mark.parametrize("seed", range(4))
+def test_squares_and_costs_cover_all_moves(name: str, seed: int) -> None:
+    difference = (EXACT | BOUNDED)[name]
+    answers = strategy(seed)
+    rows, scales = answers.rows, [F(1), F(2), F(1, 2), F(3, 7)]
+    shifts = [[sum(row[i] * v for i, v in move.items()) for row in rows] for move in moves(difference)]
+    square = max(sum(v * v for v in shift) for shift in shifts) * answers.unit**2
+    found = largest_square(answers, difference)
+    assert found >= square
+    cost = max(sum((abs(v) * answers.unit / b for v, b in zip(s, scales, strict=True)), F(0)) for s in shifts)
+    stated = largest_cost(rows, Costs(answers.unit, scales, [F(0)] * 4), difference)
+    assert stated >= cost
+    if name in EXACT:
+        assert found == square
+        if name not in ("two entries at once", "boxes", "one voter in two inputs", "two voters in two inputs"):
+            assert stated == cost
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_euclidean_balls(seed: int) -> None:
+    answers = strategy(seed)
+    values = np.array(answers.rows, dtype=float) / 3
+    found = largest_square(answers, Units((ball(0, 6, 3, 2, 2),), 1))
+    true = max(np.linalg.norm(values[:, :3], 2), np.linalg.norm(values[:, 3:], 2)) ** 2 * 4
+    assert true * (1 - 1e-12) <= float(found) <= true * (1 + 1e-9)
+    # two at once, and two in one unit, are covered
+    both = float(largest_square(answers, Units((ball(0, 6, 3, 2, 2),), 2)))
+    assert both >= np.linalg.norm(values, 2) ** 2 * 4
+    assert float(largest_square(answers, Units((ball(0, 6, 3, 2, 2, length=6),), 1))) >= both / 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_large_boxes_are_bounded_whatever_scaling_helps(seed: int) -> None:
+    dice = np.random.default_rng(seed)
+    whole = dice.integers(-9, 10, (5, 18))
+    answers, difference = Matrix(fmpz_mat(whole.tolist()), F(1)), Units((box(0, 18, 18),), 1)
+    signs = np.array([[1, -1][int(b)] for b in dice.integers(0, 2, 18 * 4000)]).reshape(18, -1)
+    reached_ = float(((whole @ signs) ** 2).sum(axis=0).max())
+    scalings = [None, [[F(int(v)) for v in dice.integers(1, 9, 18)]]]
+    for scaling in scalings:
+        assert float(largest_square(answers, difference, scaling)) >= reached_
+    with pytest.raises(ValueError, match="not positive"):
+        largest_square(answers, difference, [[F(-1)] * 18])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rounded_answers_of_mixtures(seed: int) -> None:
+    """Against all values of a ball on its grid beside others of their neighbours."""
+    steps, rows = 4, 3
+    whole = np.random.default_rng(seed).integers(-3, 4, (rows, 3))
+    members = [np.array(p) for p in product(range(-steps, steps + 1), repeat=3) if sum(map(abs, p)) <= steps]
+    answers = np.array([whole @ member for member in members])  # in shares of a quarter
+    rounded = [np.floor((answers + np.array(s)) / 4 + 0.5) for s in product(range(4), repeat=rows)]
+    worst = max(int(np.abs(r[:, None, :] - r[None, :, :]).sum(axis=2).max()) for r in rounded)
+    costs = Costs(F(1), [F(1)] * rows, [F(1)] * rows)
+    assert worst <= largest_cost(whole.tolist(), costs, Units((ball(0, 3, 3, 1, 2),), 1))
+
+
+# --- what an observer sees ------------------------------------------------------------------------------
+
+
+def release(rows: list[list[int]], noise: Noise, of: list[list[int]] | None = None, **changed: Any) -> Release:
+    """Noise on answers about one input of numbers in [0, 1], each answer an output by itself."""
+    n, k = len(rows[0]), len(rows)
+    rebuilt = of or np.eye(k, dtype=int).tolist()
+    held = Held("x", 0, n, False, (n,), F(0), F(1), None, (), None, False, None)
+    outputs = tuple(Released(f"O{i}", i, i + 1, (1,), False) for i in range(len(rebuilt)))
+    problem = Linear(
+        changed.pop("held", (held,)), outputs, Matrix(fmpz_mat(rows), F(1)), (F(0),) * len(rebuilt), (),
+        Measured((), ()), False, "", (), (), None, (),
+    )  # fmt: skip
+    plain: dict[str, Any] = {
+        "steps": (F(1, 4),), "strategy": Matrix(fmpz_mat(rows), F(1)), "noise": noise, "grid": F(1, 4),
+        "of_inputs": False, "reconstruction": Matrix(fmpz_mat(rebuilt), F(1)), "output_grid": F(1, 4),
+        "round_outputs": False,
+    }  # fmt: skip
+    return Release(problem, **(plain | changed))
+
+
+NOTHING = Item(None, "inverse")
+ENTRY = Units((box(0, 2),), 1)
+
+
+def test_an_observer_is_charged_for_the_answers_of_its_outputs() -> None:
+    pair = release([[1, 0], [1, 0]], Noise("laplace", (F(1), F(1, 2))))
+    for names, answers, figure in ((("O0",), [0], 1), (("O1",), [1], 2), (("O0", "O1"), [0, 1], 3)):
+        view = seen_by(pair, names, public=False, inverse=NOTHING)
+        assert view.used == answers
+        assert reached(pair, view, ENTRY, None) == figure
+    # where nobody is trusted, each sees every message
+    assert reached(pair, seen_by(pair, ("O0",), public=True, inverse=NOTHING), ENTRY, None) == 3
+
+
+def test_estimates_of_the_inputs_are_all_answers() -> None:
+    whole = release([[1, 0], [0, 1]], Noise("gaussian", (F(1),)), of_inputs=True)
+    assert seen_by(whole, ("O0",), public=False, inverse=NOTHING).used == [0, 1]
+
+
+def test_numbers_stand_between_the_points_of_a_lattice() -> None:
+    """Values on quarters times whole numbers are points of it; on thirds they are rounded, a step each."""
+    noise = Noise("laplace", (F(1), F(1)))
+    everything = View([0, 1])
+    assert reached(release([[1, 0], [2, 0]], noise), everything, ENTRY, None) == 3
+    off = release([[1, 0], [2, 0]], noise, steps=(F(1, 3),))
+    assert reached(off, everything, ENTRY, None) == F(7, 2)
+    vector = release([[1, 0], [2, 0]], Noise("knorm-l2", (F(1),)), steps=(F(1, 3),))
+    assert float(reached(vector, everything, ENTRY, None)) == pytest.approx(5**0.5 + 2**0.5 / 4)
+
+
+def test_balls_stand_on_shares_of_their_radius() -> None:
+    """(1/2, 1/2) of a ball of radius 1 is rounded to (1, 1), which is 2 away from nothing, and not 1."""
+    held = (Held("x", 0, 6, False, (3, 2), F(-1), F(1), (F(1), 2, 1), (), None, False, None),)
+    record = Units((ball(0, 6, 2, 1),), 1)
+    rows = [[1, 0] * 3, [0, 1] * 3]
+    noise = Noise("laplace", (F(1), F(1)))
+    for grid, figure in ((F(1), 3), (F(1, 2), 1)):
+        one = release(rows, noise, held=held, steps=(F(1, 2),), grid=grid)
+        assert reached(one, View([0, 1]), record, None) == figure
+
+
+def test_all_that_a_voter_holds_moves_together() -> None:
+    """A sum over two inputs of a voter moves by 2, where each input by itself moves it by 1."""
+    total = release([[1] * 6], Noise("gaussian", (F(1),)))
+    assert reached(total, View([0]), Units((box(0, 3), box(3, 6)), 1), None) == 4
+    assert reached(total, View([0]), Units((box(0, 3),), 1), None) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mixed_answers(seed: int) -> None:
+    """Outputs that are rounded one by one: what they see is Gaussian noise of L (B d), of covariance L L'."""
+    dice = np.random.default_rng(seed)
+    rows, of = dice.integers(-9, 10, (5, 4)), dice.integers(-9, 10, (5, 5))
+    one = release(rows.tolist(), Noise("gaussian", (F(2),)), of.tolist(), round_outputs=True)
+    digits = [max(map(abs, row)).bit_length() for row in of[:2].tolist()]
+    left = of[:2] * 2.0 ** (max(digits) - np.array(digits))[:, None]
+    back = np.rint(np.ldexp(np.linalg.pinv(left), 50)).astype(np.int64)
+    inverse = {"shape": [5, 2], "unit": "2^-50", "rows": back.reshape(-1).tolist()}
+    view = seen_by(one, ("O0", "O1"), public=False, inverse=Item(inverse, "inverse"))
+    seen = of[:2] @ rows
+    true = max(float(d @ np.linalg.solve(of[:2] @ of[:2].T, d)) for d in seen.T.astype(float)) / 4
+    entry = Units((box(0, 4),), 1)
+    assert true * (1 - 1e-9) <= float(reached(one, view, entry, None)) <= true * (1 + 1e-9)
+    # without the inverse it is charged for all that it may see; a wrong one is refused
+    assert reached(one, seen_by(one, ("O0", "O1"), public=False, inverse=NOTHING), entry, None) >= true
+    with pytest.raises(Exception, match="not near an inverse"):
+        seen_by(one, ("O0", "O1"), public=False, inverse=Item({**inverse, "unit": "2^-49"}, "inverse"))
+
+
+# --- forgeries ------------------------------------------------------------------------------------------
+
+PREFIX = ("input x in [0, 1]^4; intermediate y; output O", "y = prefix_sums(x)")
+SPECS = {
+    "gaussian": spec(*PREFIX, privacy="O is 1-GDP wrt x, replacing one entry"),
+    "laplace": spec(*PREFIX, privacy="O is 1-DP wrt x, replacing one entry", options="noise family laplace"),
+    "counts": spec(
+        "input p in table(a in 0..4); intermediate y; output O", "y = histogram(p)",
+        privacy="O is 1-DP wrt p, adding or removing one record",
+    ),
+    "moving": spec(
+        "input p in table(a in 0..4); intermediate y; output O", "y = histogram(p)",
+        privacy="O is 1-GDP wrt p, replacing one record",
+    ),
+    "nobody": spec(*PREFIX, privacy="O is 1-GDP wrt x, replacing one entry", options="trust nobody"),
+    "group": spec(*PREFIX, privacy="O is 1-GDP wrt x, replacing up to 2 entries"),
+    "knorm": spec(
+        "input x in l2_ball(1, 3); output O", "", "E[ ||O - x||^2 ]", "O is 1-DP wrt x, replacing everything"
+    ),
+    "box": spec(
+        "input x in [0, 1]^20; intermediate y; output O", "y = prefix_sums(x)",
+        privacy="O is 1-GDP wrt x, replacing everything",
+    ),
+    "mixed": spec(
+        "input x in [0, 1]^4; intermediate y; intermediate t; output O; output P", "y = prefix_sums(x); t = total(x)",
+        "E[ ||O - y||^2 ] + 4 * E[ (P - t)^2 ]",
+        "P is 0.5-GDP wrt x, replacing one entry, seen by press; "
+        "O is 1-GDP wrt x, replacing one entry, seen by auditors",
+    ),
+}  # fmt: skip
+
+
+@cache
+def solved(name: str) -> str:
+    return json.dumps(plans.solved_text(SPECS[name]))
+
+
+def refused(plan: Plan) -> str:
+    """Why the kernel does not confirm a plan; empty where it does."""
+    return "; ".join(f"{claim.name}: {claim.text}" for claim in judge(json.dumps(plans.resign(plan))).failed)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_plans_hold(name: str) -> None:
+    assert not refused(json.loads(solved(name)))
+
+
+def at(*path: str | int) -> Callable[[Any], Callable[[Plan], None]]:
+    """Sets the value at a place."""
+
+    def setting(value: Any) -> Callable[[Plan], None]:
+        def change(plan: Plan) -> None:
+            found: Any = plan
+            for key in path[:-1]:
+                found = found[key]
+            found[path[-1]] = value(found[path[-1]]) if callable(value) else value
+
+        return change
+
+    return setting
+
+
+def executed(*path: str | int) -> Callable[[Any], Callable[[Plan], None]]:
+    return at("mechanism", "executed", *path)
+
+
+def block(*path: str | int) -> Callable[[Any], Callable[[Plan], None]]:
+    return at("problem", "blocks", 0, *path)
+
+
+def twice(plan: Plan) -> None:
+    """Every answer is twice as far from its neighbours."""
+    rows = plan["mechanism"]["executed"]["strategy"]["rows"]
+    plan["mechanism"]["executed"]["strategy"]["rows"] = [2 * v for v in rows]
+
+
+def swapped_rows(plan: Plan) -> None:
+    """The reconstruction uses one more answer for the output of the stricter observer."""
+    found = plan["mechanism"]["executed"]["reconstruction"]["matrix"]
+    k = found["shape"][1]
+    found["rows"][4 * k : 5 * k] = found["rows"][:k]
+
+
+ATTACKS: dict[str, tuple[str, Callable[[Plan], None], str]] = {
+    "answers twice as far apart": ("gaussian", twice, "and 1 is stated"),
+    "answers of counts": ("counts", twice, "epsilon is 2 at most"),
+    "answers of records that move": ("moving", twice, "is stated"),
+    "a vector of answers": ("knorm", twice, "is stated"),
+    "a large box": ("box", twice, "is stated"),
+    "less Gaussian noise": ("gaussian", executed("noise", "standard_deviation")("1/2"), "mu is 2"),
+    "no noise": ("gaussian", executed("noise", "standard_deviation")("0"), "not positive"),
+    "negative noise": ("gaussian", executed("noise", "standard_deviation")("-1"), "not positive"),
+    "less Laplace noise": ("laplace", executed("noise", "scale", 0)("1/100"), "is stated"),
+    "one scale for all": ("laplace", executed("noise", "scale")("1"), "not a list"),
+    "noise of another shape": ("gaussian", executed("noise", "shape")("none"), "not what the problem"),
+    "a discrete law that nobody knows": ("gaussian", executed("noise", "law")("x"), "not known"),
+    "a coarse lattice": ("laplace", executed("grid")("2^0"), "is stated"),
+    "no lattice": ("laplace", executed("grid")("0"), "not positive"),
+    "a grid without the ends of the interval": ("gaussian", executed("inputs", 0, "grid")("2/3"), "whole number"),
+    "counts in halves": ("counts", executed("inputs", 0, "grid")("1/2"), "whole number"),
+    "inputs in another order": ("gaussian", executed("inputs", 0, "name")("y"), "not what the problem"),
+    "outputs rounded, answers not": ("laplace", executed("rounding")("outputs"), "for Gaussian noise"),
+    "answers rounded, not outputs": ("mixed", executed("rounding")("strategy"), "is stated"),
+    "a rounding that nobody knows": ("gaussian", executed("rounding")("none"), "not known"),
+    "a listed view": ("gaussian", executed("views")([{"outputs": ["O"], "rows": 1}]), "'views' that is not known"),
+    "a seed": ("gaussian", executed("seed")(1), "not known"),
+    "an output of one more answer": ("mixed", swapped_rows, "privacy|inverse"),
+    "a view without help": ("mixed", at("claims", "views", 0, "inverse")(None), "is stated"),
+    "a wrong inverse": ("mixed", at("claims", "views", 0, "inverse", "unit")("2^-3"), "inverse"),
+    "a scaling below zero": ("box", at("claims", "views", 0, "scaling", 0, 0, 0)("-1"), "less than 0"),
+    "a scaling of nothing": ("box", at("claims", "views", 0, "scaling", 0, 0, 0)("0"), "not positive"),
+    "a scaling too few": ("box", at("claims", "views", 0, "scaling", 0, 0)(["1"]), "in place of"),
+    "less than is reached": ("gaussian", at("guarantees", 0, "achieved", "mu")("0.99"), "0.99 is stated"),
+    "more than is asked": ("gaussian", at("guarantees", 0, "achieved", "mu")("1.01"), "does not give mu-GDP"),
+    "another figure": ("gaussian", at("guarantees", 0, "achieved")({"epsilon": "1"}), "does not give mu alone"),
+    "two figures": ("gaussian", at("guarantees", 0, "achieved", "rho")("1"), "does not give mu alone"),
+    "another amount": ("gaussian", at("guarantees", 0, "mu")("0.5"), "not what the line asks"),
+    "another unit": ("group", at("guarantees", 0, "neighbours")("replacing up to 3 entries"), "not what the problem"),
+    "other notes": ("gaussian", at("guarantees", 0, "because")(["none"]), "notes that do not fit"),
+    "no note of groups": ("group", at("guarantees", 0, "because")(lambda notes: notes[:-1]), "notes that do not"),
+    "no guarantee": ("gaussian", at("guarantees")([]), "entries in place of"),
+    "a family that is not allowed": ("gaussian", block("families")(["laplace"]), "not a family of noise"),
+    "tables only": ("gaussian", block("families")(["table", "knorm"]), "not a family of noise"),
+    "another family": ("gaussian", at("mechanism", "family")("laplace"), "standard_deviation|scale"),
+    "a family that nobody knows": ("gaussian", at("mechanism", "family")("table"), "not known"),
+    "records dropped under replacing": ("moving", at("problem", "data", 0, "rule")("drop"), "leaves records out"),
+    "messages hidden from an observer": ("mixed", at("problem", "trust", "kind")("nobody"), "at a curator|hides"),
+    "an obligation that hides its outputs": ("mixed", at("problem", "obligations", 0, "seen")(["O"]), "hides"),
+    "a message of two parties": ("nobody", executed("strategy", "rows", 1)(1), "one number of one party"),
+    "a vector under trust nobody": ("knorm", at("problem", "trust", "kind")("nobody"), "for this trust"),
+    "noise under a secure sum": ("gaussian", at("problem", "trust", "kind")("secure_sum"), "for this trust"),
+    "a difference of no input": ("gaussian", block("differences", 0, 0, "parts", 0, "stop")(3), "as a whole|runs"),
+    "no difference of an obligation": ("gaussian", block("differences")([]), "entries in place of"),
+    "an obligation without differences": ("gaussian", block("differences", 0)([]), "differences"),
+    "a matrix that is cut off": ("gaussian", executed("strategy", "rows")(lambda rows: rows[:-1]), "in place of"),
+    "a matrix of other shape": ("gaussian", executed("strategy", "shape")([2, 8]), "not what the problem"),
+    "entries that are no integers": ("gaussian", executed("strategy", "rows", 0)(1.5), "whole number"),
+    "a reconstruction of nothing": ("gaussian", executed("reconstruction", "of")("clouds"), "not known"),
+    "an output that stands elsewhere": ("gaussian", block("released", 0, "start")(1), "does not fit|ends"),
+    "an input that ends before it starts": ("gaussian", block("held", 0, "start")(9), "ends"),
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_forgeries_are_refused(name: str) -> None:
+    key, change, reason = ATTACKS[name]
+    plan = copy.deepcopy(json.loads(solved(key)))
+    change(plan)
+    said = refused(plan)
+    assert said, "the forged plan is confirmed"
+    assert any(part in said for part in reason.split("|")), said
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("{'amount': '1'}", {"amount": "1/2"}), ("one unit", {"count": 1}), ("apart", {"length": 2})],
+)
+def test_a_problem_that_is_not_that_of_its_spec(old: str, new: dict[str, Any]) -> None:  # noqa: ARG001
+    """Half a width, one entry in place of two: the spec is read again, and its problem is another."""
+    from privspec.plan import Plan as Read
+
+    plan = json.loads(solved("group"))
+    difference = plan["problem"]["blocks"][0]["differences"][0][0]
+    for key, value in new.items():
+        (difference if key in difference else difference["parts"][0])[key] = value
+    assert not Read(plans.resign(plan)).verify().ok
