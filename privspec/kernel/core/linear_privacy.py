@@ -127,7 +127,7 @@ def _unit(strategy: Matrix, unit: list[Piece], weights: list[Fraction]) -> Fract
     if any(piece.shape == "l1" for piece in unit):
         own = iter([row[i] for i, row in enumerate(gram)])
         longest = [max(next(own) for _ in piece.at) * piece.amount**2 for piece in unit]
-        return sum(map(sqrt_up, longest), Fraction(0)) ** 2
+        return longest[0] if len(longest) == 1 else sum(map(sqrt_up, longest), Fraction(0)) ** 2
     few = sum(len(piece.at) for piece in unit) == len(unit) <= VERTICES
     scales = [p.amount if few else w for p, w in zip(unit, weights, strict=True) for _ in p.at]
     below = lcm(*(scale.denominator for scale in scales))
