@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -52,18 +53,23 @@ def report_text(keeper: Keeper, paths: Mapping[str, Path]) -> str:
 
 
 def _linear(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
-    from privspec.compile.document import guarantee_head
     from privspec.compile.raising import INPUT_GRID_BITS
     from privspec.execute.data import read_blocks
-    from privspec.execute.executed import read_input
+    from privspec.execute.executed import input_of
     from privspec.execute.layout import declared_shapes
-    from privspec.problem.executed import input_json
+    from privspec.kernel.core.linear import read_held
+    from privspec.kernel.core.problem import Data
+    from privspec.kernel.core.reading import Item
+    from privspec.problem.elaborate import data_of
     from privspec.problem.form import document
     from privspec.problem.linear import held_of
 
-    heads = [guarantee_head(requirement, i) for i, requirement in enumerate(model.requirements)]
-    held = [input_json(document(held_of(block)), f"2^-{INPUT_GRID_BITS}") for block in model.blocks]
-    inputs = tuple(read_input(one, heads) for one in held)
+    found = []
+    for block in model.blocks:
+        data_ = data_of(model, model.nodes[block.name])
+        held = read_held(Item(document(held_of(block)), block.name), Data(data_.name, data_.rule, data_.party))
+        found.append(input_of(held, Fraction(1, 1 if held.cells else 2**INPUT_GRID_BITS)))
+    inputs = tuple(found)
     read_blocks(inputs, data, declared=declared_shapes(model), header=circumstances.header, keeper=circumstances.keeper)
 
 

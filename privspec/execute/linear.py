@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,11 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.execute.data import data_rules, read_inputs
 from privspec.execute.exact import ExactVector
-from privspec.execute.executed import Executed, names_of, read_executed
+from privspec.execute.executed import Executed, read_executed
 from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret
-from privspec.execute.layout import declared_shapes, target_of
+from privspec.execute.layout import declared_shapes
 from privspec.execute.mechanism import Target, draw, output_deviations, simulate_linear
 from privspec.execute.randomness import Randomness
-from privspec.problem.executed import executed_part
 
 if TYPE_CHECKING:
     from privspec.execute.budget import Spend
@@ -81,8 +81,6 @@ class LinearMechanism(Mechanism):
             header=circumstances.header,
             keeper=circumstances.keeper,
         )
-        if self.executed.of_inputs and target is None and model is not None:
-            target = target_of(model, self.executed, constants)
         ready = replace(self, executed=self.executed.given(constants))
         return _BaseVector(ready, base, target, circumstances.strict, tuple(constants))
 
@@ -120,49 +118,37 @@ class _BaseVector(Secret):
 
     def deviations(self) -> Mapping[str, NDArray[np.float64]]:
         executed = self.mechanism.executed
-        found = output_deviations(executed, self.target)
+        found = output_deviations(executed)
         return {} if found is None else executed.split(found)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class LinearExposure(Exposure):
     """All outputs are functions of the noisy strategy answers (notes/post-processing.md)."""
 
     plan: Plan
 
-    @property
-    def _executed(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = executed_part(self.plan)
-        return found
+    @cached_property
+    def _executed(self) -> Executed:
+        return read_executed(self.plan)
 
     @property
     def outputs(self) -> frozenset[str]:
         """All that is released."""
-        return frozenset(str(o["name"]) for o in self._executed["outputs"])
+        return frozenset(o.name for o in self._executed.outputs)
 
     def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
-        """It names all outputs or, for noise on the strategy, its view has all strategy rows."""
+        """These are all outputs or, where answers are rounded, outputs that every strategy answer goes into."""
         if self.outputs <= outputs:
             return True
-        views = self._executed.get("views", [])
-        return (
-            self._executed.get("rounding") != "outputs"
-            and requirement < len(views)
-            and frozenset(names_of(views[requirement]["outputs"])) == outputs
-            and int(views[requirement]["rows"]) == int(self._executed["strategy"]["shape"][0])
-            and self._uses_every_row(outputs)
-        )
-
-    def _uses_every_row(self, outputs: frozenset[str]) -> bool:
-        """Whether every strategy answer goes into some of these outputs: only those are in their guarantee."""
-        executed = read_executed(self.plan)
-        if executed.of_inputs:
-            return True
+        executed = self._executed
+        if executed.of_inputs or executed.round_outputs:
+            return executed.of_inputs
         rows = [np.arange(o.start, o.stop) for o in executed.outputs if o.name in outputs]
-        return bool(executed.reconstruction.integers[np.concatenate(rows)].any(axis=0).all())
+        return bool(rows) and bool(executed.reconstruction.integers[np.concatenate(rows)].any(axis=0).all())
 
     def joint_spend(self, model: Model, requirement: int) -> Spend | None:
         """The cost of all strategy answers."""
         from privspec.execute.joint import joint_spend
 
-        return joint_spend(read_executed(self.plan), model, requirement)
+        return joint_spend(self._executed, model, requirement)

@@ -37,10 +37,7 @@ def draw(
     """One draw of the mechanism at a base vector.
 
     Returns: released numbers (m,), multiples of the output grid.
-    Raises: UsageError (PS0821) if the plan reconstructs the inputs and there is no `target`.
     """
-    if executed.of_inputs and target is None:
-        raise _no_target()
     answers = multiply(executed.strategy, base)
     if executed.round_outputs:
         return _round_outputs(executed, answers, randomness)
@@ -53,10 +50,10 @@ def post_process(executed: Executed, noisy: NDArray[np.float64], target: Target 
     """Released numbers (repetitions, m) from noisy strategy answers (repetitions, k): no data are used."""
     rebuilt = noisy @ executed.reconstruction.to_float().T
     if executed.of_inputs:
-        if target is None:
-            raise _no_target()
-        # the spec's definitions have their constants in them
-        return on_grid(np.stack([_flat(executed, target(row)) for row in rebuilt]), executed.output_grid)
+        if target is not None:
+            # the spec's definitions have their constants in them
+            return on_grid(np.stack([_flat(executed, target(row)) for row in rebuilt]), executed.output_grid)
+        rebuilt = rebuilt @ executed.target.T
     return on_grid(rebuilt + executed.offset, executed.output_grid)
 
 
@@ -71,7 +68,7 @@ DEVIATIONS_LIMIT = 2**24
 """Numbers of the map from the noise to the outputs that are worked out for their standard deviations."""
 
 
-def output_deviations(executed: Executed, target: Target | None) -> NDArray[np.float64] | None:
+def output_deviations(executed: Executed) -> NDArray[np.float64] | None:
     """The standard deviation of the noise in each released number (m,) to six digits, rounding to the grid aside.
 
     None where outputs are computed from estimated inputs, and their map from the noise is too large to write down.
@@ -79,11 +76,9 @@ def output_deviations(executed: Executed, target: Target | None) -> NDArray[np.f
     rows = executed.strategy.shape[0]
     noise = executed.reconstruction.to_float()
     if executed.of_inputs:
-        if target is None or rows * executed.size > DEVIATIONS_LIMIT:
+        if rows * executed.size > DEVIATIONS_LIMIT:
             return None
-        # outputs are linear in the estimates up to a constant
-        constant = _flat(executed, target(np.zeros(len(noise))))
-        noise = np.stack([_flat(executed, target(column)) - constant for column in noise.T], axis=1)
+        noise = executed.target @ noise
     variances = executed.noise.variances(rows, executed.grid)
     deviations = np.sqrt(np.einsum("ij,ij,j->i", noise, noise, variances))
     return np.array([float(f"{deviation:.6g}") for deviation in deviations.tolist()])
@@ -97,16 +92,6 @@ def _flat(executed: Executed, outputs: Mapping[str, NDArray[np.float64]] | NDArr
     if isinstance(outputs, Mapping):
         return np.concatenate([np.asarray(outputs[o.name], dtype=np.float64).reshape(-1) for o in executed.outputs])
     return np.asarray(outputs, dtype=np.float64).reshape(-1)
-
-
-def _no_target() -> UsageError:
-    return UsageError(
-        Diagnostic(
-            "PS0821",
-            "this plan estimates the inputs first; the outputs need the spec's definitions",
-            help="give `model`, the spec loaded with the plan's parameters and constants",
-        )
-    )
 
 
 def _round_outputs(executed: Executed, answers: ExactVector, randomness: Randomness) -> NDArray[np.float64]:

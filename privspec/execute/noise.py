@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +12,6 @@ from numpy.typing import NDArray
 from privspec.execute.exact import ExactVector, Integers, integers
 from privspec.execute.randomness import Randomness
 from privspec.execute.samplers import (
-    KNORM_LIMIT,
     Normal,
     discrete_knorm_l2,
     discrete_laplace,
@@ -130,45 +127,10 @@ def on_lattice(answers: ExactVector, grid: Fraction) -> Integers:
     )
 
 
-def _positive(value: Any) -> Fraction:
-    number = Fraction(str(value))
-    if number <= 0:
-        raise ValueError("noise must have a positive scale")
-    return number
+def law_of(shape: str, scales: tuple[Fraction, ...]) -> NoiseLaw:
+    """The law of a shape, with one scale for all strategy answers, or of Laplace noise with one for each.
 
-
-def _gaussian(data: Mapping[str, Any], _rows: int) -> NoiseLaw:
-    return GaussianNoise(_positive(data["standard_deviation"]))
-
-
-def _laplace(data: Mapping[str, Any], rows: int) -> NoiseLaw:
-    given = data["scale"]
-    scales = tuple(_positive(s) for s in (given if isinstance(given, list) else [given]))
-    if len(scales) not in (1, rows):
-        raise ValueError(f"{len(scales)} Laplace scales for {rows} strategy rows")
-    return LaplaceNoise(scales)
-
-
-def _knorm(data: Mapping[str, Any], rows: int) -> NoiseLaw:
-    if rows > KNORM_LIMIT:
-        raise ValueError(f"the K-norm sampler takes at most {KNORM_LIMIT} strategy rows, not {rows}")
-    return KNormNoise(_positive(data["scale"]))
-
-
-LAWS: Mapping[str, Callable[[Mapping[str, Any], int], NoiseLaw]] = {
-    "gaussian": _gaussian,
-    "laplace": _laplace,
-    "knorm-l2": _knorm,
-}
-"""Readers of the `noise` entry of a plan, by its `shape`."""
-
-
-def noise_from_json(data: Mapping[str, Any], rows: int) -> NoiseLaw:
-    """The law that a plan names, for `rows` strategy answers.
-
-    Raises: ValueError or KeyError if the entry is not of a known form.
+    Raises: KeyError for another shape.
     """
-    shape = str(data["shape"])
-    if shape not in LAWS:
-        raise ValueError(f"unknown noise shape {shape!r}")
-    return LAWS[shape](data, rows)
+    one = {"gaussian": GaussianNoise, "knorm-l2": KNormNoise}
+    return LaplaceNoise(scales) if shape == "laplace" else one[shape](scales[0])

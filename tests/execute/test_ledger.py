@@ -192,18 +192,12 @@ def test_what_a_plan_costs(make_plan: MakePlan) -> None:
         ENTRY: Spend(mu=Fraction(1, 2))
     }
     # a view with all rows covers everything that is computed from them, unless only outputs are rounded
-    views = [{"outputs": ["A"], "rows": 4}]
-    plan = make_plan(B, np.ones((4, 4)), outputs=outputs, guarantees=[part], views=views)
+    plan = make_plan(B, np.ones((4, 4)), outputs=outputs, guarantees=[part])
     assert spends_of_plan(plan) == {ENTRY: Spend(mu=Fraction(1, 10))}
     # ... and unless its outputs look at some of the rows only
-    for bad in (
-        {"views": views},
-        {"views": views, "rounding": "outputs"},
-        {"views": [{"outputs": ["A"], "rows": 2}]},
-        {},
-    ):
+    for matrix, bad in ((L, {}), (np.ones((4, 4)), {"rounding": "outputs"})):
         with pytest.raises(UsageError, match="PS1006"):
-            spends_of_plan(make_plan(B, L, outputs=outputs, guarantees=[part], **bad))
+            spends_of_plan(make_plan(B, matrix, outputs=outputs, guarantees=[part], **bad))
     two = [whole, guarantee(["A", "B"], "3", 1, "replacing everything")]
     assert len(spends_of_plan(make_plan(B, L, outputs=outputs, guarantees=two))) == 2
     with pytest.raises(UsageError, match="PS1008"):

@@ -58,17 +58,12 @@ def test_estimated_inputs_are_carried_through_the_definitions(make_plan: MakePla
     model = model_of("[0, 1]^3")
     quiet = {"shape": "gaussian", "standard_deviation": "1e-12"}
     outputs: list[tuple[str, tuple[int, ...]]] = [("A", (3,)), ("B", ())]
-    plan = make_plan(np.eye(3), np.eye(3), of="inputs", noise=quiet, outputs=outputs)
+    plan = make_plan(
+        np.eye(3), np.eye(3), of="inputs", noise=quiet, outputs=outputs, target=np.vstack([np.eye(3), np.ones(3)])
+    )
     release = run(plan, {"x": [0.5, 0.25, 1]}, model=model, randomness=SimulationRandomness(1))
     assert np.allclose(release.outputs["A"], [0.5, 0.25, 1], atol=1e-5)
     assert abs(release.outputs["B"] - 1.75) < 1e-5
-
-
-def test_an_estimate_uses_all_strategy_rows(make_plan: MakePlan) -> None:
-    views = [{"outputs": ["O"], "rows": 2}]
-    plan = make_plan(np.eye(3), np.eye(3), of="inputs", views=views)
-    with pytest.raises(UsageError, match="PS0820"):
-        run(plan, {"x": [0, 0, 0]}, target=lambda u: u, randomness=SimulationRandomness(1))
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def read_matrix(item: Item, rows: int, columns: int) -> Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An input: the coordinates `start` to `stop`; `ball`: radius, dimension and norm."""
+    """An input: the coordinates `start` to `stop`; `ball`: radius, dimension and norm; `columns` of a table."""
 
     name: str
     start: int
@@ -85,7 +85,7 @@ class Held:
     lower: Fraction | None
     upper: Fraction | None
     ball: tuple[Fraction, int, int] | None
-    columns: tuple[tuple[str, tuple[str, ...]], ...]
+    columns: tuple[tuple[str, tuple[str, ...], int | None, int | None], ...]
     records: int | None
     drops: bool
     index: str | None
@@ -198,7 +198,7 @@ def read_linear(item: Item, frame: Frame) -> Linear:
             *("differences", "sites", "families"),
         )
     )
-    inputs = tuple(_held(one, data) for one, data in zip(held.items(len(frame.data)), frame.data, strict=True))
+    inputs = tuple(read_held(one, data) for one, data in zip(held.items(len(frame.data)), frame.data, strict=True))
     outputs = tuple(map(_released, released.items()))
     if not outputs or not inputs or len({one.name for one in outputs}) < len(outputs):
         raise item.wrong("has no inputs or no outputs, or names one twice")
@@ -250,7 +250,8 @@ def _measured(item: Item, size: int) -> Measured:
     return Measured(tuple({j: v * unit for j, v in line.items()} for line in lines), found)
 
 
-def _held(item: Item, data: Data) -> Held:
+def read_held(item: Item, data: Data) -> Held:
+    """An input, of which the frame says who holds it and what becomes of cells that do not fit."""
     name, start, stop, layout, shape, lower, upper, ball, columns, records = item.fields(
         "name", "start", "stop", "layout", "shape", "lower", "upper", "ball", "columns", "records"
     )
@@ -268,14 +269,13 @@ def _held(item: Item, data: Data) -> Held:
     )  # fmt: skip
 
 
-def _column(item: Item) -> tuple[str, tuple[str, ...]]:
-    """An attribute of a table with its values in order."""
+def _column(item: Item) -> tuple[str, tuple[str, ...], int | None, int | None]:
+    """An attribute of a table with its values in order, or with the least and the largest of whole numbers."""
     name, values, lower, upper = item.fields("name", "values", "lower", "upper")
     if lower.absent and upper.absent:
-        return name.text(), values.texts()
-    values.items(0)
+        return name.text(), values.texts(), None, None
     low = lower.integer(None)
-    return name.text(), tuple(map(str, range(low, upper.integer(low, low + ENTRIES) + 1)))
+    return name.text(), tuple(one.text() for one in values.items(0)), low, upper.integer(low, low + ENTRIES)
 
 
 def _released(item: Item) -> Released:
