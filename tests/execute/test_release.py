@@ -213,12 +213,9 @@ def test_standard_deviations_are_those_of_the_noise(make_plan: Callable[..., dic
 
 
 def test_standard_deviations_of_outputs_of_estimates(make_plan: Callable[..., dict[str, Any]]) -> None:
-    plan = make_plan(np.eye(2), 2 * np.eye(2), of="inputs", outputs=[("T", ()), ("A", (2,))])
-
-    def target(u: np.ndarray[Any, Any]) -> dict[str, Any]:
-        return {"T": np.array(u.sum() + 100), "A": u * [1, 3]}
-
-    found = execute_plan(plan, {"x": [0, 1]}, randomness=SimulationRandomness(1), target=target).deviations
+    outputs, target = [("T", ()), ("A", (2,))], [[1, 1], [1, 0], [0, 3]]
+    plan = make_plan(np.eye(2), 2 * np.eye(2), of="inputs", outputs=outputs, target=target)
+    found = execute_plan(plan, {"x": [0, 1]}, randomness=SimulationRandomness(1)).deviations
     assert found["T"] == pytest.approx(8**0.5, rel=1e-5) and found["A"].tolist() == [2, 6]
 
 
