@@ -17,7 +17,7 @@ from privspec.compile.finite.lines import LARGEST_EPSILON, ConditionLine, Line, 
 from privspec.compile.finite.program import Lowered, to_program
 from privspec.compile.finite.ranges import RangeLine
 from privspec.compile.finite.system import lower
-from privspec.compile.finite.trials import A_SECOND, EnoughError, Trials
+from privspec.compile.finite.trials import A_SECOND, EnoughError, Solver, Trials
 from privspec.compile.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.compile.problem import Settings
 from privspec.core.diagnostics import SpecError
@@ -39,12 +39,14 @@ MOST_SUPPORTS = 4000
 """Entries of a table up to which it is asked whether any epsilon is enough."""
 
 
-def explain_infeasible(model: Model, lowered: Lowered, found: InfeasibleTable, settings: Settings) -> Infeasible:
+def explain_infeasible(
+    model: Model, lowered: Lowered, found: InfeasibleTable, settings: Settings, again: Solver
+) -> Infeasible:
     """The lines that conflict; with `settings.alternatives` the least such set, and ways out."""
     proof = _from_proof(model, lowered, found)
     if not settings.alternatives:
         return Infeasible(_reason(model), proof, ())
-    search = _Search(model, Trials(settings, LIMIT))
+    search = _Search(model, Trials(settings, LIMIT, again))
     try:
         conflict = search.conflict()
     except EnoughError:

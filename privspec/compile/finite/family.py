@@ -7,8 +7,9 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
-from privspec.compile.finite.decision import DebiasedTable, LinearTable, TableDecision
+from privspec.compile.finite.decision import DebiasedTable, LinearTable, TableDecision, Ways
 from privspec.compile.finite.program import Lowered, linear_rows, privacy_blocks, to_program
+from privspec.compile.finite.raising import raise_table
 from privspec.compile.finite.system import Debiased, FiniteSystem, lower
 from privspec.compile.finite.targets import target_itself
 from privspec.compile.infeasible import Infeasible, conflict_line
@@ -60,17 +61,17 @@ def _linear(model: Model, system: FiniteSystem, settings: Settings) -> TableDeci
     if isinstance(found, InfeasibleTable):
         from privspec.compile.finite.conflicts import explain_infeasible  # solves again and again: many modules
 
-        return explain_infeasible(model, lowered, found, settings)
+        return explain_infeasible(model, lowered, found, settings, _solved_again)
     listed = _listed(model, lowered)
     if not listed:
-        return LinearTable(model, system, settings, lowered, found)
+        return LinearTable(model, system, settings, WAYS, lowered, found)
     best = _one_by_one(lowered, listed, found, settings)
     if best is None:
         spans = [node.span for node in model.choices if node.name in listed]
         spans += [line.relation.span for line in model.constraints]
         lines = tuple(conflict_line(model, span) for span in spans)
         return Infeasible(f"no value of {', '.join(listed)} meets these lines", lines, ())
-    return LinearTable(model, system, settings, lowered, best)
+    return LinearTable(model, system, settings, WAYS, lowered, best)
 
 
 def _listed(model: Model, lowered: Lowered) -> dict[str, tuple[Fraction, ...]]:
@@ -145,12 +146,12 @@ def _debiased(model: Model, system: FiniteSystem, settings: Settings) -> TableDe
     found = search_debiased(program, SEARCH_TOLERANCE, settings.deadline, settings.progress)
     if not isinstance(found, InfeasibleTable):
         indices = tuple(index for index, _ in blocks)
-        return DebiasedTable(model, system, settings, indices, debiased, program, found)
+        return DebiasedTable(model, system, settings, WAYS, indices, debiased, program, found)
     lowered = to_program(system)
     conflict = solve_table(lowered.program)
     if not isinstance(conflict, InfeasibleTable):
         raise Failure("PS0502", model.spec.span, "no scale above 0 meets these lines")
-    return explain_infeasible(model, lowered, conflict, settings)
+    return explain_infeasible(model, lowered, conflict, settings, _solved_again)
 
 
 def _program(system: FiniteSystem, debiased: Debiased, privacy: tuple[Privacy, ...]) -> DebiasedProgram:
@@ -174,3 +175,13 @@ def _program(system: FiniteSystem, debiased: Debiased, privacy: tuple[Privacy, .
         linear_rows(equal, system.shape[1], {}),
         linear_rows(less, system.shape[1], {}),
     )
+
+
+def _solved_again(model: Model, system: FiniteSystem, settings: Settings) -> tuple[float | None, int]:
+    """The loss of a changed spec, None if no table meets it, and how many programs a search solved."""
+    found = Finite().decide(model, system, settings)
+    rounds = found.solution.iterations if isinstance(found, DebiasedTable) else 0
+    return found.loss if isinstance(found, TableDecision) else None, rounds
+
+
+WAYS = Ways(raise_table, _solved_again)

@@ -103,7 +103,7 @@ def _may_bind(decision: TableDecision, line: Line) -> bool:
 def _solved_again(
     decision: TableDecision, asked: list[_Question], notes: list[str] | None
 ) -> Iterator[tuple[_Question, float, dict[str, Any]]]:
-    trials = Trials(decision.settings, 3 * RESOLVED)
+    trials = Trials(decision.settings, 3 * RESOLVED, decision.ways.again)
     for question in asked:
         figure = question.figure
         if figure is None:

@@ -5,8 +5,10 @@ Work is told from the sizes of programs and never from a clock: a plan says the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import TypeAlias
 
 from privspec.compile.finite.program import to_program
 from privspec.compile.finite.system import FiniteSystem, lower
@@ -41,6 +43,10 @@ def work(program: TableProgram) -> int:
     return total
 
 
+Solver: TypeAlias = Callable[[Model, FiniteSystem, Settings], tuple[float | None, int]]
+"""Solves a changed spec: the loss of its best table, None if there is none, and how many programs a search solved."""
+
+
 @dataclass(frozen=True, slots=True)
 class Worked:
     """A spec that an exact table meets, with its least loss if that is known."""
@@ -57,6 +63,7 @@ class Trials:
 
     settings: Settings
     limit: float
+    again: Solver
     watch: Watch = field(default_factory=Watch)
     done: list[int] = field(default_factory=list)
 
@@ -126,22 +133,19 @@ class Trials:
 
         Args: system, the model lowered, if that is known.
         """
-        from privspec.compile.finite.decision import DebiasedTable, TableDecision
-        from privspec.compile.finite.family import Finite
-
         try:
             system = system or lower(model)
             each = work(to_program(system).program)
             self._charge(each)
             quiet = replace(self.settings, alternatives=False, progress=None, deadline=self.left)
-            found = Finite().decide(model, system, quiet)
+            loss, rounds = self.again(model, system, quiet)
         except OutOfTimeError:
             raise
         except (Failure, SpecError, SolverError, ArithmeticError):
             return None
-        if isinstance(found, DebiasedTable):
-            self.done.append(each * found.solution.iterations)
-        return found.loss if isinstance(found, TableDecision) else None
+        if rounds:
+            self.done.append(each * rounds)
+        return loss
 
     @property
     def left(self) -> float | None:
