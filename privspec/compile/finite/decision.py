@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from privspec.compile.document import float_down
 from privspec.compile.finite.program import Lowered
 from privspec.compile.finite.system import Debiased, FiniteSystem, Key, slacks
+from privspec.compile.finite.trials import Solver
 from privspec.compile.finite.witness import boxes, keys, multipliers
 from privspec.compile.problem import Settings
 from privspec.model.graph import Model
@@ -26,6 +27,14 @@ ROOM = Fraction(1, 2**40)
 """Share of the loss by which a bound is stated below what its multipliers prove."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """What a decision leads to: its plan, and the loss of a changed spec."""
+
+    plan: Callable[[TableDecision], dict[str, Any]]
+    again: Solver
+
+
 @dataclass(frozen=True, eq=False)
 class TableDecision(ABC):
     """An exact table with the system that it solves."""
@@ -33,6 +42,7 @@ class TableDecision(ABC):
     model: Model
     system: FiniteSystem
     settings: Settings
+    ways: Ways
 
     @property
     def name(self) -> str:
@@ -80,9 +90,7 @@ class TableDecision(ABC):
 
     def document(self) -> dict[str, Any]:
         """The plan."""
-        from privspec.compile.finite.raising import raise_table
-
-        return raise_table(self)
+        return self.ways.plan(self)
 
 
 @dataclass(frozen=True, eq=False)
