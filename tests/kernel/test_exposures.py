@@ -32,6 +32,18 @@ LINES = {
 }
 
 
+TABLE = """spec drawn
+variables:
+  input x in {{red, blue, green}}
+  input y in {{high, low}}
+  output z in {{red, blue, green}}
+  output q in {{high, low}}
+loss: worst[ mismatch(z, x) ] + worst[ mismatch(q, y) ]
+privacy:
+  {lines}
+"""
+
+
 @cache
 def _text(lines):
     return json.dumps(dict(Problem(SPEC.format(lines=lines)).solve().document))
@@ -125,3 +137,29 @@ def test_what_hides_nothing():
     assert not hides_nothing({"epsilon": Fraction(16), "delta": Fraction(0)})
     assert hides_nothing({"epsilon": Fraction(0), "delta": Fraction(1)})
     assert hides_nothing({"epsilon": Fraction(0), "delta": 1 - SPARED})
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("z is 1-DP wrt x, replacing everything", {"y": ["q"]}),
+        ("(z, q) is 2-DP wrt x, replacing everything", {"y": ["q"]}),
+        (
+            "z is 1-DP wrt x, replacing everything\n  q is 0.5-DP wrt y, replacing everything, seen by press",
+            {"x": [], "y": []},
+        ),
+    ],
+)
+def test_columns_of_a_table_that_look_alike_are_one(line, expected):
+    document = dict(Problem(TABLE.format(lines=line)).solve().document)
+    assert judge(json.dumps(document)).ok
+    entries = document["exposures"]
+    for entry in entries:
+        assert entry["not_protected"] == expected.get(entry["input"], [])
+        if entry["not_protected"]:
+            assert hides_nothing({key: Fraction(value) for key, value in entry["bound"].items()})
+    for change in ("delta", "epsilon"):
+        for i, entry in enumerate(entries):
+            if Fraction(entry["bound"][change]):
+                text = changed(document, lambda plan, i=i: _lower(plan["exposures"][i]))
+                assert [claim.name for claim in judge(text).failed] == ["exposure"]

@@ -10,9 +10,11 @@ from fractions import Fraction
 from math import lcm, log
 from operator import sub
 
+from flint import ctx
+
 from privspec.kernel.core.case import Case
 from privspec.kernel.core.implies import pure_proves
-from privspec.kernel.core.numbers import BITS, LARGEST_LOG, exp_down, sqrt_down
+from privspec.kernel.core.numbers import BITS, LARGEST_LOG, ball, end, exp_down, sqrt_down
 from privspec.kernel.core.problem import Guarantee, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Refused
 
@@ -138,6 +140,23 @@ def sets(laws: list[list[int]], whole: int, asked: Compared, epsilon: Fraction, 
             if sum(part for part in over if part > 0) > room:
                 return [one, other]
     return []
+
+
+def let_through(laws: list[list[int]], whole: int, asked: Compared) -> dict[str, Fraction]:
+    """The largest logarithm of a ratio, rounded up; where a law has what another has not, the largest total variation.
+
+    Whatever their distance is: a unit that no line is about may move from any of its rows to any other.
+    """
+    over, under, apart = 1, 1, 0
+    for a, b, _ in asked.every():
+        apart = max(apart, sum(x - y for x, y in zip(laws[a], laws[b], strict=True) if x > y))
+        for pair in zip(laws[a], laws[b], strict=True):
+            if max(pair) * under > min(pair) * over:
+                over, under = max(pair), min(pair)
+    if not under:
+        return {"epsilon": Fraction(0), "delta": Fraction(apart, whole)}
+    with ctx.workprec(2 * BITS):
+        return {"epsilon": end(ball(Fraction(over, under)).log().upper()), "delta": Fraction(0)}
 
 
 # --- guarantees -----------------------------------------------------------------------------------

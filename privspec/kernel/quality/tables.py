@@ -7,8 +7,9 @@ from fractions import Fraction
 
 from privspec.kernel.core.case import Case, Rules
 from privspec.kernel.core.numbers import nearest_double
+from privspec.kernel.core.problem import View
 from privspec.kernel.core.reading import Item, Refused, typed
-from privspec.kernel.core.tables import Table, privacy, read_law
+from privspec.kernel.core.tables import Compared, Table, let_through, privacy, read_law
 from privspec.kernel.quality.tables_bound import lower_bound
 from privspec.kernel.quality.tables_forms import FORMS, NONE, Rounds, Task
 
@@ -62,6 +63,19 @@ class Tables(Rules):
             case.says("bound", False, str(reason))
         laws = {law.name: {label: chosen[f"{law.name}:{label}"] for label in law.labels} for law in task.laws}
         return Executed(table, {one.name: chosen[one.name] for one in task.choices}, laws)
+
+    def reach(
+        self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item
+    ) -> dict[str, Fraction] | None:
+        """What the columns that look alike to an observer tell of the rows that a unit compares."""
+        assert isinstance(executed, Executed)
+        witness.same(None)
+        if view.difference.absent:
+            return None
+        asked, table = typed("Compared", view.difference, FORMS), executed.table
+        assert isinstance(asked, Compared)
+        seen = table.outputs if case.frame.trust == "nobody" else list(outputs)
+        return let_through(table.seen(table.view(seen)), table.denominator, asked)
 
 
 def _chosen(case: Case, task: Task, said: dict[str, Item]) -> dict[str, Fraction]:
