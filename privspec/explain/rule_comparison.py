@@ -117,12 +117,13 @@ class RuleRow:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The rules by loss, this plan's first, and what this plan's keeps."""
+    """The rules by loss, this plan's first, and what this plan's keeps (`judged`: as the kernel found again)."""
 
     rows: tuple[RuleRow, ...]
     properties: tuple[PropertyFact, ...]
     failing: tuple[tuple[str, PropertyFact], ...]
     compared: str
+    judged: bool
 
     @property
     def considered(self) -> tuple[RuleRow, ...]:
@@ -143,8 +144,11 @@ class Comparison:
 
     def blocks(self) -> tuple[Block, ...]:
         """The tables, and below them the reasons and counterexamples."""
-        said = [item.sentence() for item in self.properties]
-        said += [proved(f"{rule}: {_lower(item.text)}", Note(item.note)) for rule, item in self.failing]
+        own = Status.PROVED if self.judged else Status.TESTED
+        said = [Sentence(item.text, own, (Note(item.note),)) for item in self.properties]
+        said += [
+            Sentence(f"{rule}: {_lower(item.text)}", Status.TESTED, (Note(item.note),)) for rule, item in self.failing
+        ]
         reasons = [
             Sentence(f"{row.name}: {_shut(row.reason)}.", Status.TESTED, (Note(self.note),))
             for row in self.rows
@@ -210,7 +214,8 @@ def comparison(plan: Mapping[str, Any], title: str = "") -> Comparison | None:
     rows = [_other(item) for item in (*others, *({**a, "figures": a} for a in considered))]
     rows.sort(key=lambda row: (not row.admissible, row.loss is None, row.loss.value if row.loss else 0.0))
     failing = tuple((str(a["name"]), p) for a in others for p in _told(a["figures"].get("properties")))
-    return Comparison((first, *rows), own, failing, compared_with(mechanism))
+    judged = "properties" in (plan.get("mechanism") or {})
+    return Comparison((first, *rows), own, failing, compared_with(mechanism), judged)
 
 
 def _told(items: object) -> tuple[PropertyFact, ...]:
