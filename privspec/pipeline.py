@@ -64,10 +64,10 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     model = check(request)
     tell("tree", model.spec)
     tell("graph", model)
-    if watch is not None:
-        tell("problem", elaborate(model))
     family = family_of(model)
     system = family.lower(model)
+    if watch is not None and not isinstance(system, Infeasible):
+        tell("problem", elaborate(model))
     tell("system", system)
     if isinstance(system, Infeasible):
         return Plan(raise_infeasible(model, system))

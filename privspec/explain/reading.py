@@ -153,9 +153,7 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
         assumptions=tuple(_assumption(a, where) for a in plan.get("assumptions") or ()),
         frontier=frontier(plan, tuple(c.claim for c in claims)),
         solver=_solver(plan.get("remarks", {}).get("solver") or {}),
-        certificate_entries=tuple(
-            sorted(key for key, value in (plan.get("claims") or {}).items() if value is not None)
-        ),
+        certificate_entries=tuple(sorted(plan.get("claims") or {})),
         model=model,
         gaps=_gaps(mechanism, claims, model),
     )
