@@ -270,6 +270,11 @@ def _equal(a: object, b: object) -> bool:
     return bool(a == b)
 
 
+def _short(exponent: str) -> bool:
+    """Whether a decimal exponent is in proportion."""
+    return len(exponent) <= 4 and exponent.lstrip("-+").isdigit() and abs(int(exponent)) <= DIGITS
+
+
 def _fraction(item: Item) -> Fraction:
     """A fraction or a decimal without an exponent beyond three digits; "2^-45" is a power of two."""
     text = item.value
@@ -281,7 +286,7 @@ def _fraction(item: Item) -> Fraction:
             raise item.wrong("is not a power of two")
         return Fraction(2) ** int(exponent)
     head, _, tail = text.lower().partition("e")
-    if set(head) - set("0123456789./-+") or (tail and (len(tail) > 4 or set(tail) - set("0123456789-+"))):
+    if set(head) - set("0123456789./-+") or (tail and not _short(tail)):
         raise item.wrong("is not an exact number")
     try:
         return Fraction(text)

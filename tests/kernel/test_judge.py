@@ -1,0 +1,126 @@
+"""The kernel by itself: what it may import, and what it refuses before it looks at a mechanism."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import privspec.kernel
+from privspec.kernel import judge
+from privspec.kernel.core.reading import Item, Refused, parse
+from tests.plans import SMALL, mutate, resign, solved, without
+
+ROOT = Path(privspec.kernel.__file__).parent
+ALLOWED = {"__future__", "base64", "dataclasses", "flint", "fractions", "hashlib", "json", "math", "sys"}
+LIMITS = {"core": 1100, "quality": 950, "lemmas": 750}
+ALONE = """
+import sys
+class Nothing:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if name.startswith("privspec.") and not name.startswith("privspec.kernel"):
+            raise ImportError(name)
+        if top in ("numpy", "scipy", "cvxpy", "lark", "click", "polars", "networkx", "jinja2", "matplotlib"):
+            raise ImportError(name)
+sys.meta_path.insert(0, Nothing())
+import runpy
+runpy.run_module("privspec.kernel", run_name="__main__")
+"""
+
+
+def modules() -> list[Path]:
+    return sorted(ROOT.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_and_lines(path: Path) -> None:
+    text = path.read_text()
+    for node in ast.walk(ast.parse(text)):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            names = [node.module or ""]
+        for name in names:
+            assert name.startswith("privspec.kernel") or name in ALLOWED, name
+            if path.parent.name == "core":
+                assert not name.startswith(("privspec.kernel.quality", "privspec.kernel.lemmas")), name
+    assert max(map(len, text.splitlines()), default=0) <= 120
+
+
+@pytest.mark.parametrize("folder", LIMITS)
+def test_size(folder: str) -> None:
+    assert sum(len(path.read_text().splitlines()) for path in (ROOT / folder).glob("*.py")) <= LIMITS[folder]
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        name if name in ("prefix_sums", "counting_query", "private_plurality", "crowd_rlcp")
+        else pytest.param(name, marks=pytest.mark.slow)
+        for name in SMALL
+    ],
+)  # fmt: skip
+def test_alone(template: str, tmp_path: Path) -> None:
+    """The kernel needs python-flint and nothing else of ours or of others."""
+    place = tmp_path / "plan.json"
+    place.write_text(json.dumps(solved(template)))
+    done = subprocess.run([sys.executable, "-c", ALONE, str(place)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "failed" not in done.stdout
+
+
+def test_the_frame_is_closed() -> None:
+    plan = solved("counting_query")
+    assert judge(json.dumps(plan)).ok
+    for text in (
+        json.dumps(plan).replace('"format"', '"format": "privspec-plan/2.0", "format"', 1),
+        json.dumps(plan | {"digest": "0" * 64}),
+        json.dumps(mutate(plan, ("format",), "privspec-plan/1.0")),
+        json.dumps(mutate(plan, ("more",), 1)),
+        json.dumps(mutate(plan, ("status",), "perfect")),
+        json.dumps(without(plan, ("assumptions",))),
+        json.dumps(resign(plan | {"remarks": {"deep": json.loads("[" * 60 + "]" * 60)}})),
+        json.dumps(plan).replace('"remarks": {', '"remarks": {"x": NaN, ', 1),
+        json.dumps(plan).replace('"remarks": {', '"remarks": {"x": 1e999, ', 1),
+        json.dumps(plan).replace('"remarks": {', '"remarks": {"x": ' + "9" * 5000 + ", ", 1),
+        "[]", "", "{", "null", '"plan"',
+    ):  # fmt: skip
+        report = judge(text)
+        assert not report.ok and report.failed and report.mechanism is None
+
+
+ODD = ["1/0", "1e9999", "nan", "inf", "١", "0x10", " 1", "1 ", "2^99999", "1_000", "--1", "1e", True, 1.5, None]
+
+
+@pytest.mark.parametrize("value", ODD)
+def test_what_is_no_exact_number(value: object) -> None:
+    with pytest.raises(Refused):
+        Item(value, "here").exact()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"shape": [2], "unit": "1", "rows": [1]},
+        {"shape": [2], "unit": "0", "rows": [1, 2]},
+        {"shape": [2], "unit": "1", "rows": [1, True]},
+        {"shape": [2], "unit": "1", "rows": [1, 2], "more": 0},
+        {"shape": [3], "unit": "1", "rows": [1, 2, 3]},
+        {"shape": [2], "unit": "1", "data": "AAAAAAAAAAAAAAAAAAAAAA==", "sha256": "0" * 64},
+        {"shape": [2], "unit": "1", "data": "AAAA", "sha256": "0" * 64},
+    ],
+)
+def test_what_is_no_array(data: object) -> None:
+    with pytest.raises(Refused):
+        Item(data, "here").array(2)
+
+
+def test_texts_hold_no_structure() -> None:
+    assert parse('{"a": "[[[[{{{{\\\\"}').value == {"a": "[[[[{{{{\\"}
