@@ -10,6 +10,23 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 MOVED = {
+    "privspec.solvers.results": "privspec.solvers.programs",
+    "privspec.solvers.boxes": "privspec.solvers.programs",
+    "privspec.solvers.differences": "privspec.solvers.programs",
+    "privspec.solvers.factor": "privspec.solvers.bounds",
+    "privspec.solvers.atoms": "privspec.solvers.ascent",
+    "privspec.solvers.charts": "privspec.solvers.barrier",
+    "privspec.solvers.rows": "privspec.solvers.placement",
+    "privspec.solvers.covariance": "privspec.solvers.gaussian",
+    "privspec.solvers.observers": "privspec.solvers.gaussian",
+    "privspec.solvers.table_ratios": "privspec.solvers.table_programs",
+    "privspec.solvers.table_exact": "privspec.solvers.table_programs",
+    "privspec.solvers.table_cones": "privspec.solvers.table_interior",
+    "privspec.solvers.table_highs": "privspec.solvers.table_rows",
+    "privspec.solvers.table_patterns": "privspec.solvers.table_rays",
+    "privspec.solvers.table_search_boxes": "privspec.solvers.table_search",
+    "privspec.solvers.table_search_linear": "privspec.solvers.table_search_programs",
+    "privspec.solvers.table_search_bounds": "privspec.solvers.table_search_programs",
     "privspec.language.tables": "privspec.language.automaton",
     "privspec.language.tokens": "privspec.language.automaton",
     "privspec.language.failure": "privspec.language.flaws",

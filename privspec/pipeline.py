@@ -105,7 +105,7 @@ def decide(family: Family, model: Model, system: object, settings: Settings) -> 
     from numpy.linalg import LinAlgError
 
     from privspec.core.threads import fitting_threads
-    from privspec.solvers.results import OutOfTimeError, SolverError
+    from privspec.solvers.programs import OutOfTimeError, SolverError
 
     try:
         with fitting_threads(family.size(system)):

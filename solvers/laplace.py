@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from privspec.solvers.programs import Array
-from privspec.solvers.results import OutOfTimeError, Progress, SolverError, Watch
+from privspec.solvers.programs import Array, OutOfTimeError, Progress, SolverError, Watch
 from scipy import linalg
 
 GROWTH = 20.0

@@ -1,4 +1,6 @@
-"""Convex programs as plain data: what the compiler lowers to and every solver takes.
+"""Programs of additive noise in plain matrices, and what solving them gives.
+
+Convex programs as plain data: what the compiler lowers to and every solver takes.
 
 Gaussian placement (notes/placement.md; Ramon & Basu 2020, section 3.2). Unknown is the covariance
 `Sigma` (m, m) of the output noise, either any positive semidefinite matrix or `sum_k M_k diag(s_k) M_k'`
@@ -8,11 +10,24 @@ requirement) and each admissible difference d of the inputs,
     (P_o F d)' (P_o Sigma P_o')^-1 (P_o F d) <= 1
 
 (differences come divided by the mu that the requirement allows).
+
+What a solver answers besides a solution: infeasibility, lack of time, and 'not one of mine'.
+
+Boxes of many entries: every vector with |d_i| <= reach_i (replacing everything). Exact maxima are NP-hard.
+
+The largest s'Gs over sign vectors is bounded above by tr D for any diagonal D with D - G positive semidefinite (the
+least such bound is within pi/2: Nesterov 1998), and below by any sign vector. The solver plays one against the other:
+it meets the sign vectors found so far, looks for one that is violated, and at last scales by the upper bound.
+
+Sets of input differences as matrices: columns for single vectors, groups of columns for balls.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -163,3 +178,294 @@ class GaussianSolution:
     def relative_gap(self) -> float:
         """(value - lower bound) / value."""
         return (self.value - self.lower_bound) / self.value if self.value > 0 else 0.0
+
+
+Progress: TypeAlias = Callable[[int, float, float], None]
+"""Called with the iteration, the value of the best feasible point and the best lower bound."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Unprotectable:
+    """No noise at the allowed sites hides this input difference from this view: the program is infeasible.
+
+    `view` is the index of the view, `difference` (n,) an admissible difference of the inputs whose effect on
+    the view's outputs lies outside the range of every site map.
+    """
+
+    view: int
+    name: str
+    difference: Array
+
+
+class SolverError(Exception):
+    """A solver could not answer."""
+
+
+class NotSpecialError(SolverError):
+    """The program has a shape that no special solver treats; the general convex solver must."""
+
+
+class OutOfTimeError(SolverError):
+    """The deadline passed; `best` is the best feasible solution so far with its certified gap, if there is one."""
+
+    def __init__(self, best: GaussianSolution | None) -> None:
+        """Carry the best solution so far."""
+        gap = "no feasible point was found" if best is None else f"relative gap {best.relative_gap:.1e} reached"
+        super().__init__(f"the solver ran out of time: {gap}")
+        self.best = best
+
+
+NotSpecial = NotSpecialError
+OutOfTime = OutOfTimeError
+
+
+@dataclass(slots=True)
+class Watch:
+    """Counts iterations, tells `progress`, and knows when the deadline has passed."""
+
+    deadline: float | None = None
+    progress: Progress | None = None
+    started: float = field(default_factory=time.perf_counter)
+    iterations: int = 0
+
+    def step(self, value: float, lower_bound: float) -> None:
+        """Count one iteration and report it."""
+        self.iterations += 1
+        if self.progress is not None:
+            self.progress(self.iterations, value, lower_bound)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self.started
+
+    @property
+    def expired(self) -> bool:
+        """Whether the deadline has passed."""
+        return self.deadline is not None and self.seconds > self.deadline
+
+
+Indices: TypeAlias = NDArray[np.intp]
+
+
+SWEEPS = 60
+STARTS = 24
+ROUNDS = 20
+VIOLATED = 1e-7
+"""Excess over one at which a sign vector is added to the program."""
+
+
+def box_bound(gram: Array) -> float:
+    """An upper bound of s'Gs over sign vectors s, within pi/2 of the largest; never below it but for round-off.
+
+    Args: gram (k, k) positive semidefinite.
+    """
+    k = len(gram)
+    if not k or not np.any(gram):
+        return 0.0
+    bounds = [float(np.abs(gram).sum())]
+    diagonal = np.diag(gram)
+    floor = 1e-12 * float(diagonal.max())
+    for weights in (_dual_diagonal(gram), np.ones(k), diagonal):
+        positive = np.maximum(weights, floor)
+        roots = 1.0 / np.sqrt(positive)
+        top = float(np.linalg.eigvalsh(roots[:, None] * gram * roots[None, :])[-1])
+        bounds.append(float(positive.sum()) * top * (1 + 1e-12 * k))
+    return min(bounds)
+
+
+def box_scaling(gram: Array) -> Array:
+    """Positive c (k,): the largest eigenvalue of c G c times the sum of 1 / c^2 is the bound of `box_bound`."""
+    diagonal = np.diag(gram)
+    floor = 1e-12 * float(diagonal.max(initial=1.0))
+    known = [1.0 / np.sqrt(np.maximum(d, floor)) for d in (_dual_diagonal(gram), np.ones(len(gram)), diagonal)]
+    return min(known, key=lambda c: float(np.sum(c**-2.0)) * float(np.linalg.eigvalsh(c[:, None] * gram * c)[-1]))
+
+
+def _dual_diagonal(gram: Array) -> Array:
+    """Near-optimal D: at unit vectors v_i that maximise sum G_ij v_i'v_j, d_i v_i = sum_j G_ij v_j."""
+    k = len(gram)
+    rank = min(k, int(np.sqrt(2 * k)) + 2)
+    vectors = np.random.default_rng(0).standard_normal((k, rank))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    diagonal = np.diag(gram)
+    sizes = np.zeros(k)
+    for _ in range(SWEEPS):
+        for i in range(k):
+            pull = gram[i] @ vectors - diagonal[i] * vectors[i]
+            sizes[i] = float(np.linalg.norm(pull))
+            if sizes[i] > 0:
+                vectors[i] = pull / sizes[i]
+    return np.asarray(sizes + diagonal)
+
+
+def large_signs(gram: Array, seed: int) -> Array:
+    """Sign vectors (k, N), first entry +1, at local maxima of s'Gs: no single flip makes it larger."""
+    k = len(gram)
+    generator = np.random.default_rng(seed)
+    starts = [np.ones(k), *(np.sign(generator.standard_normal((STARTS, k))) + 0.0)]
+    values, vectors = np.linalg.eigh(gram)
+    starts += [np.where(vectors[:, j] >= 0, 1.0, -1.0) for j in np.argsort(values)[-4:]]
+    found = {tuple(_climb(gram, start)) for start in starts}
+    return np.array(sorted(found)).T
+
+
+def _climb(gram: Array, start: Array) -> Array:
+    signs = np.where(start >= 0, 1.0, -1.0)
+    diagonal = np.diag(gram)
+    pull = gram @ signs
+    for _ in range(20 * len(signs)):
+        gains = diagonal - signs * pull  # a quarter of what flipping each entry gains
+        best = int(np.argmax(gains))
+        if gains[best] <= 1e-12 * max(float(diagonal.max()), 1e-300):
+            break
+        pull -= 2 * signs[best] * gram[:, best]
+        signs[best] = -signs[best]
+    return np.asarray(signs * signs[0])
+
+
+VERTEX_LIMIT = 12
+"""Largest box block that is replaced by its vertices: 2^11 of them up to sign."""
+VERTEX_TOTAL = 32_768
+"""Largest number of box vertices in one view."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Directions:
+    """Finitely many differences, in groups: the set is every unit combination of the columns of one group.
+
+    `matrix` (n, N) sparse; `sizes` (number of groups,): group g holds the next sizes[g] columns. A group of one
+    column is a single vector (and its negative), a larger group is an l2 ball; groups of one come first.
+    """
+
+    matrix: sparse.csc_array
+    sizes: Indices
+
+    @property
+    def slices(self) -> Iterator[slice]:
+        """The columns of each group."""
+        stops = np.cumsum(self.sizes)
+        return (slice(int(stop - size), int(stop)) for stop, size in zip(stops, self.sizes, strict=True))
+
+    @property
+    def single(self) -> bool:
+        """Whether every group is one vector."""
+        return bool(np.all(self.sizes == 1))
+
+
+def pair_matrix(coordinates: Indices, firsts: Indices, seconds: Indices, scale: float, n: int) -> sparse.csc_array:
+    """The differences scale * (e_i - e_j), i = coordinates[firsts], j = coordinates[seconds], as columns (n, N)."""
+    count = len(firsts)
+    rows = np.concatenate([coordinates[firsts], coordinates[seconds]])
+    columns = np.concatenate([np.arange(count), np.arange(count)])
+    values = np.concatenate([np.full(count, scale), np.full(count, -scale)])
+    return sparse.csc_array(sparse.coo_array((values, (rows, columns)), shape=(n, count)))
+
+
+def box_vertices(block: Indices, reach: Array, n: int) -> sparse.csc_array:
+    """The vertices of one box block up to sign, as columns (n, 2^(k-1)); entries of reach 0 are left out."""
+    block = block[reach[block] > 0]
+    signs = np.array([(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=max(len(block) - 1, 0))])
+    values = signs[:, : len(block)] * reach[block]
+    if not len(block):
+        return sparse.csc_array((n, 0))
+    count = len(values)
+    rows = np.tile(block, count)
+    columns = np.repeat(np.arange(count), len(block))
+    return sparse.csc_array(sparse.coo_array((values.ravel(), (rows, columns)), shape=(n, count)))
+
+
+def small_boxes(boxes: Boxes) -> bool:
+    """Whether the box blocks have few enough vertices to list them."""
+    widths = [int(np.count_nonzero(boxes.reach[block])) for block in boxes.blocks]
+    return max(widths, default=0) <= VERTEX_LIMIT and sum(2**w for w in widths) <= 2 * VERTEX_TOTAL
+
+
+def explicit(differences: Differences, n: int) -> Directions:
+    """The differences as directions.
+
+    Raises: NotSpecialError for boxes with too many vertices.
+    """
+    match differences:
+        case Vectors(matrix):
+            matrix = sparse.csc_array(matrix)
+            kept = matrix[:, np.flatnonzero(abs(matrix).sum(axis=0) > 0)]
+            return Directions(sparse.csc_array(kept), np.ones(kept.shape[1], np.intp))
+        case Pairs(coordinates, scale):
+            firsts, seconds = np.triu_indices(len(coordinates), 1)
+            matrix = pair_matrix(coordinates, firsts, seconds, scale, n)
+            return Directions(matrix, np.ones(len(firsts), np.intp))
+        case Balls(blocks, radius):
+            blocks = tuple(sorted((block for block in blocks if len(block)), key=lambda block: len(block) > 1))
+            rows = np.concatenate([np.asarray(block, np.intp) for block in blocks] or [np.zeros(0, np.intp)])
+            columns = np.arange(len(rows))
+            values = np.full(len(rows), radius)
+            matrix = sparse.csc_array(sparse.coo_array((values, (rows, columns)), shape=(n, len(rows))))
+            return Directions(matrix, np.array([len(block) for block in blocks], np.intp))
+        case Boxes(blocks, reach):
+            if not small_boxes(differences):
+                raise NotSpecialError("a box with more than 12 entries has too many vertices")
+            parts = [box_vertices(block, reach, n) for block in blocks]
+            matrix = sparse.csc_array(sparse.hstack(parts)) if parts else sparse.csc_array((n, 0))
+            return Directions(matrix, np.ones(matrix.shape[1], np.intp))
+
+
+def seen_rows(view: View, m: int) -> Indices | None:
+    """The output rows that the view sees, sorted; None when it sees all of them."""
+    if view.rows is None:
+        return None
+    rows = np.unique(np.asarray(view.rows, np.intp))
+    return None if len(rows) == m else rows
+
+
+def same_rows(program: GaussianProgram) -> bool:
+    """Whether every view sees every output row."""
+    return all(seen_rows(view, len(program.target)) is None for view in program.views)
+
+
+def largest_norm(strategy: Array, differences: Differences) -> float:
+    """Max ||strategy @ d||^2 over the differences (k, n); an upper bound for boxes with too many vertices."""
+    match differences:
+        case Vectors(matrix):
+            effects = np.asarray(sparse.csr_array(matrix.T) @ strategy.T)
+            return float(np.max(np.sum(effects**2, axis=1), initial=0.0))
+        case Pairs(coordinates, scale):
+            return _largest_pair(strategy[:, coordinates], scale)
+        case Balls(blocks, radius):
+            norms = (np.linalg.norm(strategy[:, block], 2) for block in blocks if len(block))
+            return max((float(norm) for norm in norms), default=0.0) ** 2 * radius**2
+        case Boxes(blocks, reach):
+            return max((_largest_in_box(strategy[:, block] * reach[block]) for block in blocks), default=0.0)
+
+
+def _largest_pair(columns: Array, scale: float) -> float:
+    """Largest scaled squared distance of two columns: candidates by Gram matrix, evaluated again from the columns."""
+    if columns.shape[1] < 2:
+        return 0.0
+    # a direction common to all columns (a total that is released exactly) would drown the differences
+    columns = columns - columns.mean(axis=1, keepdims=True)
+    distances = pair_distances(columns.T @ columns)
+    firsts, seconds = np.triu_indices(len(distances), 1)
+    values = distances[firsts, seconds]
+    near = np.flatnonzero(values >= values.max() * (1 - 1e-9) - 1e-300)[:4096]
+    exact = np.sum((columns[:, firsts[near]] - columns[:, seconds[near]]) ** 2, axis=0)
+    # candidates left out are below the Gram value, which errs by round-off of the squared norms only
+    slack = 8 * len(columns) * np.finfo(float).eps * float(np.max(np.sum(columns**2, axis=0)))
+    return (max(float(exact.max()), float(values.max()) * (1 - 1e-9)) + slack) * scale**2
+
+
+def pair_distances(gram: Array) -> Array:
+    """Squared distances (k, k) of the points with this Gram matrix."""
+    norms = np.diag(gram)
+    return np.asarray(np.maximum(norms[:, None] + norms[None, :] - 2 * gram, 0.0))
+
+
+def _largest_in_box(scaled: Array) -> float:
+    """Max ||scaled @ h||^2 over |h_i| <= 1: exact by vertices; an upper bound when wide."""
+    gram = scaled.T @ scaled
+    scaled = scaled[:, np.diag(gram) > 0]
+    width = scaled.shape[1]
+    if width > VERTEX_LIMIT:
+        return box_bound(gram)
+    vertices = box_vertices(np.arange(width), np.ones(width), width).toarray()
+    return float(np.max(np.sum((scaled @ vertices) ** 2, axis=0), initial=0.0))

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from privspec.solvers.programs import Array
-from privspec.solvers.results import SolverError
-from privspec.solvers.table_exact import violations
-from privspec.solvers.table_programs import ExactTable, LinearRows, TableProgram
+from privspec.solvers.programs import Array, SolverError
+from privspec.solvers.table_programs import ExactTable, LinearRows, TableProgram, violations
 from privspec.solvers.table_rows import widest_table
 from scipy import sparse
 from scipy.linalg import qr

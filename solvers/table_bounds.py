@@ -13,6 +13,7 @@ from functools import singledispatchmethod
 import numpy as np
 from privspec.solvers.programs import Array
 from privspec.solvers.table_programs import (
+    RATIO_BITS,
     AtomRatio,
     CompleteDual,
     CompleteRatio,
@@ -22,8 +23,10 @@ from privspec.solvers.table_programs import (
     PairRatio,
     TableDual,
     TableProgram,
+    classes,
+    pair_ratios,
+    ratio_up,
 )
-from privspec.solvers.table_ratios import RATIO_BITS, classes, pair_ratios, ratio_up
 
 BITS = 100
 

@@ -1,4 +1,6 @@
-"""Tables whose loss is that of a debiased estimate, as plain data (notes/debiased.md).
+"""What the search over scalars solves in a box: programs, their linear forms and their bounds.
+
+Tables whose loss is that of a debiased estimate, as plain data (notes/debiased.md).
 
 Unknown are a table f (X, Y), a scale alpha and the masses b_v >= 0 of a background law, with
 
@@ -10,26 +12,45 @@ for every row x and moment k. The estimate of t_k(x) is (g_k(z) - s_k) / alpha, 
 
 where mean_k = alpha sum_x p_x t_k(x) + s_k is the mean of g_k(z) over all rows: once alpha and the means are fixed, the
 program is linear. Without a law, or with a law of a single value, the means are known and moved into the cost.
+
+The linear program of a debiased problem, held open: solved again and again over boxes of alpha and the means.
+
+Alpha and each free mean has a copy that stays in the box; the distance between the two is zero, or what is minimised
+when no table lies in the box. The reduced costs of the copies are the slopes of a cut (notes/debiased.md).
+
+Certified lower bounds on the loss of debiased estimates, from multipliers and a tree of boxes (notes/debiased.md).
+
+Each cut is recomputed exactly from its multipliers; in a box of alpha and the means, an affine minorant less the
+squares of the means, over alpha squared, has its least value at known points. Nothing of the float search is trusted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import TypeAlias
 
+import highspy
 import numpy as np
+from highspy import HighsModelStatus
+from privspec.solvers.programs import Array, OutOfTimeError, Watch
+from privspec.solvers.table_bounds import affine_bound
 from privspec.solvers.table_programs import (
+    CompleteDual,
     Entries,
     ExactTable,
     Extra,
     LinearRows,
+    PairDual,
     Privacy,
     TableDual,
     TableProgram,
     no_rows,
 )
+from privspec.solvers.table_rows import RowsProgram
+from scipy import sparse
 
 Moments: TypeAlias = tuple[tuple[Fraction, ...], ...]
 """One tuple for each moment function."""
@@ -244,3 +265,268 @@ class DebiasedSolution:
     def relative_gap(self) -> float:
         """(value - lower bound) / value."""
         return float((self.value - self.lower_bound) / self.value) if self.value else 0.0
+
+
+Basis: TypeAlias = tuple[int, highspy.HighsBasis]
+"""The number of rows that it is for, and the basis."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Vertex:
+    """A table that is optimal in a box, and the cut that proves it.
+
+    `point` (coordinates,) alpha and the means; `cost` its cost, `table` (X, Y), `scalars` those of the program. The
+    cost of every table is at least constant + slopes . point; where `empty`, that is at most 0 for every table.
+    """
+
+    point: Array
+    cost: float
+    table: Array
+    scalars: Array
+    constant: float
+    slopes: Array
+    empty: bool
+    dual: TableDual
+
+
+class BoxProgram(RowsProgram):
+    """The program of a debiased problem with movable ranges and prices of alpha and the means."""
+
+    def __init__(self, problem: DebiasedProgram, watch: Watch) -> None:
+        program = problem.program()
+        self.watch = watch
+        self.scale = float(np.abs(program.cost).sum(axis=0).max()) or 1.0
+        super().__init__(replace(program, cost=program.cost / self.scale))
+        self.lp.set("solver", "simplex")
+        self.lp.set("presolve", "off")
+        self.coordinates = 1 + len(problem.means)
+        first = self.entries + 1 + problem.values
+        self.real = np.append(self.entries, np.arange(first, first + len(problem.means))).astype(np.intp)
+        endless = np.full(self.coordinates, np.inf)
+        # Only the copies are bounded, so that prices of alpha and the means show in their reduced costs.
+        self.lp.set_ranges(self.real, -endless, endless)
+        self.copies = self._new_columns(self.coordinates, low=-np.inf)
+        self.away = self._new_columns(2 * self.coordinates)
+        unit = np.ones(self.coordinates)
+        values = np.concatenate((unit, -unit, unit, -unit))
+        rows = np.tile(np.arange(self.coordinates), 4)
+        columns = np.concatenate((self.real, self.copies, self.away))
+        nothing = np.zeros(self.coordinates)
+        shape = (self.coordinates, self.columns)
+        self._add(sparse.csr_array((values, (rows, columns)), shape=shape), nothing, nothing)
+        self._elastic(None)
+        self.costs_on = True
+
+    def minimise(self, low: Array, high: Array, prices: Array, basis: Basis | None = None) -> Vertex | None:
+        """The least of cost + prices . point in a box, None if there is no table or HiGHS gives up."""
+        self._switch_costs(on=True)
+        self._set_box(low, high, prices / self.scale)
+        if basis is not None and basis[0] == self.rows:
+            self.lp.start_from(basis[1])
+        return self._solve(prices)
+
+    def extreme(self, low: Array, high: Array, prices: Array) -> Vertex | None:
+        """The least of prices . point among the tables in a box."""
+        self._switch_costs(on=False)
+        self._set_box(low, high, prices)
+        return self._solve(prices)
+
+    def nearest(self, low: Array, high: Array) -> Vertex | None:
+        """The table nearest to a box, in units of the box, with a cut that separates them."""
+        self._switch_costs(on=False)
+        nothing = np.zeros(self.coordinates)
+        self._set_box(low, high, nothing)
+        width = high - low
+        self._elastic(1 / np.where(width > 0, width, 1.0))
+        self.lp.start_from(None)
+        try:
+            return self._solve(nothing)
+        finally:
+            self._elastic(None)
+
+    def basis(self) -> Basis:
+        """The last basis, for a box inside the last one."""
+        return self.rows, self.lp.basis()
+
+    def _elastic(self, prices: Array | None) -> None:
+        """Let the copies differ from alpha and the means at these prices, or not at all."""
+        width = len(self.away)
+        most = np.zeros(width) if prices is None else np.full(width, np.inf)
+        self.lp.set_ranges(self.away, np.zeros(width), most)
+        self.lp.set_costs(self.away, np.zeros(width) if prices is None else np.tile(prices, 2))
+
+    def _switch_costs(self, on: bool) -> None:
+        if on != self.costs_on:
+            costs = self.program.cost.ravel()
+            self.lp.set_costs(np.arange(self.entries), costs if on else np.zeros(len(costs)))
+            self.costs_on = on
+
+    def _set_box(self, low: Array, high: Array, prices: Array) -> None:
+        self.lp.set_ranges(self.copies, low, high)
+        self.lp.set_costs(self.copies, prices)
+
+    def _solve(self, prices: Array) -> Vertex | None:
+        again = True
+        while True:
+            if self.watch.expired:
+                raise OutOfTimeError(None)
+            left = None if self.watch.deadline is None else self.watch.deadline - self.watch.seconds
+            status = self.lp.run(left)
+            if status == HighsModelStatus.kTimeLimit:
+                raise OutOfTimeError(None)
+            if status == HighsModelStatus.kInfeasible:
+                return None
+            if status != HighsModelStatus.kOptimal:
+                if not again:
+                    return None
+                # A poor basis can make HiGHS give up.
+                self.lp.start_from(None)
+                again = False
+                continue
+            if not self.add_violated(self.table()):
+                return self._vertex(prices)
+
+    def _vertex(self, prices: Array) -> Vertex:
+        factor = self.scale if self.costs_on else 1.0
+        values, table = self.lp.column_value(), self.table()
+        point = values[self.real]
+        cost = self.scale * float(np.sum(self.program.cost * table))
+        slopes = factor * self.lp.column_dual()[self.copies] - prices
+        constant = (cost if self.costs_on else 0.0) - float(slopes @ point)
+        scalars = values[self.entries : self.entries + len(self.program.extra)]
+        return Vertex(point, cost, table, scalars, constant, slopes, not self.costs_on, _times(self.dual(), factor))
+
+
+def _times(dual: TableDual, factor: float) -> TableDual:
+    """All multipliers times a factor."""
+    privacy = tuple(
+        CompleteDual(part.below * factor, part.above * factor)
+        if isinstance(part, CompleteDual)
+        else PairDual(part.pairs, part.columns, part.values * factor)
+        for part in dual.privacy
+    )
+    return TableDual(privacy, dual.equalities * factor, dual.inequalities * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Minorant:
+    """constant + slopes . (alpha, free means): below the cost of every table, or at most 0 where `empty`."""
+
+    constant: Fraction
+    slopes: tuple[Fraction, ...]
+    empty: bool
+
+
+def slope(problem: DebiasedProgram) -> Fraction:
+    """A number with which every table, private or not, has loss + spread >= slope / alpha.
+
+    The sum over the moments of w_k gap_k d_k / 2: gap_k the least distance of two values of g_k, d_k the mean absolute
+    deviation of t_k from its median. Source: notes/debiased.md.
+    """
+    total = Fraction(0)
+    for weight, moment, target in zip(problem.weights, problem.moments, problem.targets, strict=True):
+        values = sorted(set(moment))
+        gap = min((b - a for a, b in pairwise(values)), default=Fraction(0))
+        deviation = min(
+            sum((p * abs(t - centre) for p, t in zip(problem.prior, target, strict=True)), Fraction(0))
+            for centre in target
+        )
+        total += weight * gap * deviation / 2
+    return total
+
+
+def affine_minorants(problem: DebiasedProgram, cuts: Sequence[SearchCut]) -> list[Minorant]:
+    """The exact affine function that the multipliers of each cut prove."""
+    program = problem.program()
+    cost, nothing = problem.cost(), np.full(program.shape, Fraction(0), dtype=object)
+    return [_minorant(problem, program, cut, nothing if cut.empty else cost) for cut in cuts]
+
+
+def _minorant(problem: DebiasedProgram, program: TableProgram, cut: SearchCut, cost: Entries) -> Minorant:
+    constant, prices = affine_bound(program, cut.dual, cost)
+    scale, masses, means = prices[0], prices[1 : 1 + problem.values], prices[1 + problem.values :]
+    # The masses are not negative and sum to m_0 + m_1 alpha.
+    least = min(masses, default=Fraction(0))
+    return Minorant(constant + least * problem.mass[0], (scale + least * problem.mass[1], *means), cut.empty)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Closed ranges of alpha and the free means."""
+
+    low: tuple[Fraction, ...]
+    high: tuple[Fraction, ...]
+
+    def halves(self, split: SearchSplit) -> tuple[Box, Box]:
+        """The parts below and above the split."""
+        at, k = Fraction(split.at), split.coordinate
+        if not self.low[k] <= at <= self.high[k]:
+            raise ValueError("a split must lie in its box")
+        below = Box(self.low, (*self.high[:k], at, *self.high[k + 1 :]))
+        return below, Box((*self.low[:k], at, *self.low[k + 1 :]), self.high)
+
+
+def whole_box(problem: DebiasedProgram) -> Box:
+    """The box of all alpha and means that any table can have."""
+    ranges = (problem.alpha, *problem.range_of_means)
+    return Box(tuple(low for low, _ in ranges), tuple(high for _, high in ranges))
+
+
+def certified_search_bound(problem: DebiasedProgram, cuts: Sequence[SearchCut], tree: SearchTree) -> Fraction:
+    """A lower bound on the loss of every table of the problem, for every alpha in its range; at least 0.
+
+    Raises: ValueError if the tree is not one, or proves that no table exists.
+    """
+    minorants = affine_minorants(problem, cuts)
+    nodes = iter(tree)
+    bounds = list(_leaves(problem, minorants, whole_box(problem), nodes))
+    if next(nodes, None) is not None:
+        raise ValueError("the tree of boxes has too many nodes")
+    finite = [bound for bound in bounds if bound is not None]
+    if not finite:
+        raise ValueError("the cuts exclude every table")
+    # Variances are not negative.
+    return max(Fraction(0), min(finite) - problem.spread)
+
+
+def _leaves(
+    problem: DebiasedProgram, minorants: Sequence[Minorant], root: Box, nodes: Iterator[SearchSplit | int]
+) -> Iterator[Fraction | None]:
+    stack = [root]
+    while stack:
+        box, node = stack.pop(), next(nodes, None)
+        if node is None:
+            raise ValueError("the tree of boxes has too few nodes")
+        if isinstance(node, SearchSplit):
+            stack.extend(reversed(box.halves(node)))
+        elif node < 0:
+            yield slope(problem) / box.high[0]
+        else:
+            yield ratio_bound(problem, minorants[node], box)
+
+
+def ratio_bound(problem: DebiasedProgram, minorant: Minorant, box: Box) -> Fraction | None:
+    """The least of loss + spread in a box as far as the minorant tells; None if it excludes the box."""
+    scale, *means = minorant.slopes
+    ends = list(zip(box.low, box.high, strict=True))
+    if minorant.empty:
+        total = minorant.constant + sum(min(s * a, s * b) for s, (a, b) in zip(minorant.slopes, ends, strict=True))
+        return None if total > 0 else Fraction(0)
+    constant = minorant.constant
+    for k, price, (low, high) in zip(problem.means, means, ends[1:], strict=True):
+        # Concave in each mean: least at an end.
+        constant += min(price * end - problem.weights[k] * end * end for end in (low, high))
+    return _least_ratio(constant, scale, *ends[0])
+
+
+def _least_ratio(constant: Fraction, scale: Fraction, low: Fraction, high: Fraction) -> Fraction:
+    """The least of (constant + scale alpha) / alpha^2 for alpha in [low, high], 0 if it is not above zero."""
+    if low == 0 and (constant < 0 or (constant == 0 and scale < 0)):
+        return Fraction(0)
+    ends = [1 / high] if low == 0 else [1 / high, 1 / low]
+    least = min(constant * t * t + scale * t for t in ends)
+    if constant > 0:
+        turn = -scale / (2 * constant)
+        if turn > ends[0] and (low == 0 or turn < ends[-1]):
+            least = min(least, constant * turn * turn + scale * turn)
+    return max(Fraction(0), least)

@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from highspy import HighsModelStatus
 from numpy.typing import NDArray
-from privspec.solvers.results import OutOfTimeError, Watch
-from privspec.solvers.table_highs import HighsProgram
-from privspec.solvers.table_programs import CompleteRatio, Extra, Privacy, TableProgram
-from privspec.solvers.table_ratios import classes
-from privspec.solvers.table_rows import RowsProgram, float_rows
+from privspec.solvers.programs import OutOfTimeError, Watch
+from privspec.solvers.table_programs import CompleteRatio, Extra, Privacy, TableProgram, classes
+from privspec.solvers.table_rows import HighsProgram, RowsProgram, float_rows
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 

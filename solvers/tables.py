@@ -11,11 +11,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-from privspec.solvers.results import Progress, Watch
+from privspec.solvers.programs import Progress, Watch
 from privspec.solvers.table_affine import repair_affine
 from privspec.solvers.table_bounds import certified_bound
-from privspec.solvers.table_cones import cone_of
-from privspec.solvers.table_exact import exact_loss, repair, violations
+from privspec.solvers.table_interior import cone_of
 from privspec.solvers.table_programs import (
     Entries,
     ExactTable,
@@ -24,6 +23,9 @@ from privspec.solvers.table_programs import (
     TableDual,
     TableProgram,
     TableSolution,
+    exact_loss,
+    repair,
+    violations,
 )
 from privspec.solvers.table_rays import solve_cone
 from privspec.solvers.table_rows import RowsResult, solve_rows

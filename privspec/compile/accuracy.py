@@ -18,8 +18,16 @@ from privspec.compile.release import LinearRelease
 from privspec.core.diagnostics import Diagnostic, Label, SolveError
 from privspec.model.measures import Measure
 from privspec.model.requirements import Requirement
-from privspec.solvers.programs import ExpectedLoss, GaussianProgram, GaussianSolution, Limit, View, WorstLoss
-from privspec.solvers.results import NotSpecialError, Unprotectable
+from privspec.solvers.programs import (
+    ExpectedLoss,
+    GaussianProgram,
+    GaussianSolution,
+    Limit,
+    NotSpecialError,
+    Unprotectable,
+    View,
+    WorstLoss,
+)
 
 MET = 1e-9
 """Relative amount by which a target may be missed through float error."""

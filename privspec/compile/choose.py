@@ -15,7 +15,7 @@ from privspec.compile.pure import pure_candidates
 from privspec.compile.unprotectable import family_conflict, local_conflict
 from privspec.model.graph import Model
 from privspec.problem.linear_supported import refuse_missing
-from privspec.solvers.results import SolverError
+from privspec.solvers.programs import SolverError
 
 SAME = 1e-8
 """Relative difference up to which two losses are the same."""

@@ -14,8 +14,7 @@ from privspec.compile.candidate import Candidate
 from privspec.compile.lower import site_maps
 from privspec.compile.problem import Problem
 from privspec.model.measures import EpsilonDelta
-from privspec.solvers.differences import largest_norm
-from privspec.solvers.programs import Array, Balls, Boxes, Differences, Pairs, Vectors
+from privspec.solvers.programs import Array, Balls, Boxes, Differences, Pairs, Vectors, largest_norm
 
 
 def classics(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_not: str) -> Iterator[Candidate]:

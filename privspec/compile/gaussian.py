@@ -16,17 +16,18 @@ from privspec.compile.lower import site_map, site_maps
 from privspec.compile.problem import Problem
 from privspec.compile.release import FINE_BITS, UNEVEN, LinearRelease, achieved_amount, exact_gaussian, output_grid
 from privspec.compile.unprotectable import explain_unprotectable
-from privspec.solvers.bounds import lower_bound
-from privspec.solvers.factor import PINNED, chain
+from privspec.solvers.bounds import PINNED, chain, lower_bound
 from privspec.solvers.gaussian import solve_gaussian
 from privspec.solvers.programs import (
     Array,
     DualPoint,
     GaussianProgram,
     GaussianSolution,
+    NotSpecialError,
     Site,
+    SolverError,
+    Unprotectable,
 )
-from privspec.solvers.results import NotSpecialError, SolverError, Unprotectable
 
 ALTERNATIVE_SIZE = 192
 """Inputs and outputs together up to which an alternative that needs a solve of its own is computed."""

@@ -17,8 +17,7 @@ from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item
 from privspec.problem.linear import Difference, differences_of
-from privspec.solvers.boxes import box_scaling
-from privspec.solvers.programs import Array
+from privspec.solvers.programs import Array, box_scaling
 
 ROUND_OFF = Fraction(1, 2**42)
 """Relative room above an achieved figure for others that work it out in doubles."""

@@ -18,7 +18,7 @@ from privspec.core.diagnostics import PrivspecError
 from privspec.model.measures import Measure
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
-from privspec.solvers.results import SolverError
+from privspec.solvers.programs import SolverError
 
 STEP = Fraction(11, 10)
 """Prices are for a tenth more of an amount."""

@@ -39,8 +39,17 @@ from privspec.problem.linear_affine import INPUTS, Affine
 from privspec.problem.linear_interpreter import Cells, Interpreter
 from privspec.problem.linear_supported import LARGEST_EPSILON
 from privspec.solvers.laplace import laplace_scales
-from privspec.solvers.programs import Array, Balls, Boxes, GaussianSolution, Pairs, Vectors
-from privspec.solvers.results import OutOfTimeError, SolverError, Unprotectable
+from privspec.solvers.programs import (
+    Array,
+    Balls,
+    Boxes,
+    GaussianSolution,
+    OutOfTimeError,
+    Pairs,
+    SolverError,
+    Unprotectable,
+    Vectors,
+)
 
 ROOM = Fraction(1, 10**12)
 """Relative room below epsilon for the float error of whoever checks it."""

@@ -17,8 +17,7 @@ import cvxpy
 import numpy as np
 from scipy import sparse
 
-from privspec.solvers.bounds import lower_bound
-from privspec.solvers.factor import factor, loss_of, tighten
+from privspec.solvers.bounds import factor, loss_of, lower_bound, tighten
 from privspec.solvers.programs import (
     Array,
     Balls,
@@ -28,12 +27,13 @@ from privspec.solvers.programs import (
     ExpectedLoss,
     GaussianProgram,
     GaussianSolution,
+    OutOfTimeError,
     Pairs,
+    SolverError,
     Vectors,
     View,
     WorstLoss,
 )
-from privspec.solvers.results import OutOfTimeError, SolverError
 
 cp: Any = cvxpy
 """cvxpy under its usual name; its atoms are built at run time and have no types."""

@@ -13,7 +13,7 @@ from privspec.language import syntax
 from privspec.model.graph import Model
 from privspec.model.measures import EpsilonDelta, PureDP
 from privspec.model.requirements import Curator
-from privspec.solvers.results import Unprotectable
+from privspec.solvers.programs import Unprotectable
 
 RELAXED_DELTA = Fraction(1, 10**6)
 """The delta offered where pure epsilon rules Gaussian noise out."""

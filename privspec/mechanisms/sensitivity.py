@@ -18,7 +18,7 @@ from privspec.model.neighbours import (
     PairDifferences,
     VectorDifferences,
 )
-from privspec.solvers.boxes import box_bound
+from privspec.solvers.programs import box_bound
 
 VERTEX_BITS = 14
 """Boxes of at most this many coordinates are enumerated."""

@@ -147,7 +147,7 @@ def parts(case: str) -> tuple[Family, int, bool]:
 
 def ours(case: str) -> Result:
     """The solver, with the exact check."""
-    from privspec.solvers.table_exact import violations
+    from privspec.solvers.table_programs import violations
     from privspec.solvers.tables import solve_table
 
     family, size, even = parts(case)

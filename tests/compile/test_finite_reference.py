@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from privspec.solvers.table_exact import violations
 from privspec.solvers.table_programs import (
     AtomRatio,
     CompleteRatio,
@@ -17,6 +16,7 @@ from privspec.solvers.table_programs import (
     PairRatio,
     TableProgram,
     TableSolution,
+    violations,
 )
 from privspec.solvers.tables import solve_table
 

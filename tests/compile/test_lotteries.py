@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from privspec.solvers.results import OutOfTimeError
+from privspec.solvers.programs import OutOfTimeError
 
 from privspec.compile.families import family_of
 from privspec.compile.infeasible import Infeasible

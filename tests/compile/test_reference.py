@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from privspec.solvers.results import OutOfTimeError
+from privspec.solvers.programs import OutOfTimeError
 
 from privspec.compile.candidate import Candidate
 from privspec.compile.problem import Settings

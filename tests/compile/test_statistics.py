@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from privspec.solvers.results import OutOfTimeError
+from privspec.solvers.programs import OutOfTimeError
 
 from privspec.api import Problem
 from privspec.compile.infeasible import Infeasible

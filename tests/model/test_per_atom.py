@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from model_specs import errors, helps, load
-from privspec.solvers.table_exact import true_delta, violations
-from privspec.solvers.table_programs import AtomRatio, ExactTable, PairRatio, TableProgram
+from privspec.solvers.table_programs import AtomRatio, ExactTable, PairRatio, TableProgram, true_delta, violations
 
 from privspec.core.catalogue import entries
 from privspec.model.measures import LDP, PerAtomLDP

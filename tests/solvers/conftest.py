@@ -7,7 +7,6 @@ from collections.abc import Callable
 import cvxpy as cp
 import numpy as np
 import pytest
-from privspec.solvers.differences import explicit
 from privspec.solvers.programs import (
     Array,
     Balls,
@@ -18,6 +17,7 @@ from privspec.solvers.programs import (
     Vectors,
     View,
     WorstLoss,
+    explicit,
 )
 from scipy import sparse
 

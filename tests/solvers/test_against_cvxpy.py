@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from privspec.solvers.bounds import lower_bound
-from privspec.solvers.differences import largest_norm
-from privspec.solvers.factor import max_mahalanobis
+from privspec.solvers.bounds import lower_bound, max_mahalanobis
 from privspec.solvers.gaussian import solve_gaussian
 from privspec.solvers.programs import (
     Boxes,
@@ -18,6 +16,7 @@ from privspec.solvers.programs import (
     Vectors,
     View,
     WorstLoss,
+    largest_norm,
 )
 from scipy import sparse
 

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from privspec.solvers.bounds import lower_bound
-from privspec.solvers.differences import explicit, largest_norm
-from privspec.solvers.factor import factor, max_mahalanobis, release_mahalanobis
+from privspec.solvers.bounds import factor, lower_bound, max_mahalanobis, release_mahalanobis
 from privspec.solvers.gaussian import rescale, solve_gaussian
 from privspec.solvers.programs import (
     Balls,
@@ -18,13 +16,17 @@ from privspec.solvers.programs import (
     ExpectedLoss,
     GaussianProgram,
     GaussianSolution,
+    NotSpecialError,
+    OutOfTimeError,
     Pairs,
     Site,
+    Unprotectable,
     Vectors,
     View,
     WorstLoss,
+    explicit,
+    largest_norm,
 )
-from privspec.solvers.results import NotSpecialError, OutOfTimeError, Unprotectable
 from scipy import sparse
 
 quick = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

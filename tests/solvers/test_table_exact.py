@@ -11,9 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from privspec.solvers.table_bounds import certified_bound
-from privspec.solvers.table_exact import exact_loss, repair, violations
-from privspec.solvers.table_programs import CompleteRatio, ExactTable, PairDual, PairRatio, TableProgram, TableSolution
-from privspec.solvers.table_ratios import ratio_bounds
+from privspec.solvers.table_programs import (
+    CompleteRatio,
+    ExactTable,
+    PairDual,
+    PairRatio,
+    TableProgram,
+    TableSolution,
+    exact_loss,
+    ratio_bounds,
+    repair,
+    violations,
+)
 from privspec.solvers.tables import solve_table
 
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from privspec.solvers.table_exact import violations
-from privspec.solvers.table_patterns import MOST_ROWS, BestGuess, MutualInformation, best_patterns
-from privspec.solvers.table_programs import CompleteRatio, TableProgram, TableSolution
+from privspec.solvers.table_programs import CompleteRatio, TableProgram, TableSolution, violations
+from privspec.solvers.table_rays import MOST_ROWS, BestGuess, MutualInformation, best_patterns
 from privspec.solvers.tables import solve_table
 
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from privspec.solvers.results import OutOfTimeError
-from privspec.solvers.table_exact import violations
+from privspec.solvers.programs import OutOfTimeError
 from privspec.solvers.table_programs import (
     AtomRatio,
     CompleteDual,
@@ -22,15 +21,18 @@ from privspec.solvers.table_programs import (
     PairRatio,
     Privacy,
     TableSolution,
+    violations,
 )
 from privspec.solvers.table_search import largest_alpha, least_distortion, search_debiased, simplest
-from privspec.solvers.table_search_bounds import affine_minorants, certified_search_bound, slope
 from privspec.solvers.table_search_programs import (
     DebiasedProgram,
     DebiasedSolution,
     SearchCut,
     SearchSplit,
+    affine_minorants,
+    certified_search_bound,
     debiased_loss,
+    slope,
 )
 
 SAME = tuple(Fraction(k) for k in range(1, 11))

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from privspec.solvers.results import OutOfTimeError, Watch
-from privspec.solvers.table_exact import true_delta, violations
+from privspec.solvers.programs import OutOfTimeError, Watch
 from privspec.solvers.table_programs import (
     AtomRatio,
     CompleteRatio,
@@ -23,6 +22,8 @@ from privspec.solvers.table_programs import (
     PairRatio,
     TableProgram,
     TableSolution,
+    true_delta,
+    violations,
 )
 from privspec.solvers.table_rows import RowsResult, solve_rows
 from privspec.solvers.tables import extreme_extra, solve_table

@@ -26,7 +26,7 @@ from privspec.model.graph import Model
 from privspec.model.reports import Failure
 from privspec.model.values import show
 from privspec.model.worlds import Worlds
-from privspec.solvers.results import OutOfTimeError
+from privspec.solvers.programs import OutOfTimeError
 from privspec.solvers.table_programs import InfeasibleTable
 from privspec.solvers.table_support import no_common_support
 

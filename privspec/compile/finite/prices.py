@@ -22,9 +22,8 @@ from privspec.compile.finite.system import FiniteSystem
 from privspec.compile.finite.trials import A_SECOND, EnoughError, Trials, work
 from privspec.model.graph import Model
 from privspec.model.values import readable
-from privspec.solvers.results import OutOfTimeError
-from privspec.solvers.table_programs import AtomRatio, CompleteDual, CompleteRatio, PairDual, PairRatio
-from privspec.solvers.table_ratios import classes
+from privspec.solvers.programs import OutOfTimeError
+from privspec.solvers.table_programs import AtomRatio, CompleteDual, CompleteRatio, PairDual, PairRatio, classes
 from privspec.solvers.table_rows import membership
 
 if TYPE_CHECKING:

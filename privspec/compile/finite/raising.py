@@ -21,9 +21,7 @@ from privspec.core import OPTIMAL_GAP
 from privspec.core.rounding import log_up
 from privspec.language.spelling import spell
 from privspec.model.values import show
-from privspec.solvers.table_exact import true_delta
-from privspec.solvers.table_programs import CompleteRatio, ExactTable, PairRatio
-from privspec.solvers.table_ratios import merged
+from privspec.solvers.table_programs import CompleteRatio, ExactTable, PairRatio, merged, true_delta
 
 if TYPE_CHECKING:
     from privspec.compile.finite.decision import TableDecision

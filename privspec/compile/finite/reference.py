@@ -13,8 +13,7 @@ import cvxpy
 import numpy as np
 
 from privspec.compile.reference import ReferenceFailedError
-from privspec.solvers.programs import Array
-from privspec.solvers.results import OutOfTimeError, Progress, Watch
+from privspec.solvers.programs import Array, OutOfTimeError, Progress, Watch
 from privspec.solvers.table_programs import (
     AtomRatio,
     CompleteDual,
@@ -28,8 +27,10 @@ from privspec.solvers.table_programs import (
     TableDual,
     TableProgram,
     TableSolution,
+    classes,
+    float_ratio,
+    float_ratios,
 )
-from privspec.solvers.table_ratios import classes, float_ratio, float_ratios
 from privspec.solvers.table_rows import RowsResult, explain_infeasible, float_rows, membership
 from privspec.solvers.tables import exact_solution
 

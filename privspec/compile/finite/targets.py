@@ -10,7 +10,6 @@ import numpy as np
 from privspec.compile.finite.program import Lowered
 from privspec.compile.finite.system import FiniteSystem
 from privspec.problem.table_losses import fractions
-from privspec.solvers.table_exact import violations
 from privspec.solvers.table_programs import (
     CompleteDual,
     CompleteRatio,
@@ -19,6 +18,7 @@ from privspec.solvers.table_programs import (
     Privacy,
     TableDual,
     TableSolution,
+    violations,
 )
 
 

@@ -16,7 +16,7 @@ from privspec.compile.problem import Settings
 from privspec.core.diagnostics import SpecError
 from privspec.model.graph import Model
 from privspec.model.reports import Failure
-from privspec.solvers.results import OutOfTimeError, SolverError, Watch
+from privspec.solvers.programs import OutOfTimeError, SolverError, Watch
 from privspec.solvers.table_programs import CompleteRatio, Extra, TableProgram, TableSolution
 from privspec.solvers.table_rows import RowsResult, solve_rows
 from privspec.solvers.table_support import has_table

@@ -15,7 +15,7 @@ from privspec.compile.lotteries.estimates import Estimate
 from privspec.compile.lotteries.system import LotterySystem
 from privspec.model.lotteries import Lottery
 from privspec.problem.vote_forms import Body
-from privspec.solvers.results import OutOfTimeError, Watch
+from privspec.solvers.programs import OutOfTimeError, Watch
 
 LONGEST = 1 << 10
 """Binary digits beyond which a denominator is cut down to a quarter of them, upwards: powers share no factors."""

@@ -19,7 +19,7 @@ from privspec.model.library import Route
 from privspec.model.priors import Drawn
 from privspec.model.targets import environment, needed
 from privspec.model.values import Array, Value
-from privspec.solvers.results import OutOfTimeError, Watch
+from privspec.solvers.programs import OutOfTimeError, Watch
 
 ROUND = 25
 """Crowds that are drawn before the order is looked at again."""
