@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm, log
-from operator import sub
 
 from flint import ctx
 
@@ -115,7 +114,7 @@ def single(laws: list[list[int]], whole: int, asked: Compared, epsilon: Fraction
     # logarithms are off by less than this, however many digits there are: whatever is nearer is compared exactly
     error = (log(whole) + LARGEST_LOG) * 2.0**-48
     for a, b, level in triples(asked.pairs, len(asked.squares)):
-        limit, gaps = float(asked.exponent(level, epsilon)) - error, list(map(sub, logs[a], logs[b]))
+        limit, gaps = float(asked.exponent(level, epsilon)) - error, list(map(int.__sub__, logs[a], logs[b]))
         if -limit < min(gaps) and max(gaps) < limit:
             continue
         ratio = asked.ratio(level, epsilon)
