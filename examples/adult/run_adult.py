@@ -25,7 +25,6 @@ from privspec.core.diagnostics import BudgetError
 from privspec.execute import ledger
 from privspec.execute.data import read_inputs
 from privspec.execute.executed import read_executed
-from privspec.execute.layout import target_of
 from privspec.execute.mechanism import simulate
 
 HERE = Path(__file__).resolve().parent
@@ -85,9 +84,9 @@ def released(plan: privspec.Plan, name: str, rows: Path, book: Path, out: Path) 
 def agreement(plan: privspec.Plan, name: str, people: pl.DataFrame, repetitions: int, seed: int) -> Agreement:
     """The total squared error of simulated releases of the same rows, from the samplers of a real release."""
     started = time.perf_counter()
-    executed, model = read_executed(plan.document), plan.model()
+    executed = read_executed(plan.document)
     base = read_inputs(executed, {"people": people})
-    draws = simulate(plan.document, repetitions, seed, base=base, target=target_of(model, executed))
+    draws = simulate(plan.document, repetitions, seed, base=base)
     errors = ((draws - EXACT[name](people)) ** 2).sum(axis=1)
     say(f"{name}: {repetitions:,} releases simulated in {time.perf_counter() - started:.1f} s")
     others = tuple((other["name"], float(other["loss"])) for other in plan.document["alternatives"])
