@@ -7,7 +7,10 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path as Folder
 from typing import Any
+
+import privspec.specs
 
 from privspec.api import Problem
 from privspec.templates import template_text
@@ -15,7 +18,7 @@ from privspec.templates import template_text
 Document = dict[str, Any]
 Path = tuple[str | int, ...]
 
-CROWD = {"N": 4, "n": 4, "d": 2}
+SPECS = Folder(privspec.specs.__file__).parent
 SMALL: Mapping[str, Mapping[str, Any]] = {
     "prefix_sums": {"n": 6},
     "linear_queries": {},
@@ -31,9 +34,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "random_dictatorship": {},
     "dp_random_dictatorship": {},
     "dp_random_dictatorship_compulsory": {},
-    "crowd_rlcp": CROWD,
-    "crowd_vldp": CROWD,
-    "wang_algorithm_2": CROWD,
+    "wang_algorithm_2": {"N": 4, "n": 4, "d": 2},
 }
 """Templates, with parameters that make them small."""
 
@@ -50,7 +51,7 @@ def solved_text(text: str, **parameters: Any) -> Document:
 
 @cache
 def _solved(text: str, parameters: tuple[tuple[str, Any], ...]) -> Document:
-    found: Document = json.loads(Problem(text, {}).solve(**dict(parameters)).to_json())
+    found: Document = json.loads(Problem(text, {}, base=SPECS).solve(**dict(parameters)).to_json())
     return found
 
 
