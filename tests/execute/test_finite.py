@@ -87,7 +87,7 @@ def test_the_test_finds_a_wrong_law() -> None:
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=6).filter(any))
 def test_every_integer_below_the_denominator_has_its_place(weights: list[int]) -> None:
     total = sum(weights)
-    law = RowLaw.read([str(Fraction(w, total)) for w in weights])
+    law = RowLaw.of(weights, total)
     found = [0] * len(weights)
     for value in range(law.total):
         count = (law.total - 1).bit_length()
@@ -97,14 +97,13 @@ def test_every_integer_below_the_denominator_has_its_place(weights: list[int]) -
 
 
 def test_denominators_beyond_a_word() -> None:
-    tiny = Fraction(1, 3**200)
-    law = RowLaw.read([str(tiny), str(1 - tiny)])
+    law = RowLaw.of([1, 3**200 - 1], 3**200)
     assert law.total == 3**200
     assert law.weights == (1, 3**200 - 1)
     assert law.draw(SimulationRandomness(1)) == 1
 
 
-@pytest.mark.parametrize("row", [["1/2", "1/3"], ["3/2", "-1/2"], ["1/0", "1"], ["0.5", "0.5"], ["1/2", "x"]])
+@pytest.mark.parametrize("row", [["1/2", "1/3"], ["3/2", "-1/2"], ["1/0", "1"], ["1/2", "x"]])
 def test_what_is_no_law_is_not_run(row: list[str]) -> None:
     plan = make_table_plan([[Fraction(1, 2)] * 2] * 2)
     plan["mechanism"]["probabilities"][1] = row

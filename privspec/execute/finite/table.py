@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import lcm
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from privspec.execute.family import Plan, Progress, silent
 from privspec.execute.finite.labels import Labels
 from privspec.execute.randomness import Randomness
+from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.tables import read_law
 
 BATCH = 65_536
 """Draws between two words about the progress."""
@@ -33,17 +35,10 @@ class RowLaw:
     total: int
 
     @classmethod
-    def read(cls, probabilities: Sequence[Any]) -> RowLaw:
-        """Fractions as a plan writes them.
-
-        Raises: ValueError if one is negative or they do not sum to one.
-        """
-        pairs = [_fraction(text) for text in probabilities]
-        total = lcm(*(bottom for _, bottom in pairs))
-        cumulative = tuple(accumulate(top * (total // bottom) for top, bottom in pairs))
-        if any(top < 0 for top, _ in pairs) or cumulative[-1] != total:
-            raise ValueError("a row of the table is not a law: it has a negative entry or does not sum to one")
-        return cls(cumulative, total)
+    def of(cls, numerators: Sequence[int], denominator: int) -> RowLaw:
+        """A row in lowest terms."""
+        shared = gcd(*numerators, denominator)
+        return cls(tuple(accumulate(n // shared for n in numerators)), denominator // shared)
 
     def draw(self, randomness: Randomness) -> int:
         """The number of a joint output."""
@@ -53,15 +48,6 @@ class RowLaw:
     def weights(self) -> tuple[int, ...]:
         """The entries times `total`."""
         return tuple(b - a for a, b in zip((0, *self.cumulative), self.cumulative, strict=False))
-
-
-def _fraction(text: Any) -> tuple[int, int]:
-    """Numerator and denominator; several times faster than `Fraction`, and tables are large."""
-    top, bar, bottom = str(text).partition("/")
-    pair = int(top), int(bottom) if bar else 1
-    if pair[1] <= 0:
-        raise ValueError("a probability has a denominator that is not positive")
-    return pair
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -74,17 +60,18 @@ class TableLaw:
 
     @classmethod
     def of_plan(cls, plan: Plan) -> TableLaw:
-        """The table of a plan.
+        """The table of a plan, as the kernel reads it.
 
         Raises: KeyError, TypeError, ValueError if it is none.
         """
         mechanism = plan["mechanism"]
         rows = Labels.read([str(n) for n in mechanism["of"]], mechanism["inputs"])
         columns = Labels.read([str(n) for n in mechanism["releases"]], mechanism["outputs"])
-        probabilities = mechanism["probabilities"]
-        if len(probabilities) != len(rows) or any(len(row) != len(columns) for row in probabilities):
-            raise ValueError(f"the table is not {len(rows)} x {len(columns)}")
-        return cls(rows, columns, tuple(RowLaw.read(row) for row in probabilities))
+        try:
+            numerators, whole = read_law(Item(mechanism["probabilities"], "probabilities"), (len(rows), len(columns)))
+        except Refused as error:
+            raise ValueError(str(error)) from error
+        return cls(rows, columns, tuple(RowLaw.of(row, whole) for row in numerators))
 
     def draw(
         self, rows: NDArray[np.integer[Any]], randomness: Randomness, progress: Progress = silent
