@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, exp, floor, log
+from typing import Any
 
 from privspec.compile.lotteries.budget import distance_limit
 from privspec.compile.lotteries.system import LotterySystem, Promise
@@ -38,6 +39,14 @@ class LotteryBound:
     votes: int | None
     scope: str = EVERY_RULE
     profile: tuple[int, ...] | None = None
+
+    def witness(self) -> dict[str, Any]:
+        """What proves it, as the kernel reads it."""
+        if self.votes is None:
+            return {"form": "strategy-proof"}
+        if self.profile is None:
+            return {"form": "walk", "votes": self.votes}
+        return {"form": "near tie", "profile": list(self.profile)}
 
 
 # --- a distance, from epsilon ---------------------------------------------------------------------

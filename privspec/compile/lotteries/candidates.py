@@ -72,7 +72,7 @@ def calibrated(system: LotterySystem, rule: Rule, epsilons: tuple[Fraction, ...]
 
 def spent(system: LotterySystem, promise: Promise, found: Calibrated) -> Fraction:
     """The epsilon that a rule uses up: of the winner alone, or of each report where nobody is trusted."""
-    if system.local and isinstance(found, LocalReports):
+    if system.local and isinstance(found, LocalReports) and not promise.task.constant:
         return found.epsilon_of_report(system.points) * promise.task.moved
     return found.epsilon(promise.task)
 

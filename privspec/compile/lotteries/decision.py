@@ -14,7 +14,7 @@ from privspec.compile.document import (
     plan_document,
     versions,
 )
-from privspec.compile.lotteries.bound import EVERY_RULE, LotteryBound
+from privspec.compile.lotteries.bound import LotteryBound
 from privspec.compile.lotteries.candidates import Figures, Judged, spent
 from privspec.compile.lotteries.estimates import Estimate
 from privspec.compile.lotteries.paper import remarks
@@ -57,8 +57,8 @@ class LotteryDecision:
 
     @property
     def loss(self) -> float:
-        """Its loss, rounded up."""
-        return float_up(self._found.value)
+        """Its loss, to the nearest double."""
+        return float(self._found.value)
 
     @property
     def lower_bound(self) -> float | None:
@@ -76,14 +76,12 @@ class LotteryDecision:
             "mechanism": self._mechanism(),
             "guarantees": [self._guarantee(promise) for promise in self.system.promises],
             "accuracy": [self._accuracy(limit, found) for limit, found in zip(*self._limits, strict=True)],
-            "claims": {
-                "kind": "lottery",
-                "lower_bound": self.lower_bound,
-                "votes": None if self.bound is None else self.bound.votes,
-                **({} if self.bound is None or self.bound.profile is None else {"profile": list(self.bound.profile)}),
-                "scope": EVERY_RULE if self.bound is None else self.bound.scope,
-            },
+            "claims": {} if self.bound is None else {"bound": self.bound.witness()},
             "remarks": {
+                "compared": self.system.votes.compared_name,
+                "properties": [p.to_json() for p in self._taken.properties(self.system.promises[0].task)],
+                "figures": {} if self.chosen.figures is None else figures_json(self.chosen.figures),
+                "paper": remarks(self.system, self._taken),
                 "considered": [self._considered(one) for one in self._others if one.loss is None],
                 "binding": [],
                 "solver": {
@@ -99,10 +97,16 @@ class LotteryDecision:
         return plan_document(self.model, document)
 
     def _loss(self) -> dict[str, Any]:
-        found, bound = self._found, self.lower_bound
-        gap = None if bound is None else max(0.0, (self.loss - bound) / abs(self.loss)) if self.loss else 0.0
+        found, bound, value = self._found, self.lower_bound, self.loss
+        gap = (
+            None
+            if bound is None
+            else float((Fraction(value) - Fraction(bound)) / abs(Fraction(value)))
+            if value
+            else 0.0
+        )
         out: dict[str, Any] = {
-            "value": self.loss,
+            "value": value,
             "lower_bound": bound,
             "relative_gap": gap,
             "expression": "" if self.model.loss is None else spell(self.model.loss),
@@ -129,22 +133,19 @@ class LotteryDecision:
         return self.chosen.calibrated
 
     def _mechanism(self) -> dict[str, Any]:
-        system, taken = self.system, self._taken
-        figures = self.chosen.figures
-        return taken.to_json() | {
-            "input": system.source,
-            "party": system.party,
-            "voters": None if system.adding else system.voters,
-            "ballots": system.votes.ballots,
-            "alternatives": [show(a) for a in system.alternatives],
-            "output": system.output,
-            "points": system.points.name,
-            "compared": system.votes.compared_name,
-            "rounds": rounds_json(system.rounds, self._count),
+        votes = self.system.votes
+        return self._taken.to_json() | {
+            "input": votes.source,
+            "party": votes.party,
+            "output": votes.output,
+            "ballots": votes.ballots,
+            "places": votes.longest,
+            "points": votes.counted,
+            "alternatives": list(votes.alternatives),
+            "voters": None if votes.secret else votes.voters,
+            "leaves_out": all(promise.task.adding for promise in self.system.promises),
+            "rounds": rounds_json(votes.rounds, self._count),
             "scalars": self._scalars,
-            "properties": [p.to_json() for p in taken.properties(system.promises[0].task)],
-            "figures": {} if figures is None else figures_json(figures),
-            "paper": remarks(system, taken),
         }
 
     @property
@@ -200,7 +201,7 @@ class LotteryDecision:
     @staticmethod
     def _accuracy(limit: Limit, found: Estimate) -> dict[str, Any]:
         line, text = limit.line, limit.text
-        return {"line": line, "text": text, "value": float_up(found.value), "bound": float(limit.bound)}
+        return {"line": line, "text": text, "value": float(found.value), "bound": float(limit.bound)}
 
     # -- guarantees and assumptions
 

@@ -62,7 +62,8 @@ def uniform_share(system: LotterySystem, lottery: Lottery) -> Fraction | None:
     m = len(system.alternatives)
     match lottery:
         case Proportional(dummies=dummies):
-            return m * dummies / (system.voters * system.points.per_ballot + m * dummies)
+            whole = system.voters * system.points.per_ballot + m * dummies
+            return m * dummies / whole if whole else Fraction(1)
         case LocalPick(ratio=ratio):
             return m / (ratio + m - 1)
     return None
@@ -70,6 +71,8 @@ def uniform_share(system: LotterySystem, lottery: Lottery) -> Fraction | None:
 
 def unanimous_distance(system: LotterySystem) -> Fraction:
     """Total variation between the uniform law and the shares of points when all cast one of the longest ballots."""
+    if len(system.alternatives) < 2:
+        return Fraction(0)
     shares = [p / system.points.per_ballot for p in system.points.of(system.alternatives[: system.votes.longest])]
     even = Fraction(1, len(shares))
     return sum((abs(share - even) for share in shares), Fraction(0)) / 2

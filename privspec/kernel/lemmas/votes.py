@@ -84,7 +84,7 @@ def _power(exponent: Fraction) -> Fraction:
 
 
 def _least_cost(form: str, voters: int, m: int, votes: int, epsilon: Fraction, step: int) -> Fraction:
-    """Of k votes k / T / (1 + e^(k step eps) / (m - 1)); (m - 1) / (e^(step eps) + m - 1), and 1 - e^eps / m for two steps."""
+    """Walk: k / T / (1 + e^(k step eps) / (m - 1)); (m - 1) / (e^(step eps) + m - 1), for two steps 1 - e^eps / m."""
     power = _power(votes * step * epsilon)
     if form == "walk":
         return Fraction(votes, voters) / (1 + power / (m - 1))

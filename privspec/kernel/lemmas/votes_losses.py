@@ -51,6 +51,8 @@ class Cost:
         sum is least where votes are spread evenly.
         """
         m = ballots.size
+        if m == 1:
+            return Fraction(0)
         if self.form == "distance":
             first = ballots.points(tuple(range(ballots.places)))
             known = self.shares and law is None

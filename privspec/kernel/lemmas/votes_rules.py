@@ -265,29 +265,32 @@ def totals(ballots: Ballots, voters: int, law: list[tuple[Scores, Fraction]] | N
 
 
 def _walk(steps: list[tuple[Scores, arb]], voters: int) -> dict[Scores, arb]:
-    """Ballot by ballot."""
-    known, work = {(Fraction(0),) * len(steps[0][0]): arb(1)}, 0
+    """Ballot by ballot, in halves of points."""
+    moves, work = [(tuple(int(2 * p) for p in kind), weight) for kind, weight in steps], 0
+    known = {(0,) * len(moves[0][0]): arb(1)}
     for _ in range(voters):
-        after: dict[Scores, arb] = {}
+        after: dict[tuple[int, ...], arb] = {}
         for total, mass in known.items():
-            for kind, weight in steps:
-                reached = _plus(total, kind)
-                after[reached] = after.get(reached, arb(0)) + mass * weight
+            for kind, weight in moves:
+                reached = tuple(a + b for a, b in zip(total, kind, strict=True))
+                after[reached] = after.get(reached, 0) + mass * weight
         work += len(known) * len(steps)
         if len(after) > PROFILES or work > WORK:
             raise Refused("there are too many profiles of votes to list")
         known = after
-    return known
+    return {tuple(Fraction(p, 2) for p in total): mass for total, mass in known.items()}
 
 
 def _counts(steps: list[tuple[Scores, arb]], voters: int) -> dict[Scores, arb]:
     """First choices: the multinomial law."""
-    size, last = len(steps[0][0]), len(steps) - 1
-    ways = [((Fraction(0),) * size, voters, factorial(voters), arb(1))]
+    size, last, product = len(steps[0][0]), len(steps) - 1, [1]
+    for n in range(1, voters + 1):
+        product.append(product[-1] * n)
+    ways = [((Fraction(0),) * size, voters, ball(Fraction(product[-1])))]
     for i, (kind, weight) in enumerate(steps):
         ways = [
-            (_plus(total, tuple(n * p for p in kind)), left - n, multi // factorial(n), mass * weight**n)
-            for total, left, multi, mass in ways
+            (_plus(total, tuple(n * p for p in kind)), left - n, mass * weight**n / product[n])
+            for total, left, mass in ways
             for n in ([left] if i == last else range(left + 1))
         ]
-    return {total: multi * mass for total, _, multi, mass in ways}
+    return {total: mass for total, _, mass in ways}

@@ -56,7 +56,7 @@ def neighbours(task: VotingTask) -> Iterator[Change]:
 def few(task: VotingTask) -> bool:
     """Whether there are at most FEW pairs, counted generously; no more than one voter at once."""
     m = len(task.alternatives)
-    if task.voters is None or task.group > 1:
+    if task.voters is None or (task.group > 1 if task.adding else task.moved > 1):
         return False
     k = m if isinstance(task.points, FirstChoice) else factorial(min(m, 8))
     # beyond 64 a number too large to list anything, in place of one with a million digits

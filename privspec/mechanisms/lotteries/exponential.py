@@ -16,6 +16,7 @@ class ExponentialVotes(Weighted):
     """The winner in proportion to base^points."""
 
     family: ClassVar[str] = "exponential"
+    groups: ClassVar[bool] = True
 
     @property
     def lottery(self) -> Exponential:
@@ -23,15 +24,19 @@ class ExponentialVotes(Weighted):
         return Exponential(self.base)
 
     def single(self, task: VotingTask) -> tuple[Fraction, bool]:
-        """From a unanimous electorate: x (x^T + m - 1) / (x^(T-1) + x + m - 2); when adding the larger of two."""
+        """From a unanimous electorate: x (x^T + m - 1) / (x^(T-1) + x + m - 2); when adding the larger of two.
+
+        Where g ballots are replaced, x^g in place of x, and T - g in place of T - 1.
+        """
         assert task.voters is not None
         x, m = self.base, len(task.alternatives)
         y = power(x, task.voters)
         if y is None:
-            return x ** (1 if task.adding else 2), False
+            return x ** (1 if task.adding else 2 * task.moved), False
         if task.adding:
             return max(x * (y + m - 1) / (y + x + m - 2), (x * y + m - 1) / (y + m - 1)), True
-        return x * (y + m - 1) / (y / x + x + m - 2), True
+        gone = x**task.moved
+        return gone * (y + m - 1) / (y / gone + gone + m - 2), True
 
 
 class ExponentialRule:

@@ -30,6 +30,8 @@ class Weighted(ABC):
     base: Fraction
     family: ClassVar[str]
     notes: ClassVar[tuple[str, ...]] = ("weighted-votes",)
+    groups: ClassVar[bool] = False
+    """Whether `single` knows the ratio for several ballots that are replaced."""
 
     @property
     @abstractmethod
@@ -38,7 +40,7 @@ class Weighted(ABC):
 
     @abstractmethod
     def single(self, task: VotingTask) -> tuple[Fraction, bool]:
-        """The ratio for one first choice at the size that the task names, and whether it is exact."""
+        """The ratio for first choices at the size that the task names, and whether it is exact."""
 
     def ratio(self, task: VotingTask) -> Fraction:
         """At most base^(2 g h) when replacing, base^(g h) when adding; less at the sizes for which that is known."""
@@ -54,7 +56,7 @@ class Weighted(ABC):
         bound = self.base ** reach(task)
         if task.voters is None:
             return bound, True
-        if task.group == 1 and task.points.highest == task.points.per_ballot:
+        if task.points.highest == task.points.per_ballot and (task.moved == 1 or (self.groups and not task.adding)):
             return self.single(task)
         if task.whole and few(task):
             ratio = enumerated_ratio(self.lottery, task)
