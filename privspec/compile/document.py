@@ -19,6 +19,7 @@ from privspec.model.values import show
 from privspec.problem import form
 from privspec.problem.assumptions import assumptions
 from privspec.problem.elaborate import elaborate
+from privspec.problem.votes import FAMILIES, LISTED
 from privspec.problem.stored import spec_json
 
 FORMAT = "privspec-plan/2.0"
@@ -49,10 +50,15 @@ def without_bound(document: Mapping[str, Any]) -> dict[str, Any]:
     said = document["remarks"]
     solver, claims = said["solver"], document["claims"]
     kept = {"views": claims["views"], "bound": None} if "views" in claims else {}
+    loss = document["loss"] | {"lower_bound": None, "relative_gap": None}
+    if kept:
+        loss["among"] = ""
+    if document["mechanism"]["family"] in FAMILIES:
+        loss["among"] = LISTED
     found = {
         **document,
         "status": "feasible",
-        "loss": document["loss"] | {"lower_bound": None, "relative_gap": None} | ({"among": ""} if kept else {}),
+        "loss": loss,
         "assumptions": [a for a in document["assumptions"] if "claim" not in a["because"]],
         "claims": kept,
         "remarks": said | {"binding": [], "solver": solver | {"notes": [*solver.get("notes", ()), WITHDRAWN]}},

@@ -13,7 +13,19 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from privspec.explain.curves import Curve, odds_fact
-from privspec.explain.document import Block, Note, Paragraph, Points, Section, Sentence, Status, Table, assumed, proved
+from privspec.explain.document import (
+    Block,
+    Note,
+    Paragraph,
+    Points,
+    Section,
+    Sentence,
+    Status,
+    Table,
+    assumed,
+    proved,
+    tested,
+)
 from privspec.explain.quantities import LOSS_DIGITS, Quantity, Rounding, count, exact, parse_exact, rounded
 
 if TYPE_CHECKING:
@@ -38,6 +50,11 @@ _COMPARED: Mapping[str, str] = {
     "borda_lottery": "Borda's lottery without noise",
     "plurality": "plurality without noise",
 }
+
+
+def described(plan: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is executed, with what the plan remarks of it: figures and properties, which nobody certified."""
+    return {**(plan.get("remarks") or {}), **(plan.get("mechanism") or {})}
 
 
 def compared_with(mechanism: Mapping[str, Any]) -> str:
@@ -78,8 +95,8 @@ class PropertyFact:
         return f"{head}, as {reason}.{failing}" if reason else f"{head}.{failing}"
 
     def sentence(self) -> Sentence:
-        """With its note."""
-        return proved(self.text, Note(self.note))
+        """With its note; a remark of the plan, which the kernel does not judge."""
+        return tested(self.text, Note(self.note))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +208,7 @@ def comparison(plan: Mapping[str, Any], title: str = "") -> Comparison | None:
 
     Raises: KeyError, ValueError if they are not of the form of such a plan.
     """
-    mechanism, loss = {**plan.get("remarks", {}), **(plan.get("mechanism") or {})}, plan.get("loss") or {}
+    mechanism, loss = described(plan), plan.get("loss") or {}
     own = properties(mechanism.get("properties"))
     others = [a for a in plan.get("alternatives") or () if isinstance(a.get("figures"), Mapping)]
     if not own and not others:

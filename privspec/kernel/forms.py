@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from privspec.kernel.core.case import Rules
 from privspec.kernel.lemmas.statistics import Statistics
+from privspec.kernel.lemmas.votes import VoteRules
 from privspec.kernel.quality.linear import Linear
 from privspec.kernel.quality.tables import Tables
 
-FORMS: dict[str, Rules] = {"linear": Linear(), "statistics": Statistics(), "table": Tables()}
+FORMS: dict[str, Rules] = {"linear": Linear(), "statistics": Statistics(), "table": Tables(), "votes": VoteRules()}

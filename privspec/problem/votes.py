@@ -44,6 +44,8 @@ from privspec.problem.vote_forms import (
 
 FAMILIES = ("dictator", "permute_and_flip", "exponential", "local_dictator", "randomised_winner", "none")
 """The words of `noise family` that ask for a rule of private voting."""
+LISTED = "the rules of private voting that this plan lists"
+"""What a loss is the least of, where nothing is proved of all other rules."""
 FUNCTION = "manipulation"
 """What bounds what a lie brings: manipulation(O, vote)."""
 _SPECIAL = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)

@@ -346,9 +346,9 @@ def test_a_plan_says_what_holds_and_what_the_paper_says() -> None:
     plan = solved(text).document
     mechanism = plan["mechanism"]
     assert mechanism["voters"] is None
-    assert mechanism["compared"] == "random_dictator"
-    assert [p["name"] for p in mechanism["properties"]] == list(PROPERTIES)
-    (remark,) = mechanism["paper"]
+    assert remarks["compared"] == "random_dictator"
+    assert [p["name"] for p in remarks["properties"]] == list(PROPERTIES)
+    (remark,) = remarks["paper"]
     assert remark["quantity"] == "epsilon of Lemma 1 at T = 10"
     assert remark["says"] == pytest.approx(math.log(2 * 13 / 14), abs=1e-4)
     assert remark["holds"] == pytest.approx(math.log(2), abs=1e-4)

@@ -28,6 +28,7 @@ from privspec.mechanisms.lotteries.rule import Calibrated
 from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.problem.vote_forms import Limit
+from privspec.problem.votes import LISTED
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -111,7 +112,7 @@ class LotteryDecision:
             "relative_gap": gap,
             "expression": "" if self.model.loss is None else spell(self.model.loss),
             "units": "units of the loss expression",
-            "among": "the rules of private voting that this plan lists" if self.bound is None else self.bound.scope,
+            "among": LISTED if self.bound is None else self.bound.scope,
             "kind": "expected" if any(t.operator == "E" for t in self.system.loss.terms) else "worst",
         }
         if found.standard_error:

@@ -336,9 +336,14 @@ class VoteRules(Rules):
         if value is None:
             raise bound.wrong("stands beside a simulated loss")
         among.same(SCOPES[witness.form(*filter(None, SCOPES))])
-        found = max(bounds(case, vote, witness), default=None)
+        try:
+            found = max(bounds(case, vote, witness), default=None)
+        except Refused as reason:
+            case.says("bound", False, str(reason))
+            return
         if found is None:
-            raise witness.wrong("proves nothing: there is no line that it could come from")
+            case.says("bound", False, "a bound is claimed, and there is no line that it could come from")
+            return
         low, high = bound.double(), said.double()
         holds = Fraction(low) <= found
         case.says("bound", holds, f"{among.text()}: none has a loss below {nearest_double(found):.10g}")
