@@ -19,8 +19,8 @@ from privspec.model.values import show
 from privspec.problem import form
 from privspec.problem.assumptions import assumptions
 from privspec.problem.elaborate import elaborate
-from privspec.problem.votes import FAMILIES, LISTED
 from privspec.problem.stored import spec_json
+from privspec.problem.votes import FAMILIES, LISTED
 
 FORMAT = "privspec-plan/2.0"
 WITHDRAWN = "the lower bound that was found did not pass the independent check and is not stated"

@@ -14,7 +14,7 @@ from privspec.certify.checker import model_of
 from privspec.certify.reading import At
 from privspec.certify.relations import neighbourhoods
 from privspec.core.matrices import DyadicMatrix
-from tests.certify import lottery_plans, plans
+from tests.certify import plans
 
 Plan = dict[str, Any]
 
@@ -270,18 +270,17 @@ def test_a_bound_that_cannot_be_derived_again_fails() -> None:
 
 
 def test_one_gap_for_all_plans_that_are_called_optimal() -> None:
-    for plan in (plans.correlated(3), lottery_plans.dictator()):
+    for plan in (plans.correlated(3),):
         value = plan["loss"]["value"]
         for gap, status, fine in ((5e-6, "optimal", False), (5e-6, "feasible", True), (5e-7, "optimal", True)):
             low = value * (1 - gap)
             loosened = put(plan, "status", value=status)
             loosened["loss"] |= {"lower_bound": low, "relative_gap": (value - low) / value}
             loosened["claims"]["lower_bound"] = low
-            if plan["claims"].get("kind") != "lottery":  # these state the very bound of the votes that move
-                assert bool(failed(loosened)) is not fine, (gap, status)
+            assert bool(failed(loosened)) is not fine, (gap, status)
 
 
-@pytest.mark.parametrize("plan", [plans.correlated(3), lottery_plans.dictator()])
+@pytest.mark.parametrize("plan", [plans.correlated(3)])
 def test_no_standard_error_where_the_loss_can_be_derived(plan: Plan) -> None:
     forged = dict(plan)
     forged["loss"] = {**plan["loss"], "standard_error": 0.1, "profiles": 1000}
@@ -370,19 +369,13 @@ def test_nothing_is_executed_that_is_not_read(path: tuple[str | int, ...], entry
         (plans.correlated(3), "all unbiased mechanisms of the same pure epsilon"),
         (plans.at_inputs(3), "Gaussian noise of any covariance, unbiased"),
         (plans.at_inputs(3), "independent Gaussian noise at x and O, unbiased"),
-        (lottery_plans.dictator(), "every mechanism"),
     ],
 )
 def test_the_class_of_a_bound_is_the_one_it_is_proved_for(plan: Plan, among: str) -> None:
     assert failed(put(plan, "loss", "among", value=among), "optimality")
 
 
-def test_places_of_a_ballot_are_those_of_the_spec() -> None:
-    plan = lottery_plans.borda()
-    assert "other places of a ballot" in failed(put(plan, "mechanism", value=plan["mechanism"] | {"places": 2}))
-
-
-@pytest.mark.parametrize("plan", [plans.correlated(3), lottery_plans.dictator()])
+@pytest.mark.parametrize("plan", [plans.correlated(3)])
 def test_who_is_trusted_is_said_and_only_assumed(plan: Plan) -> None:
     (trust,) = plan["assumptions"]
     for others in (
@@ -392,14 +385,6 @@ def test_who_is_trusted_is_said_and_only_assumed(plan: Plan) -> None:
         [trust, trust | {"text": "Trust: in fact nobody sees anything."}],
     ):
         assert "who sees the raw data" in failed(plan | {"assumptions": others}, "assumptions")
-
-
-def test_an_alternative_has_no_room_where_its_loss_can_be_derived() -> None:
-    plan = lottery_plans.dictator()
-    place = next(i for i, item in enumerate(plan["alternatives"]) if "rule" in item)
-    item = plan["alternatives"][place]
-    wrong = item | {"loss": item["loss"] + 0.1, "standard_error": 0.1}
-    assert "its loss is" in failed(put(plan, "alternatives", place, value=wrong), "alternatives")
 
 
 def test_parameters_given_from_outside_are_told() -> None:

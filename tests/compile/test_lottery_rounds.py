@@ -192,7 +192,7 @@ def test_table_of_few_voters_says_it_too() -> None:
     from privspec.certify.checker import verify
     from privspec.core.spans import Source
     from privspec.pipeline import Request, solve
-    from tests.certify.lottery_plans import put
+    from tests.plans import mutate
 
     text = given(privacy="O is (budget / rounds)-DP wrt vote, replacing one voter", voters=3)
     found = dict(solve(Request(Source("v.priv", text))).document)
@@ -200,7 +200,7 @@ def test_table_of_few_voters_says_it_too() -> None:
     assert found["mechanism"]["rounds"] == {"count": 20, "budget": "2", "each": "1/10", "fit": 20}
     assert verify(found).ok
     for key, value in (("count", 21), ("budget", "3"), ("each", "1/11"), ("fit", 21)):
-        assert not verify(put(found, ("mechanism", "rounds", key), value)).ok
+        assert not verify(mutate(found, ("mechanism", "rounds", key), value)).ok
     from privspec.explain.reports import explain
 
     assert "There are 20 votes like this one; the odds above are for one of them." in explain(found, "public")

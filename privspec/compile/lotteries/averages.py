@@ -13,6 +13,7 @@ from privspec.compile.lotteries.doubles import body_at, laws
 from privspec.compile.lotteries.electorate import Scores, draw, listed
 from privspec.compile.lotteries.estimates import Estimate
 from privspec.compile.lotteries.system import LotterySystem
+from privspec.compile.lotteries.worst import mixture_mean
 from privspec.model.lotteries import Lottery
 from privspec.problem.vote_forms import Body
 from privspec.solvers.programs import OutOfTimeError, Watch
@@ -54,7 +55,13 @@ class Averages:
         """For each lottery, the average of each body."""
         if self.profiles is not None:
             return [self._exact(lottery, bodies) for lottery in lotteries]
-        return self._drawn(lotteries, bodies)
+        known = [[mixture_mean(self.system, lottery, body) for body in bodies] for lottery in lotteries]
+        drawn = [lottery for lottery, row in zip(lotteries, known, strict=True) if None in row]
+        simulated = dict(zip(drawn, self._drawn(drawn, bodies) if drawn else [], strict=True))
+        return [
+            [found or other for found, other in zip(row, simulated.get(lottery, row), strict=True) if found or other]
+            for lottery, row in zip(lotteries, known, strict=True)
+        ]
 
     def _exact(self, lottery: Lottery, bodies: Sequence[Body]) -> list[Estimate]:
         assert self.profiles is not None

@@ -86,6 +86,23 @@ def _against_shares(system: LotterySystem, lottery: Lottery, cost: Cost) -> Frac
     return share * unanimous_distance(system)
 
 
+def mixture_mean(system: LotterySystem, lottery: Lottery, body: Body) -> Estimate | None:
+    """The average of votes missed by a mixture (1 - w) shares + w uniform, by the variance of counts; else None.
+
+    1 - (1 - w) sum E[q^2] - w / m with E[N^2] = T p (1 - p) + T^2 p^2.
+    """
+    share, law, voters = uniform_share(system, lottery), system.law, system.voters
+    if share is None or law is None or not isinstance(system.points, FirstChoice):
+        return None
+    if not all(
+        isinstance(c, VotesMissed) or (isinstance(c, Miss) and c.other == Proportional()) for _, c in body.parts
+    ):
+        return None
+    squares = sum((p * (1 - p) / voters + p * p for p in law.weights), Fraction(0))
+    missed = 1 - (1 - share) * squares - share / len(system.alternatives)
+    return Estimate(sum((weight * missed for weight, _ in body.parts), body.offset))
+
+
 def _extreme(system: LotterySystem, lottery: Lottery, cost: Cost) -> Iterator[Scores] | None:
     """Profiles of which one is the worst, for rules that treat alternatives alike and prefer those with more votes."""
     if not isinstance(system.points, FirstChoice):

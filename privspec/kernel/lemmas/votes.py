@@ -58,13 +58,13 @@ def bounds(case: Case, vote: Vote, witness: Item) -> list[Fraction]:
         if scale is None:
             raise Refused("a bound is claimed for a loss that it is not known for")
         known = [(epsilon, step) for epsilon, step in asked if isinstance(epsilon, Fraction)]
-        return [scale[0] * _least_cost(form, voters, m, votes, *one) + scale[1] for one in known]
+        return [scale[0] * least_cost(form, voters, m, votes, *one) + scale[1] for one in known]
     step = min((step for epsilon, step in asked if isinstance(epsilon, Share)), default=None)
     found = []
     for limit in vote.limits:
         scale = None if limit.measured is None else limit.measured.alone(target)
         if scale is not None and step is not None and limit.bound > scale[1]:
-            found += _least_epsilon(form, voters, m, votes, (limit.bound - scale[1]) / scale[0], step)
+            found += least_epsilon(form, voters, m, votes, (limit.bound - scale[1]) / scale[0], step)
     return _chosen(vote, found)
 
 
@@ -83,7 +83,7 @@ def _power(exponent: Fraction) -> Fraction:
     return exp_up(exponent) if exponent <= FARTHEST else Fraction(2) ** 4096
 
 
-def _least_cost(form: str, voters: int, m: int, votes: int, epsilon: Fraction, step: int) -> Fraction:
+def least_cost(form: str, voters: int, m: int, votes: int, epsilon: Fraction, step: int) -> Fraction:
     """Walk: k / T / (1 + e^(k step eps) / (m - 1)); (m - 1) / (e^(step eps) + m - 1), for two steps 1 - e^eps / m."""
     power = _power(votes * step * epsilon)
     if form == "walk":
@@ -92,7 +92,7 @@ def _least_cost(form: str, voters: int, m: int, votes: int, epsilon: Fraction, s
     return max(found, 1 - _power(epsilon) / m) if step == 2 and voters > 1 else found
 
 
-def _least_epsilon(form: str, voters: int, m: int, votes: int, cost: Fraction, step: int) -> list[Fraction]:
+def least_epsilon(form: str, voters: int, m: int, votes: int, cost: Fraction, step: int) -> list[Fraction]:
     """The same read for epsilon: at a cost that is at most so much."""
     if form == "walk":
         return [log_down((m - 1) * (Fraction(votes, voters) / cost - 1)) / (votes * step)]
