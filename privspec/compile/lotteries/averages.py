@@ -56,12 +56,13 @@ class Averages:
         if self.profiles is not None:
             return [self._exact(lottery, bodies) for lottery in lotteries]
         known = [[mixture_mean(self.system, lottery, body) for body in bodies] for lottery in lotteries]
-        drawn = [lottery for lottery, row in zip(lotteries, known, strict=True) if None in row]
-        simulated = dict(zip(drawn, self._drawn(drawn, bodies) if drawn else [], strict=True))
-        return [
-            [found or other for found, other in zip(row, simulated.get(lottery, row), strict=True) if found or other]
-            for lottery, row in zip(lotteries, known, strict=True)
-        ]
+        left = [lottery for lottery, row in zip(lotteries, known, strict=True) if None in row]
+        drawn = iter(self._drawn(left, bodies) if left else [])
+        out: list[list[Estimate]] = []
+        for row in known:
+            simulated = next(drawn) if None in row else [one for one in row if one is not None]
+            out.append([one if one is not None else other for one, other in zip(row, simulated, strict=True)])
+        return out
 
     def _exact(self, lottery: Lottery, bodies: Sequence[Body]) -> list[Estimate]:
         assert self.profiles is not None
