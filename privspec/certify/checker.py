@@ -97,11 +97,6 @@ LINEAR = Family(
 )
 
 
-def family_of(name: str) -> Family:
-    """The checks of the family that a plan names."""
-    return LINEAR
-
-
 def verify(plan: Mapping[str, Any], base: Path | None = None, progress: Progress | None = None) -> Report:
     """Re-derive every claim of a plan.
 
@@ -119,7 +114,7 @@ def _verify(plan: Mapping[str, Any], base: Path | None, tell: Progress) -> Repor
     try:
         at = At(plan)
         model = model_of(at, base)
-        family = family_of(at["mechanism"]["family"].text())
+        family = LINEAR
         subject = family.read(at, model)
         changed = overrides(model)
     except DEFECTS as error:
