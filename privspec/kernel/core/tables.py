@@ -114,7 +114,10 @@ def single(laws: list[list[int]], whole: int, asked: Compared, epsilon: Fraction
     # logarithms are off by less than this, however many digits there are: whatever is nearer is compared exactly
     error = (log(whole) + LARGEST_LOG) * 2.0**-48
     for a, b, level in triples(asked.pairs, len(asked.squares)):
-        limit, gaps = float(asked.exponent(level, epsilon)) - error, list(map(int.__sub__, logs[a], logs[b]))
+        limit, gaps = (
+            float(asked.exponent(level, epsilon)) - error,
+            [x - y for x, y in zip(logs[a], logs[b], strict=True)],
+        )
         if -limit < min(gaps) and max(gaps) < limit:
             continue
         ratio = asked.ratio(level, epsilon)
