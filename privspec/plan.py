@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from privspec.execute.keeper import Keeper
     from privspec.execute.randomness import Randomness
     from privspec.execute.release import Release
+    from privspec.explain.facts import Judgement
     from privspec.model.graph import Model
     from privspec.verification import Verification
 
@@ -245,21 +246,30 @@ class Plan:
             _VERIFIED[_sha256(text)] = found
         return found
 
+    @property
+    def _judgement(self) -> Judgement:
+        """What was derived again of this document in this process, for pages."""
+        from privspec.explain.facts import Judgement
+
+        found = _VERIFIED.get(self._fingerprint)
+        if found is None:
+            return Judgement()
+        return Judgement(tuple((c.name, c.text) for c in found.claims if c.holds), found.told)
+
     def explain(self, reader: str = "public", format: str = "md") -> str:  # noqa: A002 - the word of the interface
         """The explanation for "public", "auditor" or "engineer", as "md", "html" or "json"."""
         from privspec.explain.reports import explain
 
         plan = self.verified()
-        return explain(plan.document, reader, format, plan.model())
+        return explain(plan.document, reader, format, plan.model(), plan._judgement)
 
     def summary(self, width: int | None = None) -> str:
         """The short table that `privspec solve` prints."""
         from privspec.explain.summary import summary
 
         plan = self.verified()
-        return summary(
-            plan.document, width=width, path=None if self.path is None else str(self.path), model=plan.model()
-        )
+        path = None if self.path is None else str(self.path)
+        return summary(plan.document, width=width, path=path, model=plan.model(), judgement=plan._judgement)
 
     def run(
         self,
@@ -386,7 +396,8 @@ class Plan:
     def _repr_html_(self) -> str:
         from privspec.explain.reports import plan_html
 
-        return plan_html(self.verified().document)
+        plan = self.verified()
+        return plan_html(plan.document, plan.model(), plan._judgement)
 
 
 def _sha256(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from privspec.explain.document import (
     Block,
-    CertificateEntry,
+    Judged,
     Note,
     Points,
     Section,
@@ -37,7 +37,7 @@ NEXT_TO_NONE = 0.01
 """The share of the largest deviation below which a deviation is called next to none."""
 
 _POST = Note("post-processing")
-_SITES = CertificateEntry("sites")
+_SITES = Judged("sites")
 _KNOWN = frozenset({"gaussian", "laplace", "mixed"})
 
 
@@ -52,7 +52,7 @@ class AdditiveNoise(MechanismFact):
     subject: ClassVar[str] = "The noise as executed"
     reached_label: ClassVar[str] = "Reached by the executed noise"
     exact_curve: ClassVar[str] = "the noise as executed (exact)"
-    entry: ClassVar[CertificateEntry] = _SITES
+    entry: ClassVar[Judged] = _SITES
     loss_note: ClassVar[Note] = Note("placement")
     measure: ClassVar[str] = "noise is added to what is released, by the plan that this report describes."
 
@@ -117,7 +117,7 @@ class AdditiveNoise(MechanismFact):
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         loss = facts.loss
         where = facts.context.loss_because
-        entry = CertificateEntry("loss")
+        entry = Judged("loss")
         found = [
             proved(f"Because of the noise, the figures in {o.name} are typically off by {o.typical}.", where, entry)
             for o in facts.outputs
@@ -132,7 +132,7 @@ class AdditiveNoise(MechanismFact):
             words = f"{what} is what protects you; on average it adds nothing and takes nothing away."
             if not names:
                 words = "So little noise protects nobody."
-            found.append(proved(words, CertificateEntry("unbiased")))
+            found.append(proved(words, Judged("unbiased")))
         return tuple(found)
 
     def exactly(self, facts: Facts) -> str:
@@ -172,7 +172,7 @@ class AdditiveNoise(MechanismFact):
         )
         return (
             Table(
-                "Noise in the released numbers, in units of the output (certificate entry covariance)",
+                "Noise in the released numbers, in units of the output (claim loss)",
                 ("Output", "Numbers", "Root mean square", "Least", "Largest", "Without noise"),
                 rows or (("not stated in the plan", "", "", "", "", ""),),
                 numeric=frozenset(range(1, 6)),
@@ -229,7 +229,7 @@ class AdditiveNoise(MechanismFact):
                 )
                 for i in facts.inputs
             ),
-            ("Certificate entries", ", ".join(facts.certificate_entries) or "none"),
+            ("Claims of the kernel", ", ".join(sorted(facts.judgement.derived)) or "none"),
         ]
         note = proved("Everything released is computed from the noisy strategy answers.", _POST)
         return (Table("What `privspec run` executes", ("Item", "Value"), tuple(rows)), Points((note,)))

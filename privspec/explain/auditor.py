@@ -9,8 +9,8 @@ from privspec.explain.curves import Consequences, CountedOdds
 from privspec.explain.document import (
     Because,
     Block,
-    CertificateEntry,
     Document,
+    Judged,
     Listing,
     Note,
     Paragraph,
@@ -25,11 +25,18 @@ from privspec.explain.document import (
     tested,
 )
 from privspec.explain.facts import ClaimFact, Facts
-from privspec.explain.summary import accuracy_tables, bare_outputs, bare_words, fairness_blocks, overridden_words
+from privspec.explain.summary import (
+    accuracy_tables,
+    bare_outputs,
+    bare_words,
+    fairness_blocks,
+    overridden_words,
+    short_amounts,
+)
 from privspec.model.reports import listing
 
-_PRIVACY = CertificateEntry("privacy")
-_LOSS = CertificateEntry("loss")
+_PRIVACY = Judged("privacy")
+_LOSS = Judged("loss")
 _ODDS, _LEDGER, _POST = Note("odds"), Note("ledger"), Note("post-processing")
 
 
@@ -42,6 +49,7 @@ def auditor_page(facts: Facts) -> Document:
         shows_basis=True,
         sections=(
             Section("How to read this report", (legend(),)),
+            *_kept(facts),
             *((Section("What no guarantee covers", bare),) if (bare := exposure_blocks(facts)) else ()),
             Section("Guarantee", guarantee_blocks(facts)),
             Section("Composition over all releases", composition_blocks(facts)),
@@ -57,6 +65,22 @@ def auditor_page(facts: Facts) -> Document:
             Section("How to check this report", (_commands(facts),)),
         ),
         footer=f"Plan fingerprint (SHA-256) {facts.digest}; spec fingerprint {facts.spec_sha256}.",
+    )
+
+
+def _kept(facts: Facts) -> tuple[Section, ...]:
+    """What the plan has to keep, by the spec elaborated again, and what the kernel derived of it in this run."""
+    judgement = facts.judgement
+    told = tuple(proved(short_amounts(sentence), Judged("problem")) for sentence in judgement.told)
+    rows = tuple((name, short_amounts(text)) for name, text in judgement.claims)
+    caption = "Claims that were derived again for this page, without compiler and solver"
+    return (
+        *((Section("What this plan has to keep", (Points(told),)),) if told else ()),
+        *(
+            (Section("What the kernel derived", (Table(caption, ("Claim", "In figures"), rows),)),)
+            if judgement.claims
+            else ()
+        ),
     )
 
 
@@ -102,7 +126,7 @@ def _loss(facts: Facts) -> list[Sentence]:
             f"No mechanism among those considered ({loss.among}) has a loss below {loss.lower_bound}; "
             f"the relative gap is {loss.gap}."
         )
-        found.append(proved(words, facts.mechanism.loss_note, CertificateEntry("optimality")))
+        found.append(proved(words, facts.mechanism.loss_note, Judged("bound")))
     if loss.standard_error is not None:
         words = f"The loss was simulated; its standard error is {loss.standard_error}."
         found.append(tested(words, facts.context.loss_because))

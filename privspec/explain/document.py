@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import ClassVar, TypeAlias
 
 
 class Status(Enum):
-    """How a statement is known; the words are those of the plan file."""
+    """How a statement is known. Whether one is proved is what the kernel says of the plan, in the run that shows it."""
 
     PROVED = "proved"
+    FOLLOWS = "follows"
+    REPORTED = "reported by the compiler, not certified"
     TESTED = "tested"
     ASSUMED = "assumed"
     ASSERTED = "asserted by the user"
@@ -23,7 +25,10 @@ class Status(Enum):
 
 
 _MEANINGS = {
-    Status.PROVED: "follows from the plan by a written proof; `privspec verify` re-checks its figures",
+    Status.PROVED: "derived again for this page by the kernel, which shares nothing with compiler and solvers; what "
+    "the spec means, by reading it again",
+    Status.FOLLOWS: "follows from what the spec says or from what is proved, by the written proof that is named",
+    Status.REPORTED: "found by the compiler; nothing that is proved rests on it",
     Status.TESTED: "checked by tests of this software, not by a proof",
     Status.ASSUMED: "taken to be so; nothing in the plan can show it",
     Status.ASSERTED: "written into the spec by its author and used as given",
@@ -58,19 +63,27 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class CertificateEntry:
-    """A claim that `privspec verify` re-checks."""
+class Judged:
+    """A claim of the kernel, by its name: "privacy"."""
 
-    entry: str
+    claim: str
 
     def __str__(self) -> str:
-        return f"certificate entry {self.entry}"
+        return f"claim {self.claim}"
 
     def to_json(self) -> dict[str, object]:
-        return {"claim": self.entry}
+        return {"claim": self.claim}
+
+    def among(self, derived: frozenset[str]) -> bool:
+        """Whether the kernel derived a claim of that name."""
+        return self.claim in derived or _FORMERLY.get(self.claim, self.claim) in derived
 
 
-Because: TypeAlias = SpecLine | Note | CertificateEntry
+_FORMERLY = {"bound": "optimality", "law": "table", "choices": "table", "rounding": "grids"}
+"""Names that the checker before the kernel has for the same."""
+
+
+Because: TypeAlias = SpecLine | Note | Judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +103,14 @@ class Sentence:
         """The status and the sources, in words."""
         return f"{self.status.value}: {', '.join(str(b) for b in self.because)}"
 
+    def judged(self, derived: frozenset[str]) -> Sentence:
+        """The sentence with the status that it has where the kernel derived claims of these names."""
+        if self.status is not Status.PROVED:
+            return self
+        claims = [b for b in self.because if isinstance(b, Judged)]
+        status = Status.PROVED if all(c.among(derived) for c in claims) else Status.REPORTED
+        return replace(self, status=status if claims else Status.FOLLOWS)
+
     def to_json(self) -> dict[str, object]:
         return {
             "text": self.text,
@@ -99,8 +120,13 @@ class Sentence:
 
 
 def proved(text: str, *because: Because) -> Sentence:
-    """A statement with a proof."""
+    """A statement with a proof: by a claim of the kernel if it rests on one, else by the notes and lines named."""
     return Sentence(text, Status.PROVED, because)
+
+
+def reported(text: str, *because: Because) -> Sentence:
+    """A statement of the compiler that nothing certifies."""
+    return Sentence(text, Status.REPORTED, because)
 
 
 def tested(text: str, *because: Because) -> Sentence:
@@ -221,6 +247,18 @@ class Document:
     sections: tuple[Section, ...]
     footer: str = ""
     lang: str = "en-GB"
+
+    def judged(self, derived: frozenset[str]) -> Document:
+        """The page with the status that each sentence has where the kernel derived claims of these names."""
+        sections = []
+        for section in self.sections:
+            blocks: list[Block] = []
+            for block in section.blocks:
+                if isinstance(block, Paragraph | Points):
+                    block = replace(block, sentences=tuple(s.judged(derived) for s in block.sentences))
+                blocks.append(block)
+            sections.append(replace(section, blocks=tuple(blocks)))
+        return replace(self, sections=tuple(sections))
 
     def sentences(self) -> tuple[Sentence, ...]:
         """All sentences, in order."""

@@ -8,17 +8,15 @@ from privspec.explain import plots
 from privspec.explain.auditor import changed_blocks, exposure_blocks
 from privspec.explain.document import (
     Block,
-    CertificateEntry,
     Document,
     Listing,
     Picture,
     Points,
     Section,
     Sentence,
-    Status,
     Table,
     assumed,
-    proved,
+    reported,
 )
 from privspec.explain.facts import Facts
 from privspec.explain.graph_svg import graph_svg
@@ -62,7 +60,10 @@ def _result(facts: Facts) -> tuple[Block, ...]:
         rows += [
             ("Loss", f"{loss.value} {loss.units}".strip()),
             ("Loss expression", loss.expression),
-            ("Certified lower bound", loss.lower_bound.text if loss.lower_bound else "none"),
+            (
+                "Certified lower bound" if facts.bound_certified else "Lower bound, not certified",
+                loss.lower_bound.text if loss.lower_bound else "none",
+            ),
             ("Relative gap", loss.gap.text if loss.gap else "none"),
             ("Optimal among", loss.among),
         ]
@@ -158,13 +159,7 @@ def _binding(facts: Facts) -> tuple[Block, ...]:
             f"Line {item.line.number} limits the loss: {change_words(item.change)} {verb} the loss by "
             f"{about}{item.loss_change}{error}{tail}."
         )
-        # prices that come from solving again are not found again by `verify`
-        by_solver = facts.family == "table" or (len(facts.claims) > 1 and not item.about)
-        found.append(
-            Sentence(text, Status.TESTED, (item.line,))
-            if by_solver
-            else proved(text, item.line, CertificateEntry("binding"))
-        )
+        found.append(reported(text, item.line))
     return (Points(tuple(found)),) if found else ()
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from privspec.explain.claims import Calibration, Claim
 from privspec.explain.context import Context
 from privspec.explain.curves import Consequences, CountedOdds
-from privspec.explain.document import Because, Block, CertificateEntry, Note, Section, Sentence, SpecLine
+from privspec.explain.document import Because, Block, Judged, Note, Section, Sentence, SpecLine
 from privspec.explain.noise import Frontier
 from privspec.explain.quantities import Quantity
 from privspec.explain.questions import Question
@@ -179,6 +179,22 @@ class SolverFact:
 
 
 @dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the kernel derived again of a plan, by name and in words, and what the plan has to keep, in sentences."""
+
+    claims: tuple[tuple[str, str], ...] = ()
+    told: tuple[str, ...] = ()
+
+    @property
+    def derived(self) -> frozenset[str]:
+        """The names of the claims."""
+        return frozenset(name for name, _ in self.claims)
+
+    def to_json(self) -> dict[str, object]:
+        return {"claims": sorted(self.derived)}
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """All that the three readers' pages draw on."""
 
@@ -212,9 +228,14 @@ class Facts:
     assumptions: tuple[Sentence, ...]
     frontier: Frontier | None
     solver: SolverFact
-    certificate_entries: tuple[str, ...]
+    judgement: Judgement
     model: Model | None
     gaps: tuple[str, ...]
+
+    @property
+    def bound_certified(self) -> bool:
+        """Whether the kernel derived the lower bound on the loss."""
+        return Judged("bound").among(self.judgement.derived)
 
     @property
     def stem(self) -> str:
@@ -262,8 +283,8 @@ class MechanismFact(ABC):
     """The row of the guarantee that says what was reached."""
     exact_curve: ClassVar[str]
     """The legend of an exact trade-off curve."""
-    entry: ClassVar[CertificateEntry]
-    """What of the certificate is about it."""
+    entry: ClassVar[Judged]
+    """The claim of the kernel that is about it."""
     loss_note: ClassVar[Note]
     """The note that proves the bound on the loss."""
     accuracy_heading: ClassVar[str] = "How exact are the published figures?"

@@ -25,7 +25,7 @@ from privspec.explain.document import (
     Table,
     assumed,
     proved,
-    tested,
+    reported,
 )
 from privspec.explain.loss_terms import Formulas
 from privspec.explain.quantities import Quantity, Rounding, count, exact, parse_exact, percent, rounded
@@ -150,7 +150,7 @@ def paper_blocks(fact: PaperFact, note: Note) -> tuple[Block, ...]:
     if fact.remarks:
         rows = tuple((r.quantity, *(f.text if f else "none" for f in (r.says, r.holds))) for r in fact.remarks)
         table = Table("Torra 2019 beside what holds", ("Quantity", "The paper", "What holds"), rows, frozenset({1, 2}))
-        blocks += [table, Points(tuple(tested(f"{r.text.removesuffix('.')}.", note) for r in fact.remarks if r.text))]
+        blocks += [table, Points(tuple(reported(f"{r.text.removesuffix('.')}.", note) for r in fact.remarks if r.text))]
     if fact.lemma:
         rows = tuple((r.voters.text, r.says.text, r.holds.text, "yes" if r.enough else "no") for r in fact.lemma)
         every = ("any number", "none", fact.one[0].text if fact.one else "", "")

@@ -183,6 +183,7 @@ def alternatives_plot(facts: Facts) -> Plot | None:
         if a.loss.value > 0
     ]
     bound = loss.lower_bound
+    lower = "certified lower bound" if facts.bound_certified else "lower bound, not certified"
     error = loss.error.text if loss.error else ""
     rows = [("this plan", loss.value.text, "1", error, "yes", "chosen")]
     rows += [
@@ -197,12 +198,12 @@ def alternatives_plot(facts: Facts) -> Plot | None:
         for a in sorted(facts.alternatives, key=lambda a: a.loss.value)
     ]
     if bound is not None:
-        rows.append(("certified lower bound", bound.text, "", "", "", loss.among))
+        rows.append((lower, bound.text, "", "", "", loss.among))
     return Plot(
         name="alternatives",
         draw=lambda: drawing.dot_chart(
             items,
-            "loss (dashed: certified lower bound)" if bound else "loss",
+            f"loss (dashed: {lower})" if bound else "loss",
             "alternatives",
             (bound.value, bound.text) if bound is not None and bound.value > 0 else None,
         ),
@@ -213,7 +214,7 @@ def alternatives_plot(facts: Facts) -> Plot | None:
         if any(item.hollow for item in items)
         else "All of these are admissible.",
         twin=Table(
-            "Designs considered at the same guarantee, numbers of the plot",
+            "Designs considered at the same guarantee, numbers of the plot (reported by the compiler, not certified)",
             ("Design", "Loss", "Times this plan", "Error ±", "Admissible", "Reason"),
             tuple(rows),
             numeric=frozenset({1, 2, 3}),

@@ -8,8 +8,8 @@ from privspec.explain.claims import relation
 from privspec.explain.document import (
     Because,
     Block,
-    CertificateEntry,
     Document,
+    Judged,
     Note,
     Paragraph,
     Points,
@@ -119,7 +119,7 @@ def odds_sentences(fact: ClaimFact) -> tuple[Sentence, ...]:
     """The two sentences of natural frequencies; true after rounding (tests simulate the best observer)."""
     if fact.shown is None:
         return ()
-    because: tuple[Because, ...] = (ODDS_NOTE, *fact.claim.notes, CertificateEntry("privacy"))
+    because: tuple[Because, ...] = (ODDS_NOTE, *fact.claim.notes, Judged("privacy"))
     return tuple(proved(text, *because) for text in fact.question.odds(fact.shown.odds))
 
 
@@ -225,7 +225,7 @@ def _fairness(facts: Facts) -> tuple[Sentence, ...]:
             f"The spec asks that {f.line.text.removesuffix('.')}. The largest difference is {f.achieved}, "
             "where 0 means the same chances for all and 1 the greatest difference there is.",
             f.line,
-            CertificateEntry("fairness"),
+            Judged("fairness"),
         )
         for f in facts.fairness
     )

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from privspec.explain.document import (
     Because,
     Block,
-    CertificateEntry,
     IconArray,
     IconRow,
+    Judged,
     Note,
     Paragraph,
     Table,
@@ -159,7 +159,7 @@ class Question:
 
     def more(self, claim: Claim, posteriors: Posteriors) -> tuple[Block, ...]:
         """What the public page shows besides the odds."""
-        because: tuple[Because, ...] = (ODDS_NOTE, *claim.notes, CertificateEntry("privacy"))
+        because: tuple[Because, ...] = (ODDS_NOTE, *claim.notes, Judged("privacy"))
         found = [self.always, self.pure if posteriors else "", self.reading]
         if self.guess and posteriors:
             before, after = posteriors[1]

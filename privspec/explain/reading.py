@@ -28,7 +28,7 @@ from privspec.explain.curves import (
     odds_fact,
     posterior,
 )
-from privspec.explain.document import Because, CertificateEntry, Note, Sentence, SpecLine, Status
+from privspec.explain.document import Because, Judged, Note, Sentence, SpecLine, Status
 from privspec.explain.exposures import Exposed, covering, exposed
 from privspec.explain.facts import (
     AccuracyFact,
@@ -39,6 +39,7 @@ from privspec.explain.facts import (
     Facts,
     FairnessFact,
     InputFact,
+    Judgement,
     LossFact,
     MechanismFact,
     OutputFact,
@@ -95,10 +96,11 @@ def _is_number(model: Model, name: str) -> bool:
     return isinstance(model.parameters.get(name), Fraction)
 
 
-def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
+def facts(plan: Mapping[str, Any], model: Model | None = None, judgement: Judgement | None = None) -> Facts:
     """Everything an explanation may say about a plan.
 
-    Args: a plan of the form `privspec-plan/2.0`; its model where the caller has it.
+    Args: a plan of the form `privspec-plan/2.0`; its model where the caller has it; what the kernel derived again of
+        it in this run, without which nothing is called proved.
     Raises: ValueError, KeyError if the plan is not of that form.
     """
     where = context(plan)
@@ -153,7 +155,7 @@ def facts(plan: Mapping[str, Any], model: Model | None = None) -> Facts:
         assumptions=tuple(_assumption(a, where) for a in plan.get("assumptions") or ()),
         frontier=frontier(plan, tuple(c.claim for c in claims)),
         solver=_solver(plan.get("remarks", {}).get("solver") or {}),
-        certificate_entries=tuple(sorted(plan.get("claims") or {})),
+        judgement=judgement or Judgement(),
         model=model,
         gaps=_gaps(mechanism, claims, model),
     )
@@ -431,7 +433,7 @@ def _because(item: Any, where: Context) -> Because:
     if isinstance(item, Mapping) and "line" in item:
         return where.line(int(item["line"] or 0))
     if isinstance(item, Mapping) and "claim" in item:
-        return CertificateEntry(str(item["claim"]))
+        return Judged(str(item["claim"]))
     name = item.get("note", "placement") if isinstance(item, Mapping) else item
     return Note(str(name))
 

@@ -32,10 +32,10 @@ from privspec.explain.document import (
     Sentence,
     SpecLine,
     Table,
-    proved,
+    reported,
 )
 from privspec.explain.engineer import engineer_page
-from privspec.explain.facts import Facts
+from privspec.explain.facts import Facts, Judgement
 from privspec.explain.graph_words import describe_graph
 from privspec.explain.paper import NO_DUMMIES, drawn_by_lot, theorems
 from privspec.explain.public import public_page
@@ -269,7 +269,7 @@ def infeasible_page(plan: Mapping[str, Any], facts: Facts, reader: str) -> Docum
         tuple((str(c["line"]), str(c["text"])) for c in plan["conflicts"]),
         numeric=frozenset({0}),
     )
-    blocks: tuple[Block, ...] = (Paragraph((proved(reason, *because),)), conflicts)
+    blocks: tuple[Block, ...] = (Paragraph((reported(reason, *because),)), conflicts)
     out: tuple[Block, ...] = (_changes(plan), *_in_vain(plan, facts))
     return Document(
         title=f"No plan for {facts.name}",
@@ -291,7 +291,7 @@ def _without_noise(plan: Mapping[str, Any], facts: Facts) -> tuple[Section, ...]
         return (Section("What is true without noise", (Points(theorems(NO_DUMMIES)),)),)
     known = [r for r in plan["relaxations"] if not r.get("works", True) and not r.get("line")]
     found = tuple(
-        proved(f"{str(r['change'])[0].upper()}{str(r['change'])[1:]}.", facts.context.trust_because) for r in known
+        reported(f"{str(r['change'])[0].upper()}{str(r['change'])[1:]}.", facts.context.trust_because) for r in known
     )
     return (Section("What is true nevertheless", (Points(found),)),) if found else ()
 
@@ -317,7 +317,7 @@ def _changes(plan: Mapping[str, Any]) -> Table:
 def _in_vain(plan: Mapping[str, Any], facts: Facts) -> tuple[Block, ...]:
     """What one might try first, and why no amount of it is enough."""
     found = tuple(
-        proved(f"{str(r['change'])[0].upper()}{str(r['change'])[1:]}.", facts.context.line(int(r["line"])))
+        reported(f"{str(r['change'])[0].upper()}{str(r['change'])[1:]}.", facts.context.line(int(r["line"])))
         for r in plan["relaxations"]
         if not r.get("works", True) and r.get("line")
     )
@@ -338,10 +338,12 @@ def explain(
     reader: str = "public",
     format: str = "md",  # noqa: A002 - the word of the interface
     model: Model | None = None,
+    judgement: Judgement | None = None,
 ) -> str:
     """The explanation of a plan.
 
-    Args: reader "public", "auditor" or "engineer"; format "md", "html" or "json"; the plan's model if any.
+    Args: reader "public", "auditor" or "engineer"; format "md", "html" or "json"; the plan's model if any; what the
+        kernel derived again in this run.
     Raises: UsageError for another reader or format, or a plan that is not of the form `privspec-plan/2.0`.
     """
     page = READERS.get(reader)
@@ -351,8 +353,9 @@ def explain(
     if writer is None:
         raise UsageError(Diagnostic("PS0721", f"there is no format {format!r}", help=f"choose {', '.join(_WRITERS)}"))
     try:
-        found = facts(plan, model)
+        found = facts(plan, model, judgement)
         document = page(found) if found.status != "infeasible" else infeasible_page(plan, found, reader)
+        document = document.judged(found.judgement.derived)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(Diagnostic("PS0711", f"this plan cannot be read: {error}")) from error
     return writer(document, found)
@@ -365,12 +368,12 @@ _WRITERS: Mapping[str, Callable[[Document, Facts], str]] = {
 }
 
 
-def plan_html(plan: Mapping[str, Any], model: Model | None = None) -> str:
+def plan_html(plan: Mapping[str, Any], model: Model | None = None, judgement: Judgement | None = None) -> str:
     """The plan in brief as HTML: status, error, noise, guarantees, and the odds as two rows of figures.
 
     Raises: ValueError, KeyError if the plan is not of the form `privspec-plan/2.0`.
     """
-    found = facts(plan, model)
+    found = facts(plan, model, judgement)
     weakest = found.weakest
     rows = weakest.question.icons(weakest.shown.odds).rows if weakest is not None and weakest.shown is not None else ()
     figures = [(row.label, icon_svg(row)) for row in rows]

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 from privspec.explain.curves import Curve, odds_fact
 from privspec.explain.document import (
     Block,
+    Judged,
     Note,
     Paragraph,
     Points,
     Section,
     Sentence,
-    Status,
     Table,
     assumed,
     proved,
-    tested,
+    reported,
 )
 from privspec.explain.quantities import LOSS_DIGITS, Quantity, Rounding, count, exact, parse_exact, rounded
 
@@ -96,7 +96,7 @@ class PropertyFact:
 
     def sentence(self) -> Sentence:
         """With its note; a remark of the plan, which the kernel does not judge."""
-        return tested(self.text, Note(self.note))
+        return reported(self.text, Note(self.note))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +134,12 @@ class RuleRow:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The rules by loss, this plan's first, and what this plan's keeps (`judged`: as the kernel found again)."""
+    """The rules by loss, this plan's first, and what this plan's keeps."""
 
     rows: tuple[RuleRow, ...]
     properties: tuple[PropertyFact, ...]
     failing: tuple[tuple[str, PropertyFact], ...]
     compared: str
-    judged: bool
 
     @property
     def considered(self) -> tuple[RuleRow, ...]:
@@ -151,23 +150,26 @@ class Comparison:
         """For engineers and auditors."""
         figures = Table(
             "All rules that were compared; distortion is the total variation distance of the winner's law from that of "
-            f"{self.compared}, welfare the expected share of voters who voted for the winner",
+            f"{self.compared}, welfare the expected share of voters who voted for the winner; figures of "
+            "rules other than this plan's are "
+            "reported by the compiler, not certified",
             ("Rule", "Loss", "ε spent", "Worst distortion", "Mean distortion", "Expected welfare"),
             tuple(row.figures() for row in self.rows if row.chosen or row.loss is not None),
             numeric=frozenset({1, 2, 3, 4, 5}),
         )
-        kept = Table("What each rule keeps", ("Rule", *LABELS.values()), tuple(row.kept() for row in self.rows))
+        kept = Table(
+            "What each rule keeps, as the compiler reports it",
+            ("Rule", *LABELS.values()),
+            tuple(row.kept() for row in self.rows),
+        )
         return figures, kept
 
     def blocks(self) -> tuple[Block, ...]:
         """The tables, and below them the reasons and counterexamples."""
-        own = Status.PROVED if self.judged else Status.TESTED
-        said = [Sentence(item.text, own, (Note(item.note),)) for item in self.properties]
-        said += [
-            Sentence(f"{rule}: {_lower(item.text)}", Status.TESTED, (Note(item.note),)) for rule, item in self.failing
-        ]
+        said = [item.sentence() for item in self.properties]
+        said += [reported(f"{rule}: {_lower(item.text)}", Note(item.note)) for rule, item in self.failing]
         reasons = [
-            Sentence(f"{row.name}: {_shut(row.reason)}.", Status.TESTED, (Note(self.note),))
+            reported(f"{row.name}: {_shut(row.reason)}.", Note(self.note))
             for row in self.rows
             if row.reason and not row.chosen
         ]
@@ -231,8 +233,7 @@ def comparison(plan: Mapping[str, Any], title: str = "") -> Comparison | None:
     rows = [_other(item) for item in (*others, *({**a, "figures": a} for a in considered))]
     rows.sort(key=lambda row: (not row.admissible, row.loss is None, row.loss.value if row.loss else 0.0))
     failing = tuple((str(a["name"]), p) for a in others for p in _told(a["figures"].get("properties")))
-    judged = "properties" in (plan.get("mechanism") or {})
-    return Comparison((first, *rows), own, failing, compared_with(mechanism), judged)
+    return Comparison((first, *rows), own, failing, compared_with(mechanism))
 
 
 def _told(items: object) -> tuple[PropertyFact, ...]:

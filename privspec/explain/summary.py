@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from privspec.explain.document import (
     Because,
     Block,
-    CertificateEntry,
+    Judged,
     Note,
     Points,
     SpecLine,
@@ -21,7 +21,7 @@ from privspec.explain.document import (
     asserted,
     proved,
 )
-from privspec.explain.facts import AccuracyFact, Facts, same_loss
+from privspec.explain.facts import AccuracyFact, Facts, Judgement, same_loss
 from privspec.explain.quantities import LOSS_DIGITS, Rounding, count, parse_exact, rounded
 from privspec.explain.reading import facts
 from privspec.model.reports import listing
@@ -46,7 +46,7 @@ def status_words(facts: Facts) -> str:
     if facts.status == "feasible":
         return f"{head}feasible: {feasible_words(facts)}"
     gap = facts.loss.gap if facts.loss else None
-    certified = " (certified)" if {"lower_bound", "bound"} & set(facts.certificate_entries) else ""
+    certified = " (certified)" if facts.bound_certified else ""
     tail = f", gap {gap}{certified}" if gap is not None else ""
     return f"{head}{facts.status}{tail}"
 
@@ -160,9 +160,13 @@ def binding_words(item: BindingFact) -> str:
 
 def change_words(change: str) -> str:
     """A change of a parameter with its letter and an arrow, long fractions as decimals: "ε 1 → 1.1"."""
-    short = re.sub(r"\d+/\d+", lambda m: readable(parse_exact(m[0])), change)
-    named = re.sub(r"\b(epsilon|delta|mu|rho|alpha)\b", lambda m: _GREEK[m[1]], short)
+    named = re.sub(r"\b(epsilon|delta|mu|rho|alpha)\b", lambda m: _GREEK[m[1]], short_amounts(change))
     return named.replace("->", "→")
+
+
+def short_amounts(text: str) -> str:
+    """A text with long fractions as decimals."""
+    return re.sub(r"\d+/\d+", lambda m: readable(parse_exact(m[0])), text)
 
 
 def accuracy_tables(facts: Facts) -> tuple[Table, ...]:
@@ -198,7 +202,7 @@ def fairness_blocks(facts: Facts) -> tuple[Block, ...]:
         proved(
             f"Line {f.line.number} is met: the largest difference in total variation is {f.achieved}.",
             f.line,
-            CertificateEntry("fairness"),
+            Judged("fairness"),
             Note("tables"),
         )
         if f.met
@@ -238,17 +242,22 @@ _TIE = "\u00a0"
 
 
 def summary(
-    plan: Mapping[str, Any], *, width: int | None = None, path: str | None = None, model: Model | None = None
+    plan: Mapping[str, Any],
+    *,
+    width: int | None = None,
+    path: str | None = None,
+    model: Model | None = None,
+    judgement: Judgement | None = None,
 ) -> str:
     """The plan in brief: where the noise goes, the error, the guarantee, what binds and what is assumed.
 
     Args: width in characters (the terminal's if None); path the plan was written to, named in the last line; the plan's
-        model where the caller has it, for bounds that need it.
+        model where the caller has it, for bounds that need it; what the kernel derived again in this run.
     Raises: ValueError, KeyError if the plan is not of the form `privspec-plan/2.0`.
     """
     columns = width if width is not None else shutil.get_terminal_size((100, 24)).columns
     columns = max(30, min(columns, _WIDEST))
-    found = facts(plan, model)
+    found = facts(plan, model, judgement)
     parts = [
         _wrap(f"{found.name} · {found.title}" if found.title != found.name else found.name, columns),
         _wrap(status_words(found), columns),

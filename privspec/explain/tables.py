@@ -13,7 +13,7 @@ from privspec.explain.additive import randomness
 from privspec.explain.curves import EpsilonDeltaCurve, consequences, dominating
 from privspec.explain.document import (
     Block,
-    CertificateEntry,
+    Judged,
     Note,
     Points,
     Section,
@@ -23,6 +23,7 @@ from privspec.explain.document import (
     asserted,
     assumed,
     proved,
+    reported,
 )
 from privspec.explain.drawings import table_plots
 from privspec.explain.facts import MechanismFact, Rows
@@ -143,7 +144,7 @@ class TableFact(MechanismFact):
     subject: ClassVar[str] = "The table"
     reached_label: ClassVar[str] = "Reached by the table"
     exact_curve: ClassVar[str] = "the table (exact)"
-    entry: ClassVar[CertificateEntry] = CertificateEntry("table")
+    entry: ClassVar[Judged] = Judged("law")
     loss_note: ClassVar[Note] = Note("tables")
     accuracy_heading: ClassVar[str] = "How exact is what is released?"
     measure: ClassVar[str] = "what is released is drawn from the table of probabilities that this report describes."
@@ -321,7 +322,7 @@ class TableFact(MechanismFact):
             )
         if self.recognised is not None:
             words = f"The table is known as {self.recognised.name}: {self.recognised.text}."
-            found.append(proved(words, Note(self.recognised.note)))
+            found.append(reported(words, Note(self.recognised.note)))
         found += [_number_sentence(number) for number in self.numbers]
         found += [_law_sentence(law) for law in self.laws]
         return tuple(found)
@@ -351,7 +352,7 @@ class TableFact(MechanismFact):
         words = [proved(f"What is drawn: {self.drawn(facts)}.", facts.context.sites_because, _ENTRY)]
         if self.recognised is not None:
             text = f"It is known as {self.recognised.name}: {self.recognised.text}."
-            words.append(proved(text, Note(self.recognised.note)))
+            words.append(reported(text, Note(self.recognised.note)))
         words += [_number_sentence(number) for number in self.numbers]
         blocks: list[Block] = [Points(tuple(words))]
         blocks += [_law_table(law) for law in self.laws]
@@ -371,7 +372,7 @@ class TableFact(MechanismFact):
             ("Entries", f"{self.entries} exact fractions, {self.zeros} of them 0"),
             ("Common denominator of a row", f"up to {self.bits} bits"),
             *((f"Input {name}", f"in {domain}") for name, domain in facts.context.input_domains.items()),
-            ("Certificate entries", ", ".join(facts.certificate_entries) or "none"),
+            ("Claims of the kernel", ", ".join(sorted(facts.judgement.derived)) or "none"),
         )
         draw = proved(
             "A draw: the operating system gives a whole number below the common denominator of the row, each as "
@@ -509,7 +510,7 @@ def _rounds(item: Mapping[str, Any] | None) -> Rounds | None:
 
 
 _TABLES = Note("tables")
-_ENTRY, _LOSS = CertificateEntry("table"), CertificateEntry("loss")
+_ENTRY, _LOSS = Judged("law"), Judged("loss")
 MOST_MASSES = 12
 MOST_VALUES = 8
 
@@ -588,8 +589,8 @@ def _standing(lines: tuple[SpecLine, ...]) -> str:
     return f", which stands in line{'s' if len(numbers) > 1 else ''} {listing(numbers)}" if numbers else ""
 
 
-def _because(lines: tuple[SpecLine, ...]) -> tuple[SpecLine | CertificateEntry, ...]:
-    return (*lines[:1], _ENTRY)
+def _because(lines: tuple[SpecLine, ...]) -> tuple[SpecLine | Judged, ...]:
+    return (*lines[:1], Judged("choices"))
 
 
 # --- engineers ------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from privspec.explain.document import reported
+
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +14,7 @@ from privspec.explain.claims import Claim, claim
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, lottery_curve
 from privspec.explain.document import (
     Block,
-    CertificateEntry,
+    Judged,
     Note,
     Points,
     Section,
@@ -87,7 +89,7 @@ class LotteryFact(MechanismFact):
     subject: ClassVar[str] = "The lottery"
     reached_label: ClassVar[str] = "Reached by the lottery"
     exact_curve: ClassVar[str] = "one draw (exact)"
-    entry: ClassVar[CertificateEntry] = CertificateEntry("privacy")
+    entry: ClassVar[Judged] = Judged("privacy")
     accuracy_heading: ClassVar[str] = "How is the winner drawn?"
     measure: ClassVar[str] = "the winner is drawn by lot from exact probabilities, as this report describes."
 
@@ -186,7 +188,7 @@ class LotteryFact(MechanismFact):
             )
             yes = f"To {true} is the best that you can do: no other vote serves you better."
             no = "In some elections another vote than the true one can serve a voter better."
-            found.append(tested(yes if item.holds else no, Note(item.note)))
+            found.append(reported(yes if item.holds else no, Note(item.note)))
         if (item := keeps.get("ex_post_efficient")) is not None and not item.holds and self.examples:
             found.append(proved(_unwanted(self.examples[-1]), self.note))
         return tuple(found)
@@ -266,7 +268,7 @@ class LotteryFact(MechanismFact):
             ("Rule", self.rule.title),
             (name[0].upper() + name[1:], value.text),
             ("Released", vote.output),
-            ("Certificate entries", ", ".join(facts.certificate_entries) or "none"),
+            ("Claims of the kernel", ", ".join(sorted(facts.judgement.derived)) or "none"),
         )
         draw = proved(
             "A draw: the operating system gives whole numbers, each as likely as any other; exact fractions decide "
@@ -352,7 +354,7 @@ def _rounds(plan: Mapping[str, Any], vote: Vote, rule: Rule, local: bool) -> Rou
     return rounds_fact(item, None if achieved is None else parse_exact(achieved), one, chosen=stated.relation.adds)
 
 
-_ENTRY = CertificateEntry("privacy")
+_ENTRY = Judged("privacy")
 _COUNTED = re.compile(r"(-\s*|1\s*/\s*)\w+")
 """A loss that asks for as many rounds as possible."""
 FEW = 3
@@ -402,7 +404,7 @@ def _distortion(fact: LotteryFact) -> list[Sentence]:
     if worst is None:
         return []
     text = f"The law of the winner is at most {worst} from that of {fact.figures.compared}, in total variation."
-    return [tested(text, fact.note)]
+    return [reported(text, fact.note)]
 
 
 # --- engineers ------------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.matrices import DyadicMatrix
-from privspec.explain.reports import explain
+
+from .judged import explain
 
 Plan = dict[str, Any]
 

@@ -14,9 +14,10 @@ import pytest
 from privspec import Problem
 from privspec.compile.document import sealed
 from privspec.explain.facts import Facts
-from privspec.explain.reading import facts
 from privspec.explain.reports import READERS
 from privspec.plan import Plan
+
+from .judged import facts
 
 GAUSSIAN = """spec shared
 variables:

@@ -9,8 +9,8 @@ from privspec.core.matrices import DyadicMatrix
 from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve
 from privspec.explain.document import Note, SpecLine, Status
 from privspec.explain.quantities import Rounding
-from privspec.explain.reading import facts
 
+from .judged import facts
 from .plans import OBSERVERS_SOURCE, gaussian_mu, histogram, prefix_sums, two_observers
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from privspec.explain.document import Plot
 from privspec.explain.drawings import MOST_CELLS, SHADES, table_plots
-from privspec.explain.reading import facts
 from privspec.explain.tables import TableFact
 
 from .finite_plans import commuting, counting, kilometres, places, two_counts
+from .judged import facts
 from .plans import Plan
 
 SVG = "{http://www.w3.org/2000/svg}"

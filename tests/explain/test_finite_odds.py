@@ -16,13 +16,11 @@ from hypothesis import strategies as st
 from privspec.core.spans import Source
 from privspec.explain.curves import EpsilonDeltaCurve, PairsCurve, dominating, odds
 from privspec.explain.questions import SURE
-from privspec.explain.reading import facts
-from privspec.explain.reports import explain
-from privspec.explain.summary import summary
 from privspec.explain.table import curve_of, read_table
 from privspec.model.build import load_model
 
 from .finite_plans import OBSERVERS, commuting, counting, fair_report, kilometres, places, single_outputs, two_counts
+from .judged import explain, facts, summary
 from .plans import Plan
 
 Law = list[Fraction]

@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from privspec.explain.document import Status
-from privspec.explain.reading import facts
-from privspec.explain.reports import READERS, explain, plain, plan_html
-from privspec.explain.summary import summary
+from privspec.explain.reports import READERS, plain
 
 from . import finite_plans
 from .finite_plans import commuting, counting, fair_report, kilometres, places, single_outputs, two_counts
+from .judged import explain, facts, plan_html, summary
 from .plans import Plan
 from .test_html import outline
 from .test_pages import NUMBER, WORDING, _texts

@@ -10,8 +10,9 @@ from itertools import pairwise
 import pytest
 
 from privspec.explain.document import IconRow
-from privspec.explain.reports import READERS, explain, icon_svg, plan_html
+from privspec.explain.reports import READERS, icon_svg
 
+from .judged import explain, plan_html
 from .plans import explained, histogram, prefix_sums
 
 VOID = {"meta", "br", "link", "img", "hr", "input", "path", "circle", "use"}

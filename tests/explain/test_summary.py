@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from privspec.api import Problem
-from privspec.explain.summary import summary
 
+from .judged import summary
 from .plans import Plan, histogram, prefix_sums, two_observers
 
 GOLDEN = Path(__file__).parent / "golden"
