@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from privspec.explain.curves import Curve, odds_fact
 from privspec.explain.document import (
     Block,
-    Judged,
     Note,
     Paragraph,
     Points,

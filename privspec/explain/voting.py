@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from privspec.explain.document import reported
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +21,7 @@ from privspec.explain.document import (
     Table,
     asserted,
     proved,
-    tested,
+    reported,
 )
 from privspec.explain.drawings import dummies_plot, laws_plot
 from privspec.explain.facts import MechanismFact, Rows
