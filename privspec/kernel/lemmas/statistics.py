@@ -16,7 +16,7 @@ from flint import arb, ctx
 from privspec.kernel.core.case import Case, Rules
 from privspec.kernel.core.implies import gaussian_proves, pure_proves
 from privspec.kernel.core.numbers import ball, end, sqrt_up
-from privspec.kernel.core.problem import Guarantee, Obligation, View, read_guarantees
+from privspec.kernel.core.problem import Guarantee, Obligation, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 
 FUNCTIONS = (("probit_mle", 1),)
@@ -25,18 +25,12 @@ BLOCK = (
     *("each", "pool", "mean", "output", "routes", "sites", "families", "loss"),
 )
 MECHANISM = ("family", "route", "where", "finish_first", "weights", "sites")
-LOSS = (
-    *("value", "lower_bound", "relative_gap", "standard_error", "crowds", "without_noise", "expression", "units"),
-    *("among", "kind"),
-)
 AMONG = "the ways that this plan lists, by simulation under the data model"
 STEP = Fraction(1, 2**20)
 SLOPE, CURVE, PAIR = 836_642 * STEP, 333_772 * STEP, 472_024 * STEP
 """sqrt(2 / pi), 1 / pi and sqrt(2) / pi as the statistic is computed with them: the coefficients of its objective."""
-LARGEST_RADIUS = 2**10
-"""Of a ball of records: products of two records in steps fit into 64 bits."""
-WIDER = 10
-"""Directions and signs are of weights estimated in a ball so many times wider than the spec's."""
+LARGEST_RADIUS, WIDER = 2**10, 10
+"""Products of records up to this length fit into 64 bits; the ball in which directions and signs are estimated."""
 SHAPES = {
     "laplace": ("laplace", "scale", 0, ("laplace", "discrete-laplace")),
     "knorm-l2": ("knorm", "scale", 1, ("knorm-l2", "discrete-laplace")),
@@ -62,10 +56,7 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """Its numbers, what one record and what all records of a party move, and its largest l2 norm.
-
-    `estimated`: the radius of the ball in which it is estimated, where that is not the function's own.
-    """
+    """Its numbers, what one record and all of a party move, its largest l2 norm, and the ball of its own estimate."""
 
     size: int
     record: Moves
@@ -129,15 +120,9 @@ def _largest_sum(linear: Fraction, quadratic: Fraction, r: Fraction) -> Fraction
         return end(((1 - cosine * cosine).sqrt() * (a + 2 * b * cosine)).upper())
 
 
-# --- what is executed ----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """A law by its shape; `size`: its scale, its standard deviation, or the epsilon of a report.
-
-    `bound`: of the vectors of which reports are unbiased.
-    """
+    """A law by shape; `size`: scale, standard deviation or a report's epsilon; `bound`: of the vectors reported of."""
 
     shape: str
     size: Fraction
@@ -150,7 +135,7 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """Records to the statistic `route` to noise to output; one law for all, or one a party in the order of numbers.
+    """Records to the statistic `route` to noise to output; one law for all, or one for each party in order.
 
     `finish_first`: each party's noisy statistic is finished and the results are pooled, else once for all.
     """
@@ -186,11 +171,11 @@ def read_executed(block: Item, mechanism: Item) -> Executed:
         raise block.wrong("has a ball that is empty, too large or not known")
     known = statistics_of(records)
     for item, (at, one) in zip(given["routes"].items(len(known)), known.items(), strict=True):
-        place, name, size, wider = item.fields("at", "name", "size", "estimated_within")
-        place.same(at)
+        place, size, wider, name = item.fields("at", "size", "estimated_within", "name")
         name.text()
-        size.same(one.size)
-        wider.same(None if one.estimated is None else {"norm": records.norm, "radius": str(one.estimated)})
+        ball_ = None if one.estimated is None else {"norm": records.norm, "radius": str(one.estimated)}
+        for part, expected in ((place, at), (size, one.size), (wider, ball_)):
+            part.same(expected)
 
     family, route, where, first, weights, places = mechanism.fields(*MECHANISM)
     family.same("statistic")
@@ -231,9 +216,6 @@ def _noise(site: Item, at: str, statistic: Statistic, families: tuple[str, ...] 
     return Noise(shape.text(), size, bound[0] if bound else None)
 
 
-# --- claims --------------------------------------------------------------------------------------------
-
-
 class Statistics(Rules):
     """Privacy by the lemmas; the loss is simulated, and nothing is proved of it."""
 
@@ -245,20 +227,11 @@ class Statistics(Rules):
             raise case.block.wrong("reads records that nobody holds so, or trusts whom no lemma is about")
         text = "each party's message is its own noisy statistic" if run.each_party else "only the sum is made noisy"
         case.says("view", run.each_party or trust == "curator", f"{text}, under trust {trust}")
-        text = f"{run.statistic.size} numbers ({run.route}), exact on the grid 2^-20, as the noise is"
-        case.says("rounding", True, text)
+        case.says("rounding", True, f"{run.statistic.size} numbers ({run.route}), like the noise on the grid 2^-20")
         for guarantee in read_guarantees(case.guarantees, case.frame):
             _guarantee(case, run, guarantee)
         _loss(case)
         return run
-
-    def reach(
-        self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item
-    ) -> dict[str, Fraction] | None:
-        """Nothing of inputs that are not read; of those that are, a line says what is known."""
-        assert isinstance(executed, Executed)
-        witness.same(None)
-        return None if executed.source in view.wrt else {"epsilon": Fraction(0), "delta": Fraction(0)}
 
 
 def _moves(run: Executed, asked: Obligation) -> Moves:
@@ -300,12 +273,13 @@ def _guarantee(case: Case, run: Executed, guarantee: Guarantee) -> None:
 
 def _loss(case: Case) -> None:
     """What is stated comes from a simulation that is not done again; no bound is claimed."""
-    _, _, most, expression, _ = case.block.fields(*BLOCK)[-1].fields(
-        "model", "seed", "crowds", "expression", "definitions"
-    )
-    value, lower, gap, error, drawn, bare, *words = case.loss.fields(*LOSS)
-    expected = (None, None, expression.text(), "units of the loss expression", AMONG, "expected")
-    for item, part in zip((lower, gap, *words), expected, strict=True):
+    simulated = case.block.fields(*BLOCK)[-1]
+    model, seed, most, expression, terms = simulated.fields("model", "seed", "crowds", "expression", "definitions")
+    _ = model.text(), seed.integer(), terms.texts()
+    fixed = {"lower_bound": None, "relative_gap": None, "expression": expression.text(), "among": AMONG}
+    fixed |= {"units": "units of the loss expression", "kind": "expected"}
+    value, bare, error, drawn, *rest = case.loss.fields("value", "without_noise", "standard_error", "crowds", *fixed)
+    for item, part in zip(rest, fixed.values(), strict=True):
         item.same(part)
     _ = value.double(), bare.double(), drawn.integer(1, most.integer(1))
     if error.double() < 0 or case.status != "feasible":
