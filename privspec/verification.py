@@ -15,7 +15,6 @@ import numpy as np
 from privspec.core.diagnostics import PrivspecError
 from privspec.kernel import Claim, Report, judge
 from privspec.kernel.core.reading import Item, Refused, parse
-from privspec.kernel.forms import FORMS
 from privspec.model.graph import Model
 from privspec.model.parameters import overrides
 from privspec.problem.assumptions import assumptions
@@ -77,7 +76,8 @@ def verify(text: str) -> Verification:
             plan = parse(text)
             model = _spec(plan, claims, told)
             if all(claim.holds for claim in claims):
-                report = _mechanism(plan, text, claims)
+                report = judge(text)
+                claims.extend(report.claims)
                 if report is None:
                     claims.extend(_exposures(plan, model))
     except (Refused, PrivspecError) as error:
@@ -129,22 +129,6 @@ def _unread(model: Model) -> str | None:
         number, _ = model.source.position(line.span.start)
         if number not in read:
             return f"asks for something on line {number} that cannot be read without further values"
-    return None
-
-
-def _mechanism(plan: Item, text: str, claims: list[Claim]) -> Report | None:
-    """The kernel's report; that of the old checker for a form that the kernel does not know yet."""
-    assert isinstance(plan.value, dict)
-    if any(block.get("form") in FORMS for block in plan.value["problem"]["blocks"]):
-        report = judge(text)
-        claims.extend(report.claims)
-        return report
-    from privspec.certify import verify as check
-
-    old = check(plan.value)
-    claims.extend(Claim(c.name, c.status == "ok", c.text) for c in old.claims if c.status != "not checked")
-    if not old.ok and not old.failed:
-        claims.append(Claim("privacy", False, "what people are promised was not derived again"))
     return None
 
 

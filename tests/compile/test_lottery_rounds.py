@@ -189,18 +189,18 @@ def test_refusals(text: str, says: str) -> None:
 
 
 def test_table_of_few_voters_says_it_too() -> None:
-    from privspec.certify.checker import verify
     from privspec.core.spans import Source
     from privspec.pipeline import Request, solve
+    from privspec.plan import Plan
     from tests.plans import mutate
 
     text = given(privacy="O is (budget / rounds)-DP wrt vote, replacing one voter", voters=3)
     found = dict(solve(Request(Source("v.priv", text))).document)
     assert found["mechanism"]["family"] == "table"
     assert found["mechanism"]["rounds"] == {"count": 20, "budget": "2", "each": "1/10", "fit": 20}
-    assert verify(found).ok
+    assert Plan.of(found).verify().ok
     for key, value in (("count", 21), ("budget", "3"), ("each", "1/11"), ("fit", 21)):
-        assert not verify(mutate(found, ("mechanism", "rounds", key), value)).ok
+        assert not Plan.of(mutate(found, ("mechanism", "rounds", key), value)).verify().ok
     from privspec.explain.reports import explain
 
     assert "There are 20 votes like this one; the odds above are for one of them." in explain(found, "public")

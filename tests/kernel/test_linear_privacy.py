@@ -144,6 +144,38 @@ def test_rounded_answers_of_mixtures(seed: int) -> None:
     assert worst <= largest_cost(whole.tolist(), costs, Units((ball(0, 3, 3, 1, 2),), 1))
 
 
+@pytest.mark.parametrize(
+    ("domains", "reach"),
+    [
+        (("[0, 1]", "[0, 3]"), 16),
+        (("[0, 1]^2", "[-1, 1]^2"), 36),
+        (("l2_ball(1, 2)", "l2_ball(1, 2)"), 32),
+        (("l2_ball(1, 2)", "[0, 1]^2"), (8**0.5 + 2) ** 2),
+        (("l1_ball(1, 2)", "l1_ball(1, 2)"), 16),
+    ],
+)
+def test_reach_of_one_voter_in_several_inputs(domains: tuple[str, str], reach: float) -> None:
+    """Of the sum of all coordinates, from the words of a line; mixtures of balls and boxes are covered."""
+    from privspec.core.spans import Source
+    from privspec.model.build import load_model
+    from privspec.problem.linear import differences_of
+
+    text = f"""parties: voter in 1..3
+variables:
+  input x[voter] in {domains[0]}
+  input y[voter] in {domains[1]}
+  output O in real
+privacy: O is 1-GDP wrt (x, y), replacing one voter
+"""
+    model = load_model(Source("s", text))
+    (difference,) = differences_of(model, model.requirements[0])
+    ones = Matrix(fmpz_mat(1, model.size, [1] * model.size), F(1))
+    found = float(largest_square(ones, difference))
+    assert reach * (1 - 1e-12) <= found <= 36 * (1 + 1e-9)
+    if domains[1] != "[0, 1]^2":
+        assert found == pytest.approx(reach)
+
+
 # --- what an observer sees ------------------------------------------------------------------------------
 
 

@@ -1,1 +1,0 @@
-"""What checks of votes take from tables: sums of averages, laws of data, ratios."""
