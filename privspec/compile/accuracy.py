@@ -9,12 +9,11 @@ from math import inf, isfinite, sinh, sqrt
 
 import numpy as np
 
-from privspec.compile.candidate import Candidate, Dual, Mechanism
 from privspec.compile.gaussian import exact_release, run_solver
 from privspec.compile.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.compile.problem import Problem
 from privspec.compile.program import AccuracyLimit
-from privspec.compile.release import LinearRelease
+from privspec.compile.release import Candidate, Dual, LinearRelease, Mechanism
 from privspec.core.diagnostics import Diagnostic, Label, SolveError
 from privspec.model.measures import Measure
 from privspec.model.requirements import Requirement

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from privspec.compile.accuracy import meets, pure_conflict, within_limits
-from privspec.compile.candidate import Candidate
 from privspec.compile.gaussian import gaussian_budgets, gaussian_candidates
 from privspec.compile.infeasible import Infeasible
-from privspec.compile.lower import lower
 from privspec.compile.problem import Problem, Settings
+from privspec.compile.program import lower
 from privspec.compile.pure import pure_candidates
+from privspec.compile.release import Candidate
 from privspec.compile.unprotectable import family_conflict, local_conflict
 from privspec.model.graph import Model
 from privspec.problem.linear_supported import refuse_missing

@@ -8,9 +8,8 @@ from typing import Any
 
 from privspec.compile.choose import Choice, best_loss, choose
 from privspec.compile.infeasible import Infeasible, Unbounded
-from privspec.compile.lower import lower
 from privspec.compile.problem import Problem, Settings
-from privspec.compile.program import LinearSystem
+from privspec.compile.program import LinearSystem, lower
 from privspec.compile.raising import raise_plan
 from privspec.language import syntax
 from privspec.model.graph import Model

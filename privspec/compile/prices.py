@@ -11,9 +11,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from privspec.compile.candidate import Mechanism
 from privspec.compile.choose import best_loss
 from privspec.compile.problem import Problem
+from privspec.compile.release import Mechanism
 from privspec.core.diagnostics import PrivspecError
 from privspec.model.measures import Measure
 from privspec.model.requirements import Requirement

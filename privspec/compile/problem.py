@@ -80,7 +80,7 @@ class Problem:
 
     def views(self, budgets: tuple[float, ...]) -> tuple[View, ...]:
         """The views in the solvers' form, each divided by its budget."""
-        from privspec.compile.views import scaled_differences  # tables need the settings of this module only
+        from privspec.compile.program import scaled_differences  # tables need the settings of this module only
 
         return tuple(
             View(view.rows, scaled_differences(view.differences, 1.0 / budget), view.requirement.text)

@@ -16,16 +16,18 @@ import numpy as np
 
 from privspec.compile.accuracy import ROOM as LIMIT_ROOM
 from privspec.compile.accuracy import unbiased_budgets
-from privspec.compile.candidate import Candidate, Dual, Mechanism
 from privspec.compile.gaussian import correlated_program, run_solver
-from privspec.compile.lower import site_map
 from privspec.compile.problem import Problem
+from privspec.compile.program import site_map
 from privspec.compile.release import (
     FINE_BITS,
     GRID_EXPONENT,
     RECONSTRUCTION_BITS,
     SLACK,
+    Candidate,
+    Dual,
     LinearRelease,
+    Mechanism,
     achieved_amount,
     output_grid,
     rounded_strategy,

@@ -8,18 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from privspec.compile.candidate import Candidate, Mechanism
 from privspec.compile.document import (
     decimal_up,
     guarantee_head,
     plan_document,
     versions,
 )
-from privspec.compile.exact import Stated
-from privspec.compile.observers import achieved, read_back, view_witnesses
+from privspec.compile.exact import Stated, achieved, read_back, view_witnesses
 from privspec.compile.prices import binding_prices
 from privspec.compile.problem import Problem
-from privspec.compile.release import LinearRelease
+from privspec.compile.release import Candidate, LinearRelease, Mechanism
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
 from privspec.language.spelling import spell

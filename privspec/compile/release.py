@@ -1,4 +1,4 @@
-"""A linear release in exact numbers, ready for a plan.
+"""A linear release in exact numbers, ready for a plan, and what a mechanism offers.
 
 Every additive mechanism of the linear family is executed in one way: draw `z = B u + noise`, publish functions
 `L z + offset` of it. Gaussian placement, Laplace sites and K-norm noise differ in B, L and the law only.
@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import hypot
+from typing import Any
 
 import numpy as np
 
-from privspec.compile.program import ProtectedView
-from privspec.compile.views import amounts
+from privspec.compile.program import ProtectedView, amounts
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
 from privspec.mechanisms.gaussian import GaussianNoise
 from privspec.mechanisms.noise import NoiseLaw
 from privspec.mechanisms.sensitivity import l2_sensitivity_up
 from privspec.model.neighbours import PairDifferences
-from privspec.solvers.programs import Array
+from privspec.solvers.programs import Array, DualPoint
 
 FINE_BITS = 52
 """The same where some outputs have next to no noise, which would not hide the rounding."""
@@ -157,3 +157,46 @@ def output_grid(deviations: Array) -> str:
     """A power of two fine enough for the least noisy output."""
     least = float(deviations[deviations > 0].min(initial=1.0))
     return f"2^{min(int(np.floor(np.log2(least))) - OUTPUT_STEPS, -20)}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Dual:
+    """The dual point behind a lower bound: the solver's, with the budgets that its differences were divided by."""
+
+    point: DualPoint
+    budgets: tuple[float, ...]
+    scope: str
+    """ "full" when any covariance was allowed, "sites" or "messages" otherwise. """
+    guide: Array | None = None
+    """A root (m, k) of the output covariance that shows the bound, where the mechanism's own does not."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Mechanism:
+    """A release that can be executed, with what plans say about it."""
+
+    release: LinearRelease
+    sites: tuple[dict[str, Any], ...]
+    dual: Dual | None
+    solver: str
+    iterations: int
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Candidate:
+    """One way to meet the spec, or one that people use and that is shown for comparison.
+
+    `lower_bound` holds for every mechanism that `among` names. A candidate without a mechanism is a classic
+    that is only compared; one that is not admissible breaks an option (or a requirement) that `reason` names.
+    """
+
+    name: str
+    family: str
+    loss: float
+    reason: str
+    admissible: bool = True
+    lower_bound: float | None = None
+    among: str = ""
+    mechanism: Mechanism | None = None

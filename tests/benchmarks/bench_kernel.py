@@ -12,9 +12,8 @@ import json
 import time
 
 from privspec.compile.linear import Linear, LinearDecision
-from privspec.compile.lower import lower
 from privspec.compile.problem import Settings
-from privspec.compile.program import LinearSystem
+from privspec.compile.program import LinearSystem, lower
 from privspec.core.spans import Source
 from privspec.kernel import judge
 from privspec.pipeline import Request, check

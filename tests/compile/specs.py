@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from privspec.compile.choose import Choice, choose
 from privspec.compile.infeasible import Infeasible
-from privspec.compile.lower import lower
 from privspec.compile.problem import Problem, Settings
-from privspec.compile.program import LinearSystem
+from privspec.compile.program import LinearSystem, lower
 from privspec.core.spans import Source
 from privspec.language import syntax
 from privspec.model.build import load_model

@@ -8,10 +8,10 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from privspec.compile.candidate import Candidate
 from privspec.compile.choose import Choice
 from privspec.compile.families import family_of
 from privspec.compile.linear import Linear
+from privspec.compile.release import Candidate
 from privspec.core.gaussian import mu_down
 from privspec.templates import list_templates, template_text
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from privspec.compile.lower import site_maps
-from privspec.compile.program import LinearSystem
+from privspec.compile.program import LinearSystem, site_maps
 from privspec.core.diagnostics import SpecError
 from privspec.model.graph import Model
 from privspec.model.targets import target

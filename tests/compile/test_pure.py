@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privspec.compile.candidate import Candidate
-from privspec.compile.release import achieved_amount
+from privspec.compile.release import Candidate, achieved_amount
 from privspec.mechanisms.knorm import KNormL2Noise
 from privspec.mechanisms.laplace import LaplaceNoise
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from privspec.solvers.programs import OutOfTimeError
 
-from privspec.compile.candidate import Candidate
 from privspec.compile.problem import Settings
 from privspec.compile.reference import TooLargeError
+from privspec.compile.release import Candidate
 from privspec.templates import template_text
 
 from .cases import GAUSSIAN, OBSERVERS
