@@ -74,10 +74,8 @@ def _linear(model: Model, data: Mapping[str, Any], circumstances: Circumstances)
 
 
 def _finite(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
-    from privspec.execute.finite.central import read_values
-    from privspec.execute.finite.mechanism import is_local
-    from privspec.execute.finite.reports import encode
-    from privspec.execute.finite.rows import ModelRows
+    from privspec.execute.finite.mechanism import is_local, read_values
+    from privspec.execute.finite.rows import ModelRows, encode
 
     rows = ModelRows(model, tuple(block.name for block in model.blocks), ())
     if is_local(model, rows, [requirement.measure.name for requirement in model.requirements]):

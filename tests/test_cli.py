@@ -26,7 +26,7 @@ from privspec.cli import run_command_line
 from privspec.compile.document import digest_of
 from privspec.core.catalogue import entries
 from privspec.execute.family import mechanism_of
-from privspec.execute.finite.atoms import base_of
+from privspec.execute.finite.table import base_of
 from privspec.model.values import show
 from privspec.plan import Plan
 from privspec.problem.executed import executed_part

@@ -17,9 +17,9 @@ from privspec.execute.estimation.estimators import ESTIMATORS
 from privspec.execute.estimation.update import COARSE
 from privspec.execute.finite.table import RowLaw, TableLaw
 from privspec.execute.randomness import SimulationRandomness
+from privspec.mechanisms.finite.comparisons import RandomisedResponse
 from privspec.mechanisms.finite.context import Neighbours, TableContext
-from privspec.mechanisms.finite.planar import PlanarLaplace
-from privspec.mechanisms.finite.response import RandomisedResponse
+from privspec.mechanisms.finite.noise import PlanarLaplace
 
 Array = NDArray[np.float64]
 BITS = 53

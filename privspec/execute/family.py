@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from privspec.execute.ballots.reading import Roll
     from privspec.execute.budget import Spend
     from privspec.execute.exact import ExactVector
-    from privspec.execute.finite.reports import LocalReports
+    from privspec.execute.finite.rows import LocalReports
     from privspec.execute.mechanism import Target
     from privspec.execute.randomness import Randomness
     from privspec.execute.rounds import Rounds
@@ -191,7 +191,7 @@ def _table_mechanism(plan: Plan) -> Mechanism:
 
 
 def _table_exposure(plan: Plan) -> Exposure:
-    from privspec.execute.finite.exposure import TableExposure
+    from privspec.execute.finite.mechanism import TableExposure
 
     return TableExposure(plan)
 

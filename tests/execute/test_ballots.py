@@ -22,7 +22,7 @@ from privspec.core.diagnostics import DataError, PrivspecError
 from privspec.core.spans import Source
 from privspec.execute.ballots.form import Form, form_of_plan
 from privspec.execute.ballots.reading import read_ballots
-from privspec.execute.finite.central import CENTRAL_RULE
+from privspec.execute.finite.mechanism import CENTRAL_RULE
 from privspec.execute.keeper import Keeper
 from privspec.execute.run import execute_plan
 from privspec.model.build import load_model

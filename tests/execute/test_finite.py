@@ -21,8 +21,7 @@ from privspec.core.rounding import log_up
 from privspec.core.spans import Source
 from privspec.execute import ledger
 from privspec.execute.budget import parse_limit, spends_of_plan
-from privspec.execute.finite.labels import Labels
-from privspec.execute.finite.table import RowLaw, TableLaw
+from privspec.execute.finite.table import Labels, RowLaw, TableLaw
 from privspec.execute.keeper import Keeper
 from privspec.execute.mechanism import simulate
 from privspec.execute.randomness import Randomness, SimulationRandomness, SystemRandomness

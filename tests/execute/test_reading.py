@@ -32,7 +32,7 @@ from privspec.execute.arrays import Declared, read_entries
 from privspec.execute.ballots.form import Form
 from privspec.execute.ballots.reading import read_ballots
 from privspec.execute.executed import Attribute, ExecutedInput
-from privspec.execute.finite.atoms import Numbers, Words
+from privspec.execute.finite.table import Numbers, Words
 from privspec.execute.frames import load_frame
 from privspec.execute.records import Fields, batches
 from privspec.execute.statistics.tables import Wanted, rows_of

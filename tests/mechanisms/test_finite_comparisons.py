@@ -15,10 +15,8 @@ from hypothesis import strategies as st
 from scipy import integrate
 
 from privspec.mechanisms.finite.comparisons import MECHANISMS, comparisons
-from privspec.mechanisms.finite.context import Neighbours, TableContext
-from privspec.mechanisms.finite.mechanism import Comparison
-from privspec.mechanisms.finite.planar import planar_cells
-from privspec.mechanisms.finite.staircase import StaircaseNoise
+from privspec.mechanisms.finite.context import Comparison, Neighbours, TableContext
+from privspec.mechanisms.finite.noise import StaircaseNoise, planar_cells
 
 from .finite_contexts import apart, count, local, numbers, optimum, plane, words
 

@@ -9,11 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privspec.mechanisms.finite.comparisons import comparisons
+from privspec.mechanisms.finite.comparisons import comparisons, subset_table
 from privspec.mechanisms.finite.context import Neighbours, TableContext
+from privspec.mechanisms.finite.noise import StaircaseNoise, staircase_table
 from privspec.mechanisms.finite.recognition import RECOGNISERS, Recognition, recognise
-from privspec.mechanisms.finite.staircase import StaircaseNoise, staircase_table
-from privspec.mechanisms.finite.subsets import subset_table
 
 from .finite_contexts import apart, count, fractions, local, numbers, optimum, plane, words
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
-from privspec.compile.finite.decision import DebiasedTable, LinearTable, TableDecision, Ways
+from privspec.compile.finite.decision import DebiasedTable, LinearTable, TableDecision, Ways, target_itself
 from privspec.compile.finite.program import Lowered, linear_rows, privacy_blocks, to_program
 from privspec.compile.finite.raising import raise_table
 from privspec.compile.finite.system import Debiased, FiniteSystem, lower
-from privspec.compile.finite.targets import target_itself
 from privspec.compile.infeasible import Infeasible, conflict_line
 from privspec.compile.problem import Settings
 from privspec.core.diagnostics import Diagnostic, Label, SpecError

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privspec.compile.finite.changes import Figure
+from privspec.compile.finite.changes import A_SECOND, EnoughError, Figure, Trials, work
 from privspec.compile.finite.decision import LinearTable
 from privspec.compile.finite.lines import ConditionLine, Line, PrivacyLine, lines_of
 from privspec.compile.finite.program import to_program
 from privspec.compile.finite.system import FiniteSystem
-from privspec.compile.finite.trials import A_SECOND, EnoughError, Trials, work
 from privspec.model.graph import Model
 from privspec.model.values import readable
 from privspec.solvers.programs import OutOfTimeError

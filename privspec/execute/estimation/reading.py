@@ -14,9 +14,7 @@ from privspec.core.diagnostics import Diagnostic, VerificationError
 from privspec.execute.arrays import is_frame
 from privspec.execute.data import located
 from privspec.execute.family import Progress, silent
-from privspec.execute.finite.atoms import NO_PLACE
-from privspec.execute.finite.labels import Labels
-from privspec.execute.finite.table import TableLaw
+from privspec.execute.finite.table import NO_PLACE, Labels, TableLaw
 from privspec.execute.frames import column_names, load_frame
 from privspec.execute.problems import refuse, refuse_unreadable
 from privspec.execute.records import Batches, Fields, batches

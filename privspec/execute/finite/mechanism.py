@@ -4,24 +4,179 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.rounding import log_up
+from privspec.execute.arrays import Declared, read_entries
+from privspec.execute.ballots.form import Form
+from privspec.execute.ballots.reading import read_ballots, refuse_number
+from privspec.execute.ballots.sources import holds_ballots
+from privspec.execute.budget import Spend
+from privspec.execute.data import located
 from privspec.execute.exact import ExactVector
 from privspec.execute.executed import names_of
-from privspec.execute.family import Circumstances, Mechanism, Plan, Secret
-from privspec.execute.finite.central import OneRow, read_central
-from privspec.execute.finite.reports import LocalReports, read_reports
-from privspec.execute.finite.rows import LabelledRows, ModelRows
-from privspec.execute.finite.table import TableLaw
+from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret
+from privspec.execute.finite.rows import LabelledRows, LocalReports, ModelRows, read_reports
+from privspec.execute.finite.table import TableLaw, atom_of, base_of
 from privspec.execute.mechanism import Target, refuse_long_simulation
-from privspec.execute.problems import refuse
-from privspec.execute.randomness import SimulationRandomness
+from privspec.execute.problems import STRICT_RULE, refuse, refuse_strictly
+from privspec.execute.randomness import Randomness, SimulationRandomness
+from privspec.execute.rounds import Rounds
+from privspec.model.domains import Rankings
+from privspec.model.measures import MetricDP
+from privspec.model.spaces import order_matters
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
+    from privspec.model.neighbours import InputBlock
+    from privspec.model.values import Value
+
+
+CENTRAL_RULE = (
+    "each entry by itself: a number moves to the nearest value of its domain (halfway, to the larger), a missing or "
+    "unreadable number to the value nearest to zero; a word that is missing or not in its set becomes the set's first"
+)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OneRow(Secret):
+    """The row that the data pick."""
+
+    law: TableLaw
+    row: int
+    strict: bool
+    applied: tuple[str, ...] = (CENTRAL_RULE,)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """What was done with values outside their domains."""
+        return (STRICT_RULE,) if self.strict else self.applied
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        """One joint output."""
+        drawn = self.law.laws[self.row].draw(randomness)
+        return Drawn({name: np.asarray(values[drawn]) for name, values in self.law.columns.values().items()})
+
+
+def read_central(law: TableLaw, rows: ModelRows, data: Mapping[str, Any], circumstances: Circumstances) -> OneRow:
+    """Reads every input in its declared shape.
+
+    Raises: DataError (PS0802 to PS0809); UsageError (PS0820) if the table has no row for what the data amount to.
+    """
+    values, applied = read_values(rows, data, circumstances)
+    row = rows.row_of(values)
+    if row is None:
+        raise UsageError(
+            Diagnostic(
+                "PS0820",
+                f"the plan has no row for a value of {', '.join(rows.of)} that the spec allows",
+                help="solve the spec again with this version of privspec",
+            )
+        )
+    return OneRow(law, row, circumstances.strict, applied)
+
+
+def read_values(
+    rows: ModelRows, data: Mapping[str, Any], circumstances: Circumstances
+) -> tuple[dict[str, Value], tuple[str, ...]]:
+    """The values of all inputs, and the rules that were applied to them.
+
+    Raises: DataError (PS0801 to PS0809).
+    """
+    values: dict[str, Value] = {}
+    applied: dict[str, None] = {}
+    for block in rows.blocks:
+        if block.name not in data:
+            refuse("PS0801", f"no data for the input {block.name}", help=f"give --input {block.name}=FILE")
+        source = data[block.name]
+        form = _ballots(rows, block, source, header=circumstances.header)
+        if form is None:
+            values[block.name] = _read_value(rows, block, located(block.name, source), circumstances)
+            applied[CENTRAL_RULE] = None
+        else:
+            values[block.name] = _read_ballots(rows, block, form, source, circumstances)
+            applied |= dict.fromkeys(form.rules(strict=circumstances.strict))
+    return values, tuple(applied)
+
+
+def _ballots(rows: ModelRows, block: InputBlock, source: Any, *, header: bool) -> Form | None:
+    """The ballots that a source holds, for an input of one value a party whose order nothing looks at."""
+    if block.index is None or order_matters(rows.model, block.name):
+        return None
+    form = Form.of_block(block)
+    return form if form is not None and header and holds_ballots(form, source) else None
+
+
+def _read_ballots(rows: ModelRows, block: InputBlock, form: Form, source: Any, circumstances: Circumstances) -> Value:
+    """The value of an input from its ballots, in any order."""
+    strict, header, keeper = circumstances.strict, circumstances.header, circumstances.keeper
+    found = read_ballots(form, source, strict=strict, header=header, keeper=keeper)
+    if found.number != block.type.size:
+        refuse_number(form, block.type.size, found.number)
+    ranked = isinstance(block.type.element, Rankings)
+    each = ((ballot if ranked else ballot[0], count) for ballot, count in found.each())
+    return rows.value(block, [value for value, count in each for _ in range(count)])
+
+
+def _read_value(rows: ModelRows, block: InputBlock, source: Any, circumstances: Circumstances) -> Value:
+    """The value of an input, each entry put into its domain by itself."""
+    atom = atom_of(tuple(base_of(block.domain).elements()))
+    fit = atom.fit(circumstances.keeper, block.name)
+    declared = Declared(block.name, block.type.shape, block.index, atom.read, fit.cell)
+    found = read_entries(declared, source, header=circumstances.header)
+    atom.tell(found, fit)
+    if circumstances.strict and not atom.fits(found).all():
+        refuse_strictly(block.name)
+    return rows.value(block, [atom.elements[place] for place in atom.places(found)])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TableExposure(Exposure):
+    """All outputs of a table are drawn jointly.
+
+    Local reports cost each person their own budget, all the same amount, so one run is one debit.
+    """
+
+    plan: Plan
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        """All that is released."""
+        return frozenset(str(name) for name in self.plan["mechanism"]["releases"])
+
+    @property
+    def rounds(self) -> Rounds | None:
+        """As the plan states them."""
+        return Rounds.of_plan(self.plan)
+
+    def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
+        """It names all outputs."""
+        return self.outputs <= outputs
+
+    def joint_spend(self, model: Model, requirement: int) -> Spend | None:
+        """The least pure epsilon of the joint output over the rows that the requirement compares."""
+        from privspec.model.worlds import worlds
+
+        found = model.requirements[requirement]
+        if isinstance(found.measure, MetricDP):
+            return None
+        law = TableLaw.of_plan(self.plan)
+        ratio = Fraction(1)
+        for a, b in worlds(model).neighbours(found).pairs.tolist():
+            one, other = law.laws[a], law.laws[b]
+            for top, bottom in zip(one.weights, other.weights, strict=True):
+                if top and not bottom:
+                    return None
+                # cross-multiplied: building a fraction for each entry would take the greatest common divisor
+                left, right = top * other.total, bottom * one.total
+                if left * ratio.denominator > right * ratio.numerator:
+                    ratio = Fraction(left, right)
+        return Spend(pure=log_up(ratio))
 
 
 def is_local(model: Model | None, rows: ModelRows | None, measures: Iterable[str]) -> bool:

@@ -14,8 +14,7 @@ from privspec.execute.ballots.form import Form, form_of_plan
 from privspec.execute.ballots.reading import Ballots, read_ballots, refuse_number
 from privspec.execute.exact import ExactVector
 from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret
-from privspec.execute.finite.atoms import symbol
-from privspec.execute.finite.labels import Labels
+from privspec.execute.finite.table import Labels, symbol
 from privspec.execute.lotteries.draws import draw, sampler
 from privspec.execute.lotteries.laws import law_in_doubles
 from privspec.execute.lotteries.scores import POINTS, total_points

@@ -1,10 +1,13 @@
-"""What a finite mechanism is judged by, as plain data: its rows and columns, the requirement, and the loss."""
+"""What a mechanism knows of a table: labels as points, neighbours, costs, prior; and what it makes of it."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from math import gcd, lcm, prod
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,3 +132,182 @@ class TableContext:
             else:
                 worst = max(worst, float(np.max(over - _RELATIVE * row, initial=0.0)))
         return worst if worst > _ABSOLUTE else 0.0
+
+
+Coordinates = tuple[tuple[Fraction, ...], ...]
+"""For each label its numbers."""
+
+
+def coordinates(labels: Sequence[Label]) -> Coordinates | None:
+    """The labels as numbers; None if one is a word, or has another number of parts."""
+    found = []
+    for label in labels:
+        numbers = tuple(v for v in label if isinstance(v, Fraction))
+        if len(numbers) != len(labels[0]) or not numbers:
+            return None
+        found.append(numbers)
+    return tuple(found)
+
+
+def lengths(points: Coordinates, order: int) -> Array:
+    """Distances in the l1 (order 1) or l2 norm between every two points (X, X)."""
+    at = np.array([[float(v) for v in point] for point in points])
+    result: Array = np.linalg.norm(at[:, None] - at[None], ord=order, axis=2)
+    return result
+
+
+def positions(labels: Sequence[Label], among: Sequence[Label]) -> NDArray[np.intp] | None:
+    """Where each label stands among others (X,); None unless all are there, each once."""
+    number = {label: k for k, label in enumerate(among)}
+    if len(number) != len(among) or any(label not in number for label in labels):
+        return None
+    return np.array([number[label] for label in labels], dtype=np.intp)
+
+
+@dataclass(frozen=True, slots=True)
+class ProductGrid:
+    """Points that are every combination of values on each axis (`axes`, ascending), in any order.
+
+    `places` holds for each point the number of its value on every axis.
+    """
+
+    axes: tuple[tuple[Fraction, ...], ...]
+    places: tuple[tuple[int, ...], ...]
+
+    def gather(self, factors: Sequence[Array]) -> Array:
+        """The table (X, Y) of independent coordinates, from one (X, values) for each axis."""
+        result = np.ones((len(factors[0]), len(self.places)))
+        for axis, factor in enumerate(factors):
+            result *= factor[:, [place[axis] for place in self.places]]
+        return result
+
+
+def product_grid(points: Coordinates) -> ProductGrid | None:
+    """The grid that the points fill; None if one is missing or twice there."""
+    axes = tuple(tuple(sorted(set(values))) for values in zip(*points, strict=True))
+    if prod(len(axis) for axis in axes) != len(points) or len(set(points)) != len(points):
+        return None
+    number = [{value: k for k, value in enumerate(axis)} for axis in axes]
+    return ProductGrid(axes, tuple(tuple(number[i][v] for i, v in enumerate(point)) for point in points))
+
+
+def step(values: Sequence[Fraction]) -> Fraction | None:
+    """The greatest step of an even grid that holds all of the values; None for less than two different ones."""
+    gaps = [abs(v - values[0]) for v in values if v != values[0]]
+    if not gaps:
+        return None
+    common = lcm(*(g.denominator for g in gaps))
+    return Fraction(gcd(*(int(g * common) for g in gaps)), common)
+
+
+def even_grid(low: Fraction, high: Fraction, width: Fraction, through: Fraction) -> tuple[Fraction, ...]:
+    """The points through + k width between low and high, both included."""
+    first = -((through - low) // width)
+    last = (high - through) // width
+    return tuple(through + k * width for k in range(first, last + 1))
+
+
+def steps_between(values: Sequence[Fraction], grid: Sequence[Fraction]) -> NDArray[np.intp]:
+    """How many steps of an even grid lie between each value, whole steps from it, and each grid point (X, Z)."""
+    width = grid[1] - grid[0]
+    at = np.array([int((v - grid[0]) / width) for v in values], dtype=np.intp)
+    return np.arange(len(grid), dtype=np.intp)[None, :] - at[:, None]
+
+
+def middles(axis: Sequence[Fraction]) -> Array:
+    """Where the nearest value of the axis changes: (values - 1,)."""
+    return np.array([float((a + b) / 2) for a, b in itertools.pairwise(axis)])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Candidate:
+    """A mechanism calibrated to a context: its table (X, Y), and one sentence on how it draws."""
+
+    name: str
+    table: Array
+    text: str
+    note: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Comparison:
+    """A mechanism that people use, beside the optimum: its table (X, Y) and its loss in the context.
+
+    `admissible`: it meets the requirement; `reason` says how it is calibrated, or by how much it misses.
+    """
+
+    name: str
+    table: Array
+    loss: float
+    admissible: bool
+    reason: str
+    note: str
+
+
+class FiniteMechanism(Protocol):
+    """A mechanism on finite domains."""
+
+    note: ClassVar[str]
+    """Stem of the note that proves its guarantee."""
+
+    def candidates(self, context: TableContext) -> Iterator[Candidate]:
+        """Its tables for a context, calibrated to the requirement; none where it does not apply."""
+        ...
+
+
+def shown(value: float) -> str:
+    """A number in a sentence."""
+    return f"{value:.4g}"
+
+
+def decay(rate: float, exponent: str) -> str:
+    """The power e^(-rate exponent) in a sentence."""
+    factor = shown(rate)
+    return f"e^(-{exponent})" if factor == "1" else f"e^(-{factor} {exponent})"
+
+
+_LARGEST = 1_000_000
+"""Entries of the program over random remaps up to which it is worth its time for a comparison."""
+
+
+def best_remap(context: TableContext, noise: Array) -> Array | None:
+    """The table (X, Y) after the best remap of noisy values, from their law `noise` (X, Z).
+
+    For an expected loss each noisy value becomes the column of least posterior loss; for the worst case the remap may
+    be random, from a linear program. None if that is too large.
+    """
+    remap = worst_case_remap(context, noise) if context.worst else bayes_remap(context, noise)
+    return None if remap is None else np.asarray(noise @ remap)
+
+
+def bayes_remap(context: TableContext, noise: Array) -> Array:
+    """For each noisy value (Z, Y) the column of least expected loss given it, as a 0/1 matrix; the first of several."""
+    assert context.prior is not None
+    losses = noise.T @ (context.prior[:, None] * context.cost)
+    # ties are decided by position, not by the last bit of a sum
+    ties = losses <= losses.min(axis=1, keepdims=True) + 1e-13 * np.max(np.abs(losses), axis=1, keepdims=True)
+    chosen: Array = np.eye(context.cost.shape[1])[np.argmax(ties, axis=1)]
+    return chosen
+
+
+def worst_case_remap(context: TableContext, noise: Array) -> Array | None:
+    """The random remap (Z, Y) with the least largest loss over the rows; None if the program is too large."""
+    values, (inputs, outputs) = noise.shape[1], context.cost.shape
+    if inputs * values * outputs > _LARGEST:
+        return None
+    losses = (noise[:, :, None] * context.cost[:, None, :]).reshape(inputs, -1)
+    from scipy.optimize import linprog  # slow to load
+
+    found = linprog(
+        np.append(np.zeros(values * outputs), 1.0),
+        A_ub=np.hstack((losses, -np.ones((inputs, 1)))),
+        b_ub=np.zeros(inputs),
+        A_eq=np.hstack((np.kron(np.eye(values), np.ones((1, outputs))), np.zeros((values, 1)))),
+        b_eq=np.ones(values),
+        bounds=[(0, None)] * (values * outputs) + [(None, None)],
+    )
+    if found.x is None or found.status != 0:
+        return None
+    remap: Array = np.maximum(found.x[:-1], 0.0).reshape(values, outputs)
+    remap /= remap.sum(axis=1, keepdims=True)
+    return remap
