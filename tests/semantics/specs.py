@@ -25,11 +25,8 @@ def finite(dice: Random) -> str:
     numeric = [n for n in kinds if "a" not in domains[n].replace("grid", "")]
     target = " + ".join(n if kinds[n] == "numbers" else f"sum({n})" for n in numeric)
     lines = [f"parties: voter in 1..{dice.randint(2, 3)}"] * ("party" in kinds.values())
-    lines += [
-        "variables:",
-        *(f"  input {written[n]} in {domains[n]}" for n in kinds),
-        *["  intermediate s"] * bool(target),
-    ]
+    lines += ["variables:", *(f"  input {written[n]} in {domains[n]}" for n in kinds)]
+    lines += ["  intermediate s"] * bool(target)
     lines += [f"  output {name} in {dice.choice(['0..2', '{0, 1}'])}" for name in outputs] + ["background:"]
     lines += [f"  s = {dice.choice(['', '2 * ', '1 - '])}({target})"] * bool(target)
     for name in kinds:
@@ -59,10 +56,8 @@ def requirement(dice: Random, kinds: dict[str, str], outputs: list[str]) -> str:
     what, wrt = names(dice, outputs), names(dice, list(kinds))
     parties = {kinds[n] for n in kinds if n in wrt} == {"party"}
     if dice.random() < 0.3:
-        local = [] if parties else ["0.5-LDP wrt {0}"]
-        return f"{what} is {dice.choice([*local, '1-metric-DP wrt {0}, distance {1}'])}".format(
-            wrt, dice.choice(DISTANCES)
-        )
+        measure = dice.choice([*["0.5-LDP wrt {0}"] * (not parties), "1-metric-DP wrt {0}, distance {1}"])
+        return f"{what} is {measure.format(wrt, dice.choice(DISTANCES))}"
     units = ["one entry", "one record", "up to 2 entries", "up to 2 records", "everything"]
     units += ["one voter", "up to 2 voters"] * 3 * parties
     unit = dice.choice(["", *(f", replacing {unit}" for unit in units)])
@@ -81,47 +76,31 @@ def linear(dice: Random) -> str:
     """A spec whose mechanisms are linear answers and noise."""
     inputs, kinds, values = [], {}, []
     for name in dice.choice([["x"], ["x", "w"]]):
-        kind = kinds[name] = dice.choice(
-            ["box", "box", "matrix", "l1", "l2", "table", "party"][: 6 + (dice.random() < 0.2)]
-        )
+        shapes = ["box", "box", "matrix", "l1", "l2", "table", "party"]
+        kind = kinds[name] = dice.choice(shapes[: 6 + (dice.random() < 0.2)])
         low, high = dice.choice([("0", "1"), ("-1", "2"), ("1", "3"), ("-0.5", "0.5")])
         domains = {"box": f"[{low}, {high}]^{dice.randint(2, 3)}", "matrix": f"[{low}, {high}]^(2, 2)"}
         domains |= {"l1": f"l1_ball({high}, 2)", "l2": f"l2_ball({high}, 2)", "party": f"[{low}, {high}]"}
         domains |= {"table": f"table(a in 1..2, b in {{u, v}}){dice.choice(['', '^2'])}"}
         inputs.append(f"  input {name}{'[voter]' * (kind == 'party')} in {domains[kind]}")
         plain = ["{0}", "prefix_sums({0})", "sum({0})", "2 * {0} + 1", "mean({0})", "differences({0})"]
-        sums = {
-            "table": ["histogram({0})", "marginals({0}, {{b}})", "2 * count({0})"],
-            "matrix": ["sum({0})", "{0} @ B"],
-        }
+        sums = {"table": ["histogram({0})", "marginals({0}, {{b}})", "2 * count({0})"]}
+        sums |= {"matrix": ["sum({0})", "{0} @ B"]}
         values.append(dice.choice(sums.get(kind, plain)).format(name))
     places = range(len(values))
-    lines = [
-        "parameters: B = [1, -2]",
-        *["parties: voter in 1..2"] * ("party" in kinds.values()),
-        "variables:",
-        *inputs,
-    ]
+    lines = ["parameters: B = [1, -2]", *["parties: voter in 1..2"] * ("party" in kinds.values()), "variables:"]
+    lines += inputs
     lines += [f"  intermediate y{i}" for i in places] + [f"  output O{i}" for i in places]
     lines += ["background:", *(f"  y{i} = {value}" for i, value in enumerate(values))]
     lines += [f"loss: {' + '.join(f'{dice.choice([1, 3, 0.5])} * E[ ||O{i} - y{i}||^2 ]' for i in places)}", "privacy:"]
     for _ in range(dice.randint(1, 2)):
         what, wrt = names(dice, [f"O{i}" for i in places]), names(dice, list(kinds))
         units = [
-            "replacing one record",
-            "adding or removing one record",
-            "replacing up to 2 records",
-            "replacing everything",
+            f"replacing {u}" for u in ("one record", "up to 2 records", "everything", "one entry", "up to 2 entries")
         ]
-        units += [
-            "replacing one entry",
-            "replacing up to 2 entries",
-            "replacing one voter",
-            "adding or removing one voter",
-        ]
-        lines.append(
-            f"  {what} is {dice.choice(['1-GDP', '1-DP'])} wrt {wrt}{dice.choice(['', ', ' + dice.choice(units)])}"
-        )
+        units += ["adding or removing one record", "replacing one voter", "adding or removing one voter"]
+        unit = dice.choice(["", *(f", {unit}" for unit in units)])
+        lines.append(f"  {what} is {dice.choice(['1-GDP', '1-DP'])} wrt {wrt}{unit}")
     lines += [f"options: noise at y{dice.choice(places)}"] * (dice.random() < 0.5)
     return "\n".join(lines) + "\n"
 

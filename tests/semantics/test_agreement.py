@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import combinations, product
+from math import prod
 from typing import Any
 
 import pytest
@@ -81,10 +82,10 @@ def table(meaning: Meaning, problem: Problem, block: Table) -> None:
     places = dict(zip(block.outputs, block.places, strict=True))
     values = {name: meaning.values(meaning.variables[name].domain) for name in meaning.outputs}
     columns = [tuple(values[name][places[name][c]] for name in meaning.outputs) for c in range(width)]
-    laws = {key(world): gathered(columns, drawn[row]) for world, row in worlds}
+    laws = {tuple(world.values()): gathered(columns, drawn[row]) for world, row in worlds}
 
     def law(world: World) -> Law:
-        return laws[key(world)]
+        return laws[tuple(world.values())]
 
     if block.prior is not None:
         prior = gathered([row for _, row in worlds], [meaning.chance(world) for world, _ in worlds])
@@ -103,7 +104,7 @@ def table(meaning: Meaning, problem: Problem, block: Table) -> None:
     conditions = [line for line in meaning.spec.background if isinstance(line.left, syntax.Over)]
     for line, condition in zip(conditions, block.conditions, strict=True):
         left, right = (side.body if isinstance(side, syntax.Over) else side for side in (line.left, line.right))
-        sides = [means(condition.average, drawn), condition.constant.values()]
+        sides = [by_row(condition.average, (), drawn), condition.constant.values()]
         said = [abs(sum(both, ZERO)) for both in zip(*sides, strict=True)]
         assert condition.equality == (line.op == "=")
         assert not condition.scalars
@@ -114,10 +115,6 @@ def table(meaning: Meaning, problem: Problem, block: Table) -> None:
         assert amount(block, target.amount, drawn) - target.limit == excess
     for i, fair in enumerate(meaning.spec.fairness):
         assert unfairness(block, i, drawn) == meaning.unfairness(fair, law), fair
-
-
-def key(world: World) -> tuple[Any, ...]:
-    return tuple(world.values())
 
 
 def plain(value: Any) -> Any:
@@ -161,12 +158,9 @@ def amount(block: Table, found: Amount, drawn: Rows) -> Fraction:
 
 
 def by_row(costs: Numbers | None, far: Sequence[Variation], drawn: Rows) -> list[Fraction]:
-    parts = [[ZERO] * len(drawn), *([means(costs, drawn)] if costs else []), *(variations(one, drawn) for one in far)]
-    return [sum(each, ZERO) for each in zip(*parts, strict=True)]
-
-
-def means(costs: Numbers, drawn: Rows) -> list[Fraction]:
-    return [sum(map(operator.mul, *pair), ZERO) for pair in zip(rows_of(costs, len(drawn)), drawn, strict=True)]
+    pairs = zip(rows_of(costs, len(drawn)), drawn, strict=True) if costs else [([], [])] * len(drawn)
+    means = [sum(map(operator.mul, *pair), ZERO) for pair in pairs]
+    return [sum(each, ZERO) for each in zip(means, *(variations(one, drawn) for one in far), strict=True)]
 
 
 def variations(one: Variation, drawn: Rows) -> list[Fraction]:
@@ -196,33 +190,42 @@ def linear(meaning: Meaning, problem: Problem, block: Linear) -> None:
     size = block.held[-1].stop
     for line, differences in zip(meaning.spec.privacy, block.differences, strict=True):
         _, adding, most = meaning.units(line)
-        changes = set()
-        for a, b, _ in meaning.compared(line):
-            changes.add(tuple(y - x for x, y in zip(base(meaning, block, a), base(meaning, block, b), strict=True)))
+        pairs = meaning.compared(line)
+        changes = {tuple(plus(base(meaning, block, a), base(meaning, block, b), -1)) for a, b, _ in pairs}
         for change in changes:
             assert any(holds(difference, change) for difference in differences), (line, change)
         for difference in differences:
             if not bounding(block, difference, adding, most):
                 assert extreme(difference, size) <= changes, (line, difference)
+    outputs = {one.name: one for one in block.released}
+
+    def cost(world: World, values: Sequence[Fraction]) -> Fraction:
+        parts = (outputs[name] for name in meaning.outputs)
+        law = {tuple(shaped(values[one.start : one.stop], one.shape) for one in parts): Fraction(1)}
+        return meaning.loss(lambda _: law, only=world)
+
     for world in meaning.worlds()[:12]:
-        answers = times(block.target, base(meaning, block, world))
-        aims = [a + b for a, b in zip(answers, block.offset.values(), strict=True)]
-        units = [[Fraction(i == j) for j in range(len(aims))] for i in range(len(aims))]
-        for error in ([ZERO] * len(aims), *units, [Fraction(i + 1) for i in range(len(aims))]):
+        aims = plus(times(block.target, base(meaning, block, world)), block.offset.values())
+        for error in (*eye(len(aims)), [Fraction(i) for i in range(len(aims))]):
             terms = zip(block.errors.weights.values(), times(block.errors.rows, error), strict=True)
-            assert cost(meaning, block, world, aims, error) == sum((w * r**2 for w, r in terms), ZERO)
+            assert cost(world, plus(aims, error)) == sum((w * r**2 for w, r in terms), ZERO)
         for site in block.sites or ():
-            true = flat(meaning.named(site.name, world))
-            for i in range(len(true)):
-                moved = [x + (i == j) for j, x in enumerate(true)]
-                there = {**world, site.name: shaped(moved, shape(meaning.named(site.name, world)))}
-                reached = times(site.map, [Fraction(i == j) for j in range(len(true))])
-                assert cost(meaning, block, there, aims, reached) == 0, "noise on a value moves the outputs as said"
+            true = meaning.named(site.name, world)
+            for noise in eye(len(flat(true))):
+                noisy = {**world, site.name: shaped(plus(flat(true), noise), shape(true))}
+                assert cost(noisy, plus(aims, times(site.map, noise))) == 0
+
+
+def plus(a: Sequence[Fraction], b: Sequence[Fraction], sign: int = 1) -> list[Fraction]:
+    return [x + sign * y for x, y in zip(a, b, strict=True)]
+
+
+def eye(size: int) -> list[list[Fraction]]:
+    return [[Fraction(i == j) for j in range(size)] for i in range(size)]
 
 
 def bounding(block: Linear, difference: Difference, adding: bool, most: int) -> bool:
-    """Whether a set is a bound on what worlds differ by: a box around vectors of which one is absent, or around two
-    entries of a ball."""
+    """Whether a set may hold more than worlds differ by: around vectors that may be absent, or entries of a ball."""
     if isinstance(difference, Cells):
         return adding and most > 1
     balls = any(held.ball is not None for held in block.held)
@@ -242,22 +245,9 @@ def base(meaning: Meaning, block: Linear, world: World) -> list[Fraction]:
 
 def times(matrix: Matrix, vector: Sequence[Fraction]) -> list[Fraction]:
     if isinstance(matrix, Sparse):
-        entries = [ZERO] * (matrix.shape[0] * matrix.shape[1])
-        for place, value in zip(matrix.places.values(), matrix.values.values(), strict=True):
-            entries[int(place)] = value
-        matrix = Numbers.of(entries, matrix.shape)
-    each = rows_of(matrix, matrix.shape[0])
-    return [sum(map(operator.mul, row, vector), ZERO) for row in each]
-
-
-def cost(
-    meaning: Meaning, block: Linear, world: World, aims: Sequence[Fraction], errors: Sequence[Fraction]
-) -> Fraction:
-    """The loss in a world of outputs that are off by some errors."""
-    values = [a + e for a, e in zip(aims, errors, strict=True)]
-    parts = {one.name: shaped(values[one.start : one.stop], one.shape) for one in block.released}
-    law = {tuple(parts[name] for name in meaning.outputs): Fraction(1)}
-    return meaning.loss(lambda _: law, only=world)
+        listed = dict(zip(matrix.places.values(), matrix.values.values(), strict=True))
+        matrix = Numbers.of([listed.get(i, ZERO) for i in range(prod(matrix.shape))], matrix.shape)
+    return [sum(map(operator.mul, row, vector), ZERO) for row in rows_of(matrix, matrix.shape[0])]
 
 
 def units_of(difference: Units) -> list[list[tuple[Part, range]]]:
@@ -274,22 +264,17 @@ def holds(difference: Difference, change: Sequence[Fraction]) -> bool:
         most = 2 * difference.count if difference.moving else difference.count
         return inside and size <= most and not (difference.moving and sum(change))
     units = [unit for unit in units_of(difference) if changed & {i for _, run in unit for i in run}]
-    inside = changed <= {i for unit in units for _, run in unit for i in run}
-    return (
-        inside
-        and len(units) <= difference.count
-        and all(fits(part, change, run) for unit in units for part, run in unit)
-    )
+    parts = [one for unit in units for one in unit]
+    inside = changed <= {i for _, run in parts for i in run} and len(units) <= difference.count
+    return inside and all(fits(part, change, run) for part, run in parts)
 
 
 def fits(part: Part, change: Sequence[Fraction], run: range) -> bool:
     """Whether one unit can change its numbers by so much."""
-    for start in range(run.start, run.stop, part.dimension):
-        vector = [abs(entry) for entry in change[start : start + part.dimension]]
-        size = {"box": max(vector), "l1": sum(vector), "l2": sum(entry**2 for entry in vector)}[part.shape]
-        if size > (part.amount**2 if part.shape == "l2" else part.amount):
-            return False
-    return True
+    vectors = [[abs(change[i + j]) for j in range(part.dimension)] for i in run[:: part.dimension]]
+    if part.shape == "l2":
+        return all(sum(entry**2 for entry in vector) <= part.amount**2 for vector in vectors)
+    return all((max if part.shape == "box" else sum)(vector) <= part.amount for vector in vectors)
 
 
 def extreme(difference: Difference, size: int) -> set[tuple[Fraction, ...]]:
@@ -324,19 +309,17 @@ def votes(meaning: Meaning, problem: Problem, block: Votes) -> None:
     assert set(block.kinds) == set(points.values()) - {none}
     moves = {tuple(sign * x for x in kind) for kind in block.kinds for sign in (1, -1)}
     for line, obligation in zip(meaning.spec.privacy, problem.obligations, strict=True):
-        changes = {minus(total(points, b), total(points, a)) for a, b, _ in meaning.compared(line)}
+        changes = {tuple(plus(total(points, a), total(points, b), -1)) for a, b, _ in meaning.compared(line)}
         (unit,) = obligation.units
         assert unit.adding and block.secret
-        twice = {minus(a, b) for a in moves for b in moves}
+        twice = {tuple(plus(a, b)) for a in moves for b in moves}
         assert changes == (moves if unit.count == 1 else moves | twice)
-    shares = [
-        meaning.likelihood(line, {block.source: (vote,)}) for vote in ballots for line in meaning.spec.background[1:]
-    ]
     if block.law is not None:
+        shares = [meaning.likelihood(meaning.spec.background[1], {block.source: (vote,)}) for vote in ballots]
         assert gathered(block.law.points, block.law.weights) == gathered([points[vote] for vote in ballots], shares)
     for world in meaning.worlds():
-        law = [Fraction(i + 1, 3 * i + 3) if i < 2 else Fraction(1, 3) for i in range(len(block.alternatives))]
-        law[-1] = 1 - sum(law[:-1])
+        law = [Fraction(i + 1, 2**i + 5) for i in range(1, len(block.alternatives))]
+        law = [1 - sum(law), *law]
         costs = [term.weight * term.body.at(tuple(law), total(points, world)) for term in block.loss.terms]
         drawn = {(a,): p for a, p in zip(block.alternatives, law, strict=True)}
         assert meaning.loss(lambda _, drawn=drawn: drawn, only=world) == sum(costs, block.loss.offset)
@@ -345,10 +328,6 @@ def votes(meaning: Meaning, problem: Problem, block: Votes) -> None:
 def total(points: dict[Any, tuple[Fraction, ...]], world: World) -> tuple[Fraction, ...]:
     (cast,) = world.values()
     return tuple(sum(column) for column in zip(*(points[vote] for vote in cast), strict=True))
-
-
-def minus(a: Sequence[Fraction], b: Sequence[Fraction]) -> tuple[Fraction, ...]:
-    return tuple(x - y for x, y in zip(a, b, strict=True))
 
 
 def test_a_group_may_lie_in_several_inputs() -> None:
