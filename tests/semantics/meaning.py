@@ -70,7 +70,6 @@ def added(values: Sequence[Any]) -> Any:
 
 
 def times(a: Any, b: Any) -> Any:
-    """The matrix product, with vectors on either side."""
     if isinstance(a[0], tuple):
         return tuple(times(row, b) for row in a)
     if isinstance(b[0], tuple):
@@ -79,12 +78,10 @@ def times(a: Any, b: Any) -> Any:
 
 
 def variation(a: Law, b: Law) -> Fraction:
-    """The total variation of two laws."""
     return sum((max(a.get(k, ZERO) - b.get(k, ZERO), ZERO) for k in {*a, *b}), ZERO)
 
 
 def gathered(keys: Sequence[Any], law: Sequence[Fraction]) -> dict[Any, Fraction]:
-    """The law of what is told apart."""
     found: dict[Any, Fraction] = {}
     for key, p in zip(keys, law, strict=True):
         found[key] = found.get(key, ZERO) + p
@@ -102,23 +99,15 @@ class Meaning:
 
     @cached_property
     def public(self) -> dict[str, Any]:
-        """Parameters."""
-        found: dict[str, Any] = {}
-        for one in self.spec.parameters:
-            found[one.target.name] = self.value(one.value, found)
-        return found
+        return {one.target.name: self.value(one.value, {}) for one in self.spec.parameters}
 
     def party(self, name: str) -> str | None:
-        """Who holds an input in parts."""
         return next((index.id for index in self.variables[name].target.indices), None)
 
     def members(self, party: str) -> list[Any]:
         return next(self.values(one.domain) for one in self.spec.parties if one.name == party)
 
-    # -- domains and worlds
-
     def values(self, domain: syntax.Domain) -> list[Any]:
-        """Every value of a domain, in its order."""
         match domain:
             case syntax.RangeOf():
                 low, high = (int(self.value(end, self.public)) for end in (domain.low, domain.high))
@@ -146,12 +135,10 @@ class Meaning:
         raise NotImplementedError(str(domain))
 
     def symbol(self, item: syntax.Expr) -> Any:
-        """A bare word is itself, unless a parameter has its name."""
         word = isinstance(item, syntax.Name) and item.id not in self.public
         return item.id if word else self.value(item, self.public)
 
     def columns(self, domain: syntax.Domain) -> list[tuple[str, syntax.Domain]]:
-        """Columns of a table; none for other domains."""
         base = domain.base if isinstance(domain, syntax.Power) else domain
         table = isinstance(base, syntax.Call) and base.function == "table"
         return [(item.name, item.domain) for item in base.arguments] if table else []
@@ -174,8 +161,6 @@ class Meaning:
     def worlds(self, adding: bool = False) -> list[World]:
         spaces = [self.held(name, adding) for name in self.inputs]
         return [dict(zip(self.inputs, values, strict=True)) for values in product(*spaces)]
-
-    # -- values of expressions
 
     def value(self, expr: syntax.Node, at: World) -> Any:
         """The value of an expression where some names have values; norms are taken squared only, so all is exact."""
@@ -265,13 +250,10 @@ class Meaning:
         return {a: Fraction(a == (vote[0] if ranked and vote else vote)) for a in alternatives}
 
     def terms(self, argument: syntax.Argument, at: World) -> list[Any]:
-        """The values of an argument, one for each place of a comprehension."""
         if not isinstance(argument, syntax.Comprehension):
             return [self.value(argument, at)]
         places = self.values(argument.domain) if argument.domain else self.members(argument.variable)
         return [self.value(argument.body, {**at, argument.variable: place}) for place in places]
-
-    # -- which worlds a requirement compares
 
     def names(self, written: syntax.Names) -> tuple[str, ...]:
         if isinstance(written, syntax.AllOf):
@@ -364,8 +346,6 @@ class Meaning:
             local = option.model.id == "nobody" if isinstance(option, syntax.Trust) else local
         return {*self.outputs} if local else {*self.names(line.subjects)}
 
-    # -- averages over noise and the data model
-
     def chance(self, world: World) -> Fraction:
         """How likely a world is; 1 where the data have no model."""
         models = (line for line in self.spec.background if isinstance(line, syntax.Relation) and line.op == "~")
@@ -393,7 +373,6 @@ class Meaning:
         return sum((p * self.value(body, {**world, **drawn}) for p, drawn in each), ZERO)
 
     def shown(self, names: Sequence[str], mixture: Mixture) -> Law:
-        """The law of some outputs in a mixture of worlds."""
         places, total = [self.outputs.index(name) for name in names], sum(weight for weight, _ in mixture)
         drawn = [(tuple(one[i] for i in places), w * p / total) for w, law in mixture for one, p in law.items()]
         return gathered(*zip(*drawn, strict=True))

@@ -43,32 +43,15 @@ def agree(text: str) -> None:
         assume(False)
     for line, obligation in zip(meaning.spec.privacy, problem.obligations, strict=True):
         assert set(obligation.seen) == meaning.seen(line)
-        assert obligation.outputs == meaning.names(line.subjects)
-        assert obligation.wrt == meaning.names(line.wrt)
+        assert (obligation.outputs, obligation.wrt) == (meaning.names(line.subjects), meaning.names(line.wrt))
     (block,) = problem.blocks
-    readings: dict[type, Callable[[Meaning, Problem, Any], None]] = {Table: table, Linear: linear, Votes: votes}
-    readings[type(block)](meaning, problem, block)
+    {Table: table, Linear: linear, Votes: votes}[type(block)](meaning, problem, block)
 
 
-def explore(kind: Callable[[random.Random], str], count: int) -> None:
+@pytest.mark.parametrize("kind", [specs.finite, specs.linear, specs.votes])
+@pytest.mark.parametrize("count", [60, pytest.param(3000, marks=pytest.mark.slow)])
+def test_specs_mean_what_problems_say(kind: Callable[[random.Random], str], count: int) -> None:
     settings(max_examples=count)(given(st.randoms(use_true_random=False).map(kind))(agree))()
-
-
-KINDS = pytest.mark.parametrize("kind", [specs.finite, specs.linear, specs.votes])
-
-
-@KINDS
-def test_specs_mean_what_problems_say(kind: Callable[[random.Random], str]) -> None:
-    explore(kind, 60)
-
-
-@pytest.mark.slow
-@KINDS
-def test_thousands_of_specs_mean_what_problems_say(kind: Callable[[random.Random], str]) -> None:
-    explore(kind, 3000)
-
-
-# --- tables ---------------------------------------------------------------------------------------
 
 
 def table(meaning: Meaning, problem: Problem, block: Table) -> None:
@@ -103,13 +86,11 @@ def table(meaning: Meaning, problem: Problem, block: Table) -> None:
         assert found == expected, line
     conditions = [line for line in meaning.spec.background if isinstance(line.left, syntax.Over)]
     for line, condition in zip(conditions, block.conditions, strict=True):
-        left, right = (side.body if isinstance(side, syntax.Over) else side for side in (line.left, line.right))
-        sides = [by_row(condition.average, (), drawn), condition.constant.values()]
-        said = [abs(sum(both, ZERO)) for both in zip(*sides, strict=True)]
+        said = plus(by_row(condition.average, (), drawn), condition.constant.values())
         assert condition.equality == (line.op == "=")
-        assert not condition.scalars
         for world, row in worlds:
-            assert abs(meaning.mean(left, world, law(world)) - meaning.mean(right, world, law(world))) == said[row]
+            means = (meaning.mean(side, world, law(world)) for side in (line.left.body, line.right))
+            assert abs(operator.sub(*means)) == abs(said[row])
     for line, target in zip(meaning.spec.accuracy, block.accuracy, strict=True):
         excess = meaning.loss(law, line.left) - meaning.value(line.right, {})
         assert amount(block, target.amount, drawn) - target.limit == excess
@@ -141,7 +122,7 @@ def row_of(meaning: Meaning, block: Table, world: World) -> Any:
 
 def triples(numbers: Numbers) -> list[tuple[int, int, int]]:
     entries = [int(entry) for entry in numbers.values()]
-    return list(zip(entries[::3], entries[1::3], entries[2::3], strict=True))
+    return [*zip(entries[::3], entries[1::3], entries[2::3], strict=True)]
 
 
 def rows_of(numbers: Numbers, count: int) -> Rows:
@@ -180,9 +161,6 @@ def unfairness(block: Table, number: int, drawn: Rows) -> Fraction:
         laws.append(gathered(seen, [p / sum(shares) for p in mixed]))
     gaps = (variation(laws[a], laws[b]) ** 2 - line.squares[level] for a, b, level in triples(line.pairs))
     return max((ZERO, *gaps))
-
-
-# --- linear answers -------------------------------------------------------------------------------
 
 
 def linear(meaning: Meaning, problem: Problem, block: Linear) -> None:
@@ -295,9 +273,6 @@ def vertices(part: Part, run: range) -> list[dict[int, Fraction]]:
     vectors = [run[i : i + part.dimension] for i in range(0, len(run), part.dimension)]
     along = [[{i: sign * part.amount} for i in vector for sign in (1, -1)] for vector in vectors]
     return [{i: x for one in some for i, x in one.items()} for some in product(*along)]
-
-
-# --- votes ----------------------------------------------------------------------------------------
 
 
 def votes(meaning: Meaning, problem: Problem, block: Votes) -> None:
