@@ -180,3 +180,17 @@ def test_a_loss_of_combinations_is_solved_for_the_outputs() -> None:
     np.testing.assert_allclose(system.target, 2 * np.eye(2), atol=1e-12)
     np.testing.assert_allclose(system.offset, [1, 0], atol=1e-12)
     np.testing.assert_allclose(system.error_map.toarray(), [[1, 1], [3, -3]])
+
+
+def test_a_group_that_may_lie_in_several_inputs_is_refused() -> None:
+    text = spec(
+        "input x in [0, 1]^2; input w in [0, 1]^2; output O",
+        "",
+        "E[ (O - sum(x) - sum(w))^2 ]",
+        "O is 1-GDP wrt (x, w), replacing up to 2 entries",
+    )
+    with pytest.raises(SpecError) as found:
+        lowered(model_of(text))
+    assert [(one.code, one.message) for one in found.value.diagnostics] == [
+        ("PS0501", "solve cannot compute with entries of several inputs that change at once yet")
+    ]

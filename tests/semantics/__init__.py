@@ -1,1 +1,0 @@
-"""The naive meaning of the language, and whether problems agree with it."""

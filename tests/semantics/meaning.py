@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, reduce
-from itertools import chain, combinations, combinations_with_replacement, pairwise, permutations, product
+from itertools import chain, combinations, combinations_with_replacement, permutations, product
 from math import prod
 from typing import Any
 
@@ -42,10 +42,6 @@ ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
 def flat(value: Any) -> list[Any]:
     """The entries of a value in row-major order."""
     return [entry for part in value for entry in flat(part)] if isinstance(value, tuple) else [value]
-
-
-def shape(value: Any) -> tuple[int, ...]:
-    return (len(value), *shape(value[0])) if isinstance(value, tuple) else ()
 
 
 def shaped(entries: Sequence[Any], extents: Sequence[int]) -> Any:
@@ -104,9 +100,6 @@ class Meaning:
     def party(self, name: str) -> str | None:
         return next((index.id for index in self.variables[name].target.indices), None)
 
-    def members(self, party: str) -> list[Any]:
-        return next(self.values(one.domain) for one in self.spec.parties if one.name == party)
-
     def values(self, domain: syntax.Domain) -> list[Any]:
         match domain:
             case syntax.RangeOf():
@@ -114,8 +107,8 @@ class Meaning:
                 return [Fraction(k) for k in range(low, high + 1)]
             case syntax.Interval():
                 return sorted({self.value(domain.low, self.public), self.value(domain.high, self.public)})
-            case syntax.SetOf():
-                return [self.symbol(item) for item in domain.items]
+            case syntax.SetOf(items=items):
+                return [item.id if isinstance(item, syntax.Name) else self.value(item, self.public) for item in items]
             case syntax.RankingOf(alternatives=alternatives):
                 return list(permutations(self.values(alternatives)))
             case syntax.Power(base=base):
@@ -134,10 +127,6 @@ class Meaning:
                 return list(product(*(self.values(values) for _, values in self.columns(domain))))
         raise NotImplementedError(str(domain))
 
-    def symbol(self, item: syntax.Expr) -> Any:
-        word = isinstance(item, syntax.Name) and item.id not in self.public
-        return item.id if word else self.value(item, self.public)
-
     def columns(self, domain: syntax.Domain) -> list[tuple[str, syntax.Domain]]:
         base = domain.base if isinstance(domain, syntax.Power) else domain
         table = isinstance(base, syntax.Call) and base.function == "table"
@@ -148,7 +137,8 @@ class Meaning:
         domain, party, absent = self.variables[name].domain, self.party(name), [None] * adding
         base = domain.base if isinstance(domain, syntax.Power) else domain
         if party:
-            return list(product([*self.values(domain), *absent], repeat=len(self.members(party))))
+            people = next(self.values(one.domain) for one in self.spec.parties if one.name == party)
+            return list(product([*self.values(domain), *absent], repeat=len(people)))
         if self.columns(domain) and (adding or domain is base):
             sizes = range(MOST_RECORDS + 1)
             return [some for n in sizes for some in combinations_with_replacement(self.values(base), n)]
@@ -165,14 +155,14 @@ class Meaning:
     def value(self, expr: syntax.Node, at: World) -> Any:
         """The value of an expression where some names have values; norms are taken squared only, so all is exact."""
         match expr:
-            case syntax.Number() | syntax.String():
+            case syntax.Number():
                 return expr.value
             case syntax.Name(id=name):
                 return self.named(name, at)
-            case syntax.Vector(items=items) | syntax.TupleOf(items=items):
+            case syntax.Vector(items=items):
                 return tuple(self.value(item, at) for item in items)
             case syntax.Negate(operand=operand):
-                return entrywise(operator.mul, self.value(operand, at), -1)
+                return -self.value(operand, at)
             case syntax.Absolute(operand=operand):
                 return abs(self.value(operand, at))
             case syntax.Binary(op="^", left=syntax.Norm(order="2", operand=operand)):
@@ -198,28 +188,20 @@ class Meaning:
         return found
 
     def computed(self, name: str, at: World) -> Any:
-        if self.variables[name].value is not None:
-            return self.value(self.variables[name].value, at)
-        for line in self.spec.background:
-            match line:
-                case syntax.Relation(op="=", left=syntax.Name(id=found)) if found == name:
-                    return self.value(line.right, at)
-                case syntax.Relation(op="=", left=syntax.Index(base=syntax.Name(id=found))) if found == name:
-                    party = line.left.indices[0].id
-                    return tuple(self.value(line.right, {**at, party: one}) for one in self.members(party))
-        raise NotImplementedError(f"nothing says what {name} is")
+        lines = (line for line in self.spec.background if isinstance(line, syntax.Relation) and line.op == "=")
+        return self.value(next(line.right for line in lines if line.left == syntax.Name(name)), at)
 
     def call(self, expr: syntax.Call, at: World) -> Any:
         """The library, as far as specs of tests use it; a winner that is drawn is a law."""
         rule, first = expr.function, expr.arguments[0]
-        if rule in ("histogram", "count", "marginals"):
+        if rule in ("histogram", "marginals"):
             columns = self.columns(self.variables[first.id].domain)
             kept = {item.id for item in expr.arguments[1].items} if rule == "marginals" else dict(columns)
-            places = [i for i, (column, _) in enumerate(columns) if column in kept and rule != "count"]
+            places = [i for i, (column, _) in enumerate(columns) if column in kept]
             seen = [tuple(record[i] for i in places) for record in at[first.id]]
-            cells = [Fraction(seen.count(cell)) for cell in product(*(self.values(columns[i][1]) for i in places))]
-            return tuple(cells) if places else cells[0]
-        terms = [term for argument in expr.arguments for term in self.terms(argument, at)]
+            cells = product(*(self.values(columns[i][1]) for i in places))
+            return tuple(Fraction(seen.count(cell)) for cell in cells)
+        terms = [self.value(argument, at) for argument in expr.arguments]
         several = terms[0] if len(terms) == 1 and isinstance(terms[0], tuple) else tuple(terms)
         match rule:
             case "sum":
@@ -231,12 +213,8 @@ class Meaning:
                 return 1 - terms[1][terms[0]] if drawn else entrywise(lambda a, b: Fraction(a != b), *terms)
             case "prefix_sums":
                 return tuple(added(several[: i + 1]) for i in range(len(several)))
-            case "differences":
-                return tuple(entrywise(lambda a, b: b - a, x, y) for x, y in pairwise(several))
         points = [self.points(rule, first.id, vote) for vote in (None, *several)]
         total = {a: sum((ballot[a] for ballot in points), ZERO) for a in points[0]}
-        if rule == "plurality":
-            return max(total, key=lambda a: total[a])
         whole = sum(total.values())
         return {a: total[a] / whole if whole else Fraction(1, len(total)) for a in total}
 
@@ -249,15 +227,7 @@ class Meaning:
             return {a: Fraction(len(alternatives) - 1 - vote.index(a)) for a in alternatives}
         return {a: Fraction(a == (vote[0] if ranked and vote else vote)) for a in alternatives}
 
-    def terms(self, argument: syntax.Argument, at: World) -> list[Any]:
-        if not isinstance(argument, syntax.Comprehension):
-            return [self.value(argument, at)]
-        places = self.values(argument.domain) if argument.domain else self.members(argument.variable)
-        return [self.value(argument.body, {**at, argument.variable: place}) for place in places]
-
-    def names(self, written: syntax.Names) -> tuple[str, ...]:
-        if isinstance(written, syntax.AllOf):
-            return tuple(self.outputs if written.what == "outputs" else self.inputs)
+    def names(self, written: syntax.Refs) -> tuple[str, ...]:
         return tuple(item.name for item in written.items)
 
     def units(self, line: syntax.Requirement) -> tuple[dict[str, list[str]], bool, int]:
@@ -286,13 +256,6 @@ class Meaning:
             kinds.setdefault(self.party(name) or ("record" if record else "everything"), []).append(name)
         return {"everything": [*wrt]} if report and len(kinds) > 1 else kinds, False, 1
 
-    def apart(self, line: syntax.Requirement, a: World, b: World) -> int:
-        """In how many units of a line two worlds differ; FAR where they differ in something else."""
-        kinds, adding, _ = self.units(line)
-        if any(a[name] != b[name] for name in self.inputs if not any(name in names for names in kinds.values())):
-            return FAR
-        return sum(self.moved(kind, names, adding, a, b) for kind, names in kinds.items())
-
     def moved(self, kind: str, names: list[str], adding: bool, a: World, b: World) -> int:
         """How many units of one kind change: entries and records each by itself, others in all inputs at once."""
         each = [self.pairs(name, kind, adding, a[name], b[name]) for name in names]
@@ -300,10 +263,9 @@ class Meaning:
         joint = [[pair] for pairs in each for pair in pairs] if alone else [*zip(*each, strict=True)]
         sides = [(*zip(*some, strict=True),) for some in joint]
         changed = [(x, y) for x, y in sides if x != y]
+        fits = not any(None in x or None in y for x, y in changed)
         if adding:
-            fits = all(set(x) == {None} or set(y) == {None} for x, y in changed)
-        else:
-            fits = not any(None in x or None in y for x, y in changed)
+            fits = all({None} in (set(x), set(y)) for x, y in changed)
         return len(changed) if fits else FAR
 
     def pairs(self, name: str, kind: str, adding: bool, a: Any, b: Any) -> list[tuple[Any, Any]]:
@@ -325,11 +287,14 @@ class Meaning:
 
     def compared(self, line: syntax.Requirement) -> Iterator[tuple[World, World, Fraction]]:
         """Every two worlds that a line compares, each way, with the square of their distance (1 without distances)."""
-        _, adding, most = self.units(line)
+        kinds, adding, most = self.units(line)
         metric = next((clause.metric for clause in line.clauses if isinstance(clause, syntax.Distance)), None)
+        others = [name for name in self.inputs if not any(name in names for names in kinds.values())]
         for a, b in product(self.worlds(adding), repeat=2):
-            if 1 <= self.apart(line, a, b) <= most:
-                yield a, b, Fraction(1) if metric is None else self.distance(metric, self.names(line.wrt), a, b)
+            if all(a[name] == b[name] for name in others):
+                units = sum(self.moved(kind, names, adding, a, b) for kind, names in kinds.items())
+                if 1 <= units <= most:
+                    yield a, b, self.distance(metric, self.names(line.wrt), a, b) if metric else Fraction(1)
 
     def distance(self, metric: syntax.Expr, wrt: Sequence[str], a: World, b: World) -> Fraction:
         """The square of the distance of two worlds: of all the numbers named, one after the other."""
@@ -403,7 +368,7 @@ class Meaning:
             groups: dict[Any, dict[Any, Mixture]] = {}
             for world in self.worlds():
                 given = self.named(line.given.name, world) if line.given else None
-                if (line.value is None or given == self.symbol(line.value)) and self.chance(world):
+                if self.chance(world):
                     group = groups.setdefault(given, {}).setdefault(self.named(line.of.name, world), [])
                     group.append((self.chance(world), laws(world)))
             compared = [(*some, bound**2) for inner in groups.values() for some in combinations(inner.values(), 2)]

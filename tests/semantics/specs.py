@@ -48,7 +48,6 @@ def finite(dice: Random) -> str:
 
 
 def names(dice: Random, known: list[str]) -> str:
-    """One of these names, or all of them."""
     return f"({', '.join(known)})" if len(known) > 1 and dice.random() < 0.5 else dice.choice(known)
 
 
@@ -83,8 +82,8 @@ def linear(dice: Random) -> str:
         domains |= {"l1": f"l1_ball({high}, 2)", "l2": f"l2_ball({high}, 2)", "party": f"[{low}, {high}]"}
         domains |= {"table": f"table(a in 1..2, b in {{u, v}}){dice.choice(['', '^2'])}"}
         inputs.append(f"  input {name}{'[voter]' * (kind == 'party')} in {domains[kind]}")
-        plain = ["{0}", "prefix_sums({0})", "sum({0})", "2 * {0} + 1", "mean({0})", "differences({0})"]
-        sums = {"table": ["histogram({0})", "marginals({0}, {{b}})", "2 * count({0})"]}
+        plain = ["{0}", "prefix_sums({0})", "sum({0})", "2 * {0} + 1", "mean({0})"]
+        sums = {"table": ["histogram({0})", "marginals({0}, {{b}})", "2 * histogram({0})"]}
         sums |= {"matrix": ["sum({0})", "{0} @ B"]}
         values.append(dice.choice(sums.get(kind, plain)).format(name))
     places = range(len(values))

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 import pytest
-from hypothesis import assume, event, given, settings
+from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
 from privspec.core.diagnostics import SpecError
@@ -26,7 +26,7 @@ from privspec.problem.types import Problem
 from privspec.problem.vote_forms import Votes
 
 from . import specs
-from .meaning import ZERO, Law, Meaning, World, flat, gathered, shape, shaped, variation
+from .meaning import ZERO, Law, Meaning, World, flat, gathered, shaped, variation
 
 WORLDS = 100
 Rows = list[list[Fraction]]
@@ -38,9 +38,8 @@ def agree(text: str) -> None:
     assume(len(meaning.worlds("adding" in text)) <= WORLDS)
     try:
         problem = elaborate(load_model(Source("spec.priv", text)))
-    except SpecError as error:
-        event(error.diagnostics[0].code)
-        assume(False)
+    except SpecError:
+        reject()
     for line, obligation in zip(meaning.spec.privacy, problem.obligations, strict=True):
         assert set(obligation.seen) == meaning.seen(line)
         assert (obligation.outputs, obligation.wrt) == (meaning.names(line.subjects), meaning.names(line.wrt))
@@ -109,7 +108,6 @@ def plain(value: Any) -> Any:
 
 
 def row_of(meaning: Meaning, block: Table, world: World) -> Any:
-    """The label of the row that a world leads to."""
     parts = []
     for name in block.of:
         value, domain = meaning.named(name, world), meaning.variables[name].domain
@@ -190,7 +188,8 @@ def linear(meaning: Meaning, problem: Problem, block: Linear) -> None:
         for site in block.sites or ():
             true = meaning.named(site.name, world)
             for noise in eye(len(flat(true))):
-                noisy = {**world, site.name: shaped(plus(flat(true), noise), shape(true))}
+                extents = (len(true),) if isinstance(true, tuple) else ()
+                noisy = {**world, site.name: shaped(plus(flat(true), noise), extents)}
                 assert cost(noisy, plus(aims, times(site.map, noise))) == 0
 
 
@@ -211,7 +210,6 @@ def bounding(block: Linear, difference: Difference, adding: bool, most: int) -> 
 
 
 def base(meaning: Meaning, block: Linear, world: World) -> list[Fraction]:
-    """The base vector of a world."""
     found: list[Fraction] = []
     for held in block.held:
         domains = [one for _, one in meaning.columns(meaning.variables[held.name].domain)]
@@ -229,13 +227,11 @@ def times(matrix: Matrix, vector: Sequence[Fraction]) -> list[Fraction]:
 
 
 def units_of(difference: Units) -> list[list[tuple[Part, range]]]:
-    """For each unit its coordinates in every part."""
     runs = ([(p, range(i, i + p.length)) for i in range(p.start, p.stop, p.length)] for p in difference.parts)
     return [list(unit) for unit in zip(*runs, strict=True)]
 
 
 def holds(difference: Difference, change: Sequence[Fraction]) -> bool:
-    """Whether a set of differences has this one."""
     changed = {i for i, entry in enumerate(change) if entry}
     if isinstance(difference, Cells):
         size, inside = sum(map(abs, change)), changed <= set(range(difference.start, difference.stop))
@@ -248,7 +244,6 @@ def holds(difference: Difference, change: Sequence[Fraction]) -> bool:
 
 
 def fits(part: Part, change: Sequence[Fraction], run: range) -> bool:
-    """Whether one unit can change its numbers by so much."""
     vectors = [[abs(change[i + j]) for j in range(part.dimension)] for i in run[:: part.dimension]]
     if part.shape == "l2":
         return all(sum(entry**2 for entry in vector) <= part.amount**2 for vector in vectors)
@@ -269,7 +264,6 @@ def extreme(difference: Difference, size: int) -> set[tuple[Fraction, ...]]:
 
 
 def vertices(part: Part, run: range) -> list[dict[int, Fraction]]:
-    """What one unit can change at most, in one part."""
     vectors = [run[i : i + part.dimension] for i in range(0, len(run), part.dimension)]
     along = [[{i: sign * part.amount} for i in vector for sign in (1, -1)] for vector in vectors]
     return [{i: x for one in some for i, x in one.items()} for some in product(*along)]
@@ -303,13 +297,3 @@ def votes(meaning: Meaning, problem: Problem, block: Votes) -> None:
 def total(points: dict[Any, tuple[Fraction, ...]], world: World) -> tuple[Fraction, ...]:
     (cast,) = world.values()
     return tuple(sum(column) for column in zip(*(points[vote] for vote in cast), strict=True))
-
-
-def test_a_group_may_lie_in_several_inputs() -> None:
-    lines = "variables:\n  input x in {0}\n  input w in {0}\n  output O{1}\nloss: {2}\nprivacy:\n"
-    line = "  O is 1-DP wrt (x, w), replacing up to 2 entries\n"
-    agree(lines.format("0..1", " in 0..1", "worst[ mismatch(O, x) ] + worst[ mismatch(O, w) ]") + line)
-    text = lines.format("[0, 1]^2", "", "E[ (O - sum(x) - sum(w))^2 ]") + line
-    with pytest.raises(SpecError) as found:
-        elaborate(load_model(Source("spec.priv", text)))
-    assert [one.code for one in found.value.diagnostics] == ["PS0501"]
