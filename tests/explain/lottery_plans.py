@@ -151,6 +151,10 @@ def kept(case: str, *, proof: bool = True) -> list[Plan]:
     ]
 
 
+REMARKS = ("properties", "figures", "paper", "compared")
+"""What a plan says of its rule that nobody certified."""
+
+
 def _plan(
     name: str, source: str, mechanism: dict[str, Any], guarantee: Plan, value: float, expression: str, **more: Any
 ) -> Plan:
@@ -176,9 +180,13 @@ def _plan(
         "accuracy": [],
         "assumptions": [],
         "claims": {"kind": "lottery", "lower_bound": bound, "scope": "every rule that meets the requirement"},
-        "mechanism": mechanism,
+        "mechanism": {key: value for key, value in mechanism.items() if key not in REMARKS},
         **more,
-        "remarks": {"binding": [], "solver": {"name": "closed form", "iterations": 0, "seconds": 0.01}},
+        "remarks": {
+            **{key: mechanism[key] for key in REMARKS if key in mechanism},
+            "binding": [],
+            "solver": {"name": "closed form", "iterations": 0, "seconds": 0.01},
+        },
     }
     return finished(plan)
 
