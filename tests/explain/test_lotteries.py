@@ -119,7 +119,7 @@ def test_labels_cannot_inject(reader: str) -> None:
     plan = council_seat()
     evil = "<script>alert(1)</script>"
     plan["mechanism"]["alternatives"][0] = plan["alternatives"][0]["name"] = evil
-    plan["mechanism"]["paper"][0]["quantity"] = plan["mechanism"]["properties"][1]["counterexample"] = evil
+    plan["remarks"]["paper"][0]["quantity"] = plan["remarks"]["properties"][1]["counterexample"] = evil
     text = explain(plan, reader, "html")
     outline(text)
     assert "<script" not in text
