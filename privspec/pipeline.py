@@ -75,26 +75,20 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     tell("candidates", decision)
     if isinstance(decision, Infeasible):
         return Plan(raise_infeasible(model, decision))
-    plan = confirm(Plan(_with_exposures(decision.document(), model)))
+    plan = confirm(Plan(_with_exposures(decision.document())))
     tell("plan", plan)
     return plan
 
 
-def _with_exposures(document: dict[str, Any], model: Model) -> dict[str, Any]:
+def _with_exposures(document: dict[str, Any]) -> dict[str, Any]:
     """The plan with what observers may learn beyond what any one line says, where there is such."""
-    from privspec.model.observers import nothing_beyond
-
-    if nothing_beyond(model):
+    if not document["problem"]["views"]:
         return document
     from privspec.compile.document import sealed
     from privspec.compile.exposures import exposures_of
-    from privspec.explain.reading import exposures_json
-    from privspec.kernel.forms import FORMS
 
-    judged = all(block.get("form") in FORMS for block in document["problem"]["blocks"])
-    found = exposures_of(document) if judged else exposures_json(document, model)
     body = {key: value for key, value in document.items() if key != "digest"}
-    return sealed(body | {"exposures": found}) if found else document
+    return sealed(body | {"exposures": exposures_of(document)})
 
 
 def decide(family: Family, model: Model, system: object, settings: Settings) -> Decision | Infeasible:

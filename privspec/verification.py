@@ -6,9 +6,7 @@ more, requires the very problem that the plan holds, and the words that follow f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -78,8 +76,6 @@ def verify(text: str) -> Verification:
             if all(claim.holds for claim in claims):
                 report = judge(text)
                 claims.extend(report.claims)
-                if report is None:
-                    claims.extend(_exposures(plan, model))
     except (Refused, PrivspecError) as error:
         claims.append(Claim("integrity", False, _sentence(error)))
     except DEFECTS as error:
@@ -130,22 +126,3 @@ def _unread(model: Model) -> str | None:
         if number not in read:
             return f"asks for something on line {number} that cannot be read without further values"
     return None
-
-
-def _exposures(plan: Item, model: Model) -> Iterator[Claim]:
-    """Whether the plan states what observers may learn beyond what any one line says, as computed again."""
-    from privspec.model.observers import nothing_beyond
-
-    document: Mapping[str, Any] = {key: item.value for key, item in plan.entries()}
-    if nothing_beyond(model) and document.get("exposures", []) == []:
-        return
-    from privspec.explain.reading import agrees, exposures_json
-
-    found = exposures_json(document, model)
-    if not agrees(document.get("exposures", []), found):
-        yield Claim("exposure", False, "what observers learn beyond any one line is not what the plan states")
-    for item in found:
-        bare = f"; not protected: {', '.join(item['not_protected'])}" if item["not_protected"] else ""
-        bound = ", ".join(f"{k} <= {v}" for k, v in (item["bound"] or {}).items()) or "no bound"
-        seen = f"{item['observer']} sees {', '.join(item['outputs'])}"
-        yield Claim("exposure", True, f"{', '.join(item['wrt'])}, {item['neighbours']}, {seen}: {bound}{bare}")

@@ -10,7 +10,7 @@ hides next to nothing of it, is called not protected.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import singledispatch
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import SpecError
 from privspec.core.matrices import DyadicMatrix
 from privspec.explain.claims import Claim, relation
-from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, odds_fact
+from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve
 from privspec.explain.document import SpecLine
 from privspec.explain.noise import executed
 from privspec.explain.quantities import parse_exact
@@ -35,7 +35,7 @@ from privspec.model.neighbours import (
     UnboundedError,
     VectorDifferences,
 )
-from privspec.model.observers import ANYONE, Unit, looks, units
+from privspec.model.observers import ANYONE, Unit, units
 from privspec.model.reports import Failure
 
 if TYPE_CHECKING:
@@ -229,74 +229,69 @@ class Exposed:
     unprotected: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """An input, an observer and what they see; the claims that name all of it that depends on the input, if any."""
-
-    input: str
-    observer: str
-    seen: tuple[str, ...]
-    unnamed: tuple[str, ...]
-    joined: tuple[Claim, ...]
-    moves: tuple[tuple[Claim, Unit | None], ...]
-
-
 def exposed(
     plan: Mapping[str, Any], stated: Sequence[Claim], mechanism: MechanismFact, model: Model | None, where: Context
 ) -> tuple[Exposed, ...]:
-    """All that an observer may learn beyond what a single line says, in the order of inputs and observers."""
+    """What the plan states of views that no line covers, and the kernel derived, in order.
+
+    Those are left out where lines that name all that depends on the input say no less. Of a table the exact curve is
+    shown, which is within the bound.
+    """
     found = []
-    for look in _looks(stated, mechanism, model, where):
-        for template, unit in look.moves:
-            seen_claim = replace(template, outputs=look.seen, observer=look.observer)
-            curve = mechanism.seen(plan, frozenset(look.seen), seen_claim, unit, model)
-            if _said(curve, look):
-                continue
-            bare = tuple(
-                name
-                for name in look.unnamed
-                if _hides_nothing(mechanism.seen(plan, frozenset({name}), seen_claim, unit, model))
-            )
-            found.append(Exposed(look.input, replace(seen_claim, achieved=curve), curve, bare))
+    views = {_key(view): view for view in plan["problem"]["views"]} if plan.get("exposures") else {}
+    for entry in plan.get("exposures") or ():
+        view = views[_key(entry)]
+        claim = replace(_template(entry, stated, where), outputs=tuple(entry["outputs"]), observer=entry["observer"])
+        curve = _exact(plan, claim, entry, mechanism, model) or _curve(entry["bound"])
+        joined = [c.curve for c in stated if c.requirement in view["lines"]]
+        if not _said(curve, joined, view):
+            item = Exposed(entry["input"], replace(claim, achieved=curve), curve, tuple(entry["not_protected"]))
+            found.append(item)
     return tuple(found)
 
 
-def _said(curve: Curve | None, look: _Look) -> bool:
+def _key(item: Mapping[str, Any]) -> tuple[Any, ...]:
+    return item["input"], item["observer"], tuple(item["wrt"]), item["neighbours"]
+
+
+def _curve(bound: Mapping[str, str] | None) -> Curve | None:
+    if bound is None:
+        return None
+    amounts = {key: float(parse_exact(value)) for key, value in bound.items()}
+    if "mu" in amounts:
+        return GaussianCurve(amounts["mu"])
+    return EpsilonDeltaCurve(amounts["epsilon"], amounts["delta"])
+
+
+def _exact(
+    plan: Mapping[str, Any], claim: Claim, entry: Mapping[str, Any], mechanism: MechanismFact, model: Model | None
+) -> Curve | None:
+    """The exact curve of the laws of a table."""
+    if mechanism.family != "table" or model is None:
+        return None
+    known = (unit for unit in units(model, entry["input"]) if unit.relation.describe() == entry["neighbours"])
+    unit = next((unit for unit in known if unit.wrt == tuple(entry["wrt"])), None)
+    return mechanism.seen(plan, frozenset(claim.outputs), claim, unit, model)
+
+
+def _said(curve: Curve | None, joined: Sequence[Curve | None], view: Mapping[str, Any]) -> bool:
     """Whether lines that name all that depends on an input say no less than is true of all that is seen."""
-    if look.joined:
-        best = max((c.curve.equal_error() for c in look.joined if c.curve is not None), default=None)
+    if view["lines"]:
+        best = max((known.equal_error() for known in joined if known is not None), default=None)
         return best is None or curve is None or curve.equal_error() >= best * (1 - _NOT_WORSE)
-    return not look.unnamed and curve is not None and curve.equal_error() >= (1 - _NOT_WORSE) / 2
+    return not view["unnamed"] and curve is not None and curve.equal_error() >= (1 - _NOT_WORSE) / 2
 
 
-def _hides_nothing(curve: Curve | None) -> bool:
-    return curve is None or odds_fact(curve).plain.tells_little
-
-
-def _looks(stated: Sequence[Claim], mechanism: MechanismFact, model: Model | None, where: Context) -> Iterator[_Look]:
-    if model is None:
-        yield from _without_model(stated, mechanism)
-        return
-    released = mechanism.released()
-    for look in looks(model):
-        seen = tuple(name for name in look.observer.outputs if name in released)
-        if not seen or any(look.input in c.wrt and set(seen) <= set(c.outputs) for c in stated):
-            continue
-        joined = tuple(c for c in stated if look.outputs and c.requirement in look.joined)
-        moves = tuple((_template(unit, look.input, stated, where), unit) for unit in units(model, look.input))
-        yield _Look(look.input, look.observer.name, seen, look.unnamed, joined, moves)
-
-
-def _template(unit: Unit, name: str, stated: Sequence[Claim], where: Context) -> Claim:
-    """A claim about a unit that says nothing yet."""
-    line = next((c for c in stated if c.requirement == unit.requirement >= 0), None)
-    if line is not None:
-        return replace(_empty(line), wrt=unit.wrt, relation=relation(unit.relation.describe()))
-    words = unit.relation.describe()
+def _template(entry: Mapping[str, Any], stated: Sequence[Claim], where: Context) -> Claim:
+    """A claim about the unit of an entry that says nothing yet."""
+    wrt, words = tuple(entry["wrt"]), relation(entry["neighbours"])
+    for line in stated:
+        if entry["input"] in line.wrt and line.relation == words:
+            return replace(_empty(line), wrt=wrt)
     return Claim(
         outputs=(),
-        wrt=unit.wrt,
-        relation=relation(words),
+        wrt=wrt,
+        relation=words,
         observer=ANYONE,
         measure="",
         variant="",
@@ -306,7 +301,7 @@ def _template(unit: Unit, name: str, stated: Sequence[Claim], where: Context) ->
         achieved=None,
         achieved_parameter=None,
         notes=(),
-        line=where.input_lines.get(name) or SpecLine(0),
+        line=where.input_lines.get(entry["input"]) or SpecLine(0),
         epsilon=None,
         delta=None,
         local=where.trust == "nobody",
@@ -330,21 +325,3 @@ def _empty(line: Claim) -> Claim:
         per_distance=None,
         remark=None,
     )
-
-
-def _without_model(stated: Sequence[Claim], mechanism: MechanismFact) -> Iterator[_Look]:
-    """From the claims alone: every output may depend on every input, and who sees what is what the claims say."""
-    released = mechanism.released()
-    named = {name for c in stated for name in c.outputs}
-    everywhere = released - named | {n for c in stated if c.observer == ANYONE for n in c.outputs}
-    observers = list(dict.fromkeys([*([ANYONE] if everywhere else []), *(c.observer for c in stated)]))
-    for name in dict.fromkeys(n for c in stated for n in c.wrt):
-        lines = [c for c in stated if name in c.wrt]
-        for who in observers:
-            held = everywhere.union(*(c.outputs for c in stated if c.observer == who))
-            seen = tuple(sorted(held & released))
-            if not seen or any(held <= set(c.outputs) for c in lines):
-                continue
-            unnamed = tuple(n for n in seen if not any(n in c.outputs for c in lines))
-            units_of = {c.relation: replace(_empty(c), wrt=(name,)) for c in reversed(lines)}
-            yield _Look(name, who, seen, unnamed, (), tuple((c, None) for c in units_of.values()))

@@ -20,10 +20,7 @@ from privspec.explain.curves import (
     Consequences,
     CountedOdds,
     Curve,
-    EpsilonDeltaCurve,
-    GaussianCurve,
     OddsFact,
-    PairsCurve,
     consequences,
     odds_fact,
     posterior,
@@ -56,15 +53,13 @@ from privspec.explain.quantities import (
     parse_exact,
     percent,
     rounded,
-    share_up,
-    ungrouped,
 )
 from privspec.explain.questions import Question
 from privspec.explain.statistics import statistic_fact
 from privspec.explain.tables import table_fact
 from privspec.explain.voting import lottery_fact
 from privspec.explain.voting_rules import RULES
-from privspec.model.observers import how_many, nothing_beyond, unit_of
+from privspec.model.observers import how_many, unit_of
 from privspec.model.parameters import overrides, parameter_words
 
 if TYPE_CHECKING:
@@ -487,63 +482,3 @@ __all__ = [
     "facts",
     "odds_fact",
 ]
-
-
-def exposures_json(plan: Mapping[str, Any], model: Model) -> list[dict[str, Any]]:
-    """What the plan has to state: each input and observer of whom no line names all that they see, with the bound.
-
-    Amounts are rounded up; `bound` is null where none is known.
-    Raises: KeyError, ValueError if the plan is not of the form of its family.
-    """
-    if nothing_beyond(model):
-        return []
-    where = context(plan)
-    mechanism = mechanism_fact(plan, where)
-    stated = tuple(mechanism.judged(claim(g))[0] for g in plan.get("guarantees") or ())
-    return [
-        {
-            "input": item.input,
-            "wrt": list(item.claim.wrt),
-            "neighbours": item.claim.neighbours,
-            "observer": item.claim.observer,
-            "outputs": list(item.claim.outputs),
-            "not_protected": list(item.unprotected),
-            "bound": None if item.curve is None else _amounts(item.curve),
-        }
-        for item in exposed(plan, stated, mechanism, model, where)
-    ]
-
-
-def agrees(stated: Any, found: list[dict[str, Any]]) -> bool:
-    """Whether a plan states just what was found: amounts may be below by a rounding of doubles, not more."""
-    if not isinstance(stated, list) or len(stated) != len(found):
-        return False
-    return all(_same(one, other) for one, other in zip(stated, found, strict=True))
-
-
-def _same(stated: Any, found: Mapping[str, Any]) -> bool:
-    if not isinstance(stated, dict) or stated | {"bound": None} != {**found, "bound": None}:
-        return False
-    said, known = stated["bound"], found["bound"]
-    if said is None or known is None or not isinstance(said, dict) or set(said) != set(known):
-        return bool(said == known)
-    try:
-        return all(abs(parse_exact(said[k]) - parse_exact(known[k])) <= parse_exact(known[k]) / 10**6 for k in known)
-    except ValueError:
-        return False
-
-
-def _amounts(curve: Curve) -> dict[str, str]:
-    """A curve as amounts that it stays within, rounded up to nine digits."""
-
-    def up(value: float) -> str:
-        return ungrouped(rounded(value, 9, Rounding.UP).text)
-
-    match curve:
-        case GaussianCurve(mu=mu):
-            return {"mu": up(mu)}
-        case EpsilonDeltaCurve(epsilon=epsilon, delta=delta):
-            return {"epsilon": up(epsilon), "delta": up(min(1.0, delta))}
-        case PairsCurve(bound_pair=(epsilon, delta)) if math.isfinite(epsilon):
-            return {"epsilon": up(epsilon), "delta": up(delta)}
-    return {"epsilon": "0", "delta": ungrouped(share_up(curve.advantage(), 9).text)}

@@ -115,15 +115,6 @@ def looks(model: Model) -> tuple[Look, ...]:
     return tuple(found)
 
 
-def nothing_beyond(model: Model) -> bool:
-    """Whether, for each input, some line names all that an observer sees: nobody learns more than it says."""
-    lines = model.requirements
-    return all(
-        any(look.input in line.wrt and set(look.observer.outputs) <= set(line.outputs) for line in lines)
-        for look in looks(model)
-    )
-
-
 def exposures(model: Model) -> tuple[Look, ...]:
     """For each input and observer: the outputs that depend on it, where no line names all that they see of it."""
     return tuple(look for look in looks(model) if look.outputs and not look.joined)
