@@ -42,6 +42,7 @@ OPTIMAL_GAP = Fraction(1, 10**6)
 CLOSE = 10**9
 """Inverse of the share of two deviations by which the noise of the places named may differ from the executed one."""
 COMBINED = "combinations of the inputs"
+MEETING = "Gaussian noise of any covariance that meets the accuracy lines, unbiased"
 
 
 class Linear(Rules):
@@ -352,40 +353,46 @@ def proved(frame: Frame, release: core.Release, item: Item) -> tuple[Fraction, t
         chosen = [share * w for share, w in zip(shares, chosen, strict=True)]
     else:
         weights.same(None)
-    paid = Fraction(0)
-    for price, (errors, bound, *_) in zip(
-        () if prices.absent else prices.items(len(block.accuracy)), () if prices.absent else block.accuracy, strict=True
-    ):
+    paid, pure, gaussian = Fraction(0), release.noise.shape != "gaussian", "independent Gaussian noise "
+    priced = [] if prices.absent else list(zip(prices.items(len(block.accuracy)), block.accuracy, strict=True))
+    for price, (errors, bound, *_) in priced:
         terms += errors.terms
         chosen += [price.exact(0) * w for w in errors.weights]
         paid += price.exact() * bound
-    maps, pure, target, everything = None, release.noise.shape != "gaussian", block.target, False
+    maps, target, seen = None, block.target, [_seen(block, asked.seen) for asked in frame.obligations]
     if scope.text() == "full":
-        words: tuple[str, ...] = ("all unbiased mechanisms of the same pure epsilon",)
-        if not pure:
-            words = (
-                "Gaussian noise of any covariance, unbiased",
-                "Gaussian noise of any covariance that meets the accuracy lines, unbiased",
-            )[0 if prices.absent else 1 :]
+        words = _pure_words(block) if pure else ("Gaussian noise of any covariance, unbiased", MEETING)[bool(priced) :]
     elif scope.text() == "sites" and block.sites is not None and not pure:
         maps = beside([map_ for _, map_ in block.sites])
-        words = (f"independent Gaussian noise at {_listed([name for name, _ in block.sites])}, unbiased",)
+        words = (f"{gaussian}at {_listed([name for name, _ in block.sites])}, unbiased",)
     elif scope.text() == "messages" and frame.trust == "nobody" and not pure:
-        image, everything = error_rows(terms, target), True
+        image = error_rows(terms, target)
         terms = tuple({i: v * image.unit for i, v in enumerate(row) if v} for row in image.rows)
         target = maps = identity(block.inputs)
-        words = ("independent Gaussian noise on each party's own values, unbiased",)
+        words, seen = (f"{gaussian}on each party's own values, unbiased",), [[True] * block.inputs for _ in seen]
     else:
         raise scope.wrong("is not what the problem confines noise to")
+    if priced and MEETING not in words:
+        raise prices.wrong("are for Gaussian noise of any covariance")
     views = [
-        bounds.View(
-            [True] * block.inputs
-            if everything
-            else [one.name in asked.seen for one in block.released for _ in range(one.start, one.stop)],
-            differences,
-            asked.measure.name,
-            asked.measure.figures({}),
-        )
-        for asked, differences in zip(frame.obligations, block.differences, strict=True)
+        bounds.View(visible, differences, asked.measure.name, asked.measure.figures({}))
+        for asked, visible, differences in zip(frame.obligations, seen, block.differences, strict=True)
     ]
     return bounds.lower_bound(bounds.Aim(target, terms, chosen, paid, maps), views, pure, witness), words
+
+
+def _seen(block: core.Linear, names: tuple[str, ...]) -> list[bool]:
+    return [one.name in names for one in block.released for _ in range(one.start, one.stop)]
+
+
+def _pure_words(block: core.Linear) -> tuple[str, ...]:
+    """What a bound for pure epsilon is about: where all differences start from one world, every unbiased mechanism.
+
+    Single numbers all rise from their lower ends, and records come to, or move between, cells that hold some.
+    """
+    listed = [difference for some in block.differences for difference in some]
+    units = [one for one in listed if isinstance(one, core.Units)]
+    single = all(one.count == len(one.parts) == one.parts[0].length == 1 for one in units)
+    records = all(one.records is None for one in block.held)
+    every = ("all unbiased mechanisms of the same pure epsilon",) if single and records else ()
+    return (*every, "additive noise of the same pure epsilon, unbiased")
