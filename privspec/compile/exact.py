@@ -17,7 +17,7 @@ from scipy import sparse
 from privspec.compile.document import float_down
 from privspec.compile.problem import Problem
 from privspec.compile.program import site_maps
-from privspec.compile.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism, achieved_amount
+from privspec.compile.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism
 from privspec.compile.witness import Scene, Seen, witness
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
@@ -34,8 +34,6 @@ from privspec.model.neighbours import PairDifferences
 from privspec.problem.linear import Difference, differences_of
 from privspec.solvers.programs import Array, box_scaling
 
-ROUND_OFF = Fraction(1, 2**42)
-"""Relative room above an achieved figure for others that work it out in doubles."""
 INVERSE_BITS = 56
 """Bits of the largest entry of a right inverse."""
 SCALING_BITS = 50
@@ -56,9 +54,7 @@ def read_back(whole: dict[str, Any], family: str, executed: dict[str, Any]) -> t
     return frame, read_release(Item(family, "family"), Item(executed, "executed"), linear, frame)
 
 
-def achieved(
-    problem: Problem, own: LinearRelease, frame: Frame, release: Release, views: list[dict[str, Any]]
-) -> list[Fraction]:
+def achieved(problem: Problem, frame: Frame, release: Release, views: list[dict[str, Any]]) -> list[Fraction]:
     """What the release reaches for each requirement, mu or epsilon, as the kernel will bound it, rounded up.
 
     Raises: InternalError if that is more than a requirement allows.
@@ -72,13 +68,7 @@ def achieved(
         if most is None or amount > most:
             raise InternalError(f"the release reaches {float(amount)!r} of {most}, which is more than it may")
         # a view that nothing moves but round-off is claimed with a bound that round-off does not pass
-        known = [
-            achieved_amount(own, seen, rows)
-            for seen, rows in zip(problem.system.views, own.view_rows, strict=True)
-            if seen.index == index
-        ]
-        stated = min(max(amount * (1 + ROUND_OFF), *known), most)
-        found.append(stated if amount == 0 and view.mixture is None else max(stated, most * NEGLIGIBLE))
+        found.append(amount if amount == 0 and view.mixture is None else max(amount, most * NEGLIGIBLE))
     return found
 
 

@@ -46,7 +46,7 @@ def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...
     executed, views = _executed(problem, mechanism), view_witnesses(problem, mechanism.release)
     whole = problem_document(elaborate(model))
     stated = Stated(problem, mechanism, *read_back(whole, family, executed))
-    amounts = achieved(problem, mechanism.release, stated.frame, stated.release, views)
+    amounts = achieved(problem, stated.frame, stated.release, views)
     loss, bound, covariance = stated.loss(), stated.bound(), stated.covariance()
     gap = None if bound is None else bound.gap(loss)
     document = {

@@ -16,7 +16,7 @@ from flint import fmpz_mat
 
 from privspec.kernel import judge
 from privspec.kernel.core.linear import Cells, Held, Linear, Matrix, Measured, Noise, Part, Release, Released, Units
-from privspec.kernel.core.linear_privacy import Costs, View, largest_cost, largest_square, reached, seen_by
+from privspec.kernel.core.linear_privacy import View, largest_cost, largest_square, reached, seen_by
 from privspec.kernel.core.reading import Item
 from tests import plans
 from tests.compile.specs import spec
@@ -96,7 +96,7 @@ def test_squares_and_costs_cover_all_moves(name: str, seed: int) -> None:
     found = largest_square(answers, difference)
     assert found >= square
     cost = max(sum((abs(v) * answers.unit / b for v, b in zip(s, scales, strict=True)), F(0)) for s in shifts)
-    stated = largest_cost(rows, Costs(answers.unit, scales, [F(0)] * 4), difference)
+    stated = largest_cost(answers, scales, [F(0)] * 4, difference)
     assert stated >= cost
     if name in EXACT:
         assert found == square
@@ -140,8 +140,8 @@ def test_rounded_answers_of_mixtures(seed: int) -> None:
     answers = np.array([whole @ member for member in members])  # in shares of a quarter
     rounded = [np.floor((answers + np.array(s)) / 4 + 0.5) for s in product(range(4), repeat=rows)]
     worst = max(int(np.abs(r[:, None, :] - r[None, :, :]).sum(axis=2).max()) for r in rounded)
-    costs = Costs(F(1), [F(1)] * rows, [F(1)] * rows)
-    assert worst <= largest_cost(whole.tolist(), costs, Units((ball(0, 3, 3, 1, 2),), 1))
+    ones, difference = [F(1)] * rows, Units((ball(0, 3, 3, 1, 2),), 1)
+    assert worst <= largest_cost(Matrix(fmpz_mat(whole.tolist()), F(1)), ones, ones, difference)
 
 
 @pytest.mark.parametrize(

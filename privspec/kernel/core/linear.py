@@ -32,9 +32,13 @@ class Matrix:
     @property
     def rows(self) -> list[list[int]]:
         """The whole numbers, row by row."""
-        width = self.whole.ncols()
-        flat = list(map(int, self.whole.entries()))
+        width, flat = self.whole.ncols(), list(map(int, self.whole.entries()))
         return [flat[i * width : (i + 1) * width] for i in range(self.whole.nrows())]
+
+    def some(self, rows: list[int]) -> Matrix:
+        """Some of the rows."""
+        listed, width = self.rows, self.whole.ncols()
+        return Matrix(fmpz_mat(len(rows), width, [v for r in rows for v in listed[r]]), self.unit)
 
 
 def read_lines(item: Item, rows: int, columns: int) -> tuple[list[dict[int, int]], Fraction]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, comb, lcm
+from math import comb, lcm
 
 from flint import fmpz_mat
 
@@ -25,8 +25,8 @@ VERTICES = 16
 """Boxes of at most so many numbers are enumerated."""
 GROUPS = 4096
 """Groups of units are listed up to so many."""
-SQUARINGS, DIGITS = 40, 80
-"""Powers by which a largest eigenvalue is bounded, and the binary digits of their entries."""
+SQUARINGS, DIGITS = 40, 66
+"""Powers by which a largest eigenvalue is bounded, and the binary digits of the first: one less after each."""
 NOTES = {
     "gaussian": ["gaussian-exact", "rounded-gaussian", "post-processing"],
     "laplace": ["laplace", "discrete-laplace", "post-processing"],
@@ -82,48 +82,48 @@ def largest_square(strategy: Matrix, difference: Units | Cells, scaling: Scaling
 
     `scaling`: positive numbers, one for each piece of each unit, that only help to bound units of many numbers.
     """
-    square = strategy.unit**2
+    square, rows = strategy.unit**2, strategy.rows
     if isinstance(difference, Cells):
         cells = range(difference.start, difference.stop)
         if not difference.moving:
-            return max(_squares(strategy, cells), default=0) * square * difference.count**2
-        gram = _gram(strategy, list(cells))
+            return max(_squares(rows, cells), default=0) * square * difference.count**2
+        gram = _gram(rows, list(cells))
         own = [row[i] for i, row in enumerate(gram)]
         moves = (own[i] + own[j] - 2 * row[j] for i, row in enumerate(gram) for j in range(i))
         return max(moves, default=0) * square * difference.count**2
     listed, count = pieces(difference)
     if all(len(unit) == 1 and len(unit[0].at) == 1 for unit in listed):
-        sizes = _squares(strategy, range(strategy.whole.ncols()))
+        sizes = _squares(rows, range(strategy.whole.ncols()))
         found = [sizes[piece.at[0]] * square * piece.amount**2 for (piece,) in listed]
     else:
         weights = scaling or [[piece.amount for piece in unit] for unit in listed]
-        found = [_unit(strategy, unit, own) * square for unit, own in zip(listed, weights, strict=True)]
+        found = [_unit(rows, unit, own) * square for unit, own in zip(listed, weights, strict=True)]
     if count == 1:
         return max(found, default=Fraction(0))
     return sum(map(sqrt_up, sorted(found)[-count:]), Fraction(0)) ** 2
 
 
-def _squares(strategy: Matrix, at: range) -> list[int]:
+def _squares(rows: list[list[int]], at: range) -> list[int]:
     """Squared lengths of some columns, in whole numbers."""
     lengths = [0] * len(at)
-    for row in strategy.rows:
+    for row in rows:
         lengths = [length + v * v for length, v in zip(lengths, row[at.start : at.stop], strict=True)]
     return lengths
 
 
-def _gram(strategy: Matrix, at: list[int]) -> list[list[int]]:
-    columns = fmpz_mat([[row[i] for i in at] for row in strategy.rows])
+def _gram(rows: list[list[int]], at: list[int]) -> list[list[int]]:
+    columns = fmpz_mat([[row[i] for i in at] for row in rows])
     return [[int(v) for v in row] for row in (columns.transpose() * columns).tolist()]
 
 
-def _unit(strategy: Matrix, unit: list[Piece], weights: list[Fraction]) -> Fraction:
+def _unit(rows: list[list[int]], unit: list[Piece], weights: list[Fraction]) -> Fraction:
     """The largest squared length of one unit, in squared whole numbers.
 
     With y = d / c, c positive and one number for each piece, |B d|^2 <= lambda |y|^2 <= lambda sum (amount / c)^2 for
     the largest eigenvalue lambda of c B'B c. Boxes of few numbers are enumerated, l1 balls are moved to their vertices.
     """
     unit, weights = [p for p in unit if p.amount], [w for p, w in zip(unit, weights, strict=True) if p.amount]
-    gram = _gram(strategy, [i for piece in unit for i in piece.at])
+    gram = _gram(rows, [i for piece in unit for i in piece.at])
     if any(piece.shape == "l1" for piece in unit):
         own = iter([row[i] for i, row in enumerate(gram)])
         longest = [max(next(own) for _ in piece.at) * piece.amount**2 for piece in unit]
@@ -157,12 +157,14 @@ def _vertex(gram: list[list[int]]) -> int:
 def _eigenvalue(gram: list[list[int]]) -> Fraction:
     """At least the largest eigenvalue of a positive semidefinite matrix G: a norm of G^(2^k), and its 2^k-th root.
 
-    The digits that are dropped are less than one in each entry, and so at most the size in the spectral norm.
+    The digits that are dropped are less than one in each entry, and so at most the size in the spectral norm; what
+    that does to a power is divided by its exponent in the end.
     """
-    size, power, shifts = len(gram), fmpz_mat(gram), []
+    size, power = len(gram), fmpz_mat(gram)
+    shifts: list[int] = []
     for _ in range(SQUARINGS):
         top = max(int(power[i, i]).bit_length() for i in range(size))
-        shifts.append(max(0, top - DIGITS))
+        shifts.append(max(0, top - DIGITS + len(shifts)))
         power = fmpz_mat(size, size, [int(v) >> shifts[-1] for v in power.entries()])
         power = power * power
     found = sqrt_up(Fraction(sum(int(v) ** 2 for v in power.entries())))
@@ -174,63 +176,37 @@ def _eigenvalue(gram: list[list[int]]) -> Fraction:
 # --- costs of Laplace noise ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """What a move of noisy answers costs: whole numbers times `unit` in the scale of each, and the step of each.
+def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction], difference: Units | Cells) -> Fraction:
+    """At least the largest cost over the differences: the sum over answers of |move| in the scale of each.
 
-    `steps`: that of the lattice where an answer may lie between its points and be rounded, else 0.
+    `steps`: that of the lattice where an answer may lie between its points and be rounded, else 0; it is paid where the
+    answer moves.
     """
+    below = lcm(*(scale.numerator for scale in scales))
+    weights = [below // scale.numerator * scale.denominator for scale in scales]
+    unit, rows = answers.unit / below, answers.rows
+    columns, rounded = list(zip(*rows, strict=True)), any(steps)
 
-    unit: Fraction
-    scales: list[Fraction]
-    steps: list[Fraction]
+    def length(move: tuple[int, ...], amount: Fraction) -> Fraction:
+        return unit * amount * sum(abs(v) * w for v, w in zip(move, weights, strict=True))
 
-    def exact(self, move: tuple[int, ...], amount: Fraction) -> Fraction:
-        """The cost of one move times an amount."""
-        moved: dict[Fraction, int] = {}
-        steps = Fraction(0)
-        for v, scale, step in zip(move, self.scales, self.steps, strict=True):
-            if v:
-                moved[scale] = moved.get(scale, 0) + abs(v)
-                steps += step / scale if step else 0
-        return steps + sum((v * self.unit * amount / scale for scale, v in moved.items()), Fraction(0))
+    def step(moved: tuple[int, ...]) -> Fraction:
+        paid = (s * w for v, s, w in zip(moved, steps, weights, strict=True) if v and s)
+        return sum(paid, Fraction(0)) / below if rounded else Fraction(0)
 
-    def largest(self, moves: list[tuple[int, ...]], amount: Fraction) -> Fraction:
-        """The largest cost of some moves: bounds say which can be the largest, and those are worked out exactly."""
-        scale = [ceil(self.unit * amount / b * 2**160) for b in self.scales]
-        step = [ceil(s / b * 2**160) for s, b in zip(self.steps, self.scales, strict=True)]
-        bounds, least = [], 0
-        for move in moves:
-            parts = [(abs(v), a, b) for v, a, b in zip(move, scale, step, strict=True) if v]
-            bounds.append(sum(v * a + b for v, a, b in parts))
-            least = max(least, bounds[-1] - sum(v + 1 for v, _, _ in parts))
-        near = (move for move, bound in zip(moves, bounds, strict=True) if bound >= least)
-        return max((self.exact(move, amount) for move in near), default=Fraction(0))
-
-
-def largest_cost(rows: list[list[int]], costs: Costs, difference: Units | Cells) -> Fraction:
-    """At least the largest cost over the differences: `rows` (k, n) are the whole numbers of the answers."""
-    columns = list(zip(*rows, strict=True))
     if isinstance(difference, Cells):
         some = columns[difference.start : difference.stop]
         if difference.moving:
             some = [tuple(x - y for x, y in zip(a, b, strict=True)) for i, a in enumerate(some) for b in some[:i]]
-        return costs.largest(some, Fraction(1)) * difference.count
-    listed, count = pieces(difference)
-    single = [unit[0] for unit in listed if len(unit) == 1 and len(unit[0].at) == 1]
-    if count == 1 and len(single) == len(listed):
-        sizes = {piece.amount for piece in single}
-        found = [costs.largest([columns[p.at[0]] for p in single if p.amount == size], size) for size in sizes]
-        return max(found, default=Fraction(0))
-    plain = Costs(costs.unit, costs.scales, [Fraction(0)] * len(costs.scales))
-    totals = []
-    for unit in listed:
+        return max((length(m, Fraction(1)) + step(m) for m in some), default=Fraction(0)) * difference.count
+    totals, (listed, count) = [], pieces(difference)
+    for unit_ in listed:
         total = Fraction(0)
-        for piece in unit:
-            each = [plain.exact(columns[i], piece.amount) for i in piece.at]
+        for piece in unit_:
+            each = [length(columns[i], piece.amount) for i in piece.at]
             total += max(each) if piece.shape == "l1" else sum(each)
-        touched = tuple(int(any(row[i] for piece in unit for i in piece.at)) for row in rows)
-        totals.append(total + Costs(Fraction(0), costs.scales, costs.steps).exact(touched, Fraction(1)))
+        at = [i for piece in unit_ for i in piece.at]
+        totals.append(total + step(columns[at[0]] if len(at) == 1 else tuple(any(row[i] for i in at) for row in rows)))
     return sum(sorted(totals)[-count:], Fraction(0))
 
 
@@ -299,20 +275,15 @@ def off_lattice(release: Release, used: list[int]) -> list[Fraction]:
 def reached(release: Release, view: View, difference: Units | Cells, scaling: Scaling) -> Fraction:
     """At least mu^2 of Gaussian noise, or epsilon of the others, for a view and a set of differences."""
     strategy, noise = release.strategy, release.noise
-    rows = strategy.rows
     if noise.shape == "laplace":
-        costs = Costs(strategy.unit, [noise.scales[r] for r in view.used], off_lattice(release, view.used))
-        return largest_cost([rows[r] for r in view.used], costs, difference)
+        scales, steps = [noise.scales[r] for r in view.used], off_lattice(release, view.used)
+        return largest_cost(strategy.some(view.used), scales, steps, difference)
     if noise.shape == "knorm-l2":
-        steps = sum(map(bool, off_lattice(release, list(range(len(rows))))))
+        rounded = sum(map(bool, off_lattice(release, view.used)))
         square = largest_square(strategy, difference, scaling)
-        return (_root(square) + release.grid * _root(Fraction(steps))) / noise.scales[0]
+        return (_root(square) + release.grid * _root(Fraction(rounded))) / noise.scales[0]
     if view.mixture is None or view.near is None:
-        some = strategy
-        if len(view.used) < len(rows):
-            some = Matrix(
-                fmpz_mat(len(view.used), strategy.whole.ncols(), [v for r in view.used for v in rows[r]]), strategy.unit
-            )
+        some = strategy if len(view.used) == strategy.whole.nrows() else strategy.some(view.used)
         return largest_square(some, difference, scaling) / noise.scales[0] ** 2
     length = _root(largest_square(view.mixture, difference, scaling))
     blur = view.slack * _root(largest_square(view.near, difference, scaling))
