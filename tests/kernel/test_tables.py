@@ -17,6 +17,8 @@ from privspec.compile.infeasible import Infeasible
 from privspec.compile.problem import Settings
 from privspec.core.spans import Source
 from privspec.kernel import Report, judge
+from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.tables import read_law
 from privspec.model.build import load_model
 from privspec.verification import verify
 
@@ -402,6 +404,37 @@ def test_no_multipliers_prove_more_than_is_true() -> None:
 def _shaken(inner: Any, key: Any, dice: random.Random) -> None:
     if isinstance(inner[key], float):
         inner[key] *= dice.choice([0.0, 0.5, 1.0, 2.0, 10.0])
+
+
+PRIMES = [n for n in range(10**6, 10**6 + 3000) if all(n % d for d in range(2, 1001))]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            lambda p: put(p, ("problem", "blocks", 0, "prior", "shape"), _set([10**9])),
+            "not a whole number in its range",
+        ),
+        (lambda p: put(p, ("claims", "privacy"), _set(p["claims"]["privacy"] * 50)), "more blocks"),
+        (lambda p: put(p, ("mechanism", "probabilities"), _set([["1/" + "9" * 500] * 4] * 4)), "does not sum to one"),
+        (lambda p: put(p, ("claims", "loss"), _set([[[[[[[]]]]]]])), "not an object"),
+        (lambda p: put(p, ("claims", "privacy", 0, "below"), _set([[0, 0, 1e308]])), "no number from 0 on"),
+    ],
+)
+def test_hostile_plans_end_at_once(change: Change, reason: str) -> None:
+    assert reason in refused("pure", change)
+
+
+def test_denominators_without_end_are_refused() -> None:
+    shares = [Fraction(1, p**60) for p in PRIMES]
+    law = [[str(share), str(1 - share)] for share in shares]
+    with pytest.raises(Refused, match="common denominator"):
+        read_law(Item(law, "law"), (len(law), 2))
+
+
+def _set(value: Any) -> Callable[[Any, Any], None]:
+    return lambda inner, key: inner.__setitem__(key, value)
 
 
 def test_a_large_table_is_judged_in_seconds() -> None:

@@ -17,6 +17,10 @@ from privspec.kernel.core.numbers import BITS, LARGEST_LOG, ball, end, exp_down,
 from privspec.kernel.core.problem import Guarantee, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Refused
 
+DIGITS = 2**31
+"""Most binary digits of all numerators together; a denominator has at most 2^17."""
+PAIRS = 2**22
+"""Most pairs of rows of one obligation, both ways."""
 ABSENT = -1e300
 """Stands for the logarithm of zero: comparisons with it are always made exactly."""
 
@@ -63,6 +67,8 @@ class Compared:
 
         Raises: Refused for what is no pair of rows.
         """
+        if sum(len(rows) ** 2 for rows in self.cliques) > PAIRS:
+            raise Refused("the problem compares too many rows")
         inside = [(a, b, -1) for rows in self.cliques for i, a in enumerate(rows) for b in rows[:i]]
         return triples(self.pairs, len(self.squares)) + inside
 
@@ -95,7 +101,11 @@ def read_law(item: Item, size: tuple[int, int]) -> tuple[list[list[int]], int]:
     wrong = next((number for number, row in enumerate(table) if sum(row) != 1), None)
     if wrong is not None:
         raise item.wrong(f"have a row, {wrong}, that does not sum to one")
-    whole = lcm(*{p.denominator for row in table for p in row})
+    whole = 1
+    for below in {p.denominator for row in table for p in row}:
+        whole = lcm(whole, below)
+        if whole.bit_length() * size[0] * size[1] > DIGITS or whole.bit_length() > DIGITS >> 14:
+            raise item.wrong("have no common denominator of a reasonable size")
     return [[p.numerator * (whole // p.denominator) for p in row] for row in table], whole
 
 

@@ -112,6 +112,8 @@ class Lagrangian:
         Raises: Refused.
         """
         privacy, conditions, accuracy, manipulation, fairness = terms
+        if len(privacy.items()) > len(self.asked):
+            raise privacy.wrong("has more blocks than there are obligations")
         for block in privacy.items():
             (self._pairs if block.form("pairs", "clique") == "pairs" else self._clique)(block)
         for k, row, z in entries(conditions, len(self.task.conditions), self.rows, signed=True):
@@ -273,7 +275,9 @@ class Boxes:
         assert task.estimates is not None
         self.alpha, self.weights = task.estimates.alpha, task.estimates.weights
         self.masses = [name for law in task.laws for name in law.masses()]
-        if any(law.weight != self.alpha for law in task.laws) or min(self.weights) < 0 or len(task.laws) > 1:
+        (self.choice,) = (choice for choice in task.choices if choice.name == self.alpha)
+        others = any(law.weight != self.alpha for law in task.laws) or len(task.laws) > 1
+        if others or min(self.weights) < 0 or self.choice.low < 0:
             raise Refused("the background law has another share than 1 - alpha")
         found = [one.moment(self.alpha) for one in task.conditions]
         self.moments = [(g, t, {name: h.get(name, NONE) for name in self.masses}) for g, t, h in found]
@@ -293,8 +297,12 @@ class Boxes:
         """The least over all boxes; never below the constant, as squares are not negative."""
         cuts, tree = witness.fields("cuts", "tree")
         found = [self.cut(item) for item in cuts.items()]
-        (choice,) = (choice for choice in self.task.choices if choice.name == self.alpha)
-        stack = [[(choice.low, choice.high), *((min(self.moments[k][0]), max(self.moments[k][0])) for k in self.free)]]
+        stack = [
+            [
+                (self.choice.low, self.choice.high),
+                *((min(self.moments[k][0]), max(self.moments[k][0])) for k in self.free),
+            ]
+        ]
         leaves = []
         for node in tree.items():
             if not stack:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privspec.kernel.core.reading import Grid, Refused
-from privspec.kernel.core.tables import Compared, Table, triples
+from privspec.kernel.core.tables import PAIRS, Compared, Table, triples
 
 NONE = Fraction(0)
 
@@ -145,6 +145,8 @@ class Votes:
 
     def moves(self) -> dict[tuple[int, int, int], int]:
         """By row, ballot that is cast there and lie: the row where that is cast instead."""
+        if len(self.counts.rows) * len(self.ballots) ** 2 > PAIRS:
+            raise Refused("there are too many lies to try")
         place, kinds = {tuple(counts): row for row, counts in enumerate(self.counts.rows)}, range(len(self.ballots))
         return {
             (row, i, j): place[tuple(n - (k == i) + (k == j) for k, n in enumerate(counts))]
