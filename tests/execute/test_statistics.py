@@ -22,9 +22,8 @@ from privspec.execute.family import Circumstances, mechanism_of
 from privspec.execute.mechanism import simulate
 from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.run import combine, execute_plan, plan_digest
-from privspec.execute.statistics.bounded import to_steps
-from privspec.execute.statistics.executed import executed_of
-from privspec.execute.statistics.mechanism import EachParty, StatisticMechanism
+from privspec.execute.statistics.mechanism import EachParty, StatisticMechanism, executed_of
+from privspec.execute.statistics.records import to_steps
 from privspec.model.library import GRID_BITS
 from tests.execute.begun import run
 

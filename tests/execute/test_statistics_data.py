@@ -18,10 +18,8 @@ from hypothesis import strategies as st
 
 from privspec.core.diagnostics import DataError
 from privspec.execute.family import Circumstances
-from privspec.execute.statistics.bounded import LARGEST, to_steps
-from privspec.execute.statistics.executed import executed_of
-from privspec.execute.statistics.mechanism import Pool, StatisticMechanism
-from privspec.execute.statistics.parties import Gatherer
+from privspec.execute.statistics.mechanism import Pool, StatisticMechanism, executed_of
+from privspec.execute.statistics.records import LARGEST, Gatherer, to_steps
 from privspec.execute.statistics.tables import MORAL_CHARACTERS, MORAL_SITUATION, Wanted, rows_of
 from privspec.model.library import GRID, GRID_BITS
 
@@ -259,7 +257,7 @@ def test_the_moral_machine_has_a_certain_width() -> None:
 STREAM = """
 import resource, sys
 from privspec.execute.family import Circumstances
-from privspec.execute.statistics.executed import executed_of
+from privspec.execute.statistics.mechanism import executed_of
 from privspec.execute.statistics.mechanism import StatisticMechanism
 import json
 mechanism = StatisticMechanism(executed_of(json.load(open(sys.argv[1]))))

@@ -12,9 +12,16 @@ from scipy import stats
 
 from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.samplers import discrete_knorm_l2
-from privspec.execute.statistics.lattice import discrete_knorm_linf, geometric, smooth_knorm_l2
-from privspec.execute.statistics.noise import law_of
-from privspec.execute.statistics.sphere import SphereLaw, bernoulli_logistic, bernoulli_root, directions
+from privspec.execute.statistics.noise import (
+    SphereLaw,
+    bernoulli_logistic,
+    bernoulli_root,
+    directions,
+    discrete_knorm_linf,
+    geometric,
+    law_of,
+    smooth_knorm_l2,
+)
 from privspec.kernel.lemmas.statistics import Noise
 from privspec.model.library import GRID_BITS
 

@@ -15,8 +15,8 @@ from privspec.execute.family import Circumstances, Drawn, Mechanism, Secret
 from privspec.execute.mechanism import Target
 from privspec.execute.problems import refuse
 from privspec.execute.randomness import Randomness, SimulationRandomness
-from privspec.execute.statistics.executed import Executed
 from privspec.execute.statistics.mechanism import (
+    Executed,
     in_order_of_budgets,
     pooled_value,
     read_statistics,
