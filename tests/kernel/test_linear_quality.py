@@ -33,6 +33,12 @@ SPECS = {
     "at both": spec(*PREFIX, privacy=LINE, options="noise at x, y"),
     "worst": spec(*PREFIX, loss="max(E[ (O[j] - y[j])^2 ] for j in 1..6)", privacy=LINE),
     "accurate": spec(*PREFIX, loss="E[ ||O - y||^2 ]\naccuracy:\n  E[ (O[1] - y[1])^2 ] <= 1.1", privacy=LINE),
+    "equal": spec(
+        "input x in [0, 1]^4; output O",
+        "",
+        "E[ (O - sum(x))^2 ]\naccuracy:\n  E[ (O - sum(x))^2 ] <= 1",
+        LINE,
+    ),
     "nobody": spec(*PREFIX, privacy=LINE, options="trust nobody"),
     "observers": spec(
         "input x in [0, 1]^6; intermediate y; output O; output P",
@@ -254,6 +260,13 @@ def test_forgeries_are_refused(name: str, attack: Attack, why: str) -> None:
 def test_a_lower_bound_that_is_lower_holds() -> None:
     plan = plan_of("pure")
     restated(plan, plan["loss"]["lower_bound"] * 0.5)
+    assert not failures(plan)
+
+
+def test_a_line_that_is_met_with_equality() -> None:
+    """Noise has a little more than its exact size, 1e-11 of it: so much room a line of accuracy has."""
+    plan = plan_of("equal")
+    assert plan["accuracy"][0]["value"] > plan["accuracy"][0]["bound"] == 1.0
     assert not failures(plan)
 
 

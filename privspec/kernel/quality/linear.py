@@ -40,7 +40,7 @@ COVARIANCE_LIMIT = 512
 """Up to so many outputs a plan states their covariance."""
 OPTIMAL_GAP = Fraction(1, 10**6)
 CLOSE = 10**9
-"""Inverse of the share of two deviations by which the noise of the places named may differ from the executed one."""
+"""Inverse of the share by which noise may differ from that of the places named, and exceed what a line asks for."""
 COMBINED = "combinations of the inputs"
 MEETING = "Gaussian noise of any covariance that meets the accuracy lines, unbiased"
 
@@ -302,8 +302,9 @@ def accuracy(case: Case, block: core.Linear, found: Figures) -> None:
         ]
     )
     for number, ((_, bound, line, _), value) in enumerate(zip(block.accuracy, found.lines, strict=True)):
-        text = f"line {line}: {float(value):.8g}, asked for at most {float(bound):.8g}"
-        case.says("accuracy", value <= bound, text, number)
+        over = f", met to within {float(value / bound - 1):.0e} of it" if value > bound > 0 else ""
+        text = f"line {line}: {float(value):.8g}, asked for at most {float(bound):.8g}{over}"
+        case.says("accuracy", value * CLOSE <= bound * (CLOSE + 1), text, number)
 
 
 def loss(case: Case, release: core.Release, found: Figures, witness: Item) -> None:
