@@ -10,23 +10,6 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 MOVED = {
-    "privspec.solvers.results": "privspec.solvers.programs",
-    "privspec.solvers.boxes": "privspec.solvers.programs",
-    "privspec.solvers.differences": "privspec.solvers.programs",
-    "privspec.solvers.factor": "privspec.solvers.bounds",
-    "privspec.solvers.atoms": "privspec.solvers.ascent",
-    "privspec.solvers.charts": "privspec.solvers.barrier",
-    "privspec.solvers.rows": "privspec.solvers.placement",
-    "privspec.solvers.covariance": "privspec.solvers.gaussian",
-    "privspec.solvers.observers": "privspec.solvers.gaussian",
-    "privspec.solvers.table_ratios": "privspec.solvers.table_programs",
-    "privspec.solvers.table_exact": "privspec.solvers.table_programs",
-    "privspec.solvers.table_cones": "privspec.solvers.table_interior",
-    "privspec.solvers.table_highs": "privspec.solvers.table_rows",
-    "privspec.solvers.table_patterns": "privspec.solvers.table_rays",
-    "privspec.solvers.table_search_boxes": "privspec.solvers.table_search",
-    "privspec.solvers.table_search_linear": "privspec.solvers.table_search_programs",
-    "privspec.solvers.table_search_bounds": "privspec.solvers.table_search_programs",
     "privspec.language.tables": "privspec.language.automaton",
     "privspec.language.tokens": "privspec.language.automaton",
     "privspec.language.failure": "privspec.language.flaws",
@@ -63,6 +46,8 @@ MOVED = {
     "privspec.model.chances": "privspec.model.pointwise",
     "privspec.model.gap_rules": "privspec.model.observers",
     "privspec.model.types": "privspec.model.domains",
+    "privspec.execute.lotteries.messages": "privspec.execute.lotteries.mechanism",
+    "privspec.execute.statistics.messages": "privspec.execute.statistics.mechanism",
 }
 
 

@@ -18,7 +18,7 @@ LINES = 85_000
 FILES = 540
 ENTERED = 320
 # Folders in which modules still import one another round and round; the list may only get shorter.
-CIRCLES = ("execute",)
+CIRCLES: tuple[str, ...] = ()
 
 COUNT = """
 import json, sys

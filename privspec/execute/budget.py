@@ -17,7 +17,7 @@ from privspec.core.rounding import sqrt_up
 from privspec.execute.executed import names_of
 
 if TYPE_CHECKING:
-    from privspec.model.graph import Model
+    pass
 
 _DISTANCE = re.compile(r"\bdistance\s+(?P<metric>.+?)\s*(?:,\s*(?:seen|replacing|adding)\b.*)?$")
 """The distance in the text of a requirement."""
@@ -129,51 +129,6 @@ def spend_of_guarantee(guarantee: Mapping[str, Any]) -> Spend:
             Diagnostic("PS1008", "the ledger cannot account for a guarantee of this plan: it states no amount")
         )
     return spend
-
-
-def spends_of_plan(plan: Mapping[str, Any], model: Model | None = None) -> dict[Unit, Spend]:
-    """What one run of a plan costs each unit: that of all outputs together, whoever sees which.
-
-    For each unit it takes the guarantees that hold for everything released (`Exposure.covers`); failing that,
-    if there is a model, what everything released costs under the relation of the unit's first requirement.
-    Raises: UsageError (PS1006) if a unit has none, (PS1008) if an amount is missing.
-    """
-    from privspec.execute.family import exposure_of
-
-    exposure = exposure_of(plan)
-    whole: dict[Unit, list[Spend]] = {}
-    units: dict[Unit, int] = {}
-    for place, guarantee in enumerate(plan["guarantees"]):
-        unit = Unit.of_guarantee(guarantee)
-        index = int(guarantee.get("requirement", place))
-        units.setdefault(unit, index)
-        if exposure.covers(index, frozenset(names_of(guarantee["outputs"]))):
-            whole.setdefault(unit, []).append(spend_of_guarantee(guarantee))
-    for unit, index in units.items():
-        joint = None if unit in whole or model is None else exposure.joint_spend(model, index)
-        if joint is not None:
-            whole[unit] = [joint]
-        if unit not in whole:
-            raise UsageError(
-                Diagnostic(
-                    "PS1006",
-                    f"no line of the spec bounds what all outputs together reveal {unit.describe()}",
-                    notes=("the ledger counts what an observer of everything released could learn",),
-                    help=f"add a requirement for ({', '.join(sorted(exposure.outputs))}) together",
-                )
-            )
-    return {unit: _strongest(found) for unit, found in whole.items()}
-
-
-def _strongest(found: Sequence[Spend]) -> Spend:
-    """Several statements about one release hold at once: the least of each kind."""
-
-    def least(get: Callable[[Spend], Fraction | None]) -> Fraction | None:
-        return min((v for s in found if (v := get(s)) is not None), default=None)
-
-    pairs = [s.pair for s in found if s.pair is not None]
-    pair = min(pairs, default=None)
-    return Spend(least(lambda s: s.mu), least(lambda s: s.pure), least(lambda s: s.rho), pair)
 
 
 class MixedError(Exception):

@@ -14,10 +14,11 @@ import os
 import re
 import secrets
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ from privspec.execute.budget import (
     limit_to_json,
     own_limit,
     parse_limit,
-    spends_of_plan,
+    spend_of_guarantee,
 )
 from privspec.execute.database import (
     AlteredError,
@@ -43,6 +44,8 @@ from privspec.execute.database import (
     real_path,
     transaction,
 )
+from privspec.execute.executed import names_of
+from privspec.execute.family import exposure_of
 from privspec.execute.rounds import check_round, counted_rounds, held, paid_for, refusal_notes
 
 if TYPE_CHECKING:
@@ -247,7 +250,7 @@ def verify(path: Path, against: Sequence[Path] = ()) -> LedgerState:
 
     state = show(path)
     for release in against:
-        check_release(state, release)
+        check_release(state.identity, state.events, release)
     for end, event in enumerate(state.events, 1):
         if event.body["kind"] == "debit":
             try:
@@ -298,8 +301,6 @@ def debit(
         not new), UsageError (PS1006, PS1008; PS0849 a participation file that is behind the ledger), VerificationError
         (PS1005).
     """
-    from privspec.execute.family import exposure_of
-
     spends, rounds = spends_of_plan(plan, model), exposure_of(plan).rounds
     budgets = {unit: own_limit(spend) for unit, spend in spends.items()}
     if rounds is not None:
@@ -318,7 +319,7 @@ def debit(
             why = "the first release's own guarantee" if rounds is None else "the budget that all rounds share"
             for unit, limit in budgets.items():
                 _append(database, _limit_event(limit, unit, why))
-        paid = counted is not None and paid_for(events, counted, path)
+        paid = counted is not None and paid_for(events, counted.number, counted.held, path)
         body: dict[str, Any] = {
             "plan_sha256": str(plan.get("digest", "")),
             "spec": str(plan.get("spec", {}).get("name", "")),
@@ -569,3 +570,46 @@ def _translated(path: Path) -> Iterator[None]:
                 help="a ledger is a file that `ledger init` or `run --new-ledger` makes; --ledger names another place",
             )
         ) from None
+
+
+def spends_of_plan(plan: Mapping[str, Any], model: Model | None = None) -> dict[Unit, Spend]:
+    """What one run of a plan costs each unit: that of all outputs together, whoever sees which.
+
+    For each unit it takes the guarantees that hold for everything released (`Exposure.covers`); failing that,
+    if there is a model, what everything released costs under the relation of the unit's first requirement.
+    Raises: UsageError (PS1006) if a unit has none, (PS1008) if an amount is missing.
+    """
+    exposure = exposure_of(plan)
+    whole: dict[Unit, list[Spend]] = {}
+    units: dict[Unit, int] = {}
+    for place, guarantee in enumerate(plan["guarantees"]):
+        unit = Unit.of_guarantee(guarantee)
+        index = int(guarantee.get("requirement", place))
+        units.setdefault(unit, index)
+        if exposure.covers(index, frozenset(names_of(guarantee["outputs"]))):
+            whole.setdefault(unit, []).append(spend_of_guarantee(guarantee))
+    for unit, index in units.items():
+        joint = None if unit in whole or model is None else exposure.joint_spend(model, index)
+        if joint is not None:
+            whole[unit] = [joint]
+        if unit not in whole:
+            raise UsageError(
+                Diagnostic(
+                    "PS1006",
+                    f"no line of the spec bounds what all outputs together reveal {unit.describe()}",
+                    notes=("the ledger counts what an observer of everything released could learn",),
+                    help=f"add a requirement for ({', '.join(sorted(exposure.outputs))}) together",
+                )
+            )
+    return {unit: _strongest(found) for unit, found in whole.items()}
+
+
+def _strongest(found: Sequence[Spend]) -> Spend:
+    """Several statements about one release hold at once: the least of each kind."""
+
+    def least(get: Callable[[Spend], Fraction | None]) -> Fraction | None:
+        return min((v for s in found if (v := get(s)) is not None), default=None)
+
+    pairs = [s.pair for s in found if s.pair is not None]
+    pair = min(pairs, default=None)
+    return Spend(least(lambda s: s.mu), least(lambda s: s.pure), least(lambda s: s.rho), pair)

@@ -15,9 +15,9 @@ from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.execute.data import data_rules, read_inputs
 from privspec.execute.exact import ExactVector
 from privspec.execute.executed import Executed, read_executed
-from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret
+from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret, Target
 from privspec.execute.layout import declared_shapes
-from privspec.execute.mechanism import Target, draw, output_deviations, simulate_linear
+from privspec.execute.mechanism import draw, output_deviations, simulate_linear
 from privspec.execute.randomness import Randomness
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ floating-point noise, which is never a release.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -19,12 +19,10 @@ from privspec.core.matrices import DyadicMatrix
 from privspec.execute.base import place_counts, place_entries
 from privspec.execute.exact import ExactVector, Integers, integers, multiply
 from privspec.execute.executed import Executed
+from privspec.execute.family import Target, mechanism_of
 from privspec.execute.noise import GaussianNoise
 from privspec.execute.randomness import Randomness, SimulationRandomness
 from privspec.execute.samplers import Normal
-
-Target = Callable[[NDArray[np.float64]], Mapping[str, NDArray[np.float64]] | NDArray[np.float64]]
-"""The value of every output at a base vector (n,): by name, or all of them one after another (m,)."""
 
 EXACT_LIMIT = 2_000_000
 """`simulate` without `approximate` refuses to draw more noise numbers than this (about 12 microseconds
@@ -162,8 +160,6 @@ def simulate(
     Returns: (repetitions, m), outputs one after another; words of a table by their place in its domain.
     Raises: UsageError (PS0822) if that many exact draws would take too long.
     """
-    from privspec.execute.family import mechanism_of
-
     return mechanism_of(plan).simulate(repetitions, seed, base, target, approximate=approximate)
 
 

@@ -8,14 +8,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
-
-if TYPE_CHECKING:
-    from privspec.execute.ledger import LedgerState
+from privspec.execute.rounds import Event
 
 _ROW = re.compile("(?P<event>[1-9][0-9]{0,15}):(?P<head>[0-9a-f]{32})")
 _WHOLE = re.compile("[0-9a-f]{64}")
@@ -30,18 +28,18 @@ class Named:
     identity: str | None = None
 
 
-def check_release(state: LedgerState, path: Path) -> None:
-    """Whether each entry that a release names is a paid one of this ledger.
+def check_release(identity: str, events: Sequence[Event], path: Path) -> None:
+    """Whether each entry that a release names is a paid one of the ledger with these events.
 
     Raises: UsageError PS0710, VerificationError PS1015.
     """
     for named in _named(path):
-        if named.identity not in (None, state.identity):
+        if named.identity not in (None, identity):
             _mismatch(path, "it was paid for in another ledger")
-        last = len(state.events)
+        last = len(events)
         if named.event > last:
             _mismatch(path, f"it names event {named.event}, the ledger ends with event {last}: its end was cut off")
-        event = state.events[named.event - 1]
+        event = events[named.event - 1]
         if not event.digest.startswith(named.head):
             _mismatch(path, f"event {named.event} of the ledger is not the one that it names")
         if event.body["kind"] not in ("debit", "round"):

@@ -6,13 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
 
-if TYPE_CHECKING:
-    from privspec.execute.ledger import Event
-    from privspec.execute.participation import Participation
+
+class Event(Protocol):
+    """An entry of a ledger, as far as rounds and releases look at it."""
+
+    @property
+    def body(self) -> Mapping[str, Any]: ...
+
+    @property
+    def digest(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +110,13 @@ def check_round(events: Sequence[Event]) -> None:
         )
 
 
-def paid_for(events: Sequence[Event], counted: Participation, path: Path) -> bool:
-    """Whether an earlier round paid for all that this participation file allows.
+def paid_for(events: Sequence[Event], number: str, held_before: int, path: Path) -> bool:
+    """Whether an earlier round paid for all that the participation file with this number allows.
 
     Raises: UsageError PS0849 if the file holds fewer rounds than the ledger.
     """
-    known = [_round_of(event, counted.number) for event in events]
-    if max(known, default=0) > counted.held:
+    known = [_round_of(event, number) for event in events]
+    if max(known, default=0) > held_before:
         raise UsageError(
             Diagnostic(
                 "PS0849",

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
 from privspec.core.files import PRIVATE, refuse_overwriting
 from privspec.execute.executed import names_of
-from privspec.execute.family import Circumstances, Progress, Secret, exposure_of, mechanism_of, silent
+from privspec.execute.family import Circumstances, Progress, Secret, Target, exposure_of, mechanism_of, silent
 from privspec.execute.keeper import Keeper
 from privspec.execute.ledger import Receipt, debit, look, place_of
-from privspec.execute.mechanism import Target
 from privspec.execute.participation import Participation
 from privspec.execute.participation import participation as participation_file
 from privspec.execute.problems import STRICT_WARNING, refuse

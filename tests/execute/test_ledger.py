@@ -30,8 +30,8 @@ from privspec.execute.budget import (
     Unit,
     mu_of_pure,
     parse_limit,
-    spends_of_plan,
 )
+from privspec.execute.ledger import spends_of_plan
 from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.run import run
 

@@ -16,8 +16,9 @@ import pytest
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import BudgetError, DataError, PrivspecError, UsageError
 from privspec.core.spans import Source
-from privspec.execute.budget import Spend, spends_of_plan
+from privspec.execute.budget import Spend
 from privspec.execute.family import mechanism_of
+from privspec.execute.ledger import spends_of_plan
 from privspec.execute.lotteries.draws import Coin, draw, report, sampler, weighted
 from privspec.execute.lotteries.laws import law_in_doubles
 from privspec.execute.mechanism import simulate

@@ -17,8 +17,9 @@ from privspec.solvers.probit import probit_mle
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import BudgetError, DataError, UsageError
 from privspec.execute import ledger
-from privspec.execute.budget import Unit, spends_of_plan
+from privspec.execute.budget import Unit
 from privspec.execute.family import Circumstances, mechanism_of
+from privspec.execute.ledger import spends_of_plan
 from privspec.execute.mechanism import simulate
 from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.run import combine, execute_plan, plan_digest

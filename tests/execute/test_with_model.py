@@ -13,8 +13,8 @@ import pytest
 
 from privspec.core.diagnostics import DataError, UsageError
 from privspec.core.spans import Source
-from privspec.execute.budget import spends_of_plan
 from privspec.execute.joint import l1_reach, l2_reach
+from privspec.execute.ledger import spends_of_plan
 from privspec.execute.randomness import SimulationRandomness
 from privspec.model.build import load_model
 from privspec.model.graph import Model

@@ -15,7 +15,7 @@ from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
 from privspec.core.files import AtomicFile, write_atomically
 from privspec.execute.ballots.reading import refuse_number
 from privspec.execute.exact import ExactVector
-from privspec.execute.family import Circumstances, Drawn, Mechanism, Secret, mechanism_of
+from privspec.execute.family import Circumstances, Drawn, Mechanism, Secret, Target, mechanism_of
 from privspec.execute.joint_draw.checking import verify_transcript
 from privspec.execute.joint_draw.primitives import KEY, need_pynacl
 from privspec.execute.joint_draw.protocol import joint_draw
@@ -23,7 +23,6 @@ from privspec.execute.joint_draw.report import Anchors, Finding, Report, protect
 from privspec.execute.joint_draw.terms import Terms, coalition_ratio
 from privspec.execute.joint_draw.transcript import Head, unreadable
 from privspec.execute.lotteries.mechanism import LotteryMechanism
-from privspec.execute.mechanism import Target
 from privspec.execute.randomness import Randomness, SystemRandomness
 from privspec.model.lotteries import FirstChoice, Proportional
 
