@@ -153,7 +153,7 @@ class LotteryMechanism(Mechanism):
 
         Raises: UsageError PS0844 where the noise is not the voters' own.
         """
-        from privspec.execute.lotteries.messages import PartyMechanism
+        from privspec.execute.lotteries.mechanism import PartyMechanism
 
         return PartyMechanism.of(self, party)
 
@@ -162,7 +162,7 @@ class LotteryMechanism(Mechanism):
 
         Raises: UsageError PS0844; DataError PS0811, PS0842, PS0843.
         """
-        from privspec.execute.lotteries.messages import combine
+        from privspec.execute.lotteries.mechanism import combine
 
         return combine(self, digest, messages)
 
