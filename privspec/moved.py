@@ -46,7 +46,7 @@ MOVED = {
     "privspec.model.chances": "privspec.model.pointwise",
     "privspec.model.gap_rules": "privspec.model.observers",
     "privspec.model.types": "privspec.model.domains",
-    "privspec.execute.lotteries.messages": "privspec.execute.lotteries.mechanism",
+    "privspec.execute.lotteries.mechanism": "privspec.execute.lotteries.mechanism",
     "privspec.execute.statistics.messages": "privspec.execute.statistics.mechanism",
 }
 

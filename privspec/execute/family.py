@@ -8,7 +8,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
     from privspec.execute.ballots.reading import Roll
     from privspec.execute.budget import Spend
     from privspec.execute.exact import ExactVector
-    from privspec.execute.finite.rows import LocalReports
-    from privspec.execute.mechanism import Target
     from privspec.execute.randomness import Randomness
     from privspec.execute.rounds import Rounds
     from privspec.model.graph import Model
 
 Plan: TypeAlias = Mapping[str, Any]
+Target: TypeAlias = Callable[[NDArray[np.float64]], Mapping[str, NDArray[np.float64]] | NDArray[np.float64]]
+"""The value of every output at a base vector (n,): by name, or all of them one after another (m,)."""
 Progress: TypeAlias = Callable[[str, int, int | None], None]
 """Told what is done, how many records of it, and how many there are in all (None: not known yet)."""
 
@@ -108,6 +109,16 @@ class Exposure(ABC):
         return None
 
 
+class LocalReports(Protocol):
+    """A table between people's values and their reports, with a text for each value."""
+
+    @property
+    def law(self) -> Any: ...
+
+    @property
+    def values(self) -> tuple[str, ...]: ...
+
+
 class Mechanism(ABC):
     """A plan's mechanism, read and checked."""
 
@@ -164,67 +175,11 @@ def _no_messages() -> UsageError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
-    """How a family's plans are read; imports happen when a plan of the family turns up."""
-
-    mechanism: Callable[[Plan], Mechanism]
-    exposure: Callable[[Plan], Exposure]
-
-
-def _linear_mechanism(plan: Plan) -> Mechanism:
-    from privspec.execute.linear import LinearMechanism
-
-    return LinearMechanism.of_plan(plan)
-
-
-def _linear_exposure(plan: Plan) -> Exposure:
-    from privspec.execute.linear import LinearExposure
-
-    return LinearExposure(plan)
-
-
-def _table_mechanism(plan: Plan) -> Mechanism:
-    from privspec.execute.finite.mechanism import FiniteMechanism
-
-    return FiniteMechanism.of_plan(plan)
-
-
-def _table_exposure(plan: Plan) -> Exposure:
-    from privspec.execute.finite.mechanism import TableExposure
-
-    return TableExposure(plan)
-
-
-def _statistic_mechanism(plan: Plan) -> Mechanism:
-    from privspec.execute.statistics.mechanism import StatisticMechanism
-
-    return StatisticMechanism.of_plan(plan)
-
-
-def _statistic_exposure(plan: Plan) -> Exposure:
-    from privspec.execute.statistics.mechanism import StatisticExposure
-
-    return StatisticExposure(plan)
-
-
-def _lottery_mechanism(plan: Plan) -> Mechanism:
-    from privspec.execute.lotteries.mechanism import LotteryMechanism
-
-    return LotteryMechanism.of_plan(plan)
-
-
-def _lottery_exposure(plan: Plan) -> Exposure:
-    from privspec.execute.lotteries.mechanism import LotteryExposure
-
-    return LotteryExposure(plan)
-
-
-LINEAR = Family(_linear_mechanism, _linear_exposure)
-LOTTERY = Family(_lottery_mechanism, _lottery_exposure)
-FAMILIES: Mapping[str, Family] = {
-    "table": Family(_table_mechanism, _table_exposure),
-    "statistic": Family(_statistic_mechanism, _statistic_exposure),
+LINEAR = ("linear", "LinearMechanism", "linear", "LinearExposure")
+LOTTERY = ("lotteries.mechanism", "LotteryMechanism", "lotteries.mechanism", "LotteryExposure")
+FAMILIES: Mapping[str, tuple[str, str, str, str]] = {
+    "table": ("finite.mechanism", "FiniteMechanism", "finite.mechanism", "TableExposure"),
+    "statistic": ("statistics.mechanism", "StatisticMechanism", "statistics.mechanism", "StatisticExposure"),
     "dictator": LOTTERY,
     "exponential": LOTTERY,
     "permute_and_flip": LOTTERY,
@@ -232,11 +187,18 @@ FAMILIES: Mapping[str, Family] = {
     "randomised_winner": LOTTERY,
     "none": LOTTERY,
 }
-"""Families that are not a linear map with additive noise."""
+"""Where the mechanism and the exposure of a family stand, loaded when a plan of it turns up.
+
+All others are linear maps with additive noise.
+"""
 
 
-def _family(plan: Plan) -> Family:
+def _family(plan: Plan) -> tuple[str, str, str, str]:
     return FAMILIES.get(str(plan["mechanism"].get("family")), LINEAR)
+
+
+def _class(module: str, name: str) -> Any:
+    return getattr(import_module(f"privspec.execute.{module}"), name)
 
 
 def mechanism_of(plan: Plan) -> Mechanism:
@@ -245,7 +207,8 @@ def mechanism_of(plan: Plan) -> Mechanism:
     Raises: UsageError (PS0820) if the plan has none that this version can execute.
     """
     try:
-        return _family(plan).mechanism(plan)
+        found: Mechanism = _class(*_family(plan)[:2]).of_plan(plan)
+        return found
     except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError, AttributeError) as error:
         detail = f"no entry {error}" if isinstance(error, KeyError) else str(error)
         raise UsageError(
@@ -260,4 +223,5 @@ def mechanism_of(plan: Plan) -> Mechanism:
 
 def exposure_of(plan: Plan) -> Exposure:
     """What a run of a plan shows."""
-    return _family(plan).exposure(plan)
+    found: Exposure = _class(*_family(plan)[2:])(plan)
+    return found
