@@ -129,7 +129,7 @@ class StatisticMechanism(Mechanism):
 
         Raises: UsageError PS0844 where noise enters at the pool, or a party of that name has no budget of its own.
         """
-        from privspec.execute.statistics.messages import PartyMechanism
+        from privspec.execute.statistics.mechanism import PartyMechanism
 
         return PartyMechanism.of(self.executed, party)
 
@@ -138,7 +138,7 @@ class StatisticMechanism(Mechanism):
 
         Raises: UsageError PS0844; DataError PS0811, PS0842, PS0843.
         """
-        from privspec.execute.statistics.messages import combine
+        from privspec.execute.statistics.mechanism import combine
 
         return combine(self.executed, digest, messages)
 
