@@ -47,7 +47,7 @@ MOVED = {
     "privspec.model.gap_rules": "privspec.model.observers",
     "privspec.model.types": "privspec.model.domains",
     "privspec.execute.lotteries.mechanism": "privspec.execute.lotteries.mechanism",
-    "privspec.execute.statistics.messages": "privspec.execute.statistics.mechanism",
+    "privspec.execute.statistics.mechanism": "privspec.execute.statistics.mechanism",
 }
 
 
