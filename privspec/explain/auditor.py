@@ -36,7 +36,7 @@ from privspec.explain.summary import (
 from privspec.model.reports import listing
 
 _PRIVACY = Judged("privacy")
-_LOSS = Judged("loss")
+_LOSS, _EXPOSURE = Judged("loss"), Judged("exposure")
 _ODDS, _LEDGER, _POST = Note("odds"), Note("ledger"), Note("post-processing")
 
 
@@ -231,7 +231,7 @@ def exposure_blocks(facts: Facts) -> tuple[Block, ...]:
     said = dict.fromkeys(bare_words(item) for item in facts.exposures if bare_outputs(item))
     named = [words.partition(": ") for words in said]
     bare = tuple(
-        tested(f"Not protected: {names}. {why[:1].upper()}{why[1:]}.", facts.context.trust_because, _POST)
+        proved(f"Not protected: {names}. {why[:1].upper()}{why[1:]}.", facts.context.trust_because, _EXPOSURE)
         for names, _, why in named
     )
     rows = tuple(
@@ -264,7 +264,7 @@ def exposure_blocks(facts: Facts) -> tuple[Block, ...]:
     )
     return (
         *((Paragraph(bare, strong=True),) if bare else ()),
-        Points((tested(words, facts.context.trust_because, _POST),)),
+        Points((proved(words, facts.context.trust_because, _EXPOSURE, _POST),)),
         Table("Bounds of what is executed, where no guarantee covers all that is seen", header, rows),
     )
 

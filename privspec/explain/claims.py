@@ -98,17 +98,17 @@ class Claim:
     wrt: tuple[str, ...]
     relation: Relation
     observer: str
-    measure: str
-    variant: str
-    statement: str
-    parameters: tuple[tuple[str, Quantity], ...]
-    promised: Curve | None
-    achieved: Curve | None
-    achieved_parameter: tuple[str, Quantity] | None
-    notes: tuple[Note, ...]
     line: SpecLine
-    epsilon: Fraction | None
-    delta: Fraction | None
+    measure: str = ""
+    variant: str = ""
+    statement: str = ""
+    parameters: tuple[tuple[str, Quantity], ...] = ()
+    promised: Curve | None = None
+    achieved: Curve | None = None
+    achieved_parameter: tuple[str, Quantity] | None = None
+    notes: tuple[Note, ...] = ()
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
     requirement: int = -1
     local: bool = False
     by_distance: bool = False

@@ -76,11 +76,7 @@ class Judged:
 
     def among(self, derived: frozenset[str]) -> bool:
         """Whether the kernel derived a claim of that name."""
-        return self.claim in derived or _FORMERLY.get(self.claim, self.claim) in derived
-
-
-_FORMERLY = {"bound": "optimality", "law": "table", "choices": "table", "rounding": "grids"}
-"""Names that the checker before the kernel has for the same."""
+        return self.claim in derived
 
 
 Because: TypeAlias = SpecLine | Note | Judged

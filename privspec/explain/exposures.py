@@ -35,7 +35,7 @@ from privspec.model.neighbours import (
     UnboundedError,
     VectorDifferences,
 )
-from privspec.model.observers import ANYONE, Unit, units
+from privspec.model.observers import Unit, units
 from privspec.model.reports import Failure
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ def exposed(
     views = {_key(view): view for view in plan["problem"]["views"]} if plan.get("exposures") else {}
     for entry in plan.get("exposures") or ():
         view = views[_key(entry)]
-        claim = replace(_template(entry, stated, where), outputs=tuple(entry["outputs"]), observer=entry["observer"])
+        claim = _template(entry, stated, where)
         curve = _exact(plan, claim, entry, mechanism, model) or _curve(entry["bound"])
         joined = [c.curve for c in stated if c.requirement in view["lines"]]
         if not _said(curve, joined, view):
@@ -283,45 +283,20 @@ def _said(curve: Curve | None, joined: Sequence[Curve | None], view: Mapping[str
 
 
 def _template(entry: Mapping[str, Any], stated: Sequence[Claim], where: Context) -> Claim:
-    """A claim about the unit of an entry that says nothing yet."""
-    wrt, words = tuple(entry["wrt"]), relation(entry["neighbours"])
-    for line in stated:
-        if entry["input"] in line.wrt and line.relation == words:
-            return replace(_empty(line), wrt=wrt)
+    """A claim about what an observer sees that says nothing yet; of two values nearby any two remain."""
+    outputs, wrt, moved = tuple(entry["outputs"]), tuple(entry["wrt"]), relation(entry["neighbours"])
+    like = next((line for line in stated if entry["input"] in line.wrt and line.relation == moved), None)
+    if like is None:
+        line = where.input_lines.get(entry["input"]) or SpecLine(0)
+        return Claim(outputs, wrt, moved, entry["observer"], line, local=where.trust == "nobody")
     return Claim(
-        outputs=(),
-        wrt=wrt,
-        relation=words,
-        observer=ANYONE,
-        measure="",
-        variant="",
-        statement="",
-        parameters=(),
-        promised=None,
-        achieved=None,
-        achieved_parameter=None,
-        notes=(),
-        line=where.input_lines.get(entry["input"]) or SpecLine(0),
-        epsilon=None,
-        delta=None,
-        local=where.trust == "nobody",
-    )
-
-
-def _empty(line: Claim) -> Claim:
-    """The unit of a line without its figures; of two values nearby any two remain."""
-    return replace(
-        line,
-        measure="",
-        variant="",
-        statement="",
-        parameters=(),
-        promised=None,
-        achieved=None,
-        achieved_parameter=None,
-        epsilon=None,
-        local=line.local or line.by_distance,
-        by_distance=False,
-        per_distance=None,
-        remark=None,
+        outputs,
+        wrt,
+        moved,
+        entry["observer"],
+        like.line,
+        notes=like.notes,
+        delta=like.delta,
+        requirement=like.requirement,
+        local=like.local or like.by_distance,
     )

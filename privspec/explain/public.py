@@ -10,7 +10,6 @@ from privspec.explain.document import (
     Block,
     Document,
     Judged,
-    Note,
     Paragraph,
     Points,
     Section,
@@ -19,7 +18,6 @@ from privspec.explain.document import (
     asserted,
     assumed,
     proved,
-    tested,
 )
 from privspec.explain.facts import ClaimFact, Facts
 from privspec.explain.questions import LEDGER, ODDS_NOTE, Question, took_part
@@ -79,7 +77,7 @@ def _not_protected(facts: Facts) -> Paragraph | None:
                 f"Not protected: {seen}. {who} may learn from {'it' if len(names) == 1 else 'them'} what is in "
                 f"{item.input}: no requirement limits that, and next to nothing hides it."
             )
-            found[text] = tested(text, item.fact.claim.line, Note("post-processing"))
+            found[text] = proved(text, item.fact.claim.line, Judged("exposure"))
     return Paragraph(tuple(found.values()), strong=True) if found else None
 
 
@@ -105,7 +103,7 @@ def _odds(known: list[ClaimFact], facts: Facts) -> tuple[Block, ...]:
             words = _who(fact, about)
             if exposed:
                 words = f"{words[:-1]} (no requirement limits what this tells; the odds are those of what is drawn):"
-            blocks.append(Paragraph((tested(words, line) if exposed else asserted(words, line),)))
+            blocks.append(Paragraph((proved(words, line, Judged("exposure")) if exposed else asserted(words, line),)))
         if fact.question.compared != compared:
             compared = fact.question.compared
             blocks.append(Paragraph((asserted(compared, line),)))

@@ -602,9 +602,3 @@ def _law_table(law: ChosenLaw) -> Table:
     mean = f"; mean {law.mean}" if law.mean is not None else ""
     caption = f"The law {law.name} that the solver chose{mean}"
     return Table(caption, ("Value", "Probability"), tuple(rows), frozenset({1}))
-
-
-def label_words(fact: TableFact) -> str:
-    """The rows in words, cut where they are many: "red, green, blue and yellow"."""
-    names = [spoken(row) for row in fact.table.rows]
-    return listing(names) if len(names) <= MOST_VALUES else f"{names[0]}, {names[1]}, … {names[-1]}"

@@ -9,7 +9,7 @@ from privspec.explain import summary as short
 from privspec.explain.facts import Facts, Judgement
 from privspec.model.graph import Model
 
-CLAIMS = ("bound", "choices", "fairness", "law", "loss", "privacy", "sites", "unbiased")
+CLAIMS = ("bound", "choices", "exposure", "fairness", "law", "loss", "privacy", "sites", "unbiased")
 JUDGED = Judgement(tuple((name, "as derived") for name in CLAIMS))
 
 
