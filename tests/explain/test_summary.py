@@ -48,10 +48,13 @@ def test_designs_that_were_ruled_out_say_so() -> None:
 def test_outputs_that_no_line_names_together_get_a_bound() -> None:
     plan = two_observers()
     del plan["guarantees"][1]
+    view = {"input": "x", "wrt": ["x"], "neighbours": "replacing one entry", "observer": "press"}
+    seen = ["audit_file", "press_release"]
+    plan["problem"] = {"views": [view | {"outputs": seen, "unnamed": ["audit_file"], "lines": []}]}
+    plan["exposures"] = [view | {"outputs": seen, "not_protected": [], "bound": {"mu": "0.448352"}, "witness": None}]
     text = " ".join(summary(plan, width=100).split())
     bound = "μ ≤ 0.4484, that is (2.213, 1e-7)-DP"
-    assert f"No line covers x, replacing one entry: anyone sees audit_file; {bound}" in text
-    assert f"press see audit_file and press_release; {bound}" in text
+    assert f"No line covers x, replacing one entry: press see audit_file and press_release; {bound}" in text
 
 
 def test_without_a_place_it_offers_the_next_commands() -> None:
