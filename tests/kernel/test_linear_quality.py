@@ -242,6 +242,7 @@ ATTACKS: list[tuple[str, Attack, str]] = [
         set_at("mechanism", "executed", "noise", "standard_deviation", value="1/2"),
         "privacy|output_covariance",
     ),
+    ("pure", set_at("mechanism", "executed", "noise", "scale", 0, value="1e-300"), "privacy|below the grid"),
     ("accurate", set_at("accuracy", value=[]), "accuracy"),
     ("accurate", set_at("accuracy", 0, "value", value=lowered), "accuracy"),
     ("accurate", set_at("accuracy", 0, "bound", value=2.0), "accuracy"),

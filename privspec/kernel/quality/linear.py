@@ -101,19 +101,12 @@ class Figures:
             variances = [known[scale] for scale in release.noise.scales]
         else:
             variances = [(rows + 1) * release.noise.scales[0] ** 2] * rows
-        squares = row_squares(error_rows(block.errors.terms, noise), variances)
-        return cls(
-            noise,
-            noise @ release.strategy,
-            variances,
-            row_squares(noise, variances),
-            squares,
-            loss_value(squares, block.errors.weights, block.worst),
-            [
-                loss_value(row_squares(error_rows(errors.terms, noise), variances), errors.weights, False)
-                for errors, *_ in block.accuracy
-            ],
-        )
+        asked = [(block.errors, block.worst), *((errors, False) for errors, *_ in block.accuracy)]
+        squares = [row_squares(error_rows(errors.terms, noise), variances) for errors, _ in asked]
+        pairs = zip(squares, asked, strict=True)
+        value, *lines = (loss_value(own, errors.weights, worst) for own, (errors, worst) in pairs)
+        spread = row_squares(noise, variances)
+        return cls(noise, noise @ release.strategy, variances, spread, squares[0], value, lines)
 
 
 # --- averages and grids ------------------------------------------------------------------------------
@@ -122,16 +115,15 @@ class Figures:
 def averages(case: Case, block: core.Linear, found: Figures) -> None:
     """What is released averages to what it is for, over all inputs of the box; constants enter as the problem says."""
     middle, half = _box(block)
-    ends, unit = whole_numbers(middle + half)
-    off = minus(found.mean, block.target)
-    n = len(middle)
-    shifts = [[v * h for v, h in zip(row, ends[n:], strict=True)] for row in off.rows]
-    centre = [sum(v * c for v, c in zip(row, ends[:n], strict=True)) for row in off.rows]
-    moved = Matrix(fmpz_mat([[*row, c] for row, c in zip(shifts, centre, strict=True)]), off.unit * unit)
-    share = max(
-        _largest_share(moved, found.spread),
-        _largest_share(error_rows(block.errors.terms, moved), found.squares),
-    )
+    ends, unit = whole_numbers([*half, *middle])
+    off, n = minus(found.mean, block.target), len(middle)
+    rows = [
+        [*(v * h for v, h in zip(row, ends[:n], strict=True)), sum(v * c for v, c in zip(row, ends[n:], strict=True))]
+        for row in off.rows
+    ]
+    moved = Matrix(fmpz_mat(rows), off.unit * unit)
+    terms = error_rows(block.errors.terms, moved)
+    share = max(_largest_share(moved, found.spread), _largest_share(terms, found.squares))
     counts = f" (counts up to {COUNT})" if any(h == COUNT for h in half) else ""
     text = f"averages are what the problem asks for, within {float(share):.1e} standard deviations{counts}"
     case.says("unbiased", share <= BIAS, text)
@@ -148,20 +140,15 @@ def _largest_share(moved: Matrix, squares: list[Fraction]) -> Fraction:
 
 def _box(block: core.Linear) -> tuple[list[Fraction], list[Fraction]]:
     """Centre and half width of every input; counts up to the number of records, or up to `COUNT`."""
-    middle: list[Fraction] = []
-    half: list[Fraction] = []
+    ends: list[tuple[Fraction, Fraction]] = []
     for held in block.held:
-        low, high = held.lower, held.upper
-        if held.ball is not None:
-            low, high = -held.ball[0], held.ball[0]
+        low, high = (-held.ball[0], held.ball[0]) if held.ball else (held.lower, held.upper)
         if held.cells and held.records is not None:
             low, high = Fraction(0), Fraction(held.records)
-        size = held.stop - held.start
         if low is None or high is None:
             low, high = Fraction(-COUNT), Fraction(COUNT)
-        middle += [(low + high) / 2] * size
-        half += [(high - low) / 2] * size
-    return middle, half
+        ends += [(low, high)] * (held.stop - held.start)
+    return [(low + high) / 2 for low, high in ends], [(high - low) / 2 for low, high in ends]
 
 
 def grids(case: Case, release: core.Release, found: Figures) -> None:
