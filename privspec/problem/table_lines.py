@@ -534,9 +534,8 @@ def _lipschitz(line: Requirement, worlds: Worlds) -> Fairness:
         raise Failure("PS0501", line.span, f"solve cannot compute {measure.name} as fairness")
     found = worlds.neighbours(line)
     squares = tuple(measure.constant**2 * square for square in found.squares)
-    near = [triple for triple in found.joined.tolist() if squares[triple[2]] < 1]
     groups = tuple((row,) for row in range(len(worlds.rows)))
-    pairs = _whole([number for triple in near for number in triple])
+    pairs = _whole(found.joined.ravel().tolist())
     tolerances = tuple(measure.constant * root(square) for square in found.squares)
     return Fairness(line.line, line.text, line.outputs, groups, pairs, squares, tolerances)
 

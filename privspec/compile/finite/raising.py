@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +15,15 @@ from privspec.compile.document import (
 )
 from privspec.compile.finite.beside import beside
 from privspec.compile.finite.prices import binding_prices
-from privspec.compile.finite.system import Requested, mixture, view_of
+from privspec.compile.finite.system import Requested
 from privspec.core import OPTIMAL_GAP
 from privspec.core.rounding import log_up
+from privspec.kernel.core.reading import Item, typed
+from privspec.kernel.core.tables import Table
+from privspec.kernel.quality.tables_forms import FORMS, Fairness
 from privspec.language.spelling import spell
 from privspec.model.values import show
+from privspec.problem.form import document
 from privspec.solvers.table_programs import CompleteRatio, ExactTable, PairRatio, merged, true_delta
 
 if TYPE_CHECKING:
@@ -178,29 +181,16 @@ def _ratio(a: Any, b: Any) -> Fraction:
 
 
 def _fairness(decision: TableDecision) -> list[dict[str, Any]]:
-    """What each fairness line asks for and what the table reaches: the largest distance of two laws it compares."""
-    system, exact, found = decision.system, decision.exact, []
-    for line in system.table.fairness:
-        view = view_of(system.table, line.outputs)
-        laws = [_law(mixture(group, system.prior), exact, view) for group in line.groups]
-        triples = list(zip(*[iter(line.pairs.entries)] * 3, strict=True))
-        gaps = [
-            (sum((x - y for x, y in zip(laws[a], laws[b], strict=True) if x > y), Fraction(0)), level)
-            for a, b, level in triples
-        ]
-        reached, level = max(gaps, key=lambda gap: gap[0], default=(Fraction(0), 0))
-        entry = {"line": line.line, "text": line.text, "tolerance": show(line.tolerances[level])}
+    """What each fairness line asks for and what the table reaches, as the kernel evaluates it: the largest distance."""
+    table, exact, found = decision.system.table, decision.exact, []
+    prior = [] if table.prior is None else table.prior.values()
+    places = [list(one) for one in table.places]
+    numerators = [list(row) for row in exact.numerators]
+    executed = Table(list(table.outputs), list(table.rows), list(table.columns), places, numerators, exact.denominator)
+    for line in table.fairness:
+        judged = typed("Fairness", Item(document(line), "fairness"), FORMS)
+        assert isinstance(judged, Fairness)
+        reached, level = max(judged.gaps(executed, prior), key=lambda gap: gap[0], default=(Fraction(0), 0))
+        entry = {"line": line.line, "text": line.text, "tolerance": show([*line.tolerances, Fraction(0)][level])}
         found.append(entry | {"achieved": decimal_up(reached)})
     return found
-
-
-def _law(rows: Mapping[int, Fraction], exact: ExactTable, view: Any) -> list[Fraction]:
-    """The law of what is seen in a group of rows."""
-    law = [Fraction(0)] * (len(exact.numerators[0]) if view is None else int(view.max()) + 1)
-    for r, weight in rows.items():
-        for c, numerator in enumerate(exact.numerators[r]):
-            law[c if view is None else view[c]] += weight * Fraction(numerator, exact.denominator)
-    return law
-
-
-# --- assumptions and certificate ------------------------------------------------------------------

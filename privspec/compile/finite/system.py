@@ -278,6 +278,8 @@ def _fairness(k: int, line: Fairness, span: Span, system: FiniteSystem) -> Itera
     firsts: dict[int, int] = {}
     for number, (a, b, level) in enumerate(triples.tolist()):
         tolerance = line.tolerances[level]
+        if tolerance >= 1:
+            continue  # nothing is farther apart
         if not tolerance and firsts.setdefault(b, a) != a:
             continue  # equal to the first group of its stratum already
         rows = [_difference(mixtures[a], mixtures[b], seen, s) for s in range(count)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 
 from privspec.kernel.core.reading import Grid, Refused
 from privspec.kernel.core.tables import PAIRS, Compared, Table, triples
@@ -189,13 +190,16 @@ class Fairness:
     def gaps(self, table: Table, prior: list[Fraction]) -> list[tuple[Fraction, int]]:
         """The total variation of every pair, with its level."""
         laws, seen = [], table.seen(table.view(self.outputs))
-        for group in range(len(self.groups)):
-            mix = self.mixture(group, prior).items()
-            laws.append([sum(column, NONE) for column in zip(*([w * n for n in seen[r]] for r, w in mix), strict=True)])
-        return [
-            (sum((x - y for x, y in zip(laws[a], laws[b], strict=True) if x > y), NONE) / table.denominator, level)
-            for a, b, level in triples(self.pairs, len(self.squares))
-        ]  # fmt: skip
+        mixtures = [self.mixture(group, prior) for group in range(len(self.groups))]
+        whole = lcm(*(weight.denominator for mix in mixtures for weight in mix.values()))
+        for mix in mixtures:
+            parts = [[int(weight * whole) * n for n in seen[row]] for row, weight in mix.items()]
+            laws.append(list(map(sum, zip(*parts, strict=True))))
+        found = []
+        for a, b, level in triples(self.pairs, len(self.squares)):
+            apart = sum(x - y for x, y in zip(laws[a], laws[b], strict=True) if x > y)
+            found.append((Fraction(apart, whole * table.denominator), level))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
