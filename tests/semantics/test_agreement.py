@@ -202,11 +202,12 @@ def eye(size: int) -> list[list[Fraction]]:
 
 
 def bounding(block: Linear, difference: Difference, adding: bool, most: int) -> bool:
-    """Whether a set may hold more than worlds differ by: around vectors that may be absent, or entries of a ball."""
+    """Whether a set may hold more: around vectors that may be absent, entries of a ball, or cells beside entries."""
     if isinstance(difference, Cells):
         return adding and most > 1
-    balls = any(held.ball is not None for held in block.held)
-    return any(part.length > 1 or most > 1 for part in difference.parts) if adding else most > 1 and balls
+    wide = most > 1 and any(held.ball for held in block.held)
+    wide |= any(held.layout == "cells" and held.start == part.start for held in block.held for part in difference.parts)
+    return wide or (adding and any(part.length > 1 or most > 1 for part in difference.parts))
 
 
 def base(meaning: Meaning, block: Linear, world: World) -> list[Fraction]:
