@@ -124,10 +124,8 @@ def single(laws: list[list[int]], whole: int, asked: Compared, epsilon: Fraction
     # logarithms are off by less than this, however many digits there are: whatever is nearer is compared exactly
     error = (log(whole) + LARGEST_LOG) * 2.0**-48
     for a, b, level in triples(asked.pairs, len(asked.squares)):
-        limit, gaps = (
-            float(asked.exponent(level, epsilon)) - error,
-            [x - y for x, y in zip(logs[a], logs[b], strict=True)],
-        )
+        limit = float(asked.exponent(level, epsilon)) - error
+        gaps = [x - y for x, y in zip(logs[a], logs[b], strict=True)]
         if -limit < min(gaps) and max(gaps) < limit:
             continue
         ratio = asked.ratio(level, epsilon)
@@ -139,15 +137,10 @@ def single(laws: list[list[int]], whole: int, asked: Compared, epsilon: Fraction
 
 def sets(laws: list[list[int]], whole: int, asked: Compared, epsilon: Fraction, delta: Fraction) -> list[int]:
     """Two rows with f_a(S) > e^(epsilon distance) f_b(S) + delta for some set S; none if there are none."""
-    room, rough = int(delta * whole * (1 << BITS)), [[n / whole for n in row] for row in laws]
+    room = int(delta * whole * (1 << BITS))
     for a, b, level in asked.every():
         ratio = asked.ratio(level, epsilon)
-        times = ratio / (1 << BITS)
         for one, other in ((a, b), (b, a)):
-            most = sum(x - times * y for x, y in zip(rough[one], rough[other], strict=True) if x > times * y)
-            # doubles are off by less than this: whatever is nearer is added up exactly
-            if most + (1 + times) * len(laws[a]) * 2.0**-48 < delta:
-                continue
             over = ((x << BITS) - y * ratio for x, y in zip(laws[one], laws[other], strict=True))
             if sum(part for part in over if part > 0) > room:
                 return [one, other]
