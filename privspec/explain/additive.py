@@ -19,7 +19,6 @@ from privspec.explain.document import (
     proved,
     tested,
 )
-from privspec.explain.exposures import seen_together
 from privspec.explain.facts import MechanismFact
 from privspec.explain.noise import executed, output_noise
 from privspec.explain.quantities import count
@@ -28,10 +27,7 @@ from privspec.model.reports import listing
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
-    from privspec.explain.curves import Curve
     from privspec.explain.facts import AlternativeFact, Facts, InputFact, SiteFact
-    from privspec.model.graph import Model
-    from privspec.model.observers import Unit
 
 NEXT_TO_NONE = 0.01
 """The share of the largest deviation below which a deviation is called next to none."""
@@ -62,16 +58,6 @@ class AdditiveNoise(MechanismFact):
 
     def released(self) -> frozenset[str]:
         return self.outputs
-
-    def seen(
-        self,
-        plan: Mapping[str, Any],
-        outputs: frozenset[str],
-        claim: Claim,
-        unit: Unit | None,
-        model: Model | None,
-    ) -> Curve | None:
-        return seen_together(plan, outputs, claim, unit, model)
 
     def gaps(self) -> tuple[str, ...]:
         """A family that is not known here, or noise of unknown size."""

@@ -1,56 +1,27 @@
 """What an observer learns of an input from all that they see together, also where no line bounds that.
 
-A guarantee speaks of the outputs that its line names. Guarantees of outputs that share noise do not add up (two
-outputs with opposite noise reveal everything when averaged), so the bound is computed from the mechanism as executed:
-everything that is released is computed from the noisy strategy answers (notes/post-processing.md), and whoever sees
-some of the outputs sees a combination of these, on which Gaussian noise is measured. For each input and observer of
-whom no line names all that they see of it, the bound is stated; an output that no line names for the input, and that
-hides next to nothing of it, is called not protected.
+A guarantee speaks of the outputs that its line names. Guarantees of outputs that share noise do not add up (two outputs
+with opposite noise reveal everything when averaged), so the kernel bounds what whoever sees some of the outputs sees of
+the noise as executed. For each input and observer of whom no line names all that they see of it, the plan states that
+bound, and the outputs that hide next to nothing of the input and that no line names for it: they are not protected.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import singledispatch
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from privspec.core.diagnostics import SpecError
-from privspec.core.matrices import DyadicMatrix
 from privspec.explain.claims import Claim, relation
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve
 from privspec.explain.document import SpecLine
-from privspec.explain.noise import executed
 from privspec.explain.quantities import parse_exact
-from privspec.mechanisms.sensitivity import l2_sensitivity_up
-from privspec.model.neighbours import (
-    BallDifferences,
-    BoxDifferences,
-    Differences,
-    PairDifferences,
-    UnboundedError,
-    VectorDifferences,
-)
-from privspec.model.observers import Unit, units
-from privspec.model.reports import Failure
+from privspec.model.observers import units
 
 if TYPE_CHECKING:
     from privspec.explain.context import Context
     from privspec.explain.facts import MechanismFact
     from privspec.model.graph import Model
-    from privspec.model.observers import Unit
-
-
-Array: TypeAlias = NDArray[np.float64]
-
-_UP = 1 + 1e-9  # more than the rounding of float norms in any plan that fits in memory
-_BITS = 52
-_ZERO, _CLEAR = 1e-13, 1e-6
-"""Shares of the largest singular value: below the first it is rounding, from the second on its direction is sharp."""
 
 
 def covering(released: frozenset[str], claim: Claim, stated: Sequence[Claim]) -> Curve | None:
@@ -62,153 +33,19 @@ def covering(released: frozenset[str], claim: Claim, stated: Sequence[Claim]) ->
     return None
 
 
-def seen_together(
-    plan: Mapping[str, Any], outputs: frozenset[str], claim: Claim, unit: Unit | None, model: Model | None
-) -> Curve | None:
-    """The curve of one who sees these outputs, for the unit of a claim, bounded from above; None where not known.
+def stated_together(plan: Mapping[str, Any], released: frozenset[str], claim: Claim) -> Curve | None:
+    """The weakest of the bounds that the plan states, for the units of a claim, of somebody who sees every output.
 
-    `unit` says what moves where the model is known; without one it is read from the words of the claim.
+    None where an input of the claim has none.
     """
-    run = executed(plan)
-    changes = _differences(plan, claim, unit, model)
-    if changes is None or "strategy" not in run:
-        return None
-    strategy = DyadicMatrix.from_json(run["strategy"])
-    mixed = _mixtures(run, outputs)
-    return _CURVES.get(str((run.get("noise") or {}).get("shape")), _unknown)(run, strategy, mixed, changes)
-
-
-def _mixtures(run: Mapping[str, Any], outputs: frozenset[str]) -> Array | None:
-    """What some outputs are of the strategy answers (m, k); None where they may be anything of all of them."""
-    reconstruction = run.get("reconstruction") or {}
-    places = [o for o in run.get("outputs") or () if str(o["name"]) in outputs]
-    if reconstruction.get("of") != "outputs" or len(places) == len(run.get("outputs") or ()):
-        return None
-    matrix = DyadicMatrix.from_json(reconstruction["matrix"]).to_float()
-    return np.concatenate([matrix[int(o["start"]) : int(o["stop"])] for o in places])
-
-
-def _gaussian(
-    run: Mapping[str, Any], strategy: DyadicMatrix, mixed: Array | None, changes: Sequence[Differences]
-) -> Curve | None:
-    """Mu of the answers, or of their projection to what is seen."""
-    deviation = parse_exact(run["noise"].get("standard_deviation", "1"))
-    if mixed is not None:
-        used = np.flatnonzero(np.any(mixed != 0, axis=0))
-        answers = strategy.to_float()[used]
-        basis = _row_space(mixed[:, used])
-        strategy = DyadicMatrix.rounded(answers if basis is None else basis @ answers, _BITS)
-    longest = max((l2_sensitivity_up(strategy, d) for d in changes), default=Fraction(0))
-    return GaussianCurve(float(longest / deviation) * _UP)
-
-
-def _row_space(matrix: Array) -> Array | None:
-    """Orthonormal rows (r, k) that span the rows of a matrix; None where doubles cannot tell what these are."""
-    sizes = np.linalg.norm(matrix, axis=1, keepdims=True)
-    scaled = np.divide(matrix, sizes, out=np.zeros_like(matrix), where=sizes > 0)
-    _, values, rows = np.linalg.svd(scaled, full_matrices=False)
-    share = values / max(values.max(initial=0.0), 1e-300)
-    return None if np.any((share > _ZERO) & (share < _CLEAR)) else np.asarray(rows[share >= _CLEAR])
-
-
-def _laplace(
-    run: Mapping[str, Any], strategy: DyadicMatrix, mixed: Array | None, changes: Sequence[Differences]
-) -> Curve | None:
-    """Epsilon of the answers that are used at all."""
-    used = slice(None) if mixed is None else np.any(mixed != 0, axis=0)
-    scales = np.array([float(parse_exact(s)) for s in run["noise"]["scale"]])[used]
-    rows = strategy.to_float()[used] / scales[:, None]
-    grid = float(parse_exact(run.get("grid", "0")))
-    moved = max((_widest(d, rows, grid / scales) for d in changes), default=0.0)
-    return EpsilonDeltaCurve(moved * _UP)
-
-
-def _knorm(
-    run: Mapping[str, Any], strategy: DyadicMatrix, _: Array | None, changes: Sequence[Differences]
-) -> Curve | None:
-    """Epsilon of the whole vector, which bounds that of any part."""
-    scale = parse_exact(run["noise"]["scale"])
-    longest = max((l2_sensitivity_up(strategy, d) for d in changes), default=Fraction(0))
-    rounding = float(parse_exact(run.get("grid", "0"))) * float(np.sqrt(strategy.shape[0])) if longest else 0.0
-    return EpsilonDeltaCurve((float(longest) + rounding) / float(scale) * _UP)
-
-
-def _unknown(*_: object) -> Curve | None:
-    return None
-
-
-_CURVES = {"gaussian": _gaussian, "laplace": _laplace, "knorm-l2": _knorm}
-
-
-def _differences(
-    plan: Mapping[str, Any], claim: Claim, unit: Unit | None, model: Model | None
-) -> Sequence[Differences] | None:
-    """Differences of neighbours: from the model, else from the executed inputs; None if not known or without limit."""
-    if model is not None and unit is not None:
-        blocks = [block for block in model.blocks if block.name in unit.wrt]
-        try:
-            return unit.relation.differences(blocks, model.size)
-        except (UnboundedError, Failure, SpecError):
-            return None
-    found = [_from_block(b, claim) for b in executed(plan).get("inputs") or () if str(b["name"]) in claim.wrt]
-    return None if None in found or not found else [d for d in found if d is not None]
-
-
-def _from_block(block: Mapping[str, Any], claim: Claim) -> Differences | None:
-    relation = claim.relation
-    where = np.arange(int(block["start"]), int(block["stop"]), dtype=np.intp)
-    if block.get("layout") == "cells" and relation.unit == "record":
-        amount = Fraction(relation.group)
-        return (
-            VectorDifferences(where, _filled(amount, where.size)) if relation.adds else PairDifferences(where, amount)
-        )
-    bounds = block.get("lower"), block.get("upper")
-    if relation.unit != "entry" or relation.adds or "ball" in block or None in bounds:
-        return None
-    if any(isinstance(b, list) for b in bounds):
-        return None
-    width = parse_exact(bounds[1]) - parse_exact(bounds[0])
-    return VectorDifferences(where, _filled(width * relation.group, where.size))
-
-
-def _filled(value: Fraction, size: int) -> NDArray[Any]:
-    out = np.empty(size, dtype=object)
-    out[:] = value
-    return out
-
-
-@singledispatch
-def _widest(differences: object, _matrix: Array, _steps: Array) -> float:
-    """An upper bound on sum over rows of (|matrix d| + step where the row moves) over the differences."""
-    raise TypeError(type(differences).__name__)
-
-
-@_widest.register
-def _(differences: VectorDifferences, matrix: Array, steps: Array) -> float:
-    columns = np.abs(matrix[:, differences.indices])
-    sums = columns.sum(axis=0) * differences.amounts.astype(float) + steps @ (columns > 0)
-    return float(np.max(sums, initial=0.0))
-
-
-@_widest.register
-def _(differences: PairDifferences, matrix: Array, steps: Array) -> float:
-    columns = np.abs(matrix[:, differences.coordinates])
-    sums = np.sort(columns.sum(axis=0) * float(differences.scale) + steps @ (columns > 0))
-    return float(sums[-2:].sum())
-
-
-@_widest.register
-def _(differences: BallDifferences, matrix: Array, steps: Array) -> float:
-    radius = float(differences.radius)
-    norms = (np.linalg.norm(matrix[:, b], axis=1) for b in differences.blocks)
-    return max((float(n.sum() * radius + steps @ (n > 0)) for n in norms), default=0.0)
-
-
-@_widest.register
-def _(differences: BoxDifferences, matrix: Array, steps: Array) -> float:
-    reach = differences.reach.astype(float)
-    moved = (np.abs(matrix[:, b]) @ reach[b] for b in differences.blocks)
-    return max((float(m.sum() + steps @ (m > 0)) for m in moved), default=0.0)
+    found = {
+        entry["input"]: _curve(entry["bound"])
+        for entry in plan.get("exposures") or ()
+        if relation(entry["neighbours"]) == claim.relation and released <= set(entry["outputs"])
+    }
+    curves = [found.get(name) for name in claim.wrt]
+    known = [curve for curve in curves if curve is not None]
+    return min(known, key=lambda curve: curve.equal_error()) if len(known) == len(curves) else None
 
 
 _NOT_WORSE = 1e-6

@@ -302,7 +302,6 @@ class MechanismFact(ABC):
     def released(self) -> frozenset[str]:
         """The outputs."""
 
-    @abstractmethod
     def seen(
         self,
         plan: Mapping[str, Any],
@@ -311,10 +310,11 @@ class MechanismFact(ABC):
         unit: Unit | None,
         model: Model | None,
     ) -> Curve | None:
-        """The curve of one who sees these outputs, for the unit of a claim; None where no bound is known.
+        """The exact curve of one who sees these outputs, for the unit of a claim; None where the plan's bound is all.
 
         `claim` names what moves in words; `unit` is the same for programs, None where the model is not known.
         """
+        return None
 
     def gaps(self) -> tuple[str, ...]:
         """What these pages cannot say of this mechanism."""

@@ -26,7 +26,7 @@ from privspec.explain.curves import (
     posterior,
 )
 from privspec.explain.document import Because, Judged, Note, Sentence, SpecLine, Status
-from privspec.explain.exposures import Exposed, covering, exposed
+from privspec.explain.exposures import Exposed, covering, exposed, stated_together
 from privspec.explain.facts import (
     AccuracyFact,
     AlternativeFact,
@@ -166,7 +166,8 @@ def _everything(
 ) -> Curve | None:
     """The curve of one who sees all outputs, for the unit of a claim; None where it is not known."""
     known = covering(mechanism.released(), item, stated)
-    return known or mechanism.seen(plan, mechanism.released(), item, unit_of(item, model), model)
+    exact = known or mechanism.seen(plan, mechanism.released(), item, unit_of(item, model), model)
+    return exact or stated_together(plan, mechanism.released(), item)
 
 
 def _exposure(item: Exposed, stated: Sequence[Claim], mechanism: MechanismFact, model: Model | None) -> ExposureFact:

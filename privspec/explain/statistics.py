@@ -27,10 +27,7 @@ from privspec.explain.questions import Question, took_part
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
     from privspec.explain.context import Context
-    from privspec.explain.curves import Curve
     from privspec.explain.facts import AlternativeFact, Facts
-    from privspec.model.graph import Model
-    from privspec.model.observers import Unit
 
 
 _POST = Note("post-processing")
@@ -88,17 +85,6 @@ class StatisticFact(MechanismFact):
 
     def released(self) -> frozenset[str]:
         return frozenset({self.output})
-
-    def seen(
-        self,
-        _plan: Mapping[str, Any],
-        _outputs: frozenset[str],
-        claim: Claim,
-        _unit: Unit | None,
-        _model: Model | None,
-    ) -> Curve | None:
-        """There is one output, so a claim about it is about all that is seen; without one nothing is known."""
-        return claim.curve
 
     # --- words
 

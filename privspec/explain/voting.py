@@ -48,8 +48,6 @@ from privspec.model.reports import listing
 if TYPE_CHECKING:
     from privspec.explain.context import Context
     from privspec.explain.facts import AlternativeFact, Facts, LossFact
-    from privspec.model.graph import Model
-    from privspec.model.observers import Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +119,6 @@ class LotteryFact(MechanismFact):
 
     def released(self) -> frozenset[str]:
         return frozenset({self.vote.output})
-
-    def seen(
-        self,
-        _plan: Mapping[str, Any],
-        _outputs: frozenset[str],
-        claim: Claim,
-        _unit: Unit | None,
-        _model: Model | None,
-    ) -> Curve | None:
-        """There is one output, so a claim about it is about all that is seen; without one nothing is known."""
-        return claim.curve
 
     # --- words
 

@@ -324,3 +324,20 @@ privacy: O is (epsilon, delta)-DP wrt x, replacing one entry
     assert "delta = " not in plan.explain("public")
     assert f"As solved {said}" in " ".join(plan.summary(100).split())
     assert "says epsilon" not in Problem(text).solve().explain(reader)
+
+
+def test_whoever_sees_everything_is_bounded_by_what_the_plan_states() -> None:
+    """Two outputs with opposite noise, say: each is private, together they tell more, and the facts say how much."""
+    lines = (
+        "  A is 0.5-GDP wrt x, replacing one entry\n"
+        "  (B, C) is 2-GDP wrt all inputs, replacing one entry, seen by press"
+    )
+    plan = solved(GAUSSIAN.format(lines=lines))
+    (x,) = [entry for entry in plan.document["exposures"] if entry["input"] == "x"]
+    alone, press = facts(plan.document, plan.model()).claims
+    assert alone.everything_words.startswith("μ ≤ ")
+    truth = mu_of(plan, "ABC", "x")
+    assert truth * (1 - 1e-6) <= float(x["bound"]["mu"]) <= truth * (1 + 1e-6)
+    assert alone.everything is not None
+    assert alone.everything == press.everything
+    assert alone.everything.odds.error.value == pytest.approx(50 * math.erfc(truth / 2 / math.sqrt(2)), rel=1e-5)
