@@ -65,6 +65,7 @@ def make_plan_dict(
             "data": [_data(one, said) for one in given],
             "public": [],
             "obligations": [],
+            "views": [],
             "blocks": [
                 {
                     "form": "linear",
