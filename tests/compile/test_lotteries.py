@@ -13,8 +13,8 @@ from privspec.solvers.programs import OutOfTimeError
 
 from privspec.compile.families import family_of
 from privspec.compile.infeasible import Infeasible
-from privspec.compile.lotteries import averages, electorate
-from privspec.compile.lotteries.averages import Averages
+from privspec.compile.lotteries import profiles as priced
+from privspec.compile.lotteries.profiles import Averages
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.model.lotteries import Exponential, Largest, PermuteAndFlip, Proportional
@@ -178,11 +178,11 @@ def test_drawn_votes_agree_with_all_votes(monkeypatch: pytest.MonkeyPatch) -> No
         background="vote ~ uniform",
     )
     exact = decided(text)
-    electorate.listed.cache_clear()
-    monkeypatch.setattr(electorate, "PROFILES", 10)
+    priced.listed.cache_clear()
+    monkeypatch.setattr(priced, "PROFILES", 10)
     drawn = decided(text)
-    electorate.listed.cache_clear()
-    assert drawn.chosen.loss.standard_error > 0 and drawn.chosen.loss.profiles == averages.DRAWN
+    priced.listed.cache_clear()
+    assert drawn.chosen.loss.standard_error > 0 and drawn.chosen.loss.profiles == priced.DRAWN
     gap = abs(float(exact.chosen.loss.value - drawn.chosen.loss.value))
     assert gap < 6 * drawn.chosen.loss.standard_error
     assert drawn.document()["loss"]["standard_error"] == drawn.chosen.loss.standard_error
@@ -202,8 +202,8 @@ def test_the_same_votes_are_drawn_every_time_and_time_is_limited() -> None:
 
 def test_long_denominators_are_cut_upwards() -> None:
     exact = Fraction(1, 3**2000)
-    assert exact < averages._short(exact) < exact + Fraction(1, 2**255)
-    assert averages._short(Fraction(2, 3)) == Fraction(2, 3)
+    assert exact < priced._short(exact) < exact + Fraction(1, 2**255)
+    assert priced._short(Fraction(2, 3)) == Fraction(2, 3)
 
 
 # --- the least epsilon ----------------------------------------------------------------------------

@@ -12,9 +12,9 @@ import pytest
 
 from privspec.compile.families import family_of
 from privspec.compile.infeasible import Infeasible
-from privspec.compile.lotteries import electorate
-from privspec.compile.lotteries.lies import gain
-from privspec.compile.lotteries.truthful import SCOPE
+from privspec.compile.lotteries import profiles as priced
+from privspec.compile.lotteries.bounds import SCOPE
+from privspec.compile.lotteries.rules import gain
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.mechanisms.lotteries.register import RULES
@@ -237,10 +237,10 @@ def test_for_large_epsilon_no_rule_at_all_is_better() -> None:
 
 
 def test_averages_over_drawn_votes_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    electorate.listed.cache_clear()
-    monkeypatch.setattr(electorate, "PROFILES", 10)
+    priced.listed.cache_clear()
+    monkeypatch.setattr(priced, "PROFILES", 10)
     decision = truthful(SHARES, voters=50, background=UNIFORM)
-    electorate.listed.cache_clear()
+    priced.listed.cache_clear()
     assert decision.bound is None
 
 

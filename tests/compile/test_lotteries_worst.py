@@ -9,12 +9,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from privspec.compile.lotteries import electorate, worst
-from privspec.compile.lotteries.balls import near_law
-from privspec.compile.lotteries.bound import best_walk, walk
-from privspec.compile.lotteries.doubles import body_at, laws
-from privspec.compile.lotteries.electorate import listed
-from privspec.compile.lotteries.worst import worst_case
+from privspec.compile.lotteries import profiles as priced
+from privspec.compile.lotteries.bounds import best_walk, walk
+from privspec.compile.lotteries.profiles import body_at, laws, listed, near_law, worst_case
 from privspec.model.lotteries import (
     Exponential,
     Largest,
@@ -50,10 +47,10 @@ def test_formulas_are_the_largest_of_all_profiles(ballots: str, voters: int) -> 
     profiles = listed(system)
     assert profiles is not None
     for lottery, cost in product(DRAWS, COSTS):
-        found = worst._closed(system, lottery, one(cost))
+        found = priced._closed(system, lottery, one(cost))
         if found is not None:
             assert found == max(cost.at(lottery.law(s), s) for s in profiles), (lottery, cost)
-    known = [worst._closed(system, lottery, one(cost)) is not None for lottery, cost in product(DRAWS, COSTS)]
+    known = [priced._closed(system, lottery, one(cost)) is not None for lottery, cost in product(DRAWS, COSTS)]
     assert sum(known) >= 2 + 4 + 4 + 4 + 4 + 2
 
 
@@ -67,7 +64,7 @@ def test_borda_against_all_profiles(ballots: str, voters: int) -> None:
     profiles = listed(system)
     assert profiles is not None
     for lottery in DRAWS[:2]:
-        found = worst._closed(system, lottery, one(COSTS[0]))
+        found = priced._closed(system, lottery, one(COSTS[0]))
         assert found == max(COSTS[0].at(lottery.law(s), s) for s in profiles)
 
 
@@ -100,7 +97,7 @@ def test_probabilities_of_profiles() -> None:
     ],
 )
 def test_what_is_surely_too_much_is_not_counted(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(electorate, "_totals", lambda *_: pytest.fail("counted"))
+    monkeypatch.setattr(priced, "_totals", lambda *_: pytest.fail("counted"))
     assert listed(system_of(text)) is None
 
 
@@ -111,7 +108,7 @@ def test_where_nothing_is_known_a_bound_from_below() -> None:
     assert found.exact and found.profiles == math.comb(32, 2)
     seen = worst_case(large, lottery, one(COSTS[0]))
     assert seen.at_least and Fraction(1, 3) < seen.value < 1
-    below = np.array(list(worst._telling(small)))
+    below = np.array(list(priced._telling(small)))
     assert float(body_at(one(COSTS[0]), laws(lottery, below), below).max()) <= float(found.value) + 1e-12
 
 
@@ -132,7 +129,7 @@ def test_long_powers_are_enclosed(kind: type[Lottery], monkeypatch: pytest.Monke
     lottery, profile = kind(Fraction(7, 5)), [Fraction(9), Fraction(8), Fraction(2)]  # type: ignore[call-arg]
     exact = lottery.law(profile)
     assert near_law(lottery, profile) == (exact, 0)
-    monkeypatch.setattr("privspec.compile.lotteries.balls.LONGEST", 1)
+    monkeypatch.setattr("privspec.compile.lotteries.profiles.POWER_BITS", 1)
     law, error = near_law(lottery, profile)
     assert sum(abs(p - q) for p, q in zip(law, exact, strict=True)) <= error < Fraction(1, 2**200)
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from privspec.compile.lotteries.ties import near_tie
+from privspec.compile.lotteries.bounds import near_tie
 from privspec.core.spans import Source
 from privspec.model.lotteries import Largest, RandomisedLargest
 from privspec.pipeline import Request, solve

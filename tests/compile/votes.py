@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from privspec.compile.families import family_of
-from privspec.compile.lotteries.averages import Averages
-from privspec.compile.lotteries.candidates import Judged
 from privspec.compile.lotteries.family import Lotteries
+from privspec.compile.lotteries.profiles import Averages
+from privspec.compile.lotteries.rules import Judged
 from privspec.compile.lotteries.system import LotterySystem
 from privspec.compile.problem import Settings
 from privspec.core.spans import Source

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from privspec.compile.document import decimal_up, float_up
 from privspec.compile.finite.system import Electorate
-from privspec.compile.lotteries.averages import Averages
-from privspec.compile.lotteries.candidates import calibrated, judge, spent
 from privspec.compile.lotteries.decision import figures_json
 from privspec.compile.lotteries.family import ranked
+from privspec.compile.lotteries.profiles import Averages
+from privspec.compile.lotteries.rules import calibrated, judge, spent
 from privspec.compile.lotteries.system import lower
 from privspec.core.diagnostics import SpecError
 from privspec.mechanisms.lotteries.figures import distortion

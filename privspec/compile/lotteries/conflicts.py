@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from privspec.compile.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
-from privspec.compile.lotteries.budget import LARGEST, distance_limit, dummies_at
-from privspec.compile.lotteries.candidates import Judged, calibrated, forbidden, spent
+from privspec.compile.lotteries.bounds import distance_limit, dummies_at
+from privspec.compile.lotteries.choices import LARGEST
+from privspec.compile.lotteries.profiles import unanimous_distance, uniform_share
+from privspec.compile.lotteries.rules import Judged, calibrated, forbidden, spent
 from privspec.compile.lotteries.system import LotterySystem
-from privspec.compile.lotteries.worst import unanimous_distance, uniform_share
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.mechanisms.lotteries.conditions import Condition, EachSupported, LeastShare

@@ -14,11 +14,11 @@ from privspec.compile.document import (
     plan_document,
     versions,
 )
-from privspec.compile.lotteries.bound import LotteryBound
-from privspec.compile.lotteries.candidates import Figures, Judged, spent
-from privspec.compile.lotteries.estimates import Estimate
+from privspec.compile.lotteries.bounds import LotteryBound
+from privspec.compile.lotteries.choices import rounds_json
 from privspec.compile.lotteries.paper import remarks
-from privspec.compile.lotteries.rounds import rounds_json
+from privspec.compile.lotteries.profiles import Estimate
+from privspec.compile.lotteries.rules import Figures, Judged, spent
 from privspec.compile.lotteries.system import LotterySystem, Promise
 from privspec.compile.problem import Settings
 from privspec.core import OPTIMAL_GAP

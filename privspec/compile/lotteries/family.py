@@ -7,15 +7,13 @@ from fractions import Fraction
 from time import perf_counter
 
 from privspec.compile.infeasible import Infeasible
-from privspec.compile.lotteries.averages import Averages
-from privspec.compile.lotteries.bound import LotteryBound, least_epsilon, lower_bound
-from privspec.compile.lotteries.budget import at_least_epsilon
-from privspec.compile.lotteries.candidates import Judged, calibrated, judge
+from privspec.compile.lotteries.bounds import LotteryBound, least_epsilon, lower_bound, truthful_bound, truthful_epsilon
+from privspec.compile.lotteries.choices import at_least_epsilon, most_rounds, rounds_bound
 from privspec.compile.lotteries.conflicts import conflict
 from privspec.compile.lotteries.decision import LotteryDecision
-from privspec.compile.lotteries.rounds import most_rounds, rounds_bound
+from privspec.compile.lotteries.profiles import Averages
+from privspec.compile.lotteries.rules import Judged, calibrated, judge
 from privspec.compile.lotteries.system import LotterySystem, lower
-from privspec.compile.lotteries.truthful import truthful_bound, truthful_epsilon
 from privspec.compile.problem import Settings
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.mechanisms.lotteries.register import RULES
