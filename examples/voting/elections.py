@@ -16,7 +16,7 @@ from pathlib import Path
 import privspec
 from privspec.execute.ballots.form import form_of_plan
 from privspec.execute.ballots.reading import read_ballots
-from privspec.execute.lotteries.scores import total_points
+from privspec.execute.lotteries.draws import total_points
 from privspec.mechanisms.lotteries.figures import total_variation
 from privspec.model.lotteries import Borda, FirstChoice, Points, Proportional
 

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import privspec
 from privspec.mechanisms.lotteries.figures import expected_welfare, profiles
-from privspec.mechanisms.lotteries.register import RULES
-from privspec.mechanisms.lotteries.rule import VotingTask
+from privspec.mechanisms.lotteries.rules import RULES
+from privspec.mechanisms.lotteries.task import VotingTask
 from privspec.model.lotteries import FirstChoice
 
 CASES = ((3, 2, "1"), (10, 3, "1"), (20, 3, "0.5"), (8, 4, "1"))

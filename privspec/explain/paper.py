@@ -31,7 +31,7 @@ from privspec.explain.loss_terms import Formulas
 from privspec.explain.quantities import Quantity, Rounding, count, exact, parse_exact, percent, rounded
 from privspec.explain.voting_rules import RULES, Dictator, Rule, Vote, read_rule, read_vote
 from privspec.language import syntax
-from privspec.mechanisms.lotteries.conditions import (
+from privspec.mechanisms.lotteries.papers import (
     Condition,
     LeastShare,
     Reading,
@@ -39,7 +39,7 @@ from privspec.mechanisms.lotteries.conditions import (
     of_one_profile,
     readings,
 )
-from privspec.mechanisms.lotteries.rounding import log_up
+from privspec.mechanisms.lotteries.task import log_up
 from privspec.model.lotteries import Ballot, Proportional
 from privspec.model.values import show
 

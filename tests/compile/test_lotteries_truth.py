@@ -17,7 +17,7 @@ from privspec.compile.lotteries.bounds import SCOPE
 from privspec.compile.lotteries.rules import gain
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
-from privspec.mechanisms.lotteries.register import RULES
+from privspec.mechanisms.lotteries.rules import RULES
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan
 from privspec.templates import template_text

@@ -19,8 +19,7 @@ from privspec.core.spans import Source
 from privspec.execute.budget import Spend
 from privspec.execute.family import mechanism_of
 from privspec.execute.ledger import spends_of_plan
-from privspec.execute.lotteries.draws import Coin, draw, report, sampler, weighted
-from privspec.execute.lotteries.laws import law_in_doubles
+from privspec.execute.lotteries.draws import Coin, draw, law_in_doubles, report, sampler, weighted
 from privspec.execute.mechanism import simulate
 from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.run import combine, execute_plan

@@ -15,8 +15,8 @@ from privspec.mechanisms.lotteries.figures import (
     total_variation,
     worst_distortion,
 )
-from privspec.mechanisms.lotteries.register import RULES
-from privspec.mechanisms.lotteries.rule import VotingTask
+from privspec.mechanisms.lotteries.rules import RULES
+from privspec.mechanisms.lotteries.task import VotingTask
 from privspec.model.lotteries import (
     Borda,
     Exponential,

@@ -7,14 +7,16 @@ from itertools import combinations_with_replacement, permutations, product
 
 import pytest
 
-from privspec.mechanisms.lotteries.dictator import DummyVotes
-from privspec.mechanisms.lotteries.exponential import ExponentialVotes
-from privspec.mechanisms.lotteries.flips import PermutedVotes
-from privspec.mechanisms.lotteries.local import LocalReports
-from privspec.mechanisms.lotteries.manipulations import manipulation
-from privspec.mechanisms.lotteries.rule import Draw, VotingTask
-from privspec.mechanisms.lotteries.undisguised import Undisguised
-from privspec.mechanisms.lotteries.winner import TurnedWinner
+from privspec.mechanisms.lotteries.properties import manipulation
+from privspec.mechanisms.lotteries.rules import (
+    DummyVotes,
+    ExponentialVotes,
+    LocalReports,
+    PermutedVotes,
+    TurnedWinner,
+    Undisguised,
+)
+from privspec.mechanisms.lotteries.task import Draw, VotingTask
 from privspec.model.lotteries import Borda, FirstChoice, Largest, Points, scores
 
 ABC = ("a", "b", "c")

@@ -8,8 +8,8 @@ from math import exp, log
 
 import pytest
 
-from privspec.mechanisms.lotteries import paper
-from privspec.mechanisms.lotteries.conditions import (
+from privspec.mechanisms.lotteries import papers as paper
+from privspec.mechanisms.lotteries.papers import (
     PRIVATE,
     EachSupported,
     LeastShare,

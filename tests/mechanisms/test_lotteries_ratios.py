@@ -10,16 +10,17 @@ from math import exp, log
 
 import pytest
 
-from privspec.mechanisms.lotteries.dictator import DummyVotes
-from privspec.mechanisms.lotteries.enumeration import enumerated_ratio
-from privspec.mechanisms.lotteries.exponential import ExponentialVotes
-from privspec.mechanisms.lotteries.flips import PermutedVotes
-from privspec.mechanisms.lotteries.local import LocalReports
-from privspec.mechanisms.lotteries.register import RULES
-from privspec.mechanisms.lotteries.rounding import decimal_up, growth_down, log_up, simplest
-from privspec.mechanisms.lotteries.rule import Calibrated, Rule, VotingTask
-from privspec.mechanisms.lotteries.undisguised import Undisguised
-from privspec.mechanisms.lotteries.winner import TurnedWinner
+from privspec.mechanisms.lotteries.properties import enumerated_ratio
+from privspec.mechanisms.lotteries.rules import (
+    RULES,
+    DummyVotes,
+    ExponentialVotes,
+    LocalReports,
+    PermutedVotes,
+    TurnedWinner,
+    Undisguised,
+)
+from privspec.mechanisms.lotteries.task import Calibrated, Rule, VotingTask, decimal_up, growth_down, log_up, simplest
 from privspec.model.lotteries import Borda, FirstChoice, Points
 from tests.mechanisms import lottery_oracle as oracle
 

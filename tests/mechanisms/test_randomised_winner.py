@@ -8,11 +8,9 @@ from math import exp
 
 import pytest
 
-from privspec.mechanisms.lotteries.enumeration import enumerated_ratio
-from privspec.mechanisms.lotteries.manipulations import manipulation
-from privspec.mechanisms.lotteries.register import RULES
-from privspec.mechanisms.lotteries.rule import VotingTask
-from privspec.mechanisms.lotteries.winner import TurnedWinner
+from privspec.mechanisms.lotteries.properties import enumerated_ratio, manipulation
+from privspec.mechanisms.lotteries.rules import RULES, TurnedWinner
+from privspec.mechanisms.lotteries.task import VotingTask
 from privspec.model.lotteries import Borda, FirstChoice, Largest, RandomisedLargest, scores
 from tests.mechanisms import lottery_oracle as oracle
 

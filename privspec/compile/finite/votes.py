@@ -16,10 +16,9 @@ from privspec.compile.lotteries.rules import calibrated, judge, spent
 from privspec.compile.lotteries.system import lower
 from privspec.core.diagnostics import SpecError
 from privspec.mechanisms.lotteries.figures import distortion
-from privspec.mechanisms.lotteries.keeping import NOTE
-from privspec.mechanisms.lotteries.manipulations import gains, spoken
-from privspec.mechanisms.lotteries.register import RULES
-from privspec.mechanisms.lotteries.rule import Property
+from privspec.mechanisms.lotteries.properties import NOTE, gains, spoken
+from privspec.mechanisms.lotteries.rules import RULES
+from privspec.mechanisms.lotteries.task import Property
 from privspec.model.domains import FiniteSet, PartialRankingOf, RankingOf
 from privspec.model.lotteries import Ballot, FirstChoice, Law, Lottery, Points, scores
 from privspec.model.requirements import AccuracyTarget

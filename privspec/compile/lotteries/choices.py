@@ -12,9 +12,8 @@ from privspec.compile.lotteries.bounds import LotteryBound, distance_limit, dumm
 from privspec.compile.lotteries.profiles import Averages, Estimate
 from privspec.compile.lotteries.rules import Judged, calibrated, forbidden, judge, limited, spent
 from privspec.compile.lotteries.system import LotterySystem
-from privspec.mechanisms.lotteries.dictator import DummyVotes
-from privspec.mechanisms.lotteries.register import RULES
-from privspec.mechanisms.lotteries.rule import Rule
+from privspec.mechanisms.lotteries.rules import RULES, DummyVotes
+from privspec.mechanisms.lotteries.task import Rule
 from privspec.model.values import show
 from privspec.problem.vote_forms import Rounds
 

@@ -13,8 +13,8 @@ from privspec.compile.lotteries.rules import Judged, calibrated, forbidden, spen
 from privspec.compile.lotteries.system import LotterySystem
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
-from privspec.mechanisms.lotteries.conditions import Condition, EachSupported, LeastShare
-from privspec.mechanisms.lotteries.dictator import Dictator, DummyVotes
+from privspec.mechanisms.lotteries.papers import Condition, EachSupported, LeastShare
+from privspec.mechanisms.lotteries.rules import Dictator, DummyVotes
 from privspec.model.lotteries import FirstChoice
 from privspec.model.reports import listing
 from privspec.model.values import show

@@ -24,7 +24,7 @@ from privspec.compile.problem import Settings
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
 from privspec.language.spelling import spell
-from privspec.mechanisms.lotteries.rule import Calibrated
+from privspec.mechanisms.lotteries.task import Calibrated
 from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.problem.vote_forms import Limit

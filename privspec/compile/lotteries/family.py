@@ -16,7 +16,7 @@ from privspec.compile.lotteries.rules import Judged, calibrated, judge
 from privspec.compile.lotteries.system import LotterySystem, lower
 from privspec.compile.problem import Settings
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
-from privspec.mechanisms.lotteries.register import RULES
+from privspec.mechanisms.lotteries.rules import RULES
 from privspec.model.graph import Model
 
 NO_LESS = Fraction(1, 10**8)

@@ -6,8 +6,8 @@ from math import log
 from typing import Any
 
 from privspec.compile.lotteries.system import LotterySystem
-from privspec.mechanisms.lotteries.dictator import DummyVotes
-from privspec.mechanisms.lotteries.rule import Draw
+from privspec.mechanisms.lotteries.rules import DummyVotes
+from privspec.mechanisms.lotteries.task import Draw
 from privspec.model.lotteries import FirstChoice
 from privspec.model.values import show
 

@@ -10,9 +10,8 @@ from itertools import accumulate, product
 
 from privspec.compile.lotteries.profiles import Averages, Estimate, Scores, near_law, worst_case
 from privspec.compile.lotteries.system import LotterySystem, Promise
-from privspec.mechanisms.lotteries.local import LocalReports
-from privspec.mechanisms.lotteries.rule import Calibrated, Draw, Property, Rule
-from privspec.mechanisms.lotteries.undisguised import Undisguised
+from privspec.mechanisms.lotteries.rules import LocalReports, Undisguised
+from privspec.mechanisms.lotteries.task import Calibrated, Draw, Property, Rule
 from privspec.model.lotteries import FirstChoice, Law, Lottery
 from privspec.model.values import show
 from privspec.problem.vote_forms import Body, Distance, Limit, Measured, VotesMissed

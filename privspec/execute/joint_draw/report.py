@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from privspec.execute.joint_draw.primitives import digest
-from privspec.mechanisms.lotteries.rounding import decimal_up, log_up
+from privspec.mechanisms.lotteries.task import decimal_up, log_up
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,9 @@
-"""Exact draws from lotteries: integers from the source of randomness and comparisons of integers, nothing else.
-
-Weights such as base^1000000 are never formed: what is needed is base^-gap as a probability, which is met step by step
-and given up at the first failure.
-"""
+"""Total points of ballots, and exact draws from lotteries: integers from the source of randomness, nothing else."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch
@@ -15,16 +11,97 @@ from itertools import accumulate
 from math import lcm
 from typing import Self, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.execute.ballots.form import NOT_ONE
+from privspec.execute.ballots.reading import Ballots
 from privspec.execute.randomness import Randomness
 from privspec.model.lotteries import (
+    Borda,
     Exponential,
+    FirstChoice,
     Largest,
     LocalPick,
     Lottery,
     PermuteAndFlip,
+    Points,
     Proportional,
     RandomisedLargest,
 )
+
+# --- Total points of ballots, exactly: counts are whole numbers, points whole halves
+
+POINTS: Mapping[str, Callable[..., Points]] = {FirstChoice.name: FirstChoice, Borda.name: Borda}
+"""Points by the name that plans give them."""
+
+
+def total_points(points: Points, ballots: Ballots) -> tuple[Fraction, ...]:
+    """The same as `model.lotteries.scores`, for many ballots at once."""
+    totals = _doubled_borda(ballots) if isinstance(points, Borda) else _doubled_first(ballots)
+    return tuple(Fraction(int(total), 2) for total in totals)
+
+
+def _doubled_first(ballots: Ballots) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    doubled = np.zeros(len(ballots.form.alternatives), dtype=np.int64)
+    np.add.at(doubled, ballots.ranked[:, 0], 2 * ballots.counts)
+    return doubled
+
+
+def _doubled_borda(ballots: Ballots) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Twice the points: m - 1 less the place for those that are named, the mean of what is left for the others."""
+    m = len(ballots.form.alternatives)
+    lengths = (ballots.ranked != NOT_ONE).sum(axis=1)
+    left = m - 1 - lengths
+    # everybody gets what the ballot's unnamed get, then the named get the rest
+    doubled = np.full(m, (left * ballots.counts).sum(), dtype=np.int64)
+    for place in range(ballots.ranked.shape[1]):
+        named = lengths > place
+        own = (2 * (m - 1 - place) - left[named]) * ballots.counts[named]
+        np.add.at(doubled, ballots.ranked[named, place], own)
+    return doubled
+
+
+# --- Laws of lotteries in doubles, for simulations at any number of votes: large powers are nev
+
+Floats = NDArray[np.float64]
+
+
+def law_in_doubles(lottery: Lottery, scores: Sequence[Fraction]) -> Floats:
+    """The law of the winner (m,), rounded; the exact one is `lottery.law(scores)`."""
+    match lottery:
+        case Exponential(base=base):
+            weights = _accepted(base, scores)
+        case PermuteAndFlip(base=base):
+            weights = _flipped(_accepted(base, scores))
+        case _:
+            weights = np.array([float(p) for p in lottery.law(scores)])
+    found: Floats = weights / weights.sum()
+    return found
+
+
+def _accepted(base: Fraction, scores: Sequence[Fraction]) -> Floats:
+    """base^(score - largest score)."""
+    most = max(scores)
+    gaps = np.array([float(most - score) for score in scores])
+    logarithm = float(np.log1p(float(base - 1)))
+    accepted: Floats = np.exp(-gaps * logarithm)
+    return accepted
+
+
+def _flipped(accepted: Floats) -> Floats:
+    """Each y_a times the integral over t in [0, 1] of the product over b != a of (1 - t y_b): see the model's law."""
+    # Gauss-Legendre with k nodes is exact to degree 2k - 1, and the product has degree m - 1
+    nodes, weights = np.polynomial.legendre.leggauss(len(accepted) // 2 + 1)
+    times = (nodes + 1) / 2
+    factors = 1 - times[:, None] * accepted
+    found = [
+        chance * float((weights / 2) @ np.delete(factors, a, axis=1).prod(axis=1)) for a, chance in enumerate(accepted)
+    ]
+    return np.array(found)
+
+
+# --- Exact draws from lotteries: integers from the source of randomness and comparisons of inte
 
 BITS = 1024
 """Length of the numbers that are compared at once, about."""

@@ -19,9 +19,7 @@ from privspec.execute.ballots.reading import Ballots, read_ballots, refuse_numbe
 from privspec.execute.exact import ExactVector
 from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret, Target
 from privspec.execute.finite.table import Labels, symbol
-from privspec.execute.lotteries.draws import draw, report, sampler
-from privspec.execute.lotteries.laws import law_in_doubles
-from privspec.execute.lotteries.scores import POINTS, total_points
+from privspec.execute.lotteries.draws import POINTS, draw, law_in_doubles, report, sampler, total_points
 from privspec.execute.mechanism import refuse_long_simulation
 from privspec.execute.problems import refuse
 from privspec.execute.randomness import Randomness, SimulationRandomness, SystemRandomness
