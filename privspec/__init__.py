@@ -25,8 +25,3 @@ def __getattr__(name: str) -> Any:
 
         return getattr(import_module(_PLACES[name]), name)
     raise AttributeError(f"module 'privspec' has no attribute {name!r}")
-
-
-from privspec.moved import install  # noqa: E402
-
-install()

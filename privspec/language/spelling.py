@@ -476,6 +476,3 @@ def _groups(text: str) -> list[tuple[int, int, list[int]]]:
         elif char == "," and depth == 1:
             commas.append(i)
     return found
-
-
-print_expr = print_domain = print_statement = spell
