@@ -22,6 +22,7 @@ from privspec.explain.document import (
     asserted,
     assumed,
     proved,
+    reported,
     tested,
 )
 from privspec.explain.facts import ClaimFact, Facts
@@ -120,7 +121,9 @@ def _loss(facts: Facts) -> list[Sentence]:
     if loss is None:
         return []
     words = f"The loss {loss.expression} is {loss.value}{f' ({loss.units})' if loss.units else ''}."
-    found = [proved(words, facts.context.loss_because, _LOSS), *tie_sentences(facts)]
+    line = facts.context.loss_because
+    said = proved(words, line, _LOSS) if loss.standard_error is None else reported(words, line)
+    found = [said, *tie_sentences(facts)]
     if loss.lower_bound is not None and loss.gap is not None:
         words = (
             f"No mechanism among those considered ({loss.among}) has a loss below {loss.lower_bound}; "

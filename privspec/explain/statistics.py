@@ -72,7 +72,7 @@ class StatisticFact(MechanismFact):
     subject: ClassVar[str] = "The noise as executed"
     reached_label: ClassVar[str] = "Reached by the executed noise"
     exact_curve: ClassVar[str] = "the noise as executed (exact)"
-    entry: ClassVar[Judged] = Judged("sites")
+    entry: ClassVar[Judged] = Judged("view")
     loss_note: ClassVar[Note] = Note("probit-routes")
     accuracy_heading: ClassVar[str] = "How good is the published result?"
     measure: ClassVar[str] = "noise is added to a statistic of bounded records, as this report describes."
