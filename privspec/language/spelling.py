@@ -241,8 +241,6 @@ def within(domain: s.Domain | None) -> str:
     return "" if domain is None else f" in {spell(domain)}"
 
 
-__all__ = ["spell"]
-
 # --- statements --------------------------------------------------------------------------------
 
 
