@@ -38,6 +38,9 @@ SPECS = {
     "pure": REPORT.format(loss="E[ mismatch(z, x) ]", measure="1-LDP"),
     "delta": REPORT.format(loss="E[ |z - x| ]", measure="(1, 0.125)-LDP"),
     "atoms": REPORT.format(loss="E[ |z - x| ]", measure="(1, 0.125)-per-atom-LDP"),
+    "one value": REPORT.format(loss="E[ |z - x| ]", measure="(1, 0.125)-per-atom-LDP")
+    .replace("x in 1..4", "x in 4..4")
+    .replace("categorical([4, 3, 2, 1])", "uniform"),
     "worst": REPORT.format(loss="2 * worst[ |z - x| ] + E[ mismatch(z, x) ]", measure="1-LDP"),
     "metric": """variables:
   input x in (0..1)^2
