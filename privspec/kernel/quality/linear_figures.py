@@ -13,7 +13,6 @@ from flint import ctx, fmpz_mat
 
 from privspec.kernel.core.linear import Matrix
 from privspec.kernel.core.numbers import ball, end
-from privspec.kernel.core.reading import Refused
 
 VARIANCE_BITS = 128
 STEEPEST = 2000
@@ -79,12 +78,11 @@ def error_rows(terms: tuple[dict[int, Fraction], ...], moves: Matrix) -> Matrix:
 def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
     """Variance of the discrete Laplace law with weights e^(-|z| / scale) on the multiples of a grid, to 128 bits.
 
-    grid^2 / (2 sinh(grid / 2 scale)^2).
-    Raises: Refused for a scale so far below the grid that there is no noise.
+    grid^2 / (2 sinh(grid / 2 scale)^2); 0 for a scale so far below the grid that no double is as small as the variance.
     """
     ratio = grid / (2 * scale)
     if ratio > STEEPEST:
-        raise Refused("the scale of some noise is far below the grid on which it is drawn")
+        return Fraction(0)
     bits = max(0, (ratio.denominator.bit_length() - ratio.numerator.bit_length()))
     with ctx.workprec(4 * VARIANCE_BITS + 2 * bits):
         exact = ball(grid) ** 2 / (2 * ball(ratio).sinh() ** 2)
