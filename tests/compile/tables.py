@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from privspec.compile.document import sealed
+from privspec.compile.exposures import exposures_of
 from privspec.compile.families import family_of
 from privspec.compile.infeasible import Infeasible
 from privspec.compile.problem import Settings
@@ -106,7 +108,9 @@ def compiled(text: str, **parameters: Any) -> Found:
     decision = decided(text, **parameters)
     assert not isinstance(decision, Infeasible), decision
     found = Found(json.loads(json.dumps(decision.document())))
-    report = judge(json.dumps(found.document))
+    told = {key: value for key, value in found.document.items() if key != "digest"}
+    told["exposures"] = exposures_of(found.document)
+    report = judge(json.dumps(sealed(told)))
     assert report.ok, [f"{claim.name}: {claim.text}" for claim in report.failed]
     for row in found.table:
         assert sum(row) == 1
