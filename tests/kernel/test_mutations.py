@@ -43,7 +43,7 @@ def others(value: Any) -> list[Any]:
         number = Fraction(value)
     except (ValueError, ZeroDivisionError):
         return found
-    return [str(number + 1), str(number * Fraction(99, 101)), str(-number - 1), *found]
+    return [str(number + 1), str(number * Fraction(99, 101) - 1), str(-number - 3), *found]
 
 
 def twice(document: Document, path: Path) -> str:
