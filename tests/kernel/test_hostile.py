@@ -90,7 +90,7 @@ def hostile(seed: int, count: int) -> Iterator[tuple[str, str]]:
     for number in range(count):
         name, kind = BASES[number % len(BASES)], list(VALUES)[number % len(VALUES)]
         path = dice.choice(listed[name])
-        text = isinstance(get(documents[name], path), str) and isinstance(VALUES[kind], str)
+        text = isinstance(get(documents[name], path), str | None) and isinstance(VALUES[kind], str)
         if not (path[0] == "problem" and text):  # a label of the problem may be any text
             changed = mutate(documents[name], path, VALUES[kind])
             yield f"{name}: {kind} at {'.'.join(map(str, path))}", json.dumps(changed)

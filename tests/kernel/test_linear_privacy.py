@@ -368,7 +368,7 @@ ATTACKS: dict[str, tuple[str, Callable[[Plan], None], str]] = {
     "counts in halves": ("counts", executed("inputs", 0, "grid")("1/2"), "whole number"),
     "inputs in another order": ("gaussian", executed("inputs", 0, "name")("y"), "not what the problem"),
     "outputs rounded, answers not": ("laplace", executed("rounding")("outputs"), "for Gaussian noise"),
-    "answers rounded, not outputs": ("mixed", executed("rounding")("strategy"), "is stated"),
+    "answers rounded, not outputs": ("mixed", executed("rounding")("strategy"), "is no mixture"),
     "a rounding that nobody knows": ("gaussian", executed("rounding")("none"), "not known"),
     "a listed view": ("gaussian", executed("views")([{"outputs": ["O"], "rows": 1}]), "'views' that is not known"),
     "a seed": ("gaussian", executed("seed")(1), "not known"),

@@ -235,11 +235,14 @@ def seen_by(release: Release, outputs: tuple[str, ...], *, public: bool, inverse
     """
     count = release.strategy.whole.nrows()
     seen = release.problem.rows_of(outputs)
+    whole = len(seen) == release.problem.size or not release.round_outputs
+    if (public or release.of_inputs or whole) and not inverse.absent:
+        raise inverse.wrong("is given for a view that is no mixture")
     if public or release.of_inputs:
         return View(list(range(count)))
     rows = release.reconstruction.rows
     used = [r for r in range(count) if any(rows[i][r] for i in seen)]
-    if inverse.absent or len(seen) == release.problem.size or not release.round_outputs:
+    if inverse.absent:
         return View(used)
     back = Matrix(*inverse.matrix(count, len(seen)))
     # outputs times powers of two are the same view, and their inverse is easier to write
