@@ -51,10 +51,9 @@ def test_junk_is_refused(junk: Any) -> None:
 def test_a_bomb_is_refused_in_little_memory() -> None:
     bomb = pack(bytes(2**28))
     tracemalloc.start()
-    with pytest.raises(ValueError, match="packed"):
-        unpack(bomb, 800)
-    with pytest.raises(ValueError, match="holds more"):
-        unpack(bomb, 2**19)
+    for size in (800, 2**19):
+        with pytest.raises(ValueError, match="packed"):
+            unpack(bomb, size)
     assert tracemalloc.get_traced_memory()[1] < 2**22
     tracemalloc.stop()
 
