@@ -66,12 +66,12 @@ class ChosenAmount:
     inverse: bool
 
     def __str__(self) -> str:
-        """As in "2 / rounds, where solving picks rounds"."""
+        """As in "2 / rounds, where the solver chooses rounds"."""
         if self.inverse:
             text = f"{self.scale} / {self.number}"
         else:
             text = self.number if self.scale == 1 else f"{self.scale} * {self.number}"
-        return f"{text}, where solving picks {self.number}"
+        return f"{text}, where the solver chooses {self.number}" if text != self.number else "what the solver chooses"
 
 
 @dataclass(frozen=True, slots=True)

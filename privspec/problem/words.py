@@ -50,27 +50,26 @@ def public_words(value: PublicValue) -> str:
 def obligation_words(obligation: Obligation) -> str:
     """What is promised to whom, as in "one voter changes: all of x and y of that voter"."""
     units = " or ".join(map(unit_words, obligation.units))
-    who = " and ".join(obligation.observers)
-    seen, asked = _listed(obligation.seen), measure_words(obligation.measure)
+    seen, who = _listed(obligation.seen), " and ".join(obligation.observers)
+    asked = measure_words(obligation.measure)
     return (
-        f"Line {obligation.line}: let {units}, while all else stays. Then the law of {seen}, as seen by {who}, changes "
-        f"at most as {asked} allows."
+        f"Line {obligation.line}: if {units}, and nothing else does, then {seen}, as seen by {who}, satisfies {asked}."
     )
 
 
 def unit_words(unit: Unit) -> str:
-    """What one difference changes: "one voter change, all of x and y of that voter"."""
+    """What one difference changes: "one voter changes (all of x and y of that voter)"."""
     inputs = _listed(unit.inputs)
     if unit.kind == "everything":
-        return f"all of {inputs} change"
+        return f"all of {inputs} changes"
     name = unit.party or unit.kind
-    count = f"one {name}" if unit.count == 1 else f"up to {unit.count} units ({name}) at once"
-    how = "be added or removed" if unit.adding else "change"
-    apart = ""
-    if unit.apart is not None:
-        apart = f", {'exactly' if unit.exactly else 'at least'} {unit.apart} apart"
-    where = f", all of {inputs} of that {name}" if unit.party and unit.count == 1 else f" of {inputs}"
-    return f"{count} {how}{where}{apart}" if unit.party else f"{count}{where} {how}{apart}"
+    one = unit.count == 1
+    verb = ("is" if one else "are") + " added or removed" if unit.adding else "changes" if one else "change at once"
+    apart = "" if unit.apart is None else f", {'exactly' if unit.exactly else 'at least'} {unit.apart} apart"
+    what = f"one {name}" if one else f"up to {unit.count} of the units {name}"
+    if unit.party:
+        return f"{what} {verb} (all of {inputs} of {'that' if one else 'each'} {name}){apart}"
+    return f"{what} of {inputs} {verb}{apart}"
 
 
 def measure_words(measure: Measure) -> str:
@@ -78,7 +77,7 @@ def measure_words(measure: Measure) -> str:
     amounts = ", ".join(f"{name} = {amount}" for name, amount in measure.amounts)
     distance = f" times the {measure.distance} distance" if measure.distance else ""
     if measure.each:
-        return f"{measure.name} ({len(measure.each)} amounts, one a party, the least {amounts}){distance}"
+        return f"{measure.name} ({len(measure.each)} amounts, one for each party; the least is {amounts}){distance}"
     return f"{measure.name} with {amounts}{distance}" if amounts else measure.name
 
 
