@@ -98,14 +98,15 @@ def _statistics(model: Model, data: Mapping[str, Any], circumstances: Circumstan
 def _lotteries(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
     from privspec.execute.ballots.form import Form
     from privspec.execute.ballots.reading import read_ballots, refuse_number
+    from privspec.problem.elaborate import data_of
 
     (block,) = model.blocks
-    adding = [r.neighbours.describe().startswith("adding") for r in model.requirements]
-    form = Form.of_block(block, drops=bool(adding) and all(adding))
+    form = Form.of_block(block, drops=data_of(model, model.nodes[block.name]).rule == "drop")
     assert form is not None
     source = _given(form.name, data)
     found = read_ballots(form, source, header=circumstances.header, keeper=circumstances.keeper)
-    if not form.drops and found.number != block.type.size:
+    secret = any(requirement.neighbours.adding for requirement in model.requirements)
+    if not secret and found.number != block.type.size:
         refuse_number(form, block.type.size, found.number)
 
 

@@ -185,7 +185,6 @@ FAMILIES: Mapping[str, tuple[str, str, str, str]] = {
     "permute_and_flip": LOTTERY,
     "local_dictator": LOTTERY,
     "randomised_winner": LOTTERY,
-    "none": LOTTERY,
 }
 """Where the mechanism and the exposure of a family stand, loaded when a plan of it turns up.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
+from privspec.execute.family import exposure_of
 
 
 class Event(Protocol):
@@ -63,7 +64,7 @@ def refusal_notes(events: Sequence[Event], plan: Mapping[str, Any] | None) -> tu
     """What a refusal adds: which round it would be, or that a plan was run before."""
     if plan is None or (before := held(events, plan) - 1) < 0:
         return ()
-    rounds = Rounds.of_plan(plan)
+    rounds = exposure_of(plan).rounds
     if rounds is None:
         return ("running one plan again would average its noise away",) if before else ()
     all_held = f"all {rounds.count} rounds of this plan were held: " if before >= rounds.count else ""

@@ -125,9 +125,11 @@ def _votes(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     mechanism = plan["mechanism"]
     source = str(mechanism["input"])
     note = VOTE_NOTES[mechanism["family"]]
+    (held,) = plan["problem"]["data"]
+    fate = "is left out" if held["rule"] == "drop" else "counts as the first of all ballots,"
     text = (
-        f"What {source} holds that is no ballot is left out by a public rule that looks at that ballot alone (the "
-        "release states it)."
+        f"What {source} holds that is no ballot {fate} by a public rule that looks at that ballot alone (the release "
+        "states it)."
     )
     yield _said(text, "proved", line=_line(model, model.nodes[source].span.start))
     text = "The winner is drawn from exact probabilities: no floating-point number takes part in it."

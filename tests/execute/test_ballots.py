@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import DataError, PrivspecError
 from privspec.core.spans import Source
-from privspec.execute.ballots.form import Form, form_of_plan
+from privspec.execute.ballots.form import Form
 from privspec.execute.ballots.reading import read_ballots
 from privspec.execute.finite.mechanism import CENTRAL_RULE
 from privspec.execute.keeper import Keeper
@@ -358,9 +358,6 @@ privacy: O is 1-DP wrt e, replacing one voter
     blocks = {block.name: Form.of_block(block) for block in load_model(Source("v.priv", text)).blocks}
     known = {name: (form.least, form.most) for name, form in blocks.items() if form is not None}
     assert known == {"a": (1, 1), "b": (3, 3), "c": (1, 2), "d": (1, 1)}
-    assert form_of_plan("b", "voter", "ranking", ABC, places=None, drops=False).least == 3
-    with pytest.raises(ValueError, match="no ballots"):
-        form_of_plan("b", "voter", "approval", ABC, places=None, drops=False)
 
 
 # --- PrefLib --------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import pytest
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import BudgetError, DataError, PrivspecError, UsageError
 from privspec.core.spans import Source
+from privspec.data_report import fit_of_plan, fit_of_spec
 from privspec.execute.budget import Spend
 from privspec.execute.family import mechanism_of
 from privspec.execute.ledger import spends_of_plan
@@ -23,7 +24,6 @@ from privspec.execute.lotteries.draws import Coin, draw, law_in_doubles, report,
 from privspec.execute.mechanism import simulate
 from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.run import combine, execute_plan
-from privspec.model.build import load_model
 from privspec.model.lotteries import (
     Exponential,
     Largest,
@@ -33,6 +33,7 @@ from privspec.model.lotteries import (
     Proportional,
     RandomisedLargest,
 )
+from privspec.pipeline import Request, solve
 from tests.execute.begun import run
 
 from .tables import ALARM, chi_square
@@ -209,7 +210,7 @@ def test_simulation_by_default() -> None:
 
 
 def test_alternatives_that_are_numbers_are_released_as_numbers() -> None:
-    plan = make_lottery_plan("none", alternatives=["10", "20"])
+    plan = make_lottery_plan(alternatives=["10", "20"], dummy_votes="0")
     release = execute_plan(plan, {"vote": [20, 20, "20"]})
     assert release.to_json()["outputs"]["O"]["values"] == [20]
     assert simulate(plan, 3, 1, base={"vote": [20]}).tolist() == [[20.0]] * 3
@@ -226,19 +227,9 @@ def test_borda_points_of_rankings() -> None:
     assert whole.scores == exact((2, 1, 0))
 
 
-def test_places_come_from_the_spec() -> None:
-    text = """spec v
-parameters: A = {north, south, west}
-parties: voter in 1..2
-variables:
-  input vote[voter] in partial_ranking(A, 2)
-  output O in A
-loss: worst[ mismatch(O, plurality(vote)) ]
-privacy: O is 1-DP wrt vote, replacing one voter
-"""
-    plan = make_lottery_plan("dictator", voters=2, ballots="partial ranking", points="borda")
-    model = load_model(Source("v.priv", text))
-    release = execute_plan(plan, {"vote": ["west north south", "south"]}, model)
+def test_places_come_from_the_problem() -> None:
+    plan = make_lottery_plan("dictator", voters=2, ballots="partial ranking", places=2, points="borda")
+    release = execute_plan(plan, {"vote": ["west north south", "south"]})
     assert "the first 2 places of a longer ranking count" in release.data_rules[0]
 
 
@@ -252,6 +243,11 @@ privacy: O is 1-DP wrt vote, replacing one voter
         {"alternatives": []},
         {"alternatives": ["a", "a"]},
         {"voters": "some"},
+        {"voters": 7},
+        {"leaves_out": False},
+        {"output": "P"},
+        {"alternatives": ["west", "north", "south"]},
+        {"family": "none"},
     ],
 )
 def test_plans_that_are_none(changes: dict[str, Any]) -> None:
@@ -267,13 +263,17 @@ def test_plans_that_are_none(changes: dict[str, Any]) -> None:
         ("exponential", {"base": "0"}),
         ("local_dictator", {"ratio": "9/10"}),
         ("randomised_winner", {"ratio": "9/10"}),
-        ("local_dictator", {"ratio": "2", "points": "borda"}),
     ],
 )
 def test_parameters_that_are_none(family: str, changes: dict[str, Any]) -> None:
     plan = make_lottery_plan(family)
     with pytest.raises(UsageError, match="PS0820"):
         mechanism_of({**plan, "mechanism": plan["mechanism"] | changes})
+
+
+def test_reports_of_single_voters_are_first_choices() -> None:
+    with pytest.raises(UsageError, match="PS0820"):
+        mechanism_of(make_lottery_plan("local_dictator", ballots="ranking", points="borda"))
 
 
 # --- data, ledger, files --------------------------------------------------------------------------
@@ -319,6 +319,76 @@ def test_a_run_is_paid_for_once(tmp_path: Path) -> None:
     with pytest.raises(DataError):
         run(plan, {"vote": {"choose": ["north"]}}, tmp_path / "d.db")
     assert not (tmp_path / "d.db").exists()
+
+
+# --- ballots that do not fit, as the problem says ---------------------------------------------------
+
+LINES = {
+    "replacing": ("replacing one voter",),
+    "adding": ("adding or removing one voter",),
+    "mixed": ("adding or removing one voter", "replacing one voter"),
+}
+READINGS: list[Any] = [
+    lambda cast: cast,
+    lambda cast: {"choice": cast},
+    lambda cast: {"voter": [f"v{i}" for i in range(len(cast))], "choice": cast},
+    lambda cast: [{"choice": ballot} for ballot in cast],
+]
+
+
+@pytest.mark.parametrize("lines", LINES)
+@pytest.mark.parametrize("misfit", ["nord", "", None, "{north south}", 17])
+def test_misfits_are_executed_as_the_problem_says(lines: str, misfit: Any, tmp_path: Path) -> None:
+    """Among four ballots for west one is none: the number counted, the release's words, problem and plan agree."""
+    privacy = "\n".join(f"  O is 1-DP wrt vote, {line}" for line in LINES[lines])
+    text = SPEC.replace("  O is 1-DP wrt vote, adding or removing one voter", privacy).replace("1000000", "4")
+    plan = solve(Request(Source("town.priv", text + "  noise family dictator\n")))
+    document, cast = plan.document, ["west", "west", misfit, "west"]
+    problem, mechanism = document["problem"], document["mechanism"]
+    drops = problem["data"][0]["rule"] == "drop"
+    assert drops is mechanism["leaves_out"] is (lines == "adding")
+    assert problem["blocks"][0]["secret"] is (mechanism["voters"] is None) is (lines != "replacing")
+    (said,) = [one["text"] for one in document["assumptions"] if "that is no ballot" in one["text"]]
+    assert ("is left out" in said, "counts as the first of all ballots" in said) == (drops, not drops)
+    wanted = exact((0, 0, 3)) if drops else exact((1, 0, 3))
+    for reading in READINGS:
+        secret: Any = mechanism_of(document).read({"vote": reading(cast)}, _circumstances())
+        assert secret.scores == wanted
+        assert secret.rules[0].endswith("is left out" if drops else "counts as north")
+    release = plan.run({"vote": cast}, tmp_path / "ledger.db", new_ledger=True)
+    assert release.data_rules == secret.rules
+    assert fit_of_spec(plan.model(), {"vote": cast}).report() == fit_of_plan(plan, {"vote": cast}).report()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".json", ".parquet", ".soi"])
+@pytest.mark.parametrize("misfit", ["nord", ""])
+def test_a_misfit_does_not_change_a_public_number_of_voters(suffix: str, misfit: str, tmp_path: Path) -> None:
+    """By its number alone nobody can tell a file with a ballot that is none: a run takes or refuses both."""
+    plan, path = make_lottery_plan(voters=3), tmp_path / f"votes{suffix}"
+    for voters, code in ((3, None), (2, "the data have 2"), (4, "the data have 4")):
+        for cast in (["west"] * voters, ["west"] * (voters - 1) + [misfit], [misfit] + ["west"] * (voters - 1)):
+            _written(path, cast)
+            if code is None:
+                assert mechanism_of(plan).read({"vote": path}, _circumstances()).rules  # taken
+                continue
+            with pytest.raises(DataError, match=code):
+                execute_plan(plan, {"vote": path})
+
+
+def _written(path: Path, cast: list[str]) -> None:
+    frame = pl.DataFrame({"choice": cast})
+    match path.suffix:
+        case ".csv":
+            path.write_text("\n".join(["choice", *cast]) + "\n")
+        case ".tsv":
+            path.write_text("\n".join(["voter\tchoice", *(f"{i}\t{one}" for i, one in enumerate(cast))]) + "\n")
+        case ".json":
+            path.write_text(json.dumps({"vote": cast}))
+        case ".parquet":
+            frame.write_parquet(path)
+        case _:
+            names = "".join(f"# ALTERNATIVE NAME {i}: {name}\n" for i, name in enumerate(ABC, 1))
+            path.write_text(names + "".join(f"1: {3 if one == 'west' else one or '{1,2}'}\n" for one in cast))
 
 
 # --- voters' own reports --------------------------------------------------------------------------

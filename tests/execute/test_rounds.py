@@ -26,10 +26,7 @@ SECRET = "Ada Lovelace"
 
 
 def rounds_plan(count: int = 3, *, budget: str = "3", each: str = "1", voters: int | None = None) -> Plan:
-    plan = make_lottery_plan(voters=voters)
-    plan["mechanism"]["rounds"] = {"count": count, "budget": budget, "each": each, "fit": count}
-    plan["digest"] = plan_digest(plan)
-    return plan
+    return make_lottery_plan(voters=voters, rounds=(count, budget, each))
 
 
 def ballots(names: Iterable[str], choice: str = "north") -> dict[str, Any]:
@@ -147,7 +144,7 @@ def winners(plan: Plan, votes: dict[str, Any], book: Path, roll: Path, times: in
 def test_voters_who_took_part_often_enough_are_left_out(book: Path, roll: Path) -> None:
     """Without dummy votes the winner is somebody's vote: after two rounds only the newcomer's counts."""
     plan = rounds_plan(2, budget="2")
-    plan["mechanism"] |= {"family": "none", "dummy_votes": "0"}
+    plan["mechanism"]["dummy_votes"] = "0"
     plan["digest"] = plan_digest(plan)
     early = ballots(["a", "b"], "north")
     assert winners(plan, early, book, roll, 2) == {"north"}

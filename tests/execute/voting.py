@@ -9,7 +9,6 @@ from privspec.execute.run import plan_digest
 
 ABC = ("north", "south", "west")
 PARAMETERS: dict[str, dict[str, str]] = {
-    "none": {},
     "dictator": {"dummy_votes": "3/2"},
     "exponential": {"base": "3/2"},
     "permute_and_flip": {"base": "3/2"},
@@ -24,29 +23,51 @@ def make_lottery_plan(
     alternatives: Sequence[str] = ABC,
     voters: int | None = None,
     ballots: str = "first choice",
+    places: int | None = None,
     points: str = "first choice",
     output: str = "O",
+    rounds: tuple[int, str, str] | None = None,
     **parameters: Any,
 ) -> dict[str, Any]:
-    """A plan with the keys that execution and ledger read."""
+    """A plan with the keys that execution and ledger read; rounds: how many, the budget, and the part of each."""
     neighbours = "adding or removing one voter" if voters is None else "replacing one voter"
+    places = 1 if ballots == "first choice" else places or len(alternatives)
+    cast = {"output": output, "party": "voter", "ballots": ballots, "alternatives": list(alternatives)}
+    count, budget, each = rounds or (1, "1", "1")
+    shared = {"count": count, "budget": budget, "each": each, "fit": count}
     plan: dict[str, Any] = {
         "format": "privspec-plan/2.0",
         "spec": {"name": "vote"},
+        "problem": _problem(
+            {
+                **cast,
+                "form": "votes",
+                "source": "vote",
+                "voters": voters or 0,
+                "secret": voters is None,
+                "longest": places,
+                "counted": points,
+                "law": None,
+                "loss": {"form": "measured", "terms": [], "offset": "0"},
+                "expression": "0",
+                "limits": [],
+                "rounds": rounds and {"name": "rounds", "budget": budget, "count": count},
+                "families": [],
+            },
+            neighbours,
+        ),
         "status": "feasible",
         "mechanism": {
+            **cast,
             "family": family,
             "input": "vote",
-            "party": "voter",
             "voters": voters,
-            "ballots": ballots,
-            "alternatives": list(alternatives),
-            "output": output,
+            "places": places,
             "points": points,
+            "leaves_out": voters is None,
             **(parameters or PARAMETERS[family]),
-            "rounds": None,
-            "properties": [],
-            "paper": [],
+            "rounds": rounds and shared,
+            "scalars": {},
         },
         "guarantees": [
             {
@@ -62,3 +83,31 @@ def make_lottery_plan(
         ],
     }
     return plan | {"digest": plan_digest(plan)}
+
+
+def _problem(block: dict[str, Any], neighbours: str) -> dict[str, Any]:
+    adding = block["secret"]
+    unit = {"kind": "party", "inputs": ["vote"], "adding": adding, "count": 1, "party": "voter"}
+    line = {
+        "outputs": [block["output"]],
+        "seen": [block["output"]],
+        "wrt": ["vote"],
+        "neighbours": neighbours,
+        "units": [{**unit, "apart": None, "exactly": False}],
+        "observers": ["anyone"],
+        "measure": {"name": "epsilon-DP", "amounts": [["epsilon", "1"]], "distance": None, "each": []},
+        "line": 1,
+        "text": "",
+    }
+    rule = "drop" if adding else "map"
+    return {
+        "format": "privspec-problem/1.0",
+        "elaborator": "1",
+        "name": "vote",
+        "trust": {"kind": "curator", "colluding": 0},
+        "data": [{"name": "vote", "domain": "ballots", "rule": rule, "party": "voter", "line": 1}],
+        "public": [],
+        "obligations": [line],
+        "views": [],
+        "blocks": [block],
+    }

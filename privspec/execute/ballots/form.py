@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -126,22 +125,3 @@ def places_of(domain: Domain) -> tuple[tuple[Symbol, ...], int, int] | None:
             return tuple(domain.elements()), 1, 1
         case _:
             return None
-
-
-def form_of_plan(
-    name: str, party: str | None, kind: str, alternatives: Sequence[Symbol], *, places: int | None, drops: bool
-) -> Form:
-    """The ballots that a plan names: "first choice", "ranking" or "partial ranking".
-
-    Raises: ValueError for another kind.
-    """
-    items = tuple(alternatives)
-    match kind:
-        case "first choice":
-            return Form(name, party, items, 1, 1, drops)
-        case "ranking":
-            return Form(name, party, items, len(items), len(items), drops)
-        case "partial ranking":
-            return Form(name, party, items, 1, places or len(items), drops)
-        case _:
-            raise ValueError(f"no ballots are called {kind}")

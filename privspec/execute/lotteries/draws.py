@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch
@@ -20,7 +20,6 @@ from privspec.execute.randomness import Randomness
 from privspec.model.lotteries import (
     Borda,
     Exponential,
-    FirstChoice,
     Largest,
     LocalPick,
     Lottery,
@@ -31,9 +30,6 @@ from privspec.model.lotteries import (
 )
 
 # --- Total points of ballots, exactly: counts are whole numbers, points whole halves
-
-POINTS: Mapping[str, Callable[..., Points]] = {FirstChoice.name: FirstChoice, Borda.name: Borda}
-"""Points by the name that plans give them."""
 
 
 def total_points(points: Points, ballots: Ballots) -> tuple[Fraction, ...]:

@@ -6,7 +6,7 @@ One voter's report, and the winner from the reports of all: nobody else ever see
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -14,19 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import Diagnostic, UsageError
-from privspec.execute.ballots.form import Form, form_of_plan
+from privspec.execute.ballots.form import Form
 from privspec.execute.ballots.reading import Ballots, read_ballots, refuse_number
 from privspec.execute.exact import ExactVector
 from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret, Target
 from privspec.execute.finite.table import Labels, symbol
-from privspec.execute.lotteries.draws import POINTS, draw, law_in_doubles, report, sampler, total_points
+from privspec.execute.lotteries.draws import draw, law_in_doubles, report, sampler, total_points
 from privspec.execute.mechanism import refuse_long_simulation
 from privspec.execute.problems import refuse
 from privspec.execute.randomness import Randomness, SimulationRandomness, SystemRandomness
 from privspec.execute.rounds import Rounds
+from privspec.kernel.core.problem import read_frame
+from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.lemmas.votes import Executed, read_executed
+from privspec.kernel.lemmas.votes_losses import read_vote
 from privspec.model.lotteries import (
     Borda,
     Exponential,
+    FirstChoice,
     LocalPick,
     Lottery,
     PermuteAndFlip,
@@ -40,29 +45,27 @@ if TYPE_CHECKING:
     from privspec.model.graph import Model
 
 
-LOTTERIES: Mapping[str, Callable[[Plan], Lottery]] = {
-    "none": lambda mechanism: _proportional(mechanism.get("dummy_votes", 0)),
-    "dictator": lambda mechanism: _proportional(mechanism["dummy_votes"]),
-    "exponential": lambda mechanism: Exponential(_at_least_one(mechanism["base"])),
-    "permute_and_flip": lambda mechanism: PermuteAndFlip(_at_least_one(mechanism["base"])),
-    "local_dictator": lambda mechanism: LocalPick(_at_least_one(mechanism["ratio"])),
-    "randomised_winner": lambda mechanism: RandomisedLargest(_at_least_one(mechanism["ratio"])),
+LOTTERIES: Mapping[str, Callable[[Fraction], Lottery]] = {
+    "dictator": Proportional,
+    "exponential": Exponential,
+    "permute_and_flip": PermuteAndFlip,
+    "local_dictator": LocalPick,
+    "randomised_winner": RandomisedLargest,
 }
-"""The lottery of each family that a plan can name."""
+"""The lottery of each rule, by its one number."""
 
 
-def _proportional(text: Any) -> Proportional:
-    dummies = Fraction(str(text))
-    if dummies < 0:
-        raise ValueError("a negative number of dummy votes")
-    return Proportional(dummies)
+def executed_of(plan: Plan) -> Executed:
+    """What the kernel judges of a plan.
 
-
-def _at_least_one(text: Any) -> Fraction:
-    value = Fraction(str(text))
-    if value < 1:
-        raise ValueError(f"{text} is below 1")
-    return value
+    Raises: KeyError, ValueError if it is no plan of a vote.
+    """
+    problem, mechanism = plan["problem"], plan["mechanism"]
+    try:
+        frame, (block,) = read_frame(Item(problem, "problem")), Item(problem["blocks"], "blocks").items(1)
+        return read_executed(Item(mechanism, "mechanism"), read_vote(block), frame)
+    except Refused as reason:
+        raise ValueError(str(reason)) from reason
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -79,26 +82,20 @@ class LotteryMechanism(Mechanism):
     @classmethod
     def of_plan(cls, plan: Plan) -> LotteryMechanism:
         """Raises: KeyError, TypeError, ValueError if this version cannot execute the plan."""
-        mechanism = plan["mechanism"]
-        Rounds.of_plan(plan)
-        output, labels = str(mechanism["output"]), [str(label) for label in mechanism["alternatives"]]
-        alternatives = tuple(symbol(label) for label in labels)
-        voters = None if mechanism["voters"] is None else int(mechanism["voters"])
-        places = mechanism.get("places")
-        party = None if mechanism.get("party") is None else str(mechanism["party"])
-        form = form_of_plan(
-            str(mechanism["input"]),
-            party,
-            str(mechanism["ballots"]),
-            alternatives,
-            places=None if places is None else int(places),
-            drops=voters is None,
-        )
-        lottery = LOTTERIES[str(mechanism["family"])](mechanism)
-        points = POINTS[str(mechanism["points"])](alternatives)
-        if isinstance(points, Borda) and isinstance(lottery, LocalPick):
+        found = executed_of(plan)
+        ballots, rule = found.ballots, found.rule
+        alternatives = tuple(symbol(word) for word in found.alternatives)
+        if ballots.borda and rule.family == "local_dictator":
             raise ValueError("reports of single voters are first choices")
-        return cls(form, points, lottery, voters, output, Labels.read([output], labels))
+        least = ballots.size if ballots.kind == "ranking" else 1
+        return cls(
+            Form(found.source, found.party, alternatives, least, ballots.places, found.drops),
+            (Borda if ballots.borda else FirstChoice)(alternatives),
+            LOTTERIES[rule.family](rule.number),
+            found.voters,
+            found.output,
+            Labels.read([found.output], found.alternatives),
+        )
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -110,18 +107,12 @@ class LotteryMechanism(Mechanism):
         """The alternatives as they are released, in their order."""
         return self.labels.values()[self.output]
 
-    def form_for(self, model: Model | None) -> Form:
-        """The ballots of a run; a spec also says how many places they have."""
-        blocks = () if model is None else model.blocks
-        declared = next((Form.of_block(b, drops=self.form.drops) for b in blocks if b.name == self.form.name), None)
-        return self.form if declared is None else replace(self.form, least=declared.least, most=declared.most)
-
     def ballots(self, data: Mapping[str, Any], circumstances: Circumstances, only: str | None = None) -> Ballots:
         """The ballots of a run.
 
         Raises: DataError PS0801 to PS0805, PS0809, PS0811, PS0818.
         """
-        form = self.form_for(circumstances.model)
+        form = self.form
         for name in data:
             if name != form.name:
                 refuse("PS0801", f"the plan has no input {name}", help=f"its input is {form.name}")
@@ -220,7 +211,7 @@ class LotteryExposure(Exposure):
     @property
     def outputs(self) -> frozenset[str]:
         """The winner."""
-        return frozenset((str(self.plan["mechanism"]["output"]),))
+        return frozenset((executed_of(self.plan).output,))
 
     def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
         """It names the winner."""
@@ -232,8 +223,9 @@ class LotteryExposure(Exposure):
 
     @property
     def rounds(self) -> Rounds | None:
-        """As the plan states them."""
-        return Rounds.of_plan(self.plan)
+        """As they are executed."""
+        shared = executed_of(self.plan).rounds
+        return None if shared is None else Rounds(*shared, shared[1] / shared[0], shared[0])
 
 
 MESSAGE = "message"

@@ -10,7 +10,7 @@ from flint import ctx
 from privspec.kernel.core.case import Case, Rules
 from privspec.kernel.core.implies import pure_proves
 from privspec.kernel.core.numbers import ball, end, exp_up, nearest_double
-from privspec.kernel.core.problem import Obligation, Share, read_guarantees
+from privspec.kernel.core.problem import Frame, Obligation, Share, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.lemmas.votes_losses import Choice, Measured, Value, Vote, read_vote, value_of
 from privspec.kernel.lemmas.votes_rules import RULES, Ballots, Change, Rule, winner, within
@@ -157,7 +157,8 @@ def log_down(ratio: Fraction) -> Fraction:
 class Executed:
     """What `run` does: draws the winner of these ballots by this rule.
 
-    `voters` is None where their number is secret; `drops`: ballots that do not fit are left out, not mapped.
+    `voters` is None where their number is secret; `drops`: ballots that do not fit are left out, not mapped; `rounds`:
+    how many votes share which epsilon.
     """
 
     rule: Rule
@@ -168,8 +169,51 @@ class Executed:
     ballots: Ballots
     voters: int | None
     drops: bool
-    rounds: int | None
+    rounds: tuple[int, Fraction] | None
     chosen: dict[str, Fraction]
+
+
+def read_executed(mechanism: Item, vote: Vote, frame: Frame) -> Executed:
+    """The mechanism of a plan: all but the rule, its number and the numbers that are picked is as the problem says.
+
+    Raises: Refused.
+    """
+    family = mechanism.value.get("family") if isinstance(mechanism.value, dict) else None
+    if family not in RULES:
+        raise mechanism.wrong("is of a family that is not known")
+    key, least, _ = RULES[family]
+    _, number, *same, rounds, scalars = mechanism.fields(
+        "family", key, "input", "party", "output", "ballots", "places", "points", "alternatives", "voters",
+        "leaves_out", "rounds", "scalars",
+    )  # fmt: skip
+    drops, ballots, voters = frame.data[0].rule == "drop", vote.ballots, None if vote.secret else vote.voters
+    whose, points = (vote.source, vote.party, vote.output), "borda" if ballots.borda else "first choice"
+    expected = (*whose, ballots.kind, ballots.places, points, list(vote.words), voters, drops)
+    for item, value in zip(same, expected, strict=True):
+        item.same(value)
+    local = frame.trust == "nobody" or any("LDP" in one.measure.name for one in frame.obligations)
+    rule = Rule(family, number.exact(least), family == "local_dictator" and local)
+    chosen = {}
+    if isinstance(vote.loss, Choice):
+        chosen = {vote.loss.name: scalars.fields(vote.loss.name)[0].exact(0)}
+    else:
+        scalars.same({})
+    shared = _rounds(rounds, vote, chosen)
+    return Executed(rule, *whose, vote.words, ballots, voters, drops, shared, chosen)
+
+
+def _rounds(stated: Item, vote: Vote, chosen: dict[str, Fraction]) -> tuple[int, Fraction] | None:
+    if vote.rounds is None:
+        stated.same(None)
+        return None
+    name, budget, known = vote.rounds
+    count = chosen.get(name, Fraction(0)) if known is None else Fraction(known)
+    if count < 1 or count.denominator != 1:
+        raise stated.wrong("is no number of rounds")
+    said = [item.exact() for item in stated.fields("count", "budget", "each", "fit")]
+    if said != [count, budget, budget / count, count]:
+        raise stated.wrong("does not share the epsilon that rounds have together")
+    return int(count), budget
 
 
 def change_of(obligation: Obligation, vote: Vote) -> Change:
@@ -220,52 +264,24 @@ class VoteRules(Rules):
             raise case.block.wrong("is under a trust, or has lines of fairness, that is not known for votes")
 
     def _mechanism(self, case: Case, vote: Vote) -> Executed:
-        family = case.mechanism.value.get("family") if isinstance(case.mechanism.value, dict) else None
-        if family not in RULES:
-            raise case.mechanism.wrong("is of a family that is not known")
-        key, least, _ = RULES[family]
-        _, number, *same, rounds, scalars = case.mechanism.fields(
-            "family", key, "input", "party", "output", "ballots", "places", "points", "alternatives", "voters",
-            "leaves_out", "rounds", "scalars",
-        )  # fmt: skip
-        drops = case.frame.data[0].rule == "drop"
-        ballots = vote.ballots
-        points, voters = "borda" if ballots.borda else "first choice", None if vote.secret else vote.voters
-        whose = vote.source, vote.party, vote.output
-        expected = (*whose, ballots.kind, ballots.places, points, list(vote.words), voters, drops)
-        for item, value in zip(same, expected, strict=True):
-            item.same(value)
+        executed = read_executed(case.mechanism, vote, case.frame)
+        rule, allowed = executed.rule, not vote.families or executed.rule.family in vote.families
         local = case.frame.trust == "nobody" or any("LDP" in one.measure.name for one in case.frame.obligations)
-        rule = Rule(family, number.exact(least), family == "local_dictator" and local)
-        powers = family in ("exponential", "permute_and_flip")
-        allowed = not vote.families or family in vote.families
+        powers = rule.family in ("exponential", "permute_and_flip")
         case.says("view", rule.seen or not local, "the winner is seen" + (", and every report" if rule.seen else ""))
-        case.says("law", allowed and (ballots.whole or not powers), f"{family} with {key} {rule.number}")
-        chosen = self._choices(case, vote, scalars)
-        count = None if vote.rounds is None else vote.rounds[2] or int(chosen[vote.rounds[0]])
-        self._rounds(case, vote, rounds, count)
-        return Executed(rule, vote.source, vote.party, vote.output, vote.words, ballots, voters, drops, count, chosen)
-
-    def _choices(self, case: Case, vote: Vote, scalars: Item) -> dict[str, Fraction]:
-        if not isinstance(vote.loss, Choice):
-            scalars.same({})
-            return {}
-        picked = scalars.fields(vote.loss.name)[0].exact(0)
-        inside = vote.loss.low <= picked and (vote.loss.high is None or picked <= vote.loss.high)
-        holds = inside and (picked.denominator == 1 or not vote.loss.whole) and picked > 0
-        case.says("choices", holds, f"{vote.loss.name} = {picked} is in the range that the problem leaves open")
-        return {vote.loss.name: picked}
-
-    def _rounds(self, case: Case, vote: Vote, stated: Item, count: int | None) -> None:
-        if vote.rounds is None or count is None:
-            stated.same(None)
-            return
-        name, budget, _ = vote.rounds
-        said = [item.exact() for item in stated.fields("count", "budget", "each", "fit")]
-        figures = [one.measure.amounts["epsilon"] for one in case.frame.obligations]
-        shared = all(figure in (Share(name, budget, True), budget / count) for figure in figures)
-        holds = shared and said == [count, budget, budget / count, count]
-        case.says("rounds", holds, f"{count} votes share an epsilon of {budget}, each with {budget / count}")
+        text = f"{rule.family} with {RULES[rule.family][0]} {rule.number}"
+        case.says("law", allowed and (vote.ballots.whole or not powers), text)
+        if isinstance(vote.loss, Choice):
+            low, high, picked = vote.loss.low, vote.loss.high, executed.chosen[vote.loss.name]
+            inside = picked > 0 and low <= picked and (high is None or picked <= high)
+            text = f"{vote.loss.name} = {picked} is in the range that the problem leaves open"
+            case.says("choices", inside and (picked.denominator == 1 or not vote.loss.whole), text)
+        if executed.rounds is not None and vote.rounds is not None:
+            (count, budget), name = executed.rounds, vote.rounds[0]
+            figures = [one.measure.amounts["epsilon"] for one in case.frame.obligations]
+            holds = all(figure in (Share(name, budget, True), budget / count) for figure in figures)
+            case.says("rounds", holds, f"{count} votes share an epsilon of {budget}, each with {budget / count}")
+        return executed
 
     def _privacy(self, case: Case, vote: Vote, executed: Executed) -> None:
         for one in read_guarantees(case.guarantees, case.frame, executed.chosen):
