@@ -15,9 +15,10 @@ from privspec.core.diagnostics import UsageError
 from privspec.explain.document import Document, Points, Table
 from privspec.explain.paper import LABEL, profile_report
 from privspec.explain.reports import to_markdown
+from tests.execute.voting import make_lottery_plan
 
 from .finite_plans import commuting
-from .lottery_plans import council_seat, lunch, quick_poll, sushi
+from .lottery_plans import THREE, council_seat, lunch, quick_poll, sushi
 from .plans import Plan
 
 VOTES = [("north", 600), ("east", 390), ("south", 10)]
@@ -103,7 +104,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     # plans made by hand: the report is what is tested here, not whether they verify
     monkeypatch.setattr("privspec.plan.Plan.verified", lambda plan: plan)
     plan, ballots = tmp_path / "seat.plan.json", tmp_path / "ballots.csv"
-    plan.write_text(json.dumps(council_seat()), encoding="utf-8")
+    drawn = make_lottery_plan(alternatives=THREE, voters=1000, dummy_votes="1")
+    seat = council_seat() | {key: drawn[key] for key in ("problem", "mechanism")}
+    plan.write_text(json.dumps(seat), encoding="utf-8")
     lines = "".join(f"{name},{count}\n" for name, count in VOTES)
     ballots.write_text(f"choice,count\n{lines}", encoding="utf-8")
     return str(plan), str(ballots)
