@@ -61,8 +61,8 @@ def still_true(document: Document, done: str, path: Path, text: str) -> bool:
         return done != "stands twice" and not done.startswith("a key")  # another problem: judged as that, not as this
     if path == ("loss", "value") and document["problem"]["blocks"][0]["form"] == "statistics":
         return True  # simulated: pages say that it was tested, not proved
-    if "because" in path or (path == ("fairness",) and not document["fairness"]):
-        return done != "stands twice"  # names of notes; a list of nothing
+    if path == ("fairness",) and not document["fairness"]:
+        return done != "stands twice"  # a list of nothing
     before, after = get(document, path), get(json.loads(text), path) if "becomes" in done else None
     if "achieved" in path and after is not None:
         return Fraction(after) > Fraction(before)

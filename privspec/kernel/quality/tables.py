@@ -50,6 +50,9 @@ class Tables(Rules):
         chosen = _chosen(case, task, said)
         guarantees = privacy(case, table, task.compared, chosen)
         _rounds(case, task.rounds, said["rounds"], [one.asked.get("epsilon") for one in guarantees])
+        for one in guarantees:
+            grouped = ["group-privacy"] if any(unit.count > 1 for unit in one.obligation.units) else []
+            Item(list(one.because), "because").same(["tables", *grouped, *(["repeated-votes"] if task.rounds else [])])
         exact = task.loss.value(table, task.weights(), chosen) + task.errors(table, chosen)
         _lines(case, task, table, chosen)
         _fairness(case, task, table)
