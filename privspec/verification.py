@@ -103,7 +103,7 @@ def _spec(plan: Item, claims: list[Claim], told: list[str]) -> Model:
         raise parts["spec"].wrong("asks for no privacy")
     if (left_out := _unread(model)) is not None:
         raise parts["spec"].wrong(left_out)
-    claims.append(Claim("integrity", True, "the spec inside is the one that was solved, and it builds"))
+    claims.append(Claim("spec", True, "the spec inside is the one that was solved, and it builds"))
     problem = elaborate(model)
     told += [f"Parameter as solved: {sentence}." for sentence in overrides(model)]
     told += words(problem)

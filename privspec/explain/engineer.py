@@ -53,6 +53,13 @@ def engineer_page(facts: Facts) -> Document:
     )
 
 
+def _among(facts: Facts, among: str) -> list[tuple[str, str]]:
+    """What the bound is about, where there is one; else what the mechanism was chosen from."""
+    bounded = facts.loss is not None and facts.loss.lower_bound is not None
+    label = "Optimal among" if facts.status == "optimal" else "The bound is about" if bounded else "Chosen among"
+    return [(label, among)] if among else []
+
+
 def _result(facts: Facts) -> tuple[Block, ...]:
     loss, solver = facts.loss, facts.solver
     rows = [("Status", facts.status), ("Family", facts.family)]
@@ -65,7 +72,7 @@ def _result(facts: Facts) -> tuple[Block, ...]:
                 loss.lower_bound.text if loss.lower_bound else "none",
             ),
             ("Relative gap", loss.gap.text if loss.gap else "none"),
-            ("Optimal among", loss.among),
+            *_among(facts, loss.among),
         ]
         if loss.standard_error is not None:
             rows.append(("Standard error of the simulated loss", loss.standard_error.text))

@@ -18,6 +18,8 @@ def words(problem: Problem) -> Iterator[str]:
     yield from map(data_words, problem.data)
     yield from map(public_words, problem.public)
     yield from map(obligation_words, problem.obligations)
+    if not problem.obligations:
+        yield "No line asks for privacy: what is released may reveal the data."
     for view in problem.views:
         yield (
             f"No line names all that {view.observer} sees ({' and '.join(view.outputs)}) of {view.input}, "

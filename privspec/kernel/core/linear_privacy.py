@@ -18,7 +18,7 @@ from privspec.kernel.core.implies import gaussian_proves, pure_proves
 from privspec.kernel.core.linear import Cells, Matrix, Part, Release, Units, read_difference, read_linear, read_release
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, Guarantee, Unit, read_guarantees
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import Item, Refused
 
 Scaling = list[list[Fraction]] | None
 VERTICES = 16
@@ -285,6 +285,8 @@ def reached(release: Release, view: View, difference: Units | Cells, scaling: Sc
         rounded = sum(map(bool, off_lattice(release, view.used)))
         square = largest_square(strategy, difference, scaling)
         return (_root(square) + release.grid * _root(Fraction(rounded))) / noise.scales[0]
+    if noise.shape != "gaussian":
+        raise Refused(f"nothing is known of noise of the shape {noise.shape}")
     if view.mixture is None or view.near is None:
         some = strategy if len(view.used) == strategy.whole.nrows() else strategy.some(view.used)
         return largest_square(some, difference, scaling) / noise.scales[0] ** 2
@@ -295,9 +297,6 @@ def reached(release: Release, view: View, difference: Units | Cells, scaling: Sc
 
 def _root(square: Fraction) -> Fraction:
     return sqrt_up(square, 100)
-
-
-# --- the claims ---------------------------------------------------------------------------------------
 
 
 def bounds(release: Release, frame: Frame, views: Item) -> list[tuple[View, Fraction]]:

@@ -99,17 +99,16 @@ class Figures:
         elif release.noise.shape == "laplace":
             known = {scale: laplace_variance(scale, release.grid) for scale in set(release.noise.scales)}
             variances = [known[scale] for scale in release.noise.scales]
-        else:
+        elif release.noise.shape == "knorm-l2":
             variances = [(rows + 1) * release.noise.scales[0] ** 2] * rows
+        else:
+            raise Refused(f"no variance is known of noise of the shape {release.noise.shape}")
         asked = [(block.errors, block.worst), *((errors, False) for errors, *_ in block.accuracy)]
         squares = [row_squares(error_rows(errors.terms, noise), variances) for errors, _ in asked]
         pairs = zip(squares, asked, strict=True)
         value, *lines = (loss_value(own, errors.weights, worst) for own, (errors, worst) in pairs)
         spread = row_squares(noise, variances)
         return cls(noise, noise @ release.strategy, variances, spread, squares[0], value, lines)
-
-
-# --- averages and grids ------------------------------------------------------------------------------
 
 
 def averages(case: Case, block: core.Linear, found: Figures) -> None:
