@@ -103,18 +103,22 @@ class Interpreter:
 
     def _define(self, name: str, span: Span) -> Reading:
         node = self.model.nodes[name]
-        if node.index is not None:
-            raise unsupported(self.model.source, node.span, f"{name} is held by parties; solve cannot compute that yet")
         if node.kind is syntax.VariableKind.INPUT:
             return self._input(name)
         if node.kind is syntax.VariableKind.CONSTANT:
             return Affine.symbol(constant_symbol(name), node.type.shape)
         is_output = node.kind is syntax.VariableKind.OUTPUT
         if node.definition is not None and (self.computed_outputs or not is_output):
-            return self.expression(node.definition)
+            return self._of_each(node.definition, node.index) if node.index else self.expression(node.definition)
         if is_output:
             return Affine.symbol(output_symbol(name), node.type.shape)
         raise unsupported(self.model.source, span, f"{name} has no definition that solve can compute")
+
+    def _of_each(self, definition: syntax.Expr, party: str) -> Affine:
+        """A value that is defined for each member of an index set."""
+        members = range(1, self.model.parties[party].size + 1)
+        values = [self._affine(definition, {party: Fraction(member)}) for member in members]
+        return replace(stack(values), shape=(len(values), *values[0].shape))
 
     def _input(self, name: str) -> Reading:
         block = next(b for b in self.model.blocks if b.name == name)

@@ -10,7 +10,7 @@ from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
-from privspec.model.domains import Domain, Power, Real
+from privspec.model.domains import Domain, Power, Real, Tables
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import Chosen
 from privspec.model.neighbours import plural
@@ -60,8 +60,9 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
     def at(span: Span, what: str, help_: str | None = None) -> Diagnostic:
         return Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source)
 
-    for party in model.parties.values():
-        yield at(party.span, f"with parties ({party.name})")
+    if isinstance(model.trust, Nobody):
+        for party in model.parties.values():
+            yield at(party.span, f"with parties ({party.name}) under `trust {model.trust.name}`")
     for component in model.components:
         yield at(component.span, "whole systems of components")
     for choice in model.choices:
@@ -115,8 +116,10 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
         if name not in FAMILIES:
             yield at(span, f"the noise family {name}", f"it knows {', '.join(FAMILIES)}")
     for node in model.inputs:
-        if not (node.type.numeric or type(node.type.element).__name__ == "Tables"):
+        if not (node.type.numeric or isinstance(node.type.element, Tables)):
             yield at(node.span, f"with {node.name}, {node.type.describe()}")
+        if node.index is not None and isinstance(node.type.element, Tables):
+            yield at(node.span, f"with a table at each {node.index}", "write one table of all their records")
 
 
 def _unlimited(domain: Domain) -> bool:

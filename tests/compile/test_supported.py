@@ -39,7 +39,6 @@ options:
   noise family table, gaussian
 """
 EXPECTED = {
-    1: "with parties (voter)",
     5: "with r",
     6: "a value for c",
     10: "outputs that stay within a domain (z in 1..3)",

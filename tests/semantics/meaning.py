@@ -137,8 +137,7 @@ class Meaning:
         domain, party, absent = self.variables[name].domain, self.party(name), [None] * adding
         base = domain.base if isinstance(domain, syntax.Power) else domain
         if party:
-            people = next(self.values(one.domain) for one in self.spec.parties if one.name == party)
-            return list(product([*self.values(domain), *absent], repeat=len(people)))
+            return list(product([*self.values(domain), *absent], repeat=len(self.people(party))))
         if self.columns(domain) and (adding or domain is base):
             sizes = range(MOST_RECORDS + 1)
             return [some for n in sizes for some in combinations_with_replacement(self.values(base), n)]
@@ -188,8 +187,17 @@ class Meaning:
         return found
 
     def computed(self, name: str, at: World) -> Any:
-        lines = (line for line in self.spec.background if isinstance(line, syntax.Relation) and line.op == "=")
+        lines = [line for line in self.spec.background if isinstance(line, syntax.Relation) and line.op == "="]
+        party = self.party(name)
+        if party:
+            body = next(
+                line.right for line in lines if line.left == syntax.Index(syntax.Name(name), (syntax.Name(party),))
+            )
+            return tuple(self.value(body, {**at, party: one}) for one in self.people(party))
         return self.value(next(line.right for line in lines if line.left == syntax.Name(name)), at)
+
+    def people(self, party: str) -> list[Any]:
+        return next(self.values(one.domain) for one in self.spec.parties if one.name == party)
 
     def call(self, expr: syntax.Call, at: World) -> Any:
         """The library, as far as specs of tests use it; a winner that is drawn is a law."""
@@ -201,7 +209,10 @@ class Meaning:
             seen = [tuple(record[i] for i in places) for record in at[first.id]]
             cells = product(*(self.values(columns[i][1]) for i in places))
             return tuple(Fraction(seen.count(cell)) for cell in cells)
-        terms = [self.value(argument, at) for argument in expr.arguments]
+        if isinstance(first, syntax.Comprehension):
+            terms = [self.value(first.body, {**at, first.variable: one}) for one in self.people(first.variable)]
+        else:
+            terms = [self.value(argument, at) for argument in expr.arguments]
         several = terms[0] if len(terms) == 1 and isinstance(terms[0], tuple) else tuple(terms)
         match rule:
             case "sum":

@@ -11,6 +11,8 @@ DOMAINS = {
     "party": ["0..1", "{a, b}", "1..3"],
 }
 TWO = ("{a, b}", "0..1", "(0..1)^2", "(0..1)^3", "{a, b}^2")
+PARTS = ["{0}[voter]", "z{0}[voter]"]
+"""What a voter holds of the input {0}, and what is computed from it."""
 DISTANCES = ["euclidean", "manhattan", "chebyshev", "hamming"]
 
 
@@ -75,32 +77,42 @@ def linear(dice: Random) -> str:
     """A spec whose mechanisms are linear answers and noise."""
     inputs, kinds, values = [], {}, []
     for name in dice.choice([["x"], ["x", "w"]]):
-        shapes = ["box", "box", "matrix", "l1", "l2", "table", "party"]
-        kind = kinds[name] = dice.choice(shapes[: 6 + (dice.random() < 0.2)])
+        kind = kinds[name] = dice.choice(["box", "box", "matrix", "l1", "l2", "table", "party", "people"])
         low, high = dice.choice([("0", "1"), ("-1", "2"), ("1", "3"), ("-0.5", "0.5")])
         domains = {"box": f"[{low}, {high}]^{dice.randint(2, 3)}", "matrix": f"[{low}, {high}]^(2, 2)"}
-        domains |= {"l1": f"l1_ball({high}, 2)", "l2": f"l2_ball({high}, 2)", "party": f"[{low}, {high}]"}
+        domains |= {
+            "l1": f"l1_ball({high}, 2)",
+            "l2": f"l2_ball({high}, 2)",
+            "party": f"[{low}, {high}]",
+            "people": f"[{low}, {high}]^2",
+        }
         domains |= {"table": f"table(a in 1..2, b in {{u, v}}){dice.choice(['', '^2'])}"}
-        inputs.append(f"  input {name}{'[voter]' * (kind == 'party')} in {domains[kind]}")
+        inputs.append(f"  input {name}{'[voter]' * (kind in ('party', 'people'))} in {domains[kind]}")
         plain = ["{0}", "prefix_sums({0})", "sum({0})", "2 * {0} + 1", "mean({0})"]
         sums = {"table": ["histogram({0})", "marginals({0}, {{b}})", "2 * histogram({0})"]}
         sums |= {"matrix": ["sum({0})", "{0} @ B"]}
+        sums["people"] = [f"{rule}({part} for voter)" for rule in ("sum", "mean") for part in PARTS]
+        sums["party"] = [*sums["people"], "sum({0})", "{0}", "prefix_sums({0})"]
         values.append(dice.choice(sums.get(kind, plain)).format(name))
-    places = range(len(values))
-    lines = ["parameters: B = [1, -2]", *["parties: voter in 1..2"] * ("party" in kinds.values()), "variables:"]
-    lines += inputs
+    places, held = range(len(values)), {"party", "people"} & set(kinds.values())
+    parts = [name for name in kinds if any(f"z{name}[" in value for value in values)]
+    lines = ["parameters: B = [1, -2]", *["parties: voter in 1..2"] * bool(held), "variables:"]
+    lines += inputs + [f"  intermediate z{name}[voter]" for name in parts]
     lines += [f"  intermediate y{i}" for i in places] + [f"  output O{i}" for i in places]
-    lines += ["background:", *(f"  y{i} = {value}" for i, value in enumerate(values))]
+    lines += ["background:", *(f"  z{name}[voter] = 2 * {name}[voter] + voter" for name in parts)]
+    lines += [*(f"  y{i} = {value}" for i, value in enumerate(values))]
     lines += [f"loss: {' + '.join(f'{dice.choice([1, 3, 0.5])} * E[ ||O{i} - y{i}||^2 ]' for i in places)}", "privacy:"]
     for _ in range(dice.randint(1, 2)):
         what, wrt = names(dice, [f"O{i}" for i in places]), names(dice, list(kinds))
         units = [
             f"replacing {u}" for u in ("one record", "up to 2 records", "everything", "one entry", "up to 2 entries")
         ]
-        units += ["adding or removing one record", "replacing one voter", "adding or removing one voter"]
+        units += ["adding or removing one record"] * ("people" not in held)
+        units += ["replacing one voter", "replacing up to 2 voters", "adding or removing one voter"]
         unit = dice.choice(["", *(f", {unit}" for unit in units)])
         lines.append(f"  {what} is {dice.choice(['1-GDP', '1-DP'])} wrt {wrt}{unit}")
-    lines += [f"options: noise at y{dice.choice(places)}"] * (dice.random() < 0.5)
+    sites = [f"y{i}" for i in places] + [f"z{name}" for name in parts]
+    lines += [f"options: noise at {dice.choice(sites)}"] * (dice.random() < 0.5)
     return "\n".join(lines) + "\n"
 
 

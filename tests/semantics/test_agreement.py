@@ -188,9 +188,12 @@ def linear(meaning: Meaning, problem: Problem, block: Linear) -> None:
         for site in block.sites or ():
             true = meaning.named(site.name, world)
             for noise in eye(len(flat(true))):
-                extents = (len(true),) if isinstance(true, tuple) else ()
-                noisy = {**world, site.name: shaped(plus(flat(true), noise), extents)}
+                noisy = {**world, site.name: shaped(plus(flat(true), noise), extents(true))}
                 assert cost(noisy, plus(aims, times(site.map, noise))) == 0
+
+
+def extents(value: Any) -> tuple[int, ...]:
+    return (len(value), *extents(value[0])) if isinstance(value, tuple) else ()
 
 
 def plus(a: Sequence[Fraction], b: Sequence[Fraction], sign: int = 1) -> list[Fraction]:

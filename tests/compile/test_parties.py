@@ -1,0 +1,166 @@
+"""Numbers and vectors that parties hold, linear answers about all of them, at a curator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privspec.api import Problem
+from privspec.core.diagnostics import DataError, SpecError
+from privspec.kernel.core.linear import Units
+from privspec.plan import Plan
+from privspec.problem.elaborate import elaborate
+from privspec.problem.linear import Linear
+
+from .specs import model_of, spec
+
+UNITS = ["replacing one owner", "adding or removing one owner", "replacing up to 2 owners"]
+JOINT = spec(
+    "input x[owner] in [0, 1]^3; input w[owner] in [-1, 1]; intermediate z[owner]; intermediate m; output O; output Q",
+    "z[owner] = 2 * x[owner] + owner; m = mean(z[owner] for owner)",
+    "E[ ||O - m||^2 ] + E[ (Q - sum(w))^2 ]",
+    "(O, Q) are {measure} wrt (x, w), {unit}",
+)
+
+
+def held(text: str, *, people: int = 4) -> str:
+    return f"parties: owner in 1..{people}\n{text}"
+
+
+def joint(measure: str = "1-GDP", unit: str = "replacing one owner") -> str:
+    return held(JOINT.format(measure=measure, unit=unit))
+
+
+def units(text: str) -> list[Units]:
+    (block,) = elaborate(model_of(text)).blocks
+    assert isinstance(block, Linear)
+    found = [one for one in block.differences[0] if isinstance(one, Units)]
+    assert len(found) == len(block.differences[0])
+    return found
+
+
+def explained(plan: Plan) -> None:
+    assert plan.verify().ok
+    for reader in ("public", "auditor", "engineer"):
+        assert plan.explain(reader)
+
+
+@pytest.mark.parametrize("measure", ["(1, 1e-6)-DP", "1-DP", "1-GDP"])
+@pytest.mark.parametrize("unit", UNITS)
+def test_parties_cost_what_records_of_one_keeper_cost(measure: str, unit: str) -> None:
+    loss = "E[ ||O - sum(x[owner] for owner)||^2 ]"
+    privacy = f"O is {measure} wrt x, {unit}"
+    ours = Problem(held(spec("input x[owner] in [0, 1]^3; output O", "", loss, privacy), people=20)).solve()
+    loss = "E[ ||O - sum(x[i] for i in 1..20)||^2 ]"
+    privacy = privacy.replace("owner", "record")
+    theirs = Problem(spec("input x in [0, 1]^(20, 3); output O", "", loss, privacy)).solve()
+    assert ours.document["loss"]["value"] == theirs.document["loss"]["value"]
+    assert ours.document["loss"]["lower_bound"] == theirs.document["loss"]["lower_bound"]
+    assert ours.guarantees[0].achieved == theirs.guarantees[0].achieved
+    explained(ours)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_all_that_one_party_holds_moves_at_once(unit: str) -> None:
+    (difference,) = units(joint(unit=unit))
+    assert [(one.start, one.stop, one.length, one.shape) for one in difference.parts] == [
+        (0, 12, 3, "box"),
+        (12, 16, 1, "box"),
+    ]
+    assert difference.count == 1 + ("up to 2" in unit)
+    assert [one.amount for one in difference.parts] == [1, 1 if "adding" in unit else 2]
+    explained(Problem(joint(unit=unit)).solve())
+
+
+def test_one_party_costs_more_than_one_record_or_entry_of_it() -> None:
+    costs = [Problem(joint(unit=f"replacing one {unit}")).solve().loss.value for unit in ("owner", "record", "entry")]
+    # three numbers move by 1/2 and one by 2, jointly or each alone; a vector of parties has a number for each record
+    assert costs == pytest.approx([12.25, 4.75, 4.75])
+    assert {one.parts[0].length for one in units(joint(unit="replacing one record"))} == {1}
+
+
+def test_parties_of_two_sets_are_units_of_their_own() -> None:
+    text = spec(
+        "input x[owner] in [0, 1]^2; input y[shop] in [0, 1]^2; output O",
+        "",
+        "E[ ||O - (sum(x[owner] for owner) + mean(y[shop] for shop))||^2 ]",
+        "O is 1-GDP wrt (x, y)",
+    )
+    text = f"parties:\n  owner in 1..4\n  shop in 1..2\n{text}"
+    assert [[one.length for one in difference.parts] for difference in units(text)] == [[2], [2]]
+    explained(Problem(text).solve())
+
+
+@pytest.mark.parametrize("domain", ["l2_ball(1, 3)", "l1_ball(1, 3)", "0..3", "[0, 1]"])
+@pytest.mark.parametrize("measure", ["1-GDP", "1-DP"])
+def test_parties_hold_vectors_of_balls_and_numbers(domain: str, measure: str) -> None:
+    variables = f"input x[owner] in {domain}; intermediate y; output O"
+    text = spec(variables, "y = mean(x[owner] for owner)", privacy=f"O is {measure} wrt x")
+    explained(Problem(held(text)).solve())
+
+
+def test_parties_hold_matrices() -> None:
+    text = spec(
+        "input x[owner] in [0, 1]^(2, 3); intermediate y; output O",
+        "y = mean(x[owner] for owner)",
+        "E[ ||O - y[2]||^2 ]",
+        "O is 1-GDP wrt x",
+    )
+    assert units(held(text))[0].parts[0].length == 6
+    explained(Problem(held(text)).solve())
+
+
+def test_a_tidy_table_of_the_parties_is_read_in_their_order(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.random((4, 3)), rng.random(4)
+    order = [2, 0, 3, 1]
+    table = tmp_path / "owners.csv"
+    rows = "\n".join(f"{','.join(map(str, x[i]))},{i + 1},{w[i]}" for i in order)
+    table.write_text(f"x_1,x_2,x_3,owner,w\n{rows}\n", "utf-8")
+    text = joint("1000-GDP").replace("m = mean(z[owner] for owner)", "m = z[1] - 3 * z[2] + z[4]")
+    plan = Problem(text.replace("sum(w)", "(w[1] + 2 * w[3])")).solve()
+    release = plan.run({"x": table, "w": table}, tmp_path / "owners.db", new_ledger=True)
+    noise = 6 / 1000 * 5
+    wanted = 2 * (x[0] - 3 * x[1] + x[3]) + (1 - 3 * 2 + 4)
+    np.testing.assert_allclose(release.outputs["O"], wanted, atol=10 * noise)
+    np.testing.assert_allclose(release.outputs["Q"], w[0] + 2 * w[2], atol=10 * noise)
+    lacking = tmp_path / "lacking.csv"
+    lacking.write_text("owner,x_1,x_2,x_3,w\n1,0,0,0,0\n2,0,0,0,0\n", "utf-8")
+    with pytest.raises(DataError, match="PS0806"):
+        plan.run({"x": lacking, "w": lacking}, tmp_path / "other.db", new_ledger=True)
+
+
+@pytest.mark.parametrize(
+    ("privacy", "options", "words"),
+    [
+        ("O is 1-GDP wrt x, replacing one owner", "trust nobody", "with parties (owner) under `trust nobody`"),
+        ("O is 1-GDP wrt x, replacing one owner", "trust secure_sum", "`trust secure_sum`"),
+        ("O is e[owner]-DP wrt x, replacing one owner", "", "personalised epsilon-DP"),
+        ("O is 1-GDP wrt (x, w), replacing up to 2 records", "", "records of several inputs"),
+    ],
+)
+def test_what_is_refused(privacy: str, options: str, words: str) -> None:
+    text = spec(
+        "input x[owner] in [0, 1]^2; input w[owner] in [0, 1]^2; output O",
+        "",
+        "E[ ||O - sum(x[owner] + w[owner] for owner)||^2 ]",
+        privacy,
+        options,
+    )
+    text = f"parameters: e[owner] = [1, 2, 1, 1]\n{held(text)}"
+    with pytest.raises(SpecError) as caught:
+        Problem(text).solve()
+    assert {one.code for one in caught.value.diagnostics} == {"PS0501"}
+    assert words in caught.value.diagnostics[0].message
+
+
+def test_a_table_at_each_party_is_refused() -> None:
+    text = spec(
+        "input x[owner] in table(a in 1..2)^3; intermediate y; output O",
+        "y = histogram(x)",
+        privacy="O is 1-GDP wrt x, replacing one record",
+    )
+    with pytest.raises(SpecError, match="a table at each owner"):
+        Problem(held(text)).solve()
