@@ -210,7 +210,8 @@ def bounding(block: Linear, difference: Difference, adding: bool, most: int) -> 
         return adding and most > 1
     wide = most > 1 and any(held.ball for held in block.held)
     wide |= any(held.layout == "cells" and held.start == part.start for held in block.held for part in difference.parts)
-    return wide or (adding and any(part.length > 1 or most > 1 for part in difference.parts))
+    several = len(difference.parts) > 1 or any(part.length > 1 for part in difference.parts)
+    return wide or (adding and (several or most > 1))
 
 
 def base(meaning: Meaning, block: Linear, world: World) -> list[Fraction]:
