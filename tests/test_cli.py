@@ -126,10 +126,10 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
 
 def records_for(plan: dict[str, Any], folder: Path) -> list[str]:
     """A table of records, all that every party is declared to hold."""
-    executed = plan["mechanism"]["executed"]
-    name, party, records = executed["input"], executed["party"], executed["records"]
-    numbers = np.random.default_rng(3).normal(size=(executed["parties"], records["count"], records["dimension"]))
-    rows = [",".join([party, *(f"{name}_{j + 1}" for j in range(records["dimension"]))])]
+    (block,) = plan["problem"]["blocks"]
+    name, party, dimension = block["source"], block["party"], block["dimension"]
+    numbers = np.random.default_rng(3).normal(size=(block["parties"], block["count"], dimension))
+    rows = [",".join([party, *(f"{name}_{j + 1}" for j in range(dimension))])]
     rows += [",".join([str(i + 1), *map(str, record)]) for i, held in enumerate(numbers) for record in held]
     path = folder / f"{name}.csv"
     path.write_text("\n".join(rows) + "\n", "utf-8")

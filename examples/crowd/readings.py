@@ -33,7 +33,7 @@ def printed(number: int, epsilon: float, **parameters: float) -> Candidate:
 def uncalibrated(honest: Candidate) -> Candidate:
     """The same with records and bound as they come, and the noise of the paper."""
     system, way = honest.system, honest.way
-    raw = Records(system.records.count, system.records.dimension, None)
+    raw = Records(system.block.count, system.block.dimension, None)
     within = way.route.within  # type: ignore[attr-defined]
     if way.route.at == "objective":
         route: Objective | Result = Objective(raw, within, Fraction(1))
@@ -42,7 +42,8 @@ def uncalibrated(honest: Candidate) -> Candidate:
         wide = L1Ball(within.radius * NOT_ENFORCED, within.dimension)
         route, spread = Result(raw, wide), 2 * within.radius
     noise = tuple(LaplaceNoise(one.epsilon, spread) for one in way.noise)  # type: ignore[attr-defined]
-    return replace(honest, system=replace(system, records=raw), way=replace(way, route=route, noise=noise))
+    unclipped = replace(system, block=replace(system.block, radius=None))
+    return replace(honest, system=unclipped, way=replace(way, route=route, noise=noise))
 
 
 def paper_spread(dimension: int) -> float:
