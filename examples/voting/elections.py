@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import privspec
-from privspec.execute.ballots.form import form_of_plan
+from privspec.execute.ballots.form import Form
 from privspec.execute.ballots.reading import read_ballots
 from privspec.execute.lotteries.draws import total_points
 from privspec.mechanisms.lotteries.figures import total_variation
@@ -86,9 +86,8 @@ def held(election: Election, ballots: Path, out: Path) -> Outcome:
     seconds = time.perf_counter() - started
     mechanism = plan.document["mechanism"]
     alternatives = tuple(mechanism["alternatives"])
-    form = form_of_plan(
-        election.input, mechanism["party"], mechanism["ballots"], alternatives, places=None, drops=False
-    )
+    form = Form.of_block(plan.model().block(election.input))
+    assert form is not None
     read = read_ballots(form, ballots)
     points = _POINTS[mechanism["points"]](alternatives)
     scores = total_points(points, read)
