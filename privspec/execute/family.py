@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from privspec.execute.budget import Spend
     from privspec.execute.exact import ExactVector
     from privspec.execute.randomness import Randomness
-    from privspec.execute.rounds import Rounds
     from privspec.model.graph import Model
 
 Plan: TypeAlias = Mapping[str, Any]
@@ -65,6 +65,31 @@ class Drawn:
     grid: str | None = None
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     reports: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """`count` rounds share `budget`, `each` spends that part of it; one voter may take part in `fit` of them."""
+
+    count: int
+    budget: Fraction
+    each: Fraction
+    fit: int
+
+    @classmethod
+    def of_plan(cls, plan: Mapping[str, Any]) -> Rounds | None:
+        """None where a plan is for one release.
+
+        Raises: KeyError, TypeError, ValueError if its figures do not fit.
+        """
+        item = plan["mechanism"].get("rounds")
+        if item is None:
+            return None
+        count, fit = int(item["count"]), int(item["fit"])
+        budget, each = Fraction(str(item["budget"])), Fraction(str(item["each"]))
+        if count < 1 or fit < 1 or each < 0 or count * each != budget or fit * each > budget:
+            raise ValueError("rounds that do not share their budget")
+        return cls(count, budget, each, fit)
 
 
 class Secret(ABC):

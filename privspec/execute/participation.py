@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from privspec.core.diagnostics import Diagnostic, UsageError
-from privspec.execute.rounds import Rounds
+from privspec.execute.family import Rounds
 
 if TYPE_CHECKING:
     import polars as pl

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,31 +18,6 @@ class Event(Protocol):
 
     @property
     def digest(self) -> str: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Rounds:
-    """`count` rounds share `budget`, `each` spends that part of it; one voter may take part in `fit` of them."""
-
-    count: int
-    budget: Fraction
-    each: Fraction
-    fit: int
-
-    @classmethod
-    def of_plan(cls, plan: Mapping[str, Any]) -> Rounds | None:
-        """None where a plan is for one release.
-
-        Raises: KeyError, TypeError, ValueError if its figures do not fit.
-        """
-        item = plan["mechanism"].get("rounds")
-        if item is None:
-            return None
-        count, fit = int(item["count"]), int(item["fit"])
-        budget, each = Fraction(str(item["budget"])), Fraction(str(item["each"]))
-        if count < 1 or fit < 1 or each < 0 or count * each != budget or fit * each > budget:
-            raise ValueError("rounds that do not share their budget")
-        return cls(count, budget, each, fit)
 
 
 # --- in a ledger ----------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ import pytest
 
 from privspec.core.diagnostics import BudgetError, DataError, UsageError, VerificationError
 from privspec.execute import ledger
+from privspec.execute.family import Rounds
 from privspec.execute.keeper import Keeper
 from privspec.execute.participation import participation
 from privspec.execute.randomness import SimulationRandomness
-from privspec.execute.rounds import Rounds
 from privspec.execute.run import execute_plan, plan_digest
 from tests.execute.begun import run
 from tests.execute.voting import make_lottery_plan

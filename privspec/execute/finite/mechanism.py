@@ -20,13 +20,12 @@ from privspec.execute.budget import Spend
 from privspec.execute.data import located
 from privspec.execute.exact import ExactVector
 from privspec.execute.executed import names_of
-from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret, Target
+from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Rounds, Secret, Target
 from privspec.execute.finite.rows import LabelledRows, LocalReports, ModelRows, read_reports
 from privspec.execute.finite.table import TableLaw, atom_of, base_of
 from privspec.execute.mechanism import refuse_long_simulation
 from privspec.execute.problems import STRICT_RULE, refuse, refuse_strictly
 from privspec.execute.randomness import Randomness, SimulationRandomness
-from privspec.execute.rounds import Rounds
 from privspec.model.domains import Rankings
 from privspec.model.measures import MetricDP
 from privspec.model.spaces import order_matters

@@ -17,13 +17,12 @@ from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.execute.ballots.form import Form
 from privspec.execute.ballots.reading import Ballots, read_ballots, refuse_number
 from privspec.execute.exact import ExactVector
-from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret, Target
+from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Rounds, Secret, Target
 from privspec.execute.finite.table import Labels, symbol
 from privspec.execute.lotteries.draws import draw, law_in_doubles, report, sampler, total_points
 from privspec.execute.mechanism import refuse_long_simulation
 from privspec.execute.problems import refuse
 from privspec.execute.randomness import Randomness, SimulationRandomness, SystemRandomness
-from privspec.execute.rounds import Rounds
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.lemmas.votes import Executed, read_executed
