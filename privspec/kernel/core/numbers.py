@@ -11,6 +11,8 @@ BITS = 128
 """Binary digits after the point of bounds on e^q."""
 LARGEST_LOG = 1000
 """e^q is enclosed for |q| up to this: far beyond any privacy."""
+FINEST = 2**16
+"""Largest exponent of two that is worked out: anything finer counts as 2^-30000 where it may only be larger."""
 PRECISIONS = (128, 256, 512, 1024, 2048, 4096)
 
 
@@ -20,8 +22,13 @@ def ball(value: Fraction) -> arb:
 
 
 def end(value: arb) -> Fraction:
-    """The exact value of the end of a ball."""
+    """The exact value of the end of a ball.
+
+    Raises: ArithmeticError if it is out of all proportion.
+    """
     mantissa, exponent = value.man_exp()
+    if abs(int(exponent)) > FINEST:
+        raise ArithmeticError("a figure out of proportion")
     return int(mantissa) * Fraction(2) ** int(exponent)
 
 
@@ -89,6 +96,8 @@ def gaussian_delta_up(epsilon: Fraction, mu_squared: Fraction) -> Fraction:
             value = (near.erfc() - eps.exp() * far.erfc()) / 2
             if not value.is_finite():
                 continue
+            if value < arb(2) ** -30000:
+                return Fraction(1, 2**30000)
             high = min(high, end(value.upper()))
             if end(value.upper()) - end(value.lower()) <= Fraction(1, 2**64) * max(end(value.lower()), Fraction(0)):
                 break
