@@ -13,8 +13,8 @@ from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.core.files import write_atomically
 
 if TYPE_CHECKING:
-    from privspec.execute.estimation.aggregate import Aggregate
-    from privspec.execute.estimation.choice import Choice
+    from privspec.families.tables.estimation.aggregate import Aggregate
+    from privspec.families.tables.estimation.choice import Choice
 
 MOST_ROWS = 40
 """Values that are printed; files hold all of them."""

@@ -76,7 +76,7 @@ class Problem:
         Args: parameters of the spec by name (`epsilon=0.5`); solver "default" or "cvxpy"; time_limit in seconds.
         Raises: SpecError, SolveError, VerificationError.
         """
-        from privspec.compile.problem import Settings
+        from privspec.families.family import Settings
 
         settings = Settings(solver=solver, deadline=time_limit, progress=progress)
         return solve_request(self._request(parameters, constants), settings)

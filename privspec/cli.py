@@ -363,7 +363,7 @@ def solve(
     quiet: bool,
 ) -> int:
     """Compile a spec, solve it to proven optimality, and write the verified plan."""
-    from privspec.compile.problem import Settings
+    from privspec.families.family import Settings
     from privspec.pipeline import STAGES
     from privspec.pipeline import solve as solve_spec
 
@@ -644,7 +644,7 @@ def verify_draw(
     transcript: Path, plan: Path | None, keys: Path | None, session: str | None, as_json: bool, quiet: bool
 ) -> int:
     """Check the transcript of a joint draw: anybody can, without a secret key."""
-    from privspec.execute.joint_draw.plans import read_transcript, void
+    from privspec.families.selection.joint_draw.plans import read_transcript, void
 
     document = None if plan is None else _plan(plan).verified().document
     report = read_transcript(transcript, document, keys, session)

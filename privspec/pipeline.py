@@ -16,9 +16,8 @@ from privspec.core.spans import Source
 from privspec.plan import Plan
 
 if TYPE_CHECKING:
-    from privspec.compile.families import Decision, Family
-    from privspec.compile.infeasible import Infeasible
-    from privspec.compile.problem import Settings
+    from privspec.families.family import Decision, Family, Settings
+    from privspec.families.infeasible import Infeasible
     from privspec.model.graph import Model
 
 STAGES = ("tree", "graph", "problem", "system", "candidates", "plan")
@@ -54,17 +53,16 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     Raises: SpecError for the spec (PS05xx: what solve cannot compute yet), SolveError when no answer comes within
     the limits, VerificationError if the independent checker does not confirm the plan.
     """
-    from privspec.compile.document import raise_infeasible
-    from privspec.compile.families import family_of
-    from privspec.compile.infeasible import Infeasible
-    from privspec.compile.problem import Settings
+    from privspec.families.document import raise_infeasible
+    from privspec.families.family import Settings, compiler_of
+    from privspec.families.infeasible import Infeasible
     from privspec.problem.elaborate import elaborate
 
     tell = watch or _nobody
     model = check(request)
     tell("tree", model.spec)
     tell("graph", model)
-    family = family_of(model)
+    family = compiler_of(model)
     system = family.lower(model)
     if watch is not None and not isinstance(system, Infeasible):
         tell("problem", elaborate(model))
@@ -84,8 +82,8 @@ def _with_exposures(document: dict[str, Any]) -> dict[str, Any]:
     """The plan with what observers may learn beyond what any one line says, where there is such."""
     if not document["problem"]["views"]:
         return document
-    from privspec.compile.document import sealed
-    from privspec.compile.exposures import exposures_of
+    from privspec.families.document import sealed
+    from privspec.families.exposures import exposures_of
 
     body = {key: value for key, value in document.items() if key != "digest"}
     return sealed(body | {"exposures": exposures_of(document)})
@@ -139,7 +137,7 @@ def confirm(plan: Plan) -> Plan:
 
     Raises: VerificationError PS0620 with the claims that failed: a bug of ours, never the user's fault.
     """
-    from privspec.compile.document import without_bound
+    from privspec.families.document import without_bound
 
     report = plan.verify()
     if not report.ok and {claim.name for claim in report.failed} <= ABOUT_BETTER_ONES:

@@ -15,12 +15,12 @@ from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
 from privspec.core.files import PRIVATE, refuse_overwriting, write_atomically
 
 if TYPE_CHECKING:
-    from privspec.execute.estimation.aggregate import Aggregate
     from privspec.execute.family import Progress
     from privspec.execute.keeper import Keeper
     from privspec.execute.randomness import Randomness
     from privspec.execute.release import Release
     from privspec.explain.facts import Judgement
+    from privspec.families.tables.estimation.aggregate import Aggregate
     from privspec.model.graph import Model
     from privspec.verification import Verification
 
@@ -364,8 +364,8 @@ class Plan:
         Args: estimator, "auto" (chosen by simulation), "inverse", "clip", "simplex" or "ibu"; level of the intervals.
         Raises: UsageError (PS0841 if the plan makes no local reports), DataError, VerificationError.
         """
-        from privspec.execute.estimation.aggregate import aggregate_reports
         from privspec.execute.family import silent
+        from privspec.families.tables.estimation.aggregate import aggregate_reports
 
         plan = self.verified()
         return aggregate_reports(

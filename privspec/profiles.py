@@ -19,10 +19,10 @@ def profile_text(plan: Plan, data: Mapping[str, Any]) -> str:
         VerificationError PS0910.
     """
     from privspec.execute.family import Circumstances
-    from privspec.execute.lotteries.mechanism import LotteryMechanism
     from privspec.explain.paper import profile_report
     from privspec.explain.reports import to_markdown
     from privspec.explain.voting_rules import RULES
+    from privspec.families.selection.execution import LotteryMechanism
 
     plan = plan.verified()
     if (plan.document.get("mechanism") or {}).get("family") not in RULES:

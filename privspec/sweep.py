@@ -13,10 +13,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from privspec.compile.families import family_of
-from privspec.compile.infeasible import Infeasible
-from privspec.compile.problem import Settings
 from privspec.core.diagnostics import Diagnostic, PrivspecError, SolveError, SpecError, UsageError, VerificationError
+from privspec.families.family import Settings, compiler_of
+from privspec.families.infeasible import Infeasible
 from privspec.language import syntax
 from privspec.pipeline import Request, check, confirm, decide
 from privspec.plan import Plan
@@ -129,7 +128,7 @@ def sweep_spec(
 
 def _row(request: Request, value: str, settings: Settings, *, checked: bool) -> Row:
     model = check(request)
-    family = family_of(model)
+    family = compiler_of(model)
     system = family.lower(model)
     if isinstance(system, Infeasible):
         return Row(value, None, None, None, system.reason, "infeasible")

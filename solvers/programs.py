@@ -201,6 +201,14 @@ class SolverError(Exception):
     """A solver could not answer."""
 
 
+class ReferenceFailedError(SolverError):
+    """cvxpy or its solver gave no usable answer; `status` is its own word for it."""
+
+    def __init__(self, status: str) -> None:
+        super().__init__(f"the reference solver stopped with status {status}")
+        self.status = status
+
+
 class NotSpecialError(SolverError):
     """The program has a shape that no special solver treats; the general convex solver must."""
 

@@ -23,10 +23,10 @@ import numpy as np
 import pytest
 
 from privspec.cli import run_command_line
-from privspec.compile.document import digest_of
 from privspec.core.catalogue import entries
+from privspec.execute.drawing import base_of
 from privspec.execute.family import mechanism_of
-from privspec.execute.finite.table import base_of
+from privspec.families.document import digest_of
 from privspec.model.values import show
 from privspec.plan import Plan
 from privspec.problem.executed import executed_part

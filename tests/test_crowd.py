@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privspec.compile.statistics.predict import predict
-from privspec.compile.statistics.ways import forbidden, ways
+from privspec.families.statistics.predict import predict
+from privspec.families.statistics.shapes.laplace import LaplaceNoise
+from privspec.families.statistics.ways import forbidden, ways
 from privspec.functions.probit import Objective, Result, largest_quadratic, probit_routes
-from privspec.mechanisms.shapes.laplace import LaplaceNoise
 from privspec.model.domains import L1Ball
 from privspec.model.library import GRID_BITS, NormName, Records, Unit
 from privspec.model.priors import ThurstoneMosteller, clipped

@@ -19,7 +19,7 @@ from scipy.stats import chi2
 from privspec.api import Problem
 from privspec.cli import run_command_line
 from privspec.core.spans import Source
-from privspec.execute.finite.table import TableLaw
+from privspec.execute.drawing import TableLaw
 from privspec.execute.randomness import SystemRandomness
 from privspec.pipeline import Request
 from privspec.plan import Plan

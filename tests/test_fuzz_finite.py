@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from privspec.compile.families import family_of
-from privspec.compile.finite.program import to_program
-from privspec.compile.finite.system import FiniteSystem
 from privspec.core.catalogue import entries
 from privspec.core.diagnostics import SpecError
 from privspec.core.render import render_all
 from privspec.core.spans import Source
+from privspec.families.family import compiler_of
+from privspec.families.tables.program import to_program
+from privspec.families.tables.system import FiniteSystem
 from privspec.language.formatter import format_source
 from privspec.model.build import load_model
 from privspec.model.reports import Failure
@@ -194,7 +194,7 @@ def outcome(text: str, folder: Path) -> str:
     if not finite(model):
         return "not finite"
     try:
-        system = family_of(model).lower(model)
+        system = compiler_of(model).lower(model)
     except SpecError as error:
         judge(error)
         return "refused by solve"

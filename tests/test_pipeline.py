@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from privspec.api import Problem
-from privspec.compile.document import WITHDRAWN, sealed
-from privspec.compile.problem import Settings
 from privspec.core.diagnostics import PrivspecError, SolveError, UsageError, VerificationError
 from privspec.core.matrices import DyadicMatrix
 from privspec.core.render import render_all
 from privspec.core.spans import Source
 from privspec.explain.summary import infeasible_text
+from privspec.families.document import WITHDRAWN, sealed
+from privspec.families.family import Settings
 from privspec.pipeline import STAGES, Request, check, confirm, solve
 from privspec.plan import Plan
 from privspec.problem.executed import executed_part

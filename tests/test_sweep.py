@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privspec.api import Problem
-from privspec.compile.problem import Settings
 from privspec.core.diagnostics import Diagnostic, SolveError, SpecError, UsageError
 from privspec.core.spans import Source
+from privspec.families.family import Settings
 from privspec.pipeline import Request
 from privspec.sweep import files_of, frontier_svg, parse_range, sweep_files, sweep_spec, table_csv, table_json
 from privspec.templates import template_text

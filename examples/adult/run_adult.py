@@ -25,7 +25,7 @@ from privspec.core.diagnostics import BudgetError
 from privspec.execute import ledger
 from privspec.execute.data import read_inputs
 from privspec.execute.executed import read_executed
-from privspec.execute.mechanism import simulate
+from privspec.families.linear.strategy import simulate
 
 HERE = Path(__file__).resolve().parent
 READERS = ("public", "auditor", "engineer")

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import privspec
-from privspec.compile.statistics.family import Statistics
-from privspec.compile.statistics.predict import Judge, released
-from privspec.compile.statistics.ways import StatisticSystem, Way, ways
+from privspec.families.statistics.family import Statistics
+from privspec.families.statistics.predict import Judge, released
+from privspec.families.statistics.ways import StatisticSystem, Way, ways
 from privspec.model.priors import Drawn, clipped
 
 Array: TypeAlias = NDArray[np.float64]

@@ -13,8 +13,8 @@ from math import pi, sqrt
 import numpy as np
 from crowds import Array, Candidate, Source, algorithm
 
+from privspec.families.statistics.shapes.laplace import LaplaceNoise
 from privspec.functions.probit import Objective, Result
-from privspec.mechanisms.shapes.laplace import LaplaceNoise
 from privspec.model.domains import L1Ball
 from privspec.model.library import Records
 

@@ -11,15 +11,15 @@ from check_ins import CheckIns
 from numpy.typing import NDArray
 
 import privspec
-from privspec.execute.estimation.channel import Channel
-from privspec.execute.estimation.choice import choose_estimator
-from privspec.execute.estimation.estimators import ESTIMATORS
-from privspec.execute.estimation.update import COARSE
-from privspec.execute.finite.table import RowLaw, TableLaw
+from privspec.execute.drawing import RowLaw, TableLaw
 from privspec.execute.randomness import SimulationRandomness
-from privspec.mechanisms.finite.comparisons import RandomisedResponse
-from privspec.mechanisms.finite.context import Neighbours, TableContext
-from privspec.mechanisms.finite.noise import PlanarLaplace
+from privspec.families.tables.comparisons import RandomisedResponse
+from privspec.families.tables.context import Neighbours, TableContext
+from privspec.families.tables.estimation.channel import Channel
+from privspec.families.tables.estimation.choice import choose_estimator
+from privspec.families.tables.estimation.estimators import ESTIMATORS
+from privspec.families.tables.estimation.update import COARSE
+from privspec.families.tables.noise import PlanarLaplace
 
 Array = NDArray[np.float64]
 BITS = 53

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import log
 from pathlib import Path
 
-from privspec.mechanisms.lotteries.papers import EachSupported, LeastShare, largest_percent, lemma_1, lemma_1_everywhere
+from privspec.families.selection.papers import EachSupported, LeastShare, largest_percent, lemma_1, lemma_1_everywhere
 
 ALPHA = Fraction(2)
 """Percent of the voters that the least represented alternative has in figure 3."""

@@ -16,8 +16,8 @@ from pathlib import Path
 import privspec
 from privspec.execute.ballots.form import Form
 from privspec.execute.ballots.reading import read_ballots
-from privspec.execute.lotteries.draws import total_points
-from privspec.mechanisms.lotteries.figures import total_variation
+from privspec.families.selection.draws import total_points
+from privspec.families.selection.figures import total_variation
 from privspec.model.lotteries import Borda, FirstChoice, Points, Proportional
 
 HERE = Path(__file__).resolve().parent

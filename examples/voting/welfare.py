@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 import privspec
-from privspec.mechanisms.lotteries.figures import expected_welfare, profiles
-from privspec.mechanisms.lotteries.rules import RULES
-from privspec.mechanisms.lotteries.task import VotingTask
+from privspec.families.selection.figures import expected_welfare, profiles
+from privspec.families.selection.rules import RULES
+from privspec.families.selection.task import VotingTask
 from privspec.model.lotteries import FirstChoice
 
 CASES = ((3, 2, "1"), (10, 3, "1"), (20, 3, "0.5"), (8, 4, "1"))

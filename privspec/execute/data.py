@@ -20,7 +20,7 @@ from privspec.execute.base import place_counts, place_entries
 from privspec.execute.exact import ExactVector
 from privspec.execute.executed import Attribute, Executed, ExecutedInput
 from privspec.execute.keeper import Fit, Keeper
-from privspec.execute.problems import CLIP_RULE, DROP_RULE, FIRST_RULE, STRICT_RULE, refuse, refuse_strictly
+from privspec.execute.problems import CLIP_RULE, DROP_RULE, FIRST_RULE, STRICT_RULE, given_for, refuse, refuse_strictly
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".parquet", ".npy", ".json")
 
@@ -63,8 +63,7 @@ def read_blocks(
         if name not in names:
             refuse("PS0801", f"the plan has no input {name}", help=f"its inputs are {', '.join(names)}")
     for name in names:
-        if name not in data:
-            refuse("PS0801", f"no data for the input {name}", help=f"give --input {name}=FILE")
+        given_for(name, data)
     keeper = keeper or Keeper()
     parts = []
     for entry in inputs:

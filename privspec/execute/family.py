@@ -1,7 +1,4 @@
-"""What every family of mechanisms can do when it is run; `mechanism_of` finds the one that a plan names.
-
-A new family is one entry in `FAMILIES`: nothing else here, in `run` or in the ledger knows its name.
-"""
+"""What every family of mechanisms can do when it is run; `mechanism_of` finds the one of a plan."""
 
 from __future__ import annotations
 
@@ -9,14 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.execute.keeper import Keeper
+from privspec.registry import family_of_plan
 
 if TYPE_CHECKING:
     from privspec.execute.ballots.reading import Roll
@@ -34,6 +32,17 @@ Progress: TypeAlias = Callable[[str, int, int | None], None]
 
 def silent(what: str, done: int, total: int | None) -> None:
     """Progress that nobody watches."""
+
+
+EXACT_LIMIT = 2_000_000
+"""`simulate` without `approximate` refuses to draw more noise numbers than this (about 12 microseconds
+each)."""
+
+
+def refuse_long_simulation(draws: int, what: str, remedy: str) -> None:
+    """Raises: UsageError PS0822 if there are too many exact draws."""
+    if draws > EXACT_LIMIT:
+        raise UsageError(Diagnostic("PS0822", f"{what} are more than a simulation should take", help=remedy))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,38 +209,13 @@ def _no_messages() -> UsageError:
     )
 
 
-LINEAR = ("linear", "LinearMechanism", "linear", "LinearExposure")
-LOTTERY = ("lotteries.mechanism", "LotteryMechanism", "lotteries.mechanism", "LotteryExposure")
-FAMILIES: Mapping[str, tuple[str, str, str, str]] = {
-    "table": ("finite.mechanism", "FiniteMechanism", "finite.mechanism", "TableExposure"),
-    "statistic": ("statistics.mechanism", "StatisticMechanism", "statistics.mechanism", "StatisticExposure"),
-    "dictator": LOTTERY,
-    "exponential": LOTTERY,
-    "permute_and_flip": LOTTERY,
-    "local_dictator": LOTTERY,
-    "randomised_winner": LOTTERY,
-}
-"""Where the mechanism and the exposure of a family stand, loaded when a plan of it turns up.
-
-All others are linear maps with additive noise.
-"""
-
-
-def _family(plan: Plan) -> tuple[str, str, str, str]:
-    return FAMILIES.get(str(plan["mechanism"].get("family")), LINEAR)
-
-
-def _class(module: str, name: str) -> Any:
-    return getattr(import_module(f"privspec.execute.{module}"), name)
-
-
 def mechanism_of(plan: Plan) -> Mechanism:
     """The mechanism of a plan.
 
     Raises: UsageError (PS0820) if the plan has none that this version can execute.
     """
     try:
-        found: Mechanism = _class(*_family(plan)[:2]).of_plan(plan)
+        found: Mechanism = family_of_plan(plan).executes().of_plan(plan)
         return found
     except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError, AttributeError) as error:
         detail = f"no entry {error}" if isinstance(error, KeyError) else str(error)
@@ -247,5 +231,24 @@ def mechanism_of(plan: Plan) -> Mechanism:
 
 def exposure_of(plan: Plan) -> Exposure:
     """What a run of a plan shows."""
-    found: Exposure = _class(*_family(plan)[2:])(plan)
+    found: Exposure = family_of_plan(plan).exposes()(plan)
     return found
+
+
+def joint_draw_of(plan: Plan, mechanism: Mechanism, digest: str, transcript: Path, *, private: bool) -> Mechanism:
+    """The mechanism of a plan, drawn by a protocol between the voters themselves.
+
+    Args: digest, of the plan; transcript, the file to write; private, whether the run is no simulation.
+    Raises: UsageError PS0850 without PyNaCl, PS0851 for a simulation, PS0852 if the plan cannot be drawn so.
+    """
+    joint = family_of_plan(plan).draws_jointly()
+    if joint is None:
+        refuse_joint_draw("its mechanism draws no winner")
+    found: Mechanism = joint.of(mechanism, digest, transcript, private=private)
+    return found
+
+
+def refuse_joint_draw(why: str) -> NoReturn:
+    """Raises: UsageError PS0852."""
+    help_ = "a joint draw is for `noise family dictator`, and a public number of voters: `replacing one voter`"
+    raise UsageError(Diagnostic("PS0852", f"this plan cannot be executed by a joint draw: {why}", help=help_))

@@ -18,7 +18,7 @@ from privspec.execute.samplers import (
     round_half_up,
     round_noisy,
 )
-from privspec.mechanisms import knorm, laplace
+from privspec.noise import knorm, laplace
 
 
 class NoiseLaw(ABC):

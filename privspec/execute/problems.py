@@ -6,7 +6,8 @@ many rows or columns there are.
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Mapping
+from typing import Any, NoReturn
 
 from privspec.core.diagnostics import DataError, Diagnostic
 
@@ -43,3 +44,13 @@ def refuse_strictly(name: str) -> NoReturn:
 def refuse_unreadable(name: str, what: str) -> NoReturn:
     """A file or object that is not of the form its name or type says."""
     refuse("PS0803", f"the data for {name} cannot be read as {what}")
+
+
+def given_for(name: str, data: Mapping[str, Any]) -> Any:
+    """The data of one input.
+
+    Raises: DataError PS0801 if there are none.
+    """
+    if name not in data:
+        refuse("PS0801", f"no data for the input {name}", help=f"give --input {name}=FILE")
+    return data[name]

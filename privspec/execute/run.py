@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Any
 from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
 from privspec.core.files import PRIVATE, refuse_overwriting
 from privspec.execute.executed import names_of
-from privspec.execute.family import Circumstances, Progress, Secret, Target, exposure_of, mechanism_of, silent
+from privspec.execute.family import (
+    Circumstances,
+    Progress,
+    Secret,
+    Target,
+    exposure_of,
+    joint_draw_of,
+    mechanism_of,
+    silent,
+)
 from privspec.execute.keeper import Keeper
 from privspec.execute.ledger import Receipt, debit, look, place_of
 from privspec.execute.participation import Participation
@@ -113,9 +122,7 @@ def run(
     refuse_unknown_constants(plan, constants or {})
     mechanism = mechanism_of(plan) if party is None else mechanism_of(plan).of_party(party)
     if joint_draw is not None:
-        from privspec.execute.joint_draw.plans import JointMechanism
-
-        mechanism = JointMechanism.of(mechanism, digest, joint_draw, private=source.private)
+        mechanism = joint_draw_of(plan, mechanism, digest, joint_draw, private=source.private)
     with ExitStack() as stack:
         counted = None
         if participation is not None:

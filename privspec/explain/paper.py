@@ -30,8 +30,7 @@ from privspec.explain.document import (
 from privspec.explain.loss_terms import Formulas
 from privspec.explain.quantities import Quantity, Rounding, count, exact, parse_exact, percent, rounded
 from privspec.explain.voting_rules import RULES, Dictator, Rule, Vote, read_rule, read_vote
-from privspec.language import syntax
-from privspec.mechanisms.lotteries.papers import (
+from privspec.families.selection.papers import (
     Condition,
     LeastShare,
     Reading,
@@ -39,7 +38,8 @@ from privspec.mechanisms.lotteries.papers import (
     of_one_profile,
     readings,
 )
-from privspec.mechanisms.lotteries.task import log_up
+from privspec.families.selection.task import log_up
+from privspec.language import syntax
 from privspec.model.lotteries import Ballot, Proportional
 from privspec.model.values import show
 

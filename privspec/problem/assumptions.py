@@ -14,6 +14,7 @@ from privspec.model.graph import Model
 from privspec.model.measures import PerAtomLDP
 from privspec.model.neighbours import NeighbourRelation
 from privspec.model.values import show
+from privspec.registry import family_of
 
 RANDOM_BITS = "Random bits come from the operating system and nobody else knows them."
 DRAWN_BY = {"gaussian": "rounded-gaussian", "laplace": "discrete-laplace", "knorm-l2": "knorm-l2"}
@@ -37,9 +38,7 @@ def assumptions(model: Model, plan: Mapping[str, Any]) -> list[Assumption]:
     Args: plan, its document or the parts of it that a family has written: mechanism, guarantees and claims.
     Raises: KeyError, TypeError if the mechanism is not of the form of its family.
     """
-    family = str(plan["mechanism"]["family"])
-    own = OF_FAMILY.get(family, _linear)
-    return [_trust(model), *own(model, plan), *_units(model)]
+    return [_trust(model), *OF_FORM[family_of(model).form](model, plan), *_units(model)]
 
 
 def _said(text: str, status: str, **because: Any) -> Assumption:
@@ -176,9 +175,10 @@ def _statistic(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
             yield _said(text, "proved", note="probit-routes")
 
 
-OF_FAMILY: Mapping[str, Callable[[Model, Mapping[str, Any]], Iterator[Assumption]]] = {
+OF_FORM: Mapping[str, Callable[[Model, Mapping[str, Any]], Iterator[Assumption]]] = {
     "table": _table,
-    "statistic": _statistic,
-    **dict.fromkeys(VOTE_NOTES, _votes),
+    "statistics": _statistic,
+    "votes": _votes,
+    "linear": _linear,
 }
-"""By the family that a plan names; all others are additive noise on linear answers."""
+"""By the form of the problem."""

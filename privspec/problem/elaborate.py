@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from fractions import Fraction
-from importlib import import_module
-from typing import Any
 
 import numpy as np
 
@@ -33,6 +31,7 @@ from privspec.problem.types import (
     Unit,
     View,
 )
+from privspec.registry import family_of
 
 
 def elaborate(model: Model) -> Problem:
@@ -51,24 +50,6 @@ def elaborate(model: Model) -> Problem:
         views=views_of(model),
         blocks=blocks_of(model),
     )
-
-
-READINGS = ("votes", "tables", "statistics", "linear")
-"""Modules that each say some specs in forms of their own, in the order in which they are asked.
-
-Each has `reads(model)`, whether its forms can say what the spec says, `blocks(model)`, which may raise PS05xx, and
-`difference_of(model, line)`: what one unit of a line changes, in the numbers of its block; None where it has no limit
-or is not known.
-"""
-
-
-def reading_of(model: Model) -> str:
-    """The name of the first reading that takes a spec; those after it are not loaded."""
-    return next(name for name in READINGS if _reading(name).reads(model))
-
-
-def _reading(name: str) -> Any:
-    return import_module(f"privspec.problem.{name}")
 
 
 def views_of(model: Model) -> tuple[View, ...]:
@@ -92,7 +73,7 @@ def views_of(model: Model) -> tuple[View, ...]:
                     wrt=unit.wrt,
                     neighbours=words,
                     units=units_of(unit.relation, unit.wrt),
-                    difference=_reading(reading_of(model)).difference_of(model, moved),
+                    difference=family_of(model).reads.difference_of(model, moved),
                 )
             )
     return tuple(found)
@@ -103,7 +84,7 @@ def blocks_of(model: Model) -> tuple[Block, ...]:
 
     Raises: SpecError PS05xx.
     """
-    found: tuple[Block, ...] = _reading(reading_of(model)).blocks(model)
+    found: tuple[Block, ...] = family_of(model).reads.blocks(model)
     return found
 
 

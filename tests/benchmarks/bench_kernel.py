@@ -11,10 +11,10 @@ import argparse
 import json
 import time
 
-from privspec.compile.linear import Linear, LinearDecision
-from privspec.compile.problem import Settings
-from privspec.compile.program import LinearSystem, lower
 from privspec.core.spans import Source
+from privspec.families.family import Settings
+from privspec.families.linear.family import Linear, LinearDecision
+from privspec.families.linear.program import LinearSystem, lower
 from privspec.kernel import judge
 from privspec.pipeline import Request, check
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from privspec.compile.problem import Settings
-from privspec.compile.statistics.family import StatisticDecision
-from privspec.compile.statistics.predict import Predicted, Prediction
-from privspec.compile.statistics.ways import Way, forbidden, lower, ways
 from privspec.core.spans import Source
 from privspec.execute.run import plan_digest
+from privspec.families.family import Settings
+from privspec.families.statistics.family import StatisticDecision
+from privspec.families.statistics.predict import Predicted, Prediction
+from privspec.families.statistics.ways import Way, forbidden, lower, ways
 from privspec.model.build import load_model
 
 SPEC = """parameters:

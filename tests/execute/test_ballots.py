@@ -22,9 +22,9 @@ from privspec.core.diagnostics import DataError, PrivspecError
 from privspec.core.spans import Source
 from privspec.execute.ballots.form import Form
 from privspec.execute.ballots.reading import read_ballots
-from privspec.execute.finite.mechanism import CENTRAL_RULE
 from privspec.execute.keeper import Keeper
 from privspec.execute.run import execute_plan
+from privspec.families.tables.execution import CENTRAL_RULE
 from privspec.model.build import load_model
 from privspec.model.domains import PartialRankingOf, RankingOf
 from privspec.model.lotteries import Borda, FirstChoice, scores
@@ -548,7 +548,7 @@ def test_ballots_of_a_few_voters_on_the_command_line(tmp_path: Path, capsys: pyt
 @pytest.mark.parametrize("domain", [RankingOf(ABC), PartialRankingOf(ABC, 3), PartialRankingOf(ABC, 2)])
 @pytest.mark.parametrize("points", [FirstChoice(ABC), Borda(ABC)])
 def test_points_are_those_of_the_model(domain: Any, points: Any) -> None:
-    from privspec.execute.lotteries.draws import total_points
+    from privspec.families.selection.draws import total_points
 
     rng = np.random.default_rng(5)
     each = list(domain.elements())

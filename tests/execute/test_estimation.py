@@ -20,15 +20,15 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from privspec.core.diagnostics import DataError, UsageError, VerificationError
-from privspec.execute.estimation.aggregate import estimate, prior_of
-from privspec.execute.estimation.channel import Channel
-from privspec.execute.estimation.choice import choose_estimator, total_variation
-from privspec.execute.estimation.estimators import ESTIMATORS, project
-from privspec.execute.estimation.reading import count_reports
-from privspec.execute.estimation.update import FINE, Limits, bayesian_update
-from privspec.execute.finite.table import TableLaw
+from privspec.execute.drawing import TableLaw
 from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.run import run
+from privspec.families.tables.estimation.aggregate import estimate, prior_of
+from privspec.families.tables.estimation.channel import Channel
+from privspec.families.tables.estimation.choice import choose_estimator, total_variation
+from privspec.families.tables.estimation.estimators import ESTIMATORS, project
+from privspec.families.tables.estimation.reading import count_reports
+from privspec.families.tables.estimation.update import FINE, Limits, bayesian_update
 
 from .tables import k_rr, make_table_plan
 
@@ -180,7 +180,7 @@ def test_shares_that_no_number_of_reports_tells_apart() -> None:
 
 
 def test_an_unfinished_update_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from privspec.execute.estimation import estimators
+    from privspec.families.tables.estimation import estimators
 
     channel, counts = k_rr_channel(10, 0.5), np.arange(1.0, 11)
     assert not ESTIMATORS["ibu"].notes(channel, counts)

@@ -21,12 +21,12 @@ from privspec.core.rounding import log_up
 from privspec.core.spans import Source
 from privspec.execute import ledger
 from privspec.execute.budget import parse_limit
-from privspec.execute.finite.table import Labels, RowLaw, TableLaw
+from privspec.execute.drawing import Labels, RowLaw, TableLaw
 from privspec.execute.keeper import Keeper
 from privspec.execute.ledger import spends_of_plan
-from privspec.execute.mechanism import simulate
 from privspec.execute.randomness import Randomness, SimulationRandomness, SystemRandomness
 from privspec.execute.run import execute_plan, plan_digest
+from privspec.families.linear.strategy import simulate
 from privspec.model.build import load_model
 from privspec.model.graph import Model
 from tests.execute.begun import run

@@ -14,7 +14,7 @@ from privspec.api import Problem
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import DataError, UsageError
 from privspec.execute import ledger
-from privspec.execute.finite.table import TableLaw
+from privspec.execute.drawing import TableLaw
 from privspec.execute.keeper import Keeper
 from privspec.execute.randomness import SimulationRandomness
 from privspec.plan import Plan

@@ -16,19 +16,19 @@ import pytest
 from scipy.stats import chisquare
 
 from privspec.core.diagnostics import DataError, UsageError, VerificationError
-from privspec.execute.joint_draw import terms as terms_module
-from privspec.execute.joint_draw.ballots import Content
-from privspec.execute.joint_draw.checking import verify_transcript
-from privspec.execute.joint_draw.primitives import seal, shown, unseal
-from privspec.execute.joint_draw.protocol import joint_draw
-from privspec.execute.joint_draw.terms import (
+from privspec.execute.randomness import SimulationRandomness
+from privspec.families.selection.joint_draw import terms as terms_module
+from privspec.families.selection.joint_draw.ballots import Content
+from privspec.families.selection.joint_draw.checking import verify_transcript
+from privspec.families.selection.joint_draw.primitives import seal, shown, unseal
+from privspec.families.selection.joint_draw.protocol import joint_draw
+from privspec.families.selection.joint_draw.terms import (
     Terms,
     abort_bound,
     coalition_ratio,
     dummies_against,
     law_of_draw,
 )
-from privspec.execute.randomness import SimulationRandomness
 
 SMALL = Terms(("a", "b", "c"), 4, Fraction(1, 2))
 VOTES = ["a", "b", "a", "c"]

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from nacl.signing import SigningKey
 
-from privspec.execute.joint_draw.ballots import Content, Opening, mixed_length
-from privspec.execute.joint_draw.checking import verify_transcript
-from privspec.execute.joint_draw.parties import Board, Mixer, Voter
-from privspec.execute.joint_draw.primitives import KEY, nonce, seal, unseal
-from privspec.execute.joint_draw.protocol import Outcome, joint_draw
-from privspec.execute.joint_draw.terms import Terms
-from privspec.execute.joint_draw.transcript import Body, Entry, signable, to_text
+from privspec.families.selection.joint_draw.ballots import Content, Opening, mixed_length
+from privspec.families.selection.joint_draw.checking import verify_transcript
+from privspec.families.selection.joint_draw.parties import Board, Mixer, Voter
+from privspec.families.selection.joint_draw.primitives import KEY, nonce, seal, unseal
+from privspec.families.selection.joint_draw.protocol import Outcome, joint_draw
+from privspec.families.selection.joint_draw.terms import Terms
+from privspec.families.selection.joint_draw.transcript import Body, Entry, signable, to_text
 
 TERMS = Terms(("a", "b", "c"), 4, Fraction(1, 2), mixers=3)
 VOTES = ["a", "b", "a", "c"]

@@ -20,10 +20,10 @@ from privspec.data_report import fit_of_plan, fit_of_spec
 from privspec.execute.budget import Spend
 from privspec.execute.family import mechanism_of
 from privspec.execute.ledger import spends_of_plan
-from privspec.execute.lotteries.draws import Coin, draw, law_in_doubles, report, sampler, weighted
-from privspec.execute.mechanism import simulate
 from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.run import combine, execute_plan
+from privspec.families.linear.strategy import simulate
+from privspec.families.selection.draws import Coin, draw, law_in_doubles, report, sampler, weighted
 from privspec.model.lotteries import (
     Exponential,
     Largest,

@@ -14,9 +14,9 @@ from scipy import stats
 from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.execute.exact import multiply
 from privspec.execute.executed import read_executed
-from privspec.execute.mechanism import draw, origin, simulate
 from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.run import execute_plan
+from privspec.families.linear.strategy import draw, origin, simulate
 
 MakePlan = Callable[..., dict[str, Any]]
 ALARM = 1e-6

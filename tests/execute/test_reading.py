@@ -31,12 +31,12 @@ from hypothesis import strategies as st
 from privspec.execute.arrays import Declared, read_entries
 from privspec.execute.ballots.form import Form
 from privspec.execute.ballots.reading import read_ballots
+from privspec.execute.drawing import Numbers, Words
 from privspec.execute.executed import Attribute, ExecutedInput
-from privspec.execute.finite.table import Numbers, Words
 from privspec.execute.frames import load_frame
 from privspec.execute.records import Fields, batches
-from privspec.execute.statistics.tables import Wanted, rows_of
 from privspec.execute.tables import count_cells
+from privspec.families.statistics.tables import Wanted, rows_of
 
 FILES = 2_000
 SECRET = "zq8675309"

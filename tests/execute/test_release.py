@@ -204,7 +204,7 @@ LAWS = [
 
 @pytest.mark.parametrize("noise", LAWS, ids=[str(n["shape"]) for n in LAWS])
 def test_standard_deviations_are_those_of_the_noise(make_plan: Callable[..., dict[str, Any]], noise: Any) -> None:
-    from privspec.execute.mechanism import simulate
+    from privspec.families.linear.strategy import simulate
 
     plan = make_plan(np.eye(3), [[1.0, 1, 0], [0, 0, 0.5]], noise=noise, grid="2^-10")
     stated = execute_plan(plan, {"x": [0.5] * 3}, randomness=SimulationRandomness(1)).deviations["O"]

@@ -19,8 +19,8 @@ import pytest
 from privspec.core.rounding import exp_down
 from privspec.execute.family import Rounds
 from privspec.execute.participation import participation
-from privspec.mechanisms.lotteries.rules import RULES
-from privspec.mechanisms.lotteries.task import VotingTask
+from privspec.families.selection.rules import RULES
+from privspec.families.selection.task import VotingTask
 from privspec.model.lotteries import FirstChoice, Lottery
 from privspec.model.values import Symbol
 
@@ -95,7 +95,7 @@ def test_two_rounds_cost_two(family: str) -> None:
 
 def test_one_round_is_nearly_spent_whole() -> None:
     """The enumeration would see a cap that does not work: nobody else votes in the first round, which changes most."""
-    from privspec.mechanisms.lotteries.rules import DummyVotes
+    from privspec.families.selection.rules import DummyVotes
 
     lottery = calibrated("dictator")
     found = largest(lottery, 0, 1)

@@ -20,11 +20,11 @@ from privspec.execute import ledger
 from privspec.execute.budget import Unit
 from privspec.execute.family import Circumstances, mechanism_of
 from privspec.execute.ledger import spends_of_plan
-from privspec.execute.mechanism import simulate
 from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.run import combine, execute_plan, plan_digest
-from privspec.execute.statistics.mechanism import EachParty, StatisticMechanism, executed_of
-from privspec.execute.statistics.records import to_steps
+from privspec.families.linear.strategy import simulate
+from privspec.families.statistics.execution import EachParty, StatisticMechanism, executed_of
+from privspec.families.statistics.records import to_steps
 from privspec.model.library import GRID_BITS
 from tests.execute.begun import run
 

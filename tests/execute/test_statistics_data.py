@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from privspec.core.diagnostics import DataError
 from privspec.execute.family import Circumstances
-from privspec.execute.statistics.mechanism import Pool, StatisticMechanism, executed_of
-from privspec.execute.statistics.records import LARGEST, Gatherer, to_steps
-from privspec.execute.statistics.tables import MORAL_CHARACTERS, MORAL_SITUATION, Wanted, rows_of
+from privspec.families.statistics.execution import Pool, StatisticMechanism, executed_of
+from privspec.families.statistics.records import LARGEST, Gatherer, to_steps
+from privspec.families.statistics.tables import MORAL_CHARACTERS, MORAL_SITUATION, Wanted, rows_of
 from privspec.model.library import GRID, GRID_BITS
 
 from .societies import SPEC, SUM_POOL, documents
@@ -257,8 +257,8 @@ def test_the_moral_machine_has_a_certain_width() -> None:
 STREAM = """
 import resource, sys
 from privspec.execute.family import Circumstances
-from privspec.execute.statistics.mechanism import executed_of
-from privspec.execute.statistics.mechanism import StatisticMechanism
+from privspec.families.statistics.execution import executed_of
+from privspec.families.statistics.execution import StatisticMechanism
 import json
 mechanism = StatisticMechanism(executed_of(json.load(open(sys.argv[1]))))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -12,7 +12,7 @@ from scipy import stats
 
 from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.samplers import discrete_knorm_l2
-from privspec.execute.statistics.noise import (
+from privspec.families.statistics.noise import (
     SphereLaw,
     bernoulli_logistic,
     bernoulli_root,

@@ -13,9 +13,9 @@ import pytest
 
 from privspec.core.diagnostics import DataError, UsageError
 from privspec.core.spans import Source
-from privspec.execute.joint import l1_reach, l2_reach
 from privspec.execute.ledger import spends_of_plan
 from privspec.execute.randomness import SimulationRandomness
+from privspec.families.linear.joint import l1_reach, l2_reach
 from privspec.model.build import load_model
 from privspec.model.graph import Model
 from privspec.model.neighbours import BallDifferences, BoxDifferences, PairDifferences, VectorDifferences

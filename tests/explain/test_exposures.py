@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from privspec import Problem
-from privspec.compile.document import sealed
 from privspec.explain.facts import Facts
 from privspec.explain.reports import READERS
+from privspec.families.document import sealed
 from privspec.plan import Plan
 
 from .judged import facts

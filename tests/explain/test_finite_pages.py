@@ -81,7 +81,7 @@ def test_every_sentence_of_an_auditor_has_status_and_source(name: str) -> None:
     found = [s for section in document["sections"] for b in section["blocks"] for s in b.get("sentences", ())]
     assert len(found) > 20
     source = PLANS[name]()["spec"]["source"].splitlines()
-    notes = Path(__file__).parents[2] / "privspec/mechanisms/notes"
+    notes = Path(__file__).parents[2] / "privspec/noise/notes"
     for sentence in found:
         assert sentence["status"] in {s.value for s in Status}
         for because in sentence["because"]:

@@ -91,7 +91,7 @@ def test_every_sentence_has_status_and_source(name: str, reader: str) -> None:
     found = [s for section in document["sections"] for b in section["blocks"] for s in b.get("sentences", ())]
     assert len(found) > 3
     source = PLANS[name]()["spec"]["source"].splitlines()
-    notes = Path(__file__).parents[2] / "privspec/mechanisms/notes"
+    notes = Path(__file__).parents[2] / "privspec/noise/notes"
     for sentence in found:
         assert sentence["status"] in {s.value for s in Status}
         for because in sentence["because"]:

@@ -114,7 +114,7 @@ def test_every_sentence_of_an_auditor_has_status_and_source(plans: dict[str, Pla
 
 
 def test_notes_that_are_named_exist() -> None:
-    notes = Path(__file__).parents[2] / "privspec/mechanisms/notes"
+    notes = Path(__file__).parents[2] / "privspec/noise/notes"
     for name in PLANS:
         for reader in READERS:
             for note in set(re.findall(r'"note": "([\w-]+)"', explained(name, reader, "json"))):
@@ -123,7 +123,7 @@ def test_notes_that_are_named_exist() -> None:
 
 @pytest.mark.parametrize("note", ["gaussian-exact", "post-processing", "laplace", "placement", "group-privacy", "odds"])
 def test_notes_have_their_parts(note: str) -> None:
-    text = (Path(__file__).parents[2] / f"privspec/mechanisms/notes/{note}.md").read_text("utf-8")
+    text = (Path(__file__).parents[2] / f"privspec/noise/notes/{note}.md").read_text("utf-8")
     assert text.startswith("# ")
     for part in ("**Statement", "**Rounding direction.**"):
         assert part in text, part

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from privspec import Problem
-from privspec.compile.document import digest_of
+from privspec.families.document import digest_of
 from privspec.kernel import judge
 from privspec.kernel.core.exposure import SPARED, hides_nothing
 from privspec.plan import Plan

@@ -19,7 +19,7 @@ from privspec.kernel.core.linear import Cells, Held, Linear, Matrix, Measured, N
 from privspec.kernel.core.linear_privacy import View, largest_cost, largest_square, reached, seen_by
 from privspec.kernel.core.reading import Item
 from tests import plans
-from tests.compile.specs import spec
+from tests.families.specs import spec
 
 F = Fraction
 Plan = dict[str, Any]

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from privspec.compile.document import sealed
-from privspec.compile.linear import Linear, LinearDecision
-from privspec.compile.problem import Settings
-from privspec.compile.program import LinearSystem, lower
 from privspec.core.spans import Source
+from privspec.families.document import sealed
+from privspec.families.family import Settings
+from privspec.families.linear.family import Linear, LinearDecision
+from privspec.families.linear.program import LinearSystem, lower
 from privspec.kernel import judge
 from privspec.pipeline import Request, check
-from tests.compile.specs import spec
+from tests.families.specs import spec
 
 Plan = dict[str, Any]
 LINE = "O is 1-GDP wrt x, replacing one entry"

@@ -9,14 +9,14 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from privspec.compile.document import digest_of
-from privspec.compile.problem import Settings
-from privspec.compile.statistics import family
-from privspec.compile.statistics.family import StatisticDecision, Statistics
-from privspec.compile.statistics.predict import Predicted, Prediction
-from privspec.compile.statistics.ways import forbidden, ways
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
+from privspec.families.document import digest_of
+from privspec.families.family import Settings
+from privspec.families.statistics import family
+from privspec.families.statistics.family import StatisticDecision, Statistics
+from privspec.families.statistics.predict import Predicted, Prediction
+from privspec.families.statistics.ways import forbidden, ways
 from privspec.functions import probit
 from privspec.kernel import judge
 from privspec.kernel.lemmas import statistics as lemmas

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from privspec.compile.document import sealed
-from privspec.compile.families import family_of
-from privspec.compile.infeasible import Infeasible
-from privspec.compile.problem import Settings
 from privspec.core.spans import Source
+from privspec.families.document import sealed
+from privspec.families.family import Settings, compiler_of
+from privspec.families.infeasible import Infeasible
 from privspec.kernel import Report, judge
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.core.tables import read_law
@@ -120,7 +119,7 @@ privacy: z is 1-LDP wrt x
 @cache
 def text_of(name: str) -> str:
     model = load_model(Source(name, SPECS[name]))
-    from privspec.compile.finite.family import Finite
+    from privspec.families.tables.family import Finite
 
     family = Finite()
     decision = family.decide(model, family.lower(model), Settings(alternatives=False))
@@ -445,7 +444,7 @@ def test_a_large_table_is_judged_in_seconds() -> None:
     count = 60
     spec = REPORT.replace("1..4", f"1..{count}").replace("categorical([4, 3, 2, 1])", "uniform")
     model = load_model(Source("large", spec.format(loss="E[ |z - x| ]", measure="2-LDP")))
-    family = family_of(model)
+    family = compiler_of(model)
     decision = family.decide(model, family.lower(model), Settings(alternatives=False))
     assert not isinstance(decision, Infeasible)
     assert judge(json.dumps(decision.document())).ok

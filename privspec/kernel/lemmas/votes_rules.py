@@ -1,7 +1,7 @@
 """Rules that draw a winner from sums of points: laws, and the largest ratio that a change of ballots brings.
 
 S_a are the points of alternative a, of m; a ballot gives at most h to one, and s to all together. Laws are enclosed in
-balls. Proofs: mechanisms/notes, under the names in `RULES`.
+balls. Proofs: noise/notes, under the names in `RULES`.
 """
 
 from __future__ import annotations

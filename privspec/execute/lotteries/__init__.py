@@ -1,1 +1,0 @@
-"""Lotteries: ballots, exact totals of points, one exact draw of the winner."""

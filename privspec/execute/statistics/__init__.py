@@ -1,1 +1,0 @@
-"""Runs plans with noise at the statistics of bounded records: read by party, clip, pool exactly, draw, finish."""

@@ -1,0 +1,126 @@
+"""What plans of every family have in common: their frame, digest, amounts and assumptions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from importlib.metadata import PackageNotFoundError, version
+from math import inf, nextafter
+from typing import Any
+
+from privspec.core.diagnostics import InternalError
+from privspec.families.infeasible import Infeasible
+from privspec.model.graph import Model
+from privspec.model.requirements import Requirement
+from privspec.model.values import show
+from privspec.problem import form
+from privspec.problem.assumptions import assumptions
+from privspec.problem.elaborate import elaborate
+from privspec.problem.stored import spec_json
+from privspec.problem.votes import FAMILIES, LISTED
+
+FORMAT = "privspec-plan/2.0"
+WITHDRAWN = "the lower bound that was found did not pass the independent check and is not stated"
+
+
+def sealed(document: dict[str, Any]) -> dict[str, Any]:
+    """With its digest, and in plain JSON types: in memory as it will be read from a file."""
+    plain: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False))
+    return plain | {"digest": digest_of(plain)}
+
+
+def plan_document(model: Model, parts: Mapping[str, Any]) -> dict[str, Any]:
+    """A plan: what a family says of its mechanism, with the spec and the problem that it answers."""
+    problem = parts["problem"] if "problem" in parts else form.document(elaborate(model))
+    found = {"format": FORMAT, "spec": spec_json(model), "problem": problem, **parts}
+    return sealed(found | {"assumptions": assumptions(model, found)})
+
+
+def raise_infeasible(model: Model, reason: Infeasible) -> dict[str, Any]:
+    """The document of a spec whose requirements cannot hold together."""
+    document = {"format": FORMAT, "spec": spec_json(model), "status": "infeasible", **reason.to_json()}
+    return sealed(document)
+
+
+def without_bound(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The same mechanism, of which a plan says no more that it is the best: feasible, with no bound and no prices."""
+    said = document["remarks"]
+    solver, claims = said["solver"], document["claims"]
+    kept = {"views": claims["views"], "bound": None} if "views" in claims else {}
+    loss = document["loss"] | {"lower_bound": None, "relative_gap": None}
+    if kept:
+        loss["among"] = ""
+    if document["mechanism"]["family"] in FAMILIES:
+        loss["among"] = LISTED
+    found = {
+        **document,
+        "status": "feasible",
+        "loss": loss,
+        "assumptions": [a for a in document["assumptions"] if "claim" not in a["because"]],
+        "claims": kept,
+        "remarks": said | {"binding": [], "solver": solver | {"notes": [*solver.get("notes", ()), WITHDRAWN]}},
+    }
+    return sealed({key: value for key, value in found.items() if key != "digest"})
+
+
+def digest_of(plan: dict[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of everything but the digest itself."""
+    body = {key: value for key, value in plan.items() if key != "digest"}
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def decimal_up(value: Fraction, digits: int = 15) -> str:
+    """The least decimal of so many digits that is not below an exact number."""
+    context = Context(prec=digits, rounding=ROUND_CEILING)
+    quotient = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    # numerator and denominator were themselves taken exactly: Decimal(int) is exact, the quotient rounds up
+    text = str(quotient)
+    if Fraction(text) < value:
+        raise InternalError("a claim was rounded the wrong way")
+    return text
+
+
+def float_up(value: Fraction) -> float:
+    """The least double that is not below an exact number."""
+    near = float(value)
+    return near if Fraction(near) >= value else nextafter(near, inf)
+
+
+def float_down(value: Fraction) -> float:
+    """The largest double that is not above an exact number."""
+    return 0.0 - float_up(-value)  # not minus zero
+
+
+def line_of(model: Model, offset: int) -> int:
+    """The line of a place in the source."""
+    return model.source.position(offset)[0]
+
+
+def guarantee_head(requirement: Requirement, index: int) -> dict[str, Any]:
+    """What a guarantee repeats of its requirement."""
+    return {
+        "outputs": list(requirement.outputs),
+        "wrt": requirement.wrt[0] if len(requirement.wrt) == 1 else list(requirement.wrt),
+        "neighbours": requirement.neighbours.describe(),
+        "observer": " and ".join(requirement.observers),
+        "measure": requirement.measure.name,
+        **{key: show(value) for key, value in requirement.measure.amounts.items()},
+        "requirement": index,
+        "line": requirement.line,
+        "text": requirement.text,
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computed the plan."""
+    found = {}
+    for name in ("privspec", "numpy", "scipy", "cvxpy", "python-flint", "opendp"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

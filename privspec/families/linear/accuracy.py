@@ -1,0 +1,317 @@
+"""Accuracy lines: whether the best mechanism meets them, the best that does, or proof that none can (exit 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import inf, isfinite, sinh, sqrt
+
+import numpy as np
+
+from privspec.core.diagnostics import Diagnostic, Label, SolveError
+from privspec.families.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
+from privspec.families.linear.gaussian import exact_release, run_solver
+from privspec.families.linear.problem import Problem
+from privspec.families.linear.program import AccuracyLimit
+from privspec.families.linear.release import Candidate, Dual, LinearRelease, Mechanism
+from privspec.model.measures import Measure
+from privspec.model.requirements import Requirement
+from privspec.solvers.programs import (
+    ExpectedLoss,
+    GaussianProgram,
+    GaussianSolution,
+    Limit,
+    NotSpecialError,
+    Unprotectable,
+    View,
+    WorstLoss,
+)
+
+MET = 1e-9
+"""Relative amount by which a target may be missed through float error."""
+ROOM = 2e-7
+"""Relative room left below each target for the tolerance of the reference solver."""
+REFERENCE_SIZE = 64
+"""Outputs up to which accuracy lines that bind can be solved (by the reference path)."""
+
+
+def accuracy_values(problem: Problem, release: LinearRelease) -> tuple[float, ...]:
+    """The expected value of the left side of every accuracy instance under a release."""
+    root = release.output_map(problem.system.target) * np.sqrt(release.row_variances())
+    return tuple(float(np.sum(np.asarray(limit.error_map @ root) ** 2)) for limit in problem.system.limits)
+
+
+def meets(problem: Problem, release: LinearRelease) -> bool:
+    """Whether a release meets every accuracy line."""
+    values = accuracy_values(problem, release)
+    return all(v <= limit.bound * (1 + MET) for v, limit in zip(values, problem.system.limits, strict=True))
+
+
+def within_limits(problem: Problem, budgets: tuple[float, ...]) -> Candidate | Infeasible:
+    """The least loss of Gaussian noise that meets every accuracy line, or the lines that conflict.
+
+    Raises: SolveError PS0611 when the system is too large for the reference path.
+    """
+    system = problem.system
+    views = problem.views(budgets)
+    slack = _least_excess(problem, views, system.limits)
+    if slack.bound > 1:
+        return _conflict(problem, budgets, slack.value)
+    _check_size(problem)
+    limits = tuple(Limit(limit.error_map.toarray(), limit.bound * (1 - ROOM)) for limit in system.limits)
+    program = GaussianProgram(system.target, problem.loss(system.error_map.toarray()), views, limits=limits)
+    solution = run_solver(problem, program)
+    if isinstance(solution, Unprotectable):
+        raise AssertionError("a curator can hide every difference")
+    release = exact_release(problem, budgets, solution, solution.reconstruction, None)
+    root = release.output_map(system.target)
+    variance = np.sum(root**2, axis=1)
+    return Candidate(
+        "correlated noise on the answers that meets the accuracy lines, at the curator",
+        "gaussian",
+        problem.loss_of_output_noise(root),
+        "the least loss of all Gaussian noise that meets the accuracy lines",
+        True,
+        problem.proved(_bound_at_targets(solution, limits)),
+        "Gaussian noise of any covariance that meets the accuracy lines, unbiased",
+        Mechanism(
+            release,
+            tuple(
+                {"at": o.name, "covariance": "full", "variance": variance[o.start : o.stop].tolist()}
+                for o in system.outputs
+            ),
+            Dual(solution.dual, budgets, "full", None if system.seen_whole else solution.root),
+            solution.method,
+            solution.iterations,
+            solution.seconds,
+            solution.notes,
+        ),
+    )
+
+
+def _bound_at_targets(solution: GaussianSolution, limits: Sequence[Limit]) -> float:
+    """The lower bound for the targets as written: the room left below them is paid at their prices."""
+    prices = solution.dual.limit_weights
+    if prices is None:
+        return solution.lower_bound
+    room = sum(float(nu) * limit.bound * ROOM / (1 - ROOM) for nu, limit in zip(prices, limits, strict=True))
+    return solution.lower_bound - room * (1 + 1e-9)
+
+
+def unbiased_budgets(epsilons: Iterable[float]) -> tuple[float, ...]:
+    """The mu that no unbiased mechanism of these pure epsilons exceeds (Hammersley, Chapman & Robbins)."""
+    return tuple(2 * sinh(epsilon / 2) * (1 + 1e-12) for epsilon in epsilons)
+
+
+def pure_conflict(problem: Problem, epsilons: Sequence[Fraction], known: Sequence[Candidate]) -> Infeasible:
+    """The lines that no unbiased mechanism of these pure epsilons meets together.
+
+    Args: known, the mechanisms that were computed and miss some line.
+    Raises: SolveError PS0612 when none is known and none is proved not to exist.
+    """
+    near = min(known, key=lambda c: _missed(problem, c))
+    ratio = _missed(problem, near)
+    ways = tuple(_pure_relaxations(problem, epsilons, ratio))
+    budgets = unbiased_budgets(float(epsilon) for epsilon in epsilons)
+    least = _least_excess(problem, problem.views(budgets), problem.system.limits)
+    if least.bound > 1:
+        return replace(_conflict(problem, budgets, least.value), relaxations=ways)
+    spans = {limit.span: Label(limit.span) for limit in problem.system.limits}
+    raise SolveError(
+        Diagnostic(
+            "PS0612",
+            "no mechanism that solve knows meets the accuracy lines, and none is proved not to exist",
+            tuple(spans.values()),
+            notes=(
+                f"the nearest, {near.name}, has errors {ratio:.4g} times as large as allowed",
+                f"no unbiased mechanism has errors below {least.bound:.4g} times what is allowed",
+            ),
+            help=", or ".join(f"{way.change} (line {way.line})" for way in ways) or "allow larger errors",
+            source=problem.model.source,
+        )
+    )
+
+
+def _missed(problem: Problem, candidate: Candidate) -> float:
+    """The largest ratio of an expected error to its target."""
+    if candidate.mechanism is None:
+        return inf
+    values = accuracy_values(problem, candidate.mechanism.release)
+    return max(value / limit.bound for value, limit in zip(values, problem.system.limits, strict=True))
+
+
+def _pure_relaxations(problem: Problem, epsilons: Sequence[Fraction], ratio: float) -> Iterator[Relaxation]:
+    """What lets the nearest known mechanism meet the lines: noise of pure epsilon shrinks as epsilon grows."""
+    lines, requirements = {limit.line for limit in problem.system.limits}, problem.model.requirements
+    if len(lines) == 1:
+        yield _looser_target(problem.system.limits, ratio * (1 + 1e-5))
+    if len(requirements) == 1:
+        wanted = Fraction(f"{float(epsilons[0]) * sqrt(ratio) * (1 + 1e-4):.4g}")
+        weaker = _with(requirements[0].measure, "epsilon", max(wanted, epsilons[0]))
+        if weaker is not None and weaker.pure_epsilon is not None:
+            yield Relaxation(f"accept {weaker.describe()}", requirements[0].line)
+
+
+# --- feasibility ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Excess:
+    """By which factor all targets together must be loosened: reached by a mechanism, and a certified lower bound."""
+
+    value: float
+    bound: float
+
+
+def _least_excess(problem: Problem, views: tuple[View, ...], limits: Sequence[AccuracyLimit]) -> Excess:
+    """The least, over covariances, of the largest ratio of an expected error to its target."""
+    if not limits or not views:
+        return Excess(0.0, 0.0)
+    system = problem.system
+    if all(limit.error_map.shape[0] == 1 for limit in limits):
+        rows = np.vstack([limit.error_map.toarray() / sqrt(limit.bound) for limit in limits])
+        program = GaussianProgram(system.target, WorstLoss(rows), views)
+    elif len(limits) == 1:
+        rows = limits[0].error_map.toarray() / sqrt(limits[0].bound)
+        program = GaussianProgram(system.target, ExpectedLoss(rows), views)
+    else:
+        return _bisected_excess(problem, views, limits)
+    solution = run_solver(problem, program)
+    if isinstance(solution, Unprotectable):
+        return Excess(float("inf"), float("inf"))
+    return Excess(solution.value, solution.lower_bound)
+
+
+def _bisected_excess(problem: Problem, views: tuple[View, ...], limits: Sequence[AccuracyLimit]) -> Excess:
+    """The same for targets that are sums of squares: the first is minimised, the others scaled until they agree."""
+    _check_size(problem)
+    low, high = 0.0, 1.0
+    reached = float("inf")
+    while not isfinite(reached) or high - low > 1e-6 * high:
+        middle = high if not isfinite(reached) else (low + high) / 2
+        solution = _first_of(problem, views, limits, middle)
+        if solution is not None and solution.value <= middle * limits[0].bound:
+            reached = high = middle
+        else:
+            low = middle
+            high = max(high, 2 * middle)
+    return Excess(high, low)
+
+
+def _first_of(
+    problem: Problem, views: tuple[View, ...], limits: Sequence[AccuracyLimit], factor: float
+) -> GaussianSolution | None:
+    others = tuple(Limit(limit.error_map.toarray(), limit.bound * factor) for limit in limits[1:])
+    loss = ExpectedLoss(limits[0].error_map.toarray())
+    from privspec.solvers.programs import ReferenceFailedError
+
+    try:
+        found = run_solver(problem, GaussianProgram(problem.system.target, loss, views, limits=others))
+    except (ReferenceFailedError, NotSpecialError):
+        return None
+    return None if isinstance(found, Unprotectable) else found
+
+
+def _check_size(problem: Problem) -> None:
+    if problem.system.outputs_count > REFERENCE_SIZE:
+        spans = {limit.span: Label(limit.span) for limit in problem.system.limits}
+        raise SolveError(
+            Diagnostic(
+                "PS0611",
+                f"accuracy lines that bind can be solved for at most {REFERENCE_SIZE} outputs, not "
+                f"{problem.system.outputs_count}",
+                tuple(spans.values()),
+                help="ask for the accuracy in the loss instead: max(E[ (O[j] - y[j])^2 ] for j in ...)",
+                source=problem.model.source,
+            )
+        )
+
+
+# --- conflicts ------------------------------------------------------------------------------------
+
+
+def _conflict(problem: Problem, budgets: tuple[float, ...], excess: float) -> Infeasible:
+    """The smallest set of lines that conflict (each is needed: without it the others hold), and ways out."""
+    system, model = problem.system, problem.model
+    lines = sorted({limit.line for limit in system.limits})
+    needed = list(range(len(model.requirements)))
+
+    def conflicting(requirements: Iterable[int], targets: Iterable[int]) -> bool:
+        kept_views = set(requirements)
+        kept_lines = set(targets)
+        views = tuple(
+            view
+            for view, source in zip(problem.views(budgets), system.views, strict=True)
+            if source.index in kept_views
+        )
+        limits = [limit for limit in system.limits if limit.line in kept_lines]
+        return _least_excess(problem, views, limits).bound > 1
+
+    for line in tuple(lines):
+        if len(lines) > 1 and conflicting(needed, [other for other in lines if other != line]):
+            lines.remove(line)
+    for index in tuple(needed):
+        if len(needed) > 1 and conflicting([other for other in needed if other != index], lines):
+            needed.remove(index)
+    kept = [limit for limit in system.limits if limit.line in lines]
+    views = tuple(
+        view for view, source in zip(problem.views(budgets), system.views, strict=True) if source.index in needed
+    )
+    least = _least_excess(problem, views, kept).value if len(kept) < len(system.limits) else excess
+    conflicts: list[ConflictLine] = [
+        conflict_line(model, next(limit.span for limit in kept if limit.line == line)) for line in lines
+    ]
+    requirements = [model.requirements[index] for index in needed]
+    conflicts += [conflict_line(model, requirement.span) for requirement in requirements]
+    return Infeasible(
+        f"the privacy asked for makes errors at least {least:.4g} times as large as the accuracy allows",
+        tuple(conflicts),
+        tuple(_relaxations(lines, kept, requirements, least)),
+    )
+
+
+def _relaxations(
+    lines: Sequence[int], limits: Sequence[AccuracyLimit], requirements: Sequence[Requirement], excess: float
+) -> Iterator[Relaxation]:
+    if len(lines) == 1:
+        yield _looser_target(limits, excess)
+    if len(requirements) == 1:
+        weaker = loosened(requirements[0].measure, sqrt(excess) * (1 + 1e-6))
+        if weaker is not None:
+            yield Relaxation(f"accept {weaker.describe()}", requirements[0].line)
+
+
+def _looser_target(limits: Sequence[AccuracyLimit], factor: float) -> Relaxation:
+    """All targets of one line times a factor."""
+    bounds = sorted({limit.bound for limit in limits})
+    values = ", ".join(f"{bound * factor:.6g}" for bound in bounds)
+    return Relaxation(f"accept {values} in place of {', '.join(f'{b:.6g}' for b in bounds)}", limits[0].line)
+
+
+def loosened(measure: Measure, factor: float) -> Measure | None:
+    """The same measure with the least figure that allows a Gaussian release `factor` times the mu."""
+    mu = measure.gaussian_mu_down()
+    if mu is None:
+        return None
+    wanted = mu * Fraction(factor)
+    for name in ("mu", "rho", "epsilon"):
+        now = measure.amounts.get(name)
+        if now is None:
+            continue
+        low, high = now, now * 2
+        while (reached := _with(measure, name, high)) is not None and (reached.gaussian_mu_down() or 0) < wanted:
+            low, high = high, high * 2
+        for _ in range(24):
+            middle = (low + high) / 2
+            found = _with(measure, name, middle)
+            if found is not None and (found.gaussian_mu_down() or 0) >= wanted:
+                high = middle
+            else:
+                low = middle
+        return _with(measure, name, Fraction(f"{float(high) * (1 + 5e-5):.4g}"))
+    return None
+
+
+def _with(measure: Measure, name: str, value: Fraction) -> Measure | None:
+    return replace(measure, **{name: value})  # type: ignore[type-var]

@@ -1,0 +1,121 @@
+"""Rank what every mechanism offers and take the best that the options allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from privspec.families.family import Settings
+from privspec.families.infeasible import Infeasible
+from privspec.families.linear.accuracy import meets, pure_conflict, within_limits
+from privspec.families.linear.gaussian import gaussian_budgets, gaussian_candidates
+from privspec.families.linear.problem import Problem
+from privspec.families.linear.program import lower
+from privspec.families.linear.pure import pure_candidates
+from privspec.families.linear.release import Candidate
+from privspec.families.linear.unprotectable import family_conflict, local_conflict
+from privspec.model.graph import Model
+from privspec.problem.linear_supported import refuse_missing
+from privspec.solvers.programs import SolverError
+
+SAME = 1e-8
+"""Relative difference up to which two losses are the same."""
+COMPARED_SIZE = 600
+"""Inputs and outputs together up to which mechanisms that the spec rules out are computed for comparison."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Choice:
+    """The mechanism chosen, and those it was compared with, best first."""
+
+    chosen: Candidate
+    others: tuple[Candidate, ...]
+
+
+def choose(problem: Problem) -> Choice | Infeasible:
+    """The admissible mechanism of least loss.
+
+    Returns: the choice, or why no allowed mechanism meets the requirements.
+    Raises: SpecError PS0501 when a family asked for cannot be computed for these requirements yet.
+    """
+    model = problem.model
+    inputs = {node.name for node in model.inputs}
+    if problem.local and model.noise_at is not None and not set(model.noise_at) <= inputs:
+        return local_conflict(problem, model.noise_at)
+    found: list[Candidate] = []
+    for candidate in _candidates(problem):
+        if isinstance(candidate, Infeasible):
+            return candidate
+        found.append(candidate)
+    offered, found = found, sorted(found, key=lambda c: c.loss)
+    possible = [c for c in found if c.admissible and c.mechanism is not None]
+    if possible:
+        possible = _plainest_first(possible, offered)
+    if problem.system.limits and possible:
+        return _within_accuracy(problem, found, possible)
+    if not possible:
+        known = "laplace" not in model.families or any(p is not None for p in problem.epsilons)
+        if model.families and known:
+            return family_conflict(problem)
+        refuse_missing(model)
+    chosen = possible[0]
+    others = tuple(c for c in found if c is not chosen)
+    return Choice(chosen, others)
+
+
+def _plainest_first(possible: list[Candidate], offered: list[Candidate]) -> list[Candidate]:
+    """Sorted candidates, but of losses that differ by round-off alone the one offered first leads: it is plainer."""
+    best = [c for c in possible if c.loss <= possible[0].loss * (1 + SAME)]
+    first = min(best, key=offered.index)
+    return [first, *(c for c in possible if c is not first)]
+
+
+def _within_accuracy(problem: Problem, found: list[Candidate], possible: list[Candidate]) -> Choice | Infeasible:
+    """The best mechanism that meets the accuracy lines; others lose their admissibility."""
+    fine = {id(c) for c in possible if c.mechanism is not None and meets(problem, c.mechanism.release)}
+    judged = [
+        c
+        if id(c) in fine
+        else replace(c, admissible=False, reason="it misses an accuracy line, or is not known to meet it")
+        for c in found
+    ]
+    kept = [c for c in judged if c.admissible]
+    if possible[0] in kept:
+        return Choice(possible[0], tuple(c for c in judged if c is not possible[0]))
+    budgets = gaussian_budgets(problem)
+    if budgets is None or problem.local or problem.model.noise_at is not None or not problem.family_allowed("gaussian"):
+        if kept:
+            return Choice(kept[0], tuple(c for c in judged if c is not kept[0]))
+        epsilons = [epsilon for epsilon in problem.epsilons if epsilon is not None]
+        if len(epsilons) == len(problem.epsilons):
+            return pure_conflict(problem, epsilons, possible)
+        refuse_missing(problem.model)
+    best = within_limits(problem, budgets)
+    if isinstance(best, Infeasible):
+        return best
+    if kept and kept[0].loss <= best.loss:
+        best, judged = kept[0], [best, *(c for c in judged if c is not kept[0])]
+    return Choice(best, tuple(c for c in judged if c is not best))
+
+
+def _candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
+    yield from gaussian_candidates(problem)
+    gaussian = gaussian_budgets(problem) is not None and problem.family_allowed("gaussian")
+    wanted = problem.family_allowed("laplace", "geometric", "knorm")
+    size = problem.system.outputs_count + problem.system.inputs_count
+    if (not gaussian and wanted) or (size <= COMPARED_SIZE and (wanted or problem.settings.alternatives)):
+        try:
+            yield from pure_candidates(problem)
+        except SolverError:
+            if not gaussian:
+                raise
+            # Gaussian noise was found, and pure noise is only compared with it
+
+
+def best_loss(model: Model, settings: Settings) -> float | None:
+    """The loss of the best admissible mechanism of a model, None if there is none."""
+    system = lower(model)
+    if isinstance(system, Infeasible):
+        return None
+    choice = choose(Problem(model, system, replace(settings, alternatives=False, progress=None), best_loss))
+    return choice.chosen.loss if isinstance(choice, Choice) else None

@@ -1,0 +1,256 @@
+"""What a plan states of a linear release: figures and bounds by the functions with which the kernel judges them.
+
+The problem and the mechanism are read as the kernel reads them, so that a figure is rounded once and in one way. What
+helps the kernel to bound what observers see is not believed by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from privspec.core.diagnostics import InternalError
+from privspec.core.matrices import DyadicMatrix
+from privspec.families.document import float_down
+from privspec.families.linear.problem import Problem
+from privspec.families.linear.program import site_maps
+from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism
+from privspec.families.linear.witness import Scene, Seen, witness
+from privspec.kernel.core.linear import Cells, Release, read_linear, read_release
+from privspec.kernel.core.linear_privacy import VERTICES, Piece, bounds, pieces
+from privspec.kernel.core.numbers import sqrt_up
+from privspec.kernel.core.problem import Frame, read_frame
+from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.quality.linear import COVARIANCE_LIMIT, Figures, proved, stated_sites
+from privspec.kernel.quality.linear_bound import exceeds
+from privspec.kernel.quality.linear_figures import covariance, doubles, nearest
+from privspec.model.measures import LDP, EpsilonDelta
+from privspec.model.neighbours import PairDifferences
+from privspec.problem.linear import Difference, differences_of
+from privspec.solvers.programs import Array, box_scaling
+
+INVERSE_BITS = 56
+"""Bits of the largest entry of a right inverse."""
+SCALING_BITS = 50
+"""Bits of the numbers that scale a box."""
+
+
+def levelled(matrix: DyadicMatrix, rows: list[int]) -> Array:
+    """Some rows, each times the power of two that makes its largest entry have as many digits as the largest of all."""
+    values = matrix.to_float()[rows]
+    tops = np.frexp(np.abs(values).max(axis=1, initial=0.0))[1]
+    return np.asarray(np.ldexp(values, (tops.max(initial=0) - tops)[:, None]))
+
+
+def read_back(whole: dict[str, Any], family: str, executed: dict[str, Any]) -> tuple[Frame, Release]:
+    """The frame of a problem and what a plan executes, as the kernel reads them."""
+    frame = read_frame(Item(whole, "problem"))
+    linear = read_linear(Item(whole["blocks"][0], "block"), frame)
+    return frame, read_release(Item(family, "family"), Item(executed, "executed"), linear, frame)
+
+
+def achieved(problem: Problem, frame: Frame, release: Release, views: list[dict[str, Any]]) -> list[Fraction]:
+    """What the release reaches for each requirement, mu or epsilon, as the kernel will bound it, rounded up.
+
+    Raises: InternalError if that is more than a requirement allows.
+    """
+    found, gaussian = [], release.noise.shape == "gaussian"
+    for index, (view, figure) in enumerate(bounds(release, frame, Item(views, "claims.views"))):
+        budgets = problem.budgets if gaussian else problem.epsilons
+        allowed = [b for b, one in zip(budgets, problem.system.views, strict=True) if one.index == index]
+        most = min((b for b in allowed if b is not None), default=None)
+        amount = sqrt_up(figure, 100) if gaussian else figure
+        if most is None or amount > most:
+            raise InternalError(f"the release reaches {float(amount)!r} of {most}, which is more than it may")
+        # a view that nothing moves but round-off is claimed with a bound that round-off does not pass
+        found.append(amount if amount == 0 and view.mixture is None else max(amount, most * NEGLIGIBLE))
+    return found
+
+
+def view_witnesses(problem: Problem, release: LinearRelease) -> list[dict[str, Any]]:
+    """For each requirement: a right inverse of what a mixed view sees, and the scaling of large boxes."""
+    found = []
+    for requirement in problem.model.requirements:
+        exposed = problem.model.exposed(requirement)
+        rows = [i for o in problem.system.outputs if o.name in exposed for i in range(o.start, o.stop)]
+        mixed = release.rounding == "outputs" and len(rows) < problem.system.outputs_count
+        strategy = release.strategy.to_float()
+        inverse = None
+        if mixed and release.outputs_matrix is not None:
+            seen = levelled(release.outputs_matrix, rows)
+            back = np.asarray(np.linalg.pinv(seen), dtype=np.float64)
+            strategy = back @ seen @ strategy
+            inverse = DyadicMatrix.rounded(back, INVERSE_BITS).to_json()
+        scaling = [_scaling(strategy, difference) for difference in differences_of(problem.model, requirement)]
+        found.append({"inverse": inverse, "scaling": scaling if any(one is not None for one in scaling) else None})
+    return found
+
+
+def _scaling(strategy: Array, difference: Difference) -> list[list[str]] | None:
+    """A number for each piece of each unit, where some unit is a box of many numbers."""
+    if isinstance(difference, Cells):
+        return None
+    listed, _ = pieces(difference)
+    boxes = [all(piece.shape == "box" for piece in unit) for unit in listed]
+    if not any(box and len(unit) > VERTICES for box, unit in zip(boxes, listed, strict=True)):
+        return None
+    return [
+        _box(strategy, unit) if box else [str(piece.amount or 1) for piece in unit]
+        for box, unit in zip(boxes, listed, strict=True)
+    ]
+
+
+def _box(strategy: Array, unit: list[Piece]) -> list[str]:
+    at, amounts = [piece.at[0] for piece in unit], [piece.amount or Fraction(1) for piece in unit]
+    columns = strategy[:, at] * np.array([float(amount) for amount in amounts])
+    shares = box_scaling(columns.T @ columns)
+    whole = np.maximum(np.rint(np.ldexp(shares / shares.max(), SCALING_BITS)), 1.0).astype(np.int64).tolist()
+    return [str(amount * share) for amount, share in zip(amounts, whole, strict=True)]
+
+
+SHARE_BITS = 40
+"""Weights of a worst case are whole multiples of 2^-40 that sum to one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stated:
+    """A release with its problem, as the kernel reads them."""
+
+    problem: Problem
+    mechanism: Mechanism
+    frame: Frame
+    release: Release
+
+    @cached_property
+    def figures(self) -> Figures:
+        """Exact figures of what is executed."""
+        return Figures.of(self.release)
+
+    def loss(self) -> float:
+        """The nearest double of the loss."""
+        return nearest([self.figures.value])[0]
+
+    def accuracy(self) -> list[dict[str, Any]]:
+        """Every instance of an accuracy line with what is expected and what was asked for."""
+        lines = self.release.problem.accuracy
+        return [
+            {"line": line, "text": text, "value": value, "bound": nearest([bound])[0]}
+            for (_, bound, line, text), value in zip(lines, nearest(self.figures.lines), strict=True)
+        ]
+
+    def covariance(self) -> list[list[float]] | None:
+        """That of the outputs, where it is small enough to be stated."""
+        if self.release.problem.size > COVARIANCE_LIMIT:
+            return None
+        return doubles(covariance(self.figures.noise, self.figures.variances))
+
+    def sites(self) -> list[dict[str, Any]]:
+        """Where the noise enters, with figures of what is executed."""
+        if all(sorted(site) == ["at", "variance"] for site in self.mechanism.sites):
+            return list(self.mechanism.sites)
+        return stated_sites(self.release, self.figures)
+
+    def bound(self) -> Bound | None:
+        """The lower bound of the solver's dual point; None where it proves none."""
+        if self.mechanism.dual is None:
+            return None
+        witness = bound_witness(self.problem, self.mechanism, self.mechanism.dual)
+        try:
+            derived, words = proved(self.frame, self.release, Item(witness, "claims.bound"))
+        except Refused:
+            return None
+        return Bound(witness, min(max(float_down(derived), 0.0), self.loss()), words[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A lower bound with its witness, rounded down, and the mechanisms that it is about."""
+
+    witness: dict[str, Any]
+    value: float
+    among: str
+
+    def gap(self, loss: float) -> float:
+        """The distance of a loss from it, as a share of the loss: the nearest double."""
+        return nearest([(Fraction(loss) - Fraction(self.value)) / Fraction(abs(loss) or 1.0)])[0]
+
+
+def bound_witness(problem: Problem, mechanism: Mechanism, dual: Dual) -> dict[str, Any]:
+    """The dual point of a solver in whole numbers."""
+    system, point = problem.system, dual.point
+    rows, weights = system.lowered.errors.rows, system.lowered.errors.weights
+    shares = prices = None
+    if system.worst:
+        shares = _shares(point.loss_weights)
+        weights = weights * np.array([float(share) for share in shares])
+    if point.limit_weights is not None:
+        prices = [Fraction(max(float(price), 0.0)) for price in point.limit_weights]
+        limits = [limit.errors for limit in system.lowered.limits]
+        rows = sparse.csr_array(sparse.vstack([rows, *(limit.rows for limit in limits)]))
+        priced = [float(price) * limit.weights for price, limit in zip(prices, limits, strict=True)]
+        weights = np.concatenate([weights, *priced])
+    maps = None
+    if dual.scope == "sites":
+        names = problem.model.noise_at or ()
+        maps = np.hstack([site.map for site in site_maps(problem.model, system, tuple(names))])
+    guide = dual.guide
+    if guide is None:
+        inputs = mechanism.release.inputs_matrix
+        deviations = np.sqrt(mechanism.release.row_variances())
+        messages = dual.scope == "messages" and inputs is not None
+        root = inputs.to_float() if messages and inputs is not None else mechanism.release.output_map(system.target)
+        guide = root * deviations
+    scene = Scene(dual.scope, system.target, rows, weights, maps, guide)
+    return {
+        "scope": dual.scope,
+        "loss_weights": None if shares is None else [str(share) for share in shares],
+        "prices": None if prices is None else [str(price) for price in prices],
+        **witness(scene, list(_seen(problem, mechanism, dual))),
+    }
+
+
+def _shares(weights: Array | None) -> list[Fraction]:
+    """The same weights in whole multiples of 2^-40 that sum to one."""
+    if weights is None:
+        raise InternalError("a worst case without weights")
+    whole = np.floor(np.ldexp(np.maximum(weights, 0.0) / np.maximum(weights, 0.0).sum(), SHARE_BITS)).astype(np.int64)
+    whole[np.argmax(whole)] += 2**SHARE_BITS - whole.sum()
+    return [Fraction(int(share), 2**SHARE_BITS) for share in whole]
+
+
+def _seen(problem: Problem, mechanism: Mechanism, dual: Dual) -> list[Seen]:
+    """Differences with their weights, those of one requirement together."""
+    pure = mechanism.release.noise.amount == "epsilon"
+    found: dict[int, Seen] = {}
+    for view, budget, part, weights in zip(
+        problem.system.views, dual.budgets, dual.point.differences, dual.point.weights, strict=True
+    ):
+        visible = np.zeros(problem.system.outputs_count, dtype=bool)
+        visible[slice(None) if view.rows is None or dual.scope == "messages" else view.rows] = True
+        measure = view.requirement.measure
+        mu = None if pure or not isinstance(measure, EpsilonDelta | LDP) else _mu_up(measure, budget)
+        cells = view.exact.coordinates if isinstance(view.exact, PairDifferences) else None
+        own = Seen(
+            view.index,
+            mu,
+            budget / view.cover,
+            visible,
+            sparse.csc_array(part * (budget / view.cover)),
+            weights,
+            None if cells is None else (int(cells[0]), int(cells[-1]) + 1),
+        )
+        found[view.index] = own if view.index not in found else found[view.index].joined(own)
+    return list(found.values())
+
+
+def _mu_up(measure: EpsilonDelta | LDP, budget: float) -> Fraction:
+    """A figure that no Gaussian release of the measure reaches, next to the largest one."""
+    step = 1e-14
+    while not exceeds(measure.epsilon, Fraction(repr(budget * (1 + step))), measure.delta):
+        step *= 2
+    return Fraction(repr(budget * (1 + step)))

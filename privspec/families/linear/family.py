@@ -1,0 +1,89 @@
+"""The linear family: answers that are linear in the data, with unbiased additive noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from privspec.families.family import Settings
+from privspec.families.infeasible import Infeasible, Unbounded
+from privspec.families.linear.choose import Choice, best_loss, choose
+from privspec.families.linear.problem import Problem
+from privspec.families.linear.program import LinearSystem, lower
+from privspec.families.linear.raising import raise_plan
+from privspec.language import syntax
+from privspec.model.graph import Model
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LinearDecision:
+    """A chosen release with its problem."""
+
+    problem: Problem
+    choice: Choice
+
+    @property
+    def name(self) -> str:
+        """The mechanism in a few words."""
+        return self.choice.chosen.name
+
+    @property
+    def loss(self) -> float:
+        """Its loss."""
+        return self.choice.chosen.loss
+
+    @property
+    def lower_bound(self) -> float | None:
+        """No mechanism that the plan names has less."""
+        return self.choice.chosen.lower_bound
+
+    def document(self) -> dict[str, Any]:
+        """The plan."""
+        return raise_plan(self.problem, self.choice.chosen, self.choice.others)
+
+
+class Linear:
+    """Takes every spec that no other family takes: what it cannot compute it refuses with a reason."""
+
+    def lower(self, model: Model) -> LinearSystem | Infeasible:
+        """The linear system."""
+        found = lower(model)
+        if not isinstance(found, Unbounded):
+            return found
+        (bound,) = found.relaxations
+        return replace(found, relaxations=(replace(bound, loss=_loss_in_unit_box(model, found.input)),))
+
+    def decide(self, model: Model, system: LinearSystem, settings: Settings) -> LinearDecision | Infeasible:
+        """The admissible release of least loss."""
+        problem = Problem(model, system, settings, best_loss)
+        found = choose(problem)
+        return found if isinstance(found, Infeasible) else LinearDecision(problem, found)
+
+    def size(self, system: LinearSystem) -> int:
+        """The smaller side of the map from inputs to outputs."""
+        return min(system.outputs_count, system.inputs_count)
+
+
+def _loss_in_unit_box(model: Model, name: str) -> float | None:
+    """The loss if the input were declared in [0, 1]; None where that is no answer (tables, half-open intervals)."""
+    from privspec.model.build import build
+
+    variables = tuple(
+        replace(v, domain=_bounded(v.domain)) if v.target.name == name else v for v in model.spec.variables
+    )
+    if variables == model.spec.variables:
+        return None
+    spec = replace(model.spec, variables=variables)
+    bounded = build(spec, model.source, parameters=model.parameters, base=model.base, files=model.files)
+    return best_loss(bounded, Settings(alternatives=False))
+
+
+def _bounded(domain: syntax.Domain | None) -> syntax.Domain | None:
+    match domain:
+        case syntax.Name(id="real"):
+            return syntax.Interval(syntax.Number(Fraction(0)), syntax.Number(Fraction(1)))
+        case syntax.Power(base=base):
+            return replace(domain, base=_bounded(base) or base)
+        case _:
+            return domain

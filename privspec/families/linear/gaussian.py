@@ -1,0 +1,449 @@
+"""Gaussian noise for linear systems: where to put it (Ramon & Basu 2020, section 3.2; notes/placement.md).
+
+Beside the optimum stand the ways that people use, under the same neighbour relation: noise on each input, equal noise
+on each answer, and both as the paper calibrates them (its own formulas mix two relations; MATH.md section 8).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from math import log, sqrt
+
+import numpy as np
+from scipy import sparse
+
+from privspec.families.infeasible import Infeasible
+from privspec.families.linear.problem import Problem
+from privspec.families.linear.program import site_map, site_maps
+from privspec.families.linear.release import (
+    FINE_BITS,
+    UNEVEN,
+    Candidate,
+    Dual,
+    LinearRelease,
+    Mechanism,
+    achieved_amount,
+    exact_gaussian,
+    output_grid,
+)
+from privspec.families.linear.unprotectable import explain_unprotectable
+from privspec.model.measures import EpsilonDelta
+from privspec.solvers.bounds import PINNED, chain, lower_bound
+from privspec.solvers.gaussian import solve_gaussian
+from privspec.solvers.programs import (
+    Array,
+    Balls,
+    Boxes,
+    Differences,
+    DualPoint,
+    GaussianProgram,
+    GaussianSolution,
+    NotSpecialError,
+    Pairs,
+    Site,
+    SolverError,
+    Unprotectable,
+    Vectors,
+    largest_norm,
+)
+
+ALTERNATIVE_SIZE = 192
+"""Inputs and outputs together up to which an alternative that needs a solve of its own is computed."""
+
+
+def gaussian_budgets(problem: Problem) -> tuple[float, ...] | None:
+    """The budgets as doubles, rounded down; None if some requirement allows no Gaussian noise."""
+    floats = []
+    for budget in problem.budgets:
+        if budget is None:
+            return None
+        value = float(budget)
+        floats.append(value if value <= budget else float(np.nextafter(value, 0.0)))
+    return tuple(floats)
+
+
+def gaussian_candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
+    """The best Gaussian release that the options allow, then those it is compared with."""
+    budgets = gaussian_budgets(problem)
+    if budgets is None:
+        return
+    forced = problem.model.noise_at
+    allowed = problem.family_allowed("gaussian")
+    family_reason = "" if allowed else f"`noise family {', '.join(problem.model.families)}` rules it out"
+    if problem.local:
+        yield _messages(problem, budgets, allowed, family_reason)
+    elif forced is not None:
+        yield _restricted(problem, budgets, tuple(forced), allowed, family_reason)
+        if problem.settings.alternatives and _small(problem):
+            yield from _ruled_out(problem, budgets)
+    else:
+        yield _correlated(problem, budgets, allowed, family_reason)
+        if problem.settings.alternatives and _small(problem):
+            yield from _paper_placement(problem, budgets, allowed, family_reason)
+    if problem.settings.alternatives:
+        yield from classics(problem, budgets, allowed, family_reason)
+
+
+def _ruled_out(problem: Problem, budgets: tuple[float, ...]) -> Iterator[Candidate]:
+    """What correlated noise would reach if `noise at` allowed it; nothing when that takes too long."""
+    try:
+        best = _correlated(problem, budgets, False, "`noise at` rules it out")
+    except SolverError:
+        return
+    yield Candidate(best.name, best.family, best.loss, best.reason, False)
+
+
+def _small(problem: Problem) -> bool:
+    return problem.system.outputs_count + problem.system.inputs_count <= ALTERNATIVE_SIZE
+
+
+# --- any covariance -------------------------------------------------------------------------------
+
+
+def _correlated(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_not: str) -> Candidate:
+    system = problem.system
+    program = correlated_program(problem, budgets)
+    solution = run_solver(problem, program)
+    if isinstance(solution, Unprotectable):
+        raise AssertionError("a curator can hide every difference")
+    release = exact_release(problem, budgets, solution, *_reconstruction(problem, solution))
+    root = release.output_map(system.target)
+    loss = problem.loss_of_output_noise(root)
+    variance = np.sum(root**2, axis=1)
+    sites = tuple(
+        {"at": o.name, "covariance": "full", "variance": variance[o.start : o.stop].tolist()} for o in system.outputs
+    )
+    return Candidate(
+        "correlated noise on the answers, at the curator",
+        "gaussian",
+        loss,
+        why_not or "the least loss of all Gaussian noise",
+        allowed,
+        problem.proved(solution.lower_bound),
+        "Gaussian noise of any covariance, unbiased",
+        Mechanism(
+            release,
+            sites,
+            Dual(solution.dual, budgets, "full", None if system.seen_whole else solution.root),
+            solution.method,
+            solution.iterations,
+            solution.seconds,
+            solution.notes,
+        ),
+    )
+
+
+def correlated_program(problem: Problem, budgets: tuple[float, ...]) -> GaussianProgram:
+    """The program over any covariance, reduced to the error terms when every view sees all outputs.
+
+    With error terms e = E o the loss is that of e alone; when there are more of them than inputs, R with
+    R'R = (E F)'(E F) stands for them (same loss, same privacy).
+    """
+    system = problem.system
+    views = problem.views(budgets)
+    if not system.seen_whole:
+        return GaussianProgram(system.target, problem.loss(system.error_map.toarray()), views)
+    errors = problem.errors
+    if errors.shape[0] > errors.shape[1] and not system.worst:
+        errors = np.asarray(np.linalg.qr(errors, mode="r"), dtype=np.float64)
+    return GaussianProgram(errors, problem.loss(np.eye(errors.shape[0])), views)
+
+
+def _reconstruction(problem: Problem, solution: GaussianSolution) -> tuple[Array | None, Array | None]:
+    """How outputs come from the strategy answers: directly (m, k), or through estimated inputs (n, k)."""
+    system = problem.system
+    if not system.seen_whole:
+        return solution.reconstruction, None
+    if not problem.through_inputs and solution.reconstruction is not None:
+        diagonal = _diagonal(system.error_map)
+        if diagonal is not None and solution.reconstruction.shape[0] == len(diagonal):
+            return solution.reconstruction / diagonal[:, None], None
+    inverse = solution.input_estimate if solution.input_estimate is not None else _inverse(solution.strategy)
+    if not problem.through_inputs:
+        return system.target @ inverse, None
+    return None, inverse
+
+
+def _inverse(strategy: Array) -> Array:
+    return np.asarray(np.linalg.pinv(strategy), dtype=np.float64)
+
+
+def exact_release(
+    problem: Problem,
+    budgets: tuple[float, ...],
+    solution: GaussianSolution,
+    outputs: Array | None,
+    inputs: Array | None,
+) -> LinearRelease:
+    """The solution in exact numbers.
+
+    The strategy answers are rounded when every view is protected from all of those that it may see a part of, else
+    only the outputs are.
+    """
+    system = problem.system
+    found = exact_gaussian(solution.strategy, outputs, inputs, solution.blocks, system.views)
+    deviations = np.linalg.norm(found.output_map(system.target), axis=1)
+    if deviations.min(initial=1.0) < UNEVEN * deviations.max(initial=1.0):
+        found = exact_gaussian(solution.strategy, outputs, inputs, solution.blocks, system.views, FINE_BITS)
+    found = replace(found, output_grid=output_grid(deviations))
+    nested = chain(problem.views(budgets), system.outputs_count)[1]
+    if nested or all(
+        achieved_amount(found, view, rows) <= budget
+        for view, rows, budget in zip(system.views, found.view_rows, problem.budgets, strict=True)
+        if budget is not None
+    ):
+        return found
+    return replace(found, rounding="outputs")
+
+
+def _diagonal(matrix: sparse.csr_array) -> Array | None:
+    rows, columns = matrix.shape
+    if rows != columns or matrix.nnz != rows:
+        return None
+    diagonal = np.asarray(matrix.diagonal())
+    return diagonal if np.all(diagonal != 0) else None
+
+
+def run_solver(problem: Problem, program: GaussianProgram) -> GaussianSolution | Unprotectable:
+    """The special solver, or cvxpy where it is asked for or nothing special fits; solved programs are remembered."""
+    settings = problem.settings
+    known = settings.cache.find(settings.solver, program)
+    if known is not None:
+        return known
+    solution = _solve(problem, program)
+    if isinstance(solution, GaussianSolution):
+        settings.cache.add(settings.solver, program, solution)
+    return solution
+
+
+def _solve(problem: Problem, program: GaussianProgram) -> GaussianSolution | Unprotectable:
+    settings = problem.settings
+    if settings.solver != "cvxpy" and not program.limits:
+        try:
+            return solve_gaussian(program, settings.tolerance, settings.deadline, settings.progress)
+        except NotSpecialError:
+            pass
+    from privspec.families.linear.reference import solve_with_cvxpy
+
+    return solve_with_cvxpy(program, deadline=settings.deadline)
+
+
+# --- noise at given sites -------------------------------------------------------------------------
+
+
+def _restricted(
+    problem: Problem, budgets: tuple[float, ...], names: tuple[str, ...], allowed: bool, why_not: str
+) -> Candidate | Infeasible:
+    system = problem.system
+    sites = site_maps(problem.model, system, names)
+    error_map = system.error_map.toarray()
+    program = GaussianProgram(system.target, problem.loss(error_map), problem.views(budgets), sites)
+    solution = run_solver(problem, program)
+    if isinstance(solution, Unprotectable):
+        return explain_unprotectable(problem, solution, names)
+    return _site_candidate(problem, budgets, sites, solution, allowed, why_not)
+
+
+def _site_candidate(
+    problem: Problem,
+    budgets: tuple[float, ...],
+    sites: tuple[Site, ...],
+    solution: GaussianSolution,
+    allowed: bool,
+    why_not: str,
+) -> Candidate:
+    outputs, inputs = solution.reconstruction, solution.input_estimate
+    release = exact_release(problem, budgets, solution, outputs, None if outputs is not None else inputs)
+    root = release.output_map(problem.system.target)
+    names = [site.name for site in sites]
+    assert solution.variances is not None
+    described = tuple({"at": n, "variance": s.tolist()} for n, s in zip(names, solution.variances, strict=True))
+    return Candidate(
+        f"separate noise at {_list(names)}",
+        "gaussian",
+        problem.loss_of_output_noise(root),
+        why_not or "the least loss of independent Gaussian noise at these places",
+        allowed,
+        problem.proved(solution.lower_bound),
+        f"independent Gaussian noise at {_list(names)}, unbiased",
+        Mechanism(
+            release,
+            described,
+            Dual(solution.dual, budgets, "sites"),
+            solution.method,
+            solution.iterations,
+            solution.seconds,
+            solution.notes,
+        ),
+    )
+
+
+def _list(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _paper_placement(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_not: str) -> Iterator[Candidate]:
+    """Ramon & Basu's own placement: separate noise at each input and at each value the loss compares."""
+    system = problem.system
+    listed = (*(node.name for node in problem.model.inputs), *(o.name for o in system.outputs))
+    sites = tuple(s for s in (site_map(problem.model, system, name) for name in listed) if s.map.any())
+    names = tuple(site.name for site in sites)
+    program = GaussianProgram(system.target, problem.loss(system.error_map.toarray()), problem.views(budgets), sites)
+    try:
+        solution = run_solver(problem, program)
+    except SolverError:
+        return  # shown for comparison only
+    if isinstance(solution, Unprotectable):
+        return
+    found = _site_candidate(problem, budgets, sites, solution, allowed, why_not)
+    yield Candidate(
+        f"separate noise on inputs and answers ({_list(list(names))})",
+        "gaussian",
+        found.loss,
+        why_not or "more loss: noise may not be correlated",
+        allowed,
+    )
+
+
+# --- what each party sends ------------------------------------------------------------------------
+
+
+def _messages(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_not: str) -> Candidate:
+    """`trust nobody`: the noisy inputs themselves are seen, so privacy is asked of them."""
+    started = time.perf_counter()
+    system = problem.system
+    n = system.inputs_count
+    identity = np.eye(n)
+    sites = tuple(Site(block.name, identity[:, block.start : block.stop]) for block in problem.model.blocks)
+    views = tuple(type(view)(None, view.differences, view.name) for view in problem.views(budgets))
+    program = GaussianProgram(identity, problem.loss(problem.errors), views, sites)
+    solution = run_solver(problem, program)
+    if isinstance(solution, Unprotectable):
+        raise AssertionError("noise on every input hides every difference")
+    assert solution.variances is not None
+    deviations = np.sqrt(np.concatenate(solution.variances))
+    # inputs that no line protects carry noise in name only
+    deviations = np.maximum(deviations, PINNED * deviations.max(initial=0.0))
+    strategy = identity / deviations[:, None]
+    dual = _without_unused(solution.dual, np.asarray(~problem.errors.any(axis=0), dtype=np.float64))
+    bound = lower_bound(program, dual, np.diag(deviations))
+    release = exact_gaussian(strategy, None, np.diag(deviations), (n,) * len(system.views), system.views)
+    root = release.output_map(system.target)
+    return Candidate(
+        "noise by each party on its own values",
+        "gaussian",
+        problem.loss_of_output_noise(root),
+        why_not or "the least loss of Gaussian noise that each party adds alone",
+        allowed,
+        problem.proved(bound),
+        "independent Gaussian noise on each party's own values, unbiased",
+        Mechanism(
+            release,
+            tuple({"at": s.name, "variance": v.tolist()} for s, v in zip(sites, solution.variances, strict=True)),
+            Dual(dual, budgets, "messages"),
+            solution.method,
+            solution.iterations,
+            time.perf_counter() - started,
+            solution.notes,
+        ),
+    )
+
+
+def _without_unused(dual: DualPoint, unused: Array) -> DualPoint:
+    """Without weight on differences of inputs that no error depends on: noise there is free and proves nothing."""
+    weights = tuple(
+        np.where(np.asarray(abs(part).T @ unused) > 0, 0.0, w)
+        for part, w in zip(dual.differences, dual.weights, strict=True)
+    )
+    return replace(dual, weights=weights)
+
+
+def classics(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_not: str) -> Iterator[Candidate]:
+    """Noise on each input, noise on each answer, and both as the paper calibrates them."""
+    system = problem.system
+    forced = set(problem.model.noise_at) if problem.model.noise_at is not None else None
+    on_inputs = problem.loss_of_input_noise(input_variances(problem, budgets))
+    inputs_ok = forced is None or {node.name for node in problem.model.inputs} <= forced
+    yield _classic("noise on each input", on_inputs, allowed, why_not, inputs_ok, "more loss")
+    variance = 0.0
+    for view, budget in zip(system.views, budgets, strict=True):
+        target = system.target if view.rows is None else system.target[view.rows]
+        variance = max(variance, largest_norm(target, view.differences) / budget**2)
+    on_answers = float(problem.loss_per_output.sum() * variance)
+    if system.worst:
+        squared = system.error_map.multiply(system.error_map)
+        on_answers = float(np.max(np.asarray(squared.sum(axis=1))) * variance)
+    answers_ok = not problem.local and (forced is None or _answers_listed(problem, forced))
+    trust_reason = "`trust nobody` rules it out: nobody holds the answers before noise" if problem.local else ""
+    yield _classic("equal noise on each answer", on_answers, allowed, why_not or trust_reason, answers_ok, "more loss")
+    ratio = paper_ratio(problem, budgets)
+    if ratio is not None:
+        unsafe = "less noise there than this guarantee needs: sqrt(2 ln(1.25/delta))/epsilon is wrong at this epsilon"
+        words = "valid but wasteful: sqrt(2 ln(1.25/delta))/epsilon is not exact"
+        for name, loss, fine in (
+            ("noise on each input, the paper's calibration", on_inputs, inputs_ok),
+            ("equal noise on each answer, the paper's calibration", on_answers, answers_ok),
+        ):
+            reason = why_not or (unsafe if ratio < 1 else words)
+            yield _classic(name, loss * ratio, allowed and ratio >= 1, reason, fine, reason)
+
+
+def _classic(name: str, loss: float, allowed: bool, why_not: str, sites_ok: bool, reason: str) -> Candidate:
+    if not sites_ok and not why_not:
+        why_not = "`noise at` rules it out"
+    return Candidate(name, "gaussian", loss, why_not or reason, allowed and sites_ok)
+
+
+def _answers_listed(problem: Problem, forced: set[str]) -> bool:
+    """Whether `noise at` lists, for every output, the output or a value that it equals."""
+    system = problem.system
+    outputs = {o.name for o in system.outputs}
+    if outputs <= forced:
+        return True
+    maps = [site.map for site in site_maps(problem.model, system, tuple(sorted(forced)))]
+    covered = np.zeros(system.outputs_count, dtype=bool)
+    for site in maps:
+        single = (np.count_nonzero(site, axis=0) == 1) & (np.abs(site).sum(axis=0) == 1)
+        covered |= site[:, single].any(axis=1)
+    return bool(covered.all())
+
+
+def input_variances(problem: Problem, budgets: tuple[float, ...]) -> Array:
+    """Variances of independent noise on the inputs that alone hides every difference."""
+    n = problem.system.inputs_count
+    variances = np.zeros(n)
+    for view, budget in zip(problem.system.views, budgets, strict=True):
+        variances = np.maximum(variances, _own_variances(view.differences, n) / budget**2)
+    return variances
+
+
+def _own_variances(differences: Differences, n: int) -> Array:
+    out = np.zeros(n)
+    match differences:
+        case Vectors(matrix):
+            counts = np.diff(matrix.indptr)
+            weight = np.repeat(counts, counts)
+            np.maximum.at(out, matrix.indices, weight * matrix.data**2)
+        case Pairs(coordinates, scale):
+            out[coordinates] = 2 * scale**2
+        case Balls(blocks, radius):
+            for block in blocks:
+                out[block] = np.maximum(out[block], radius**2)
+        case Boxes(blocks, reach):
+            for block in blocks:
+                out[block] = np.maximum(out[block], len(block) * reach[block] ** 2)
+    return out
+
+
+def paper_ratio(problem: Problem, budgets: tuple[float, ...]) -> float | None:
+    """How many times the exact variance the paper's sqrt(2 ln(1.25/delta))/epsilon gives; None without a delta."""
+    ratios = []
+    for view, budget in zip(problem.system.views, budgets, strict=True):
+        measure = view.requirement.measure
+        if not isinstance(measure, EpsilonDelta) or measure.delta <= 0:
+            return None
+        deviation = sqrt(2 * log(1.25 / float(measure.delta))) / float(measure.epsilon)
+        ratios.append((deviation * budget) ** 2)
+    return min(ratios) if ratios else None

@@ -1,0 +1,105 @@
+"""A linear system with the budgets of its requirements: what every mechanism of the linear family starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from privspec.families.family import Settings
+from privspec.model.graph import Model
+from privspec.model.requirements import Nobody
+from privspec.model.targets import meaning
+from privspec.solvers.programs import Array, ExpectedLoss, View, WorstLoss
+
+if TYPE_CHECKING:
+    from privspec.families.linear.program import LinearSystem
+
+DENSE_OUTPUTS = 4096
+"""Outputs up to which their covariance may be formed."""
+
+
+@dataclass(eq=False)
+class Problem:
+    """The system, its model, and the Gaussian budget of each view (None where no Gaussian noise meets it).
+
+    `best_loss` solves a changed spec, to price a way out where there is no mechanism.
+    """
+
+    model: Model
+    system: LinearSystem
+    settings: Settings = field(default_factory=Settings)
+    best_loss: Callable[[Model, Settings], float | None] | None = None
+
+    @cached_property
+    def budgets(self) -> tuple[Fraction | None, ...]:
+        """The largest mu that each view allows a Gaussian release, rounded down."""
+        return tuple(view.requirement.measure.gaussian_mu_down() for view in self.system.views)
+
+    @cached_property
+    def epsilons(self) -> tuple[Fraction | None, ...]:
+        """The pure epsilon that implies each view's requirement."""
+        return tuple(view.requirement.measure.pure_epsilon for view in self.system.views)
+
+    @property
+    def local(self) -> bool:
+        """Whether what each party sends is seen by all."""
+        return isinstance(self.model.trust, Nobody)
+
+    @cached_property
+    def through_inputs(self) -> bool:
+        """Whether outputs are computed from noisy inputs: there are more of them, and each has one aim."""
+        aimed = all(meaning(self.model, output.name) is not None for output in self.system.outputs)
+        return self.system.outputs_count > self.system.inputs_count and aimed
+
+    def family_allowed(self, *families: str) -> bool:
+        """Whether the spec allows one of these noise families."""
+        return not self.model.families or any(f in self.model.families for f in families)
+
+    @cached_property
+    def errors(self) -> Array:
+        """Error terms as a function of the inputs (q, n): error_map @ target."""
+        return np.asarray(self.system.error_map @ self.system.target)
+
+    def views(self, budgets: tuple[float, ...]) -> tuple[View, ...]:
+        """The views in the solvers' form, each divided by its budget."""
+        from privspec.families.linear.program import scaled_differences  # tables need the settings of this module only
+
+        return tuple(
+            View(view.rows, scaled_differences(view.differences, 1.0 / budget), view.requirement.text)
+            for view, budget in zip(self.system.views, budgets, strict=True)
+        )
+
+    def loss(self, error_map: Array) -> ExpectedLoss | WorstLoss:
+        """The loss over given error terms."""
+        return WorstLoss(error_map) if self.system.worst else ExpectedLoss(error_map)
+
+    def loss_of_output_noise(self, root: Array) -> float:
+        """The loss when the output noise is root (m, k) times noise of unit variance."""
+        rows = np.sum(np.asarray(self.system.error_map @ root) ** 2, axis=1)
+        return float(rows.max() if self.system.worst else rows.sum())
+
+    def loss_of_input_noise(self, variances: Array) -> float:
+        """The loss when the inputs carry independent noise of these variances (n,)."""
+        rows = self.errors**2 @ variances
+        return float(rows.max() if self.system.worst else rows.sum())
+
+    def proved(self, lower_bound: float) -> float:
+        """What a solver's lower bound proves of the requirements as written, with room for the checker's rounding.
+
+        Where a set of differences is larger than what neighbours can have, the dual point is listed at the size
+        that they surely have, which divides the bound by the square of the factor.
+        """
+        cover = max((view.cover for view in self.system.views), default=1.0)
+        return lower_bound * (1 - 1e-10) / cover**2
+
+    @cached_property
+    def loss_per_output(self) -> Array:
+        """Loss of unit variance at each output alone (expected losses only), (m,)."""
+        squared = sparse.csr_array(self.system.error_map.multiply(self.system.error_map))
+        return np.asarray(squared.sum(axis=0), dtype=np.float64).reshape(-1)

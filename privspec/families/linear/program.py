@@ -1,0 +1,310 @@
+"""From the graph to a linear system: what is released, what is secret, and which differences must be hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.spans import Span
+from privspec.families.infeasible import Infeasible, unbounded
+from privspec.model import neighbours
+from privspec.model.graph import Model
+from privspec.model.neighbours import (
+    BallDifferences,
+    BoxDifferences,
+    Differences,
+    PairDifferences,
+    UnboundedError,
+    VectorDifferences,
+)
+from privspec.model.reports import Failure
+from privspec.model.requirements import Requirement
+from privspec.problem.linear_interpreter import unsupported
+from privspec.problem.linear_lowering import (
+    Lowered,
+    OpenConstant,
+    OutputSlice,
+    check_priced,
+    lowered,
+    noisy_site_map,
+    raise_failure,
+)
+from privspec.problem.linear_lowering import site_map as map_of_site
+from privspec.solvers import programs
+from privspec.solvers.programs import Array, Site
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ProtectedView:
+    """One set of neighbours of one requirement, lowered.
+
+    `rows`: joint output rows that the requirement names (None = all); `differences`: of the inputs, in data
+    units, as doubles; `exact`: the same as the model states them; `counts`: every input is a table's counts;
+    `cover`: how many times larger these differences are than ones that neighbours surely have (1 where they are
+    exact, k where k records are covered by k times one).
+    """
+
+    requirement: Requirement
+    index: int
+    rows: NDArray[np.intp] | None
+    differences: programs.Differences
+    exact: neighbours.Differences
+    counts: bool = False
+    cover: float = 1.0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class AccuracyLimit:
+    """One instance of an accuracy line: the squares of error_map (q, m) @ noise sum to at most `bound` on average."""
+
+    error_map: sparse.csr_array
+    bound: float
+    line: int
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LinearSystem:
+    """What is released (`lowered`), with the views that have to be protected.
+
+    error_map (q, m) sparse, rows times the roots of their weights: the loss is the sum of the squared entries of
+    error_map @ noise on average, or the largest of them if `worst`.
+    """
+
+    lowered: Lowered
+    error_map: sparse.csr_array
+    views: tuple[ProtectedView, ...]
+    limits: tuple[AccuracyLimit, ...] = ()
+
+    @property
+    def outputs(self) -> tuple[OutputSlice, ...]:
+        """Where each output stands."""
+        return self.lowered.outputs
+
+    @property
+    def target(self) -> Array:
+        """The map (m, n) from the base vector to the outputs."""
+        return self.lowered.target
+
+    @property
+    def offset(self) -> Array:
+        """What is added to the outputs (m,)."""
+        return self.lowered.offset
+
+    @property
+    def worst(self) -> bool:
+        """Whether only the largest error counts."""
+        return self.lowered.worst
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """Names of the nodes where noise may enter."""
+        return self.lowered.candidates
+
+    @property
+    def constants(self) -> tuple[OpenConstant, ...]:
+        """Public values that a run is given."""
+        return self.lowered.constants
+
+    @property
+    def outputs_count(self) -> int:
+        """Rows of the joint output."""
+        return int(self.target.shape[0])
+
+    @property
+    def inputs_count(self) -> int:
+        """Coordinates of the base vector."""
+        return int(self.target.shape[1])
+
+    @property
+    def seen_whole(self) -> bool:
+        """Whether every requirement is about all outputs together."""
+        return all(view.rows is None for view in self.views)
+
+
+LARGEST_NUMBER = 1e100
+"""Size up to which the squares and cubes of a number and of its inverse are doubles."""
+
+
+def protected_views(model: Model, outputs: Sequence[OutputSlice]) -> list[ProtectedView] | Infeasible:
+    """One view for each set of differences of each requirement, in order; or why no finite noise protects it."""
+    total = outputs[-1].stop if outputs else 0
+    views = []
+    for index, requirement in enumerate(model.requirements):
+        exposed = model.exposed(requirement)
+        seen = [o for o in outputs if o.name in exposed]
+        rows = np.concatenate([np.arange(o.start, o.stop, dtype=np.intp) for o in seen])
+        blocks = [model.block(name) for name in requirement.wrt]
+        try:
+            sets = requirement.neighbours.differences(blocks, model.size)
+        except UnboundedError as error:
+            return unbounded(model, requirement, error)
+        counts = all(block.layout == "cells" for block in model.blocks)
+        seen_rows = None if len(rows) == total else rows
+        views += [
+            ProtectedView(
+                requirement,
+                index,
+                seen_rows,
+                plain_differences(d, model.size),
+                d,
+                counts,
+                _cover(model, requirement, d),
+            )
+            for d in sets
+        ]
+    return views
+
+
+def moves(view: ProtectedView, target: Array) -> bool:
+    """Whether some difference changes what the view sees."""
+    seen = target if view.rows is None else target[view.rows]
+    match view.differences:
+        case programs.Vectors(matrix):
+            return bool(np.any(seen @ matrix))
+        case programs.Pairs(coordinates, _):
+            return bool(np.any(seen[:, coordinates] != seen[:, coordinates[:1]]))
+        case programs.Balls(blocks, radius):
+            return radius > 0 and any(np.any(seen[:, block]) for block in blocks)
+        case programs.Boxes(blocks, reach):
+            return any(np.any(seen[:, block] * reach[block]) for block in blocks)
+
+
+def check_sizes(model: Model, views: Sequence[ProtectedView], target: Array, error_map: sparse.csr_array) -> None:
+    """Squares and inverses of every number must be doubles."""
+    span = model.loss.span if model.loss else model.spec.span
+    found = [(span, target), (span, error_map.data)]
+    found += [(view.requirement.span, amounts(view.differences)) for view in views]
+    for place, values in found:
+        sizes = np.abs(values[values != 0])
+        if sizes.size and not (sizes.min() >= 1 / LARGEST_NUMBER and sizes.max() <= LARGEST_NUMBER):
+            raise unsupported(
+                model.source,
+                place,
+                f"a number here is beyond {LARGEST_NUMBER:.0e} or below {1 / LARGEST_NUMBER:.0e}",
+                "PS0513",
+                "choose other units for the inputs, the outputs or the loss",
+            )
+
+
+def amounts(differences: programs.Differences) -> Array:
+    """The sizes of changes of single coordinates."""
+    match differences:
+        case programs.Vectors(matrix):
+            return np.asarray(matrix.data)
+        case programs.Pairs(_, scale):
+            return np.array([scale])
+        case programs.Balls(_, radius):
+            return np.array([radius])
+        case programs.Boxes(_, reach):
+            return reach
+
+
+def nothing_secret(model: Model) -> SpecError:
+    """The error for a spec whose outputs no neighbour changes."""
+    labels = tuple(Label(r.span, "holds without any noise") for r in model.requirements)
+    return SpecError(
+        Diagnostic(
+            "PS0511",
+            "no output changes when one unit of the inputs does, so there is nothing to protect",
+            labels,
+            help="check the domains of the inputs and what the outputs are compared with",
+            source=model.source,
+        )
+    )
+
+
+def _cover(model: Model, requirement: Requirement, differences: Differences) -> float:
+    """The factor between these differences and what one unit can surely do to one coordinate."""
+    if differences.exact:
+        return 1.0
+    match differences:
+        case VectorDifferences(indices, amounts, _):
+            at, size = int(indices[0]), max(amounts)
+        case PairDifferences(_, scale, _):
+            return float(scale)
+        case BallDifferences(blocks, radius, _):
+            at, size = int(blocks[0][0]), radius
+        case BoxDifferences(blocks, reach, _):
+            at = int(blocks[0][0])
+            size = reach[at]
+    block = next(b for b in model.blocks if b.start <= at < b.stop)
+    return float(size / block.geometry.reach(block, adding=requirement.neighbours.adding))
+
+
+def plain_differences(differences: Differences, n: int) -> programs.Differences:
+    """The same set as plain matrices of doubles."""
+    match differences:
+        case VectorDifferences(indices, amounts, _):
+            values = np.array([float(a) for a in amounts])
+            kept = values > 0
+            count = int(kept.sum())
+            return programs.Vectors(
+                sparse.csc_array((values[kept], (indices[kept], np.arange(count))), shape=(n, count))
+            )
+        case PairDifferences(coordinates, scale, _):
+            return programs.Pairs(coordinates, float(scale))
+        case BallDifferences(blocks, radius, _):
+            return programs.Balls(blocks, float(radius))
+        case BoxDifferences(blocks, reach, _):
+            return programs.Boxes(blocks, np.array([float(r) for r in reach]))
+
+
+def scaled_differences(differences: programs.Differences, factor: float) -> programs.Differences:
+    """Every difference times a factor."""
+    match differences:
+        case programs.Vectors(matrix):
+            return programs.Vectors(sparse.csc_array(matrix * factor))
+        case programs.Pairs(coordinates, scale):
+            return programs.Pairs(coordinates, scale * factor)
+        case programs.Balls(blocks, radius):
+            return programs.Balls(blocks, radius * factor)
+        case programs.Boxes(blocks, reach):
+            return programs.Boxes(blocks, reach * factor)
+
+
+def lower(model: Model) -> LinearSystem | Infeasible:
+    """The linear system of a spec, or why no finite noise can do.
+
+    Raises: SpecError PS05xx with every construct that cannot be computed yet, PS02xx for a value that has none.
+    """
+    found = lowered(model)
+    try:
+        views = protected_views(model, found.outputs)
+    except Failure as failure:
+        raise_failure(model, failure)
+    if isinstance(views, Infeasible):
+        return views
+    if not any(moves(view, found.target) for view in views):
+        raise nothing_secret(model)
+    check_priced(model, found)
+    scaled = found.errors.scaled
+    check_sizes(model, views, found.target, scaled)
+    return LinearSystem(
+        lowered=found,
+        error_map=scaled,
+        views=tuple(views),
+        limits=tuple(
+            AccuracyLimit(limit.errors.scaled, float(limit.bound), limit.line, limit.text, limit.span)
+            for limit in found.limits
+        ),
+    )
+
+
+def site_maps(model: Model, system: LinearSystem, names: Sequence[str]) -> tuple[Site, ...]:
+    """How unit noise at each named node reaches the outputs, each node by itself (m, size of the node).
+
+    Raises: SpecError PS0505 if noise at a node reaches no output, PS0506 if it reaches one and costs nothing.
+    """
+    return tuple(Site(name, noisy_site_map(model, system.lowered, name)) for name in names)
+
+
+def site_map(model: Model, system: LinearSystem, name: str) -> Site:
+    """How unit noise at a node reaches the outputs; all zero where it does not."""
+    return Site(name, map_of_site(model, system.lowered, name))

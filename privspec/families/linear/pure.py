@@ -1,0 +1,431 @@
+"""Noise for pure epsilon: Laplace at a place of the graph, and the K-norm mechanism of the l2 ball.
+
+Each offers the least loss of its kind at one place; the lower bound is that of every unbiased mechanism of
+pure epsilon (Hammersley, Chapman & Robbins; notes/laplace.md): the Gaussian optimum at mu^2 = 4 sinh(eps/2)^2.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+
+from privspec.core.diagnostics import InternalError
+from privspec.core.matrices import DyadicMatrix
+from privspec.families.linear.accuracy import ROOM as LIMIT_ROOM
+from privspec.families.linear.accuracy import unbiased_budgets
+from privspec.families.linear.gaussian import correlated_program, run_solver
+from privspec.families.linear.problem import Problem
+from privspec.families.linear.program import site_map
+from privspec.families.linear.release import (
+    FINE_BITS,
+    GRID_EXPONENT,
+    RECONSTRUCTION_BITS,
+    SLACK,
+    Candidate,
+    Dual,
+    LinearRelease,
+    Mechanism,
+    achieved_amount,
+    output_grid,
+    rounded_strategy,
+)
+from privspec.noise.knorm import KNormL2Noise
+from privspec.noise.laplace import LaplaceNoise
+from privspec.noise.law import NoiseLaw
+from privspec.problem.linear_affine import INPUTS, Affine
+from privspec.problem.linear_interpreter import Cells, Interpreter
+from privspec.problem.linear_supported import LARGEST_EPSILON
+from privspec.solvers.laplace import laplace_scales
+from privspec.solvers.programs import (
+    Array,
+    Balls,
+    Boxes,
+    GaussianSolution,
+    OutOfTimeError,
+    Pairs,
+    SolverError,
+    Unprotectable,
+    Vectors,
+)
+
+ROOM = Fraction(1, 10**12)
+"""Relative room below epsilon for the float error of whoever checks it."""
+CLOSE = Fraction(1, 10**9)
+"""Relative distance at which a short fraction stands for a scale."""
+QUIET = 1e-4
+"""Standard deviation of noise that hides nothing, as a share of the noise that does; by what it costs."""
+UNPRICED = 1e-12
+"""Price of noise that no loss sees, as a share of the dearest."""
+CARRIED = 1e-12
+"""Share of the outputs below which a strategy row carries nothing but round-off."""
+GUIDED_ROOM = 1e-6
+"""Relative room below a bound that is shown with vectors taken from a rounded covariance."""
+KNORM_ROWS = 24
+"""Rows up to which the K-norm vector has an exact sampler that is fast enough."""
+PAIR_LIMIT = 200
+"""Coordinates up to which all pairs are listed for Laplace costs."""
+SCALE_BITS = 40
+"""Laplace scales are rounded up to fractions with denominators of this many bits."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Place:
+    """Somewhere that Laplace noise may enter: what is measured there, and how the answers use it."""
+
+    name: str
+    strategy: Array
+    outputs: Array
+    admissible: bool
+    reason: str = ""
+    messages: bool = False
+    """Whether it is the inputs themselves, which each party sends under `trust nobody`."""
+
+
+def pure_candidates(problem: Problem) -> Iterator[Candidate]:
+    """Laplace noise at every place of the graph, Laplace and K-norm noise on the best Gaussian strategy."""
+    epsilons = [epsilon for epsilon in problem.epsilons if epsilon is not None]
+    if len(epsilons) < len(problem.epsilons) or max(epsilons, default=0) > LARGEST_EPSILON:
+        return
+    bound = _bound(problem, tuple(float(e) for e in epsilons))
+    for place in _places(problem, bound):
+        candidate = _laplace(problem, place, tuple(epsilons), bound)
+        if candidate is not None:
+            yield candidate
+    knorm = None if bound is None else _knorm(problem, tuple(epsilons), bound)
+    if knorm is not None:
+        yield knorm
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Bound:
+    """The Hammersley-Chapman-Robbins bound, with the Gaussian optimum that gives it."""
+
+    solution: GaussianSolution
+    budgets: tuple[float, ...]
+    value: float
+    """Loss that no unbiased mechanism of these pure epsilons is below."""
+
+    def dual(self, problem: Problem) -> Dual:
+        """The dual point; with the covariance that shows it where observers see different outputs."""
+        guide = None if problem.system.seen_whole else self.solution.root
+        return Dual(self.solution.dual, self.budgets, "full", guide)
+
+    @classmethod
+    def of(cls, problem: Problem, solution: GaussianSolution, budgets: tuple[float, ...]) -> Bound:
+        """With room for the rounding of the guide, which a checker starts from."""
+        room = 1.0 if problem.system.seen_whole else 1 - GUIDED_ROOM
+        return cls(solution, budgets, problem.proved(solution.lower_bound) * room)
+
+
+def _bound(problem: Problem, epsilons: tuple[float, ...]) -> Bound | None:
+    """The bound; None where its program is too large."""
+    budgets = unbiased_budgets(epsilons)
+    try:
+        solution = run_solver(problem, correlated_program(problem, budgets))
+    except OutOfTimeError:
+        raise
+    except SolverError:
+        return None
+    if isinstance(solution, Unprotectable):
+        raise InternalError("a curator can hide every difference")
+    return Bound.of(problem, solution, budgets)
+
+
+def _places(problem: Problem, bound: Bound | None) -> Iterator[Place]:
+    system, model = problem.system, problem.model
+    n = system.inputs_count
+    allowed = problem.family_allowed("laplace", "geometric")
+    family_reason = "" if allowed else f"`noise family {', '.join(model.families)}` rules it out"
+    forced = set(model.noise_at) if model.noise_at is not None else None
+
+    def verdict(names: set[str], curator: bool = True) -> tuple[bool, str]:
+        if family_reason:
+            return False, family_reason
+        if problem.local and curator:
+            return False, "`trust nobody` rules it out"
+        if forced is not None and not names <= forced:
+            return False, "`noise at` rules it out"
+        return True, ""
+
+    inputs = [node.name for node in model.inputs]
+    fine, reason = verdict(set(inputs), curator=False)
+    yield Place(f"Laplace noise on {' and '.join(inputs)}", np.eye(n), system.target, fine, reason, problem.local)
+    quiet = Interpreter(model)
+    for name in system.candidates:
+        node = model.nodes[name]
+        if name in inputs or (node.definition is None and name not in {o.name for o in system.outputs}):
+            continue
+        place = _node_place(problem, quiet, name)
+        if place is not None:
+            fine, reason = verdict({name})
+            yield Place(f"Laplace noise on {name}", *place, fine, reason)
+    outputs = [output.name for output in system.outputs]
+    if len(outputs) > 1:
+        fine, reason = verdict(set(outputs))
+        listed = " and ".join(outputs)
+        yield Place(f"Laplace noise on {listed}", system.target, np.eye(len(system.target)), fine, reason)
+    if bound is None:
+        return
+    fine, reason = verdict({"*"}) if forced is not None else verdict(set())
+    strategy, rebuilt = bound.solution.strategy, bound.solution.reconstruction
+    if system.seen_whole or rebuilt is None:
+        rebuilt = system.target @ np.linalg.pinv(strategy)
+    yield Place("Laplace noise on the best Gaussian strategy", *_levelled(strategy, rebuilt), fine, reason)
+
+
+def _levelled(strategy: Array, outputs: Array) -> tuple[Array, Array]:
+    """The same answers measured in rows of the same size, without rows that carry round-off only."""
+    sizes = np.abs(strategy).max(axis=1)
+    shares = sizes * np.abs(outputs).max(axis=0)
+    kept = shares > CARRIED * shares.max()
+    return strategy[kept] / sizes[kept, None], outputs[:, kept] * sizes[kept]
+
+
+def _node_place(problem: Problem, quiet: Interpreter, name: str) -> tuple[Array, Array] | None:
+    """The map to a node and from it to the outputs, if the outputs depend on the inputs through it alone."""
+    system = problem.system
+    site = site_map(problem.model, system, name)
+    if name in {o.name for o in system.outputs}:
+        if not system.seen_whole and len(system.outputs) > 1:
+            return None
+        inner = system.target if len(system.outputs) == 1 else None
+    else:
+        value = quiet.node(name, problem.model.nodes[name].span)
+        moved = value.counts if isinstance(value, Cells) else value
+        inner = moved.dense(INPUTS, system.inputs_count) if isinstance(moved, Affine) else None
+    if inner is None:
+        return None
+    through = site.map @ inner
+    if np.abs(through - system.target).max(initial=0.0) > 1e-9 * max(1.0, np.abs(system.target).max(initial=0.0)):
+        return None
+    return inner, site.map
+
+
+def _costs(problem: Problem, strategy: Array, used: Array, epsilons: tuple[Fraction, ...]) -> Array | None:
+    """|B d| / epsilon, one row a difference, over the strategy rows that are seen: by the view's outputs, or by all."""
+    rows = []
+    for view, epsilon in zip(problem.system.views, epsilons, strict=True):
+        seen = used if view.rows is None else used[view.rows]
+        mask = seen.any(axis=0) | problem.local
+        match view.differences:
+            case Vectors(matrix):
+                moved = np.abs(np.asarray(matrix.T @ strategy.T))
+            case Pairs(coordinates, scale) if len(coordinates) <= PAIR_LIMIT:
+                first, second = np.triu_indices(len(coordinates), 1)
+                moved = scale * np.abs(strategy[:, coordinates[first]] - strategy[:, coordinates[second]]).T
+            case Pairs() | Balls() | Boxes():
+                return None
+        rows.append(moved * mask / float(epsilon))
+    return np.vstack(rows)
+
+
+def _prices(problem: Problem, place: Place) -> Array:
+    """What squared scales cost (J, k): one row, or one for every error term of which the largest counts."""
+    weights = 2 * np.asarray(problem.system.error_map @ place.outputs) ** 2
+    if not problem.system.worst:
+        weights = weights.sum(axis=0, keepdims=True)
+    return _priced(weights)
+
+
+def _priced(weights: Array) -> Array:
+    """The same weights (J, k) with a little on what none of them sees."""
+    return np.maximum(weights, np.where(weights.max(axis=0) > 0, 0.0, UNPRICED * weights.max()))
+
+
+def _scales(problem: Problem, place: Place, costs: Array) -> Array:
+    """The scales of least loss that meet the accuracy lines; where none do, those that come nearest."""
+    system, deadline, weights = problem.system, problem.settings.deadline, _prices(problem, place)
+    if system.limits:
+        errors = np.array(
+            [2 * (np.asarray(limit.error_map @ place.outputs) ** 2).sum(axis=0) for limit in system.limits]
+        )
+        bounds = np.array([limit.bound * (1 - LIMIT_ROOM) for limit in system.limits])
+        found = laplace_scales(costs, weights, deadline=deadline, limits=(errors, bounds))
+        if found is not None:
+            return found.scales
+        weights = _priced(errors / bounds[:, None])
+    found = laplace_scales(costs, weights, deadline=deadline)
+    if found is None:
+        raise InternalError("scales without limits can always be larger")
+    return found.scales
+
+
+def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bound: Bound | None) -> Candidate | None:
+    started = time.perf_counter()
+    system = problem.system
+    dyadic = _plain(place.strategy) or rounded_strategy(place.strategy, system.views, FINE_BITS)
+    strategy = dyadic.to_float()
+    used = place.outputs != 0
+    costs = _costs(problem, strategy, used, epsilons)
+    if costs is None or not costs.any():
+        return None
+    scales = _scales(problem, place, costs)
+    # a row that never moves keeps nothing secret; its noise is only there because every scale is positive
+    priced = _prices(problem, place).max(axis=0)
+    quiet = QUIET * np.sqrt(float(priced @ scales**2) / (len(scales) * priced))
+    scales = np.where(scales > 0, scales, quiet)
+    counts = all(block.layout == "cells" for block in problem.model.blocks)
+    whole = counts and dyadic.unit.denominator == 1
+    release = LinearRelease(
+        dyadic,
+        LaplaceNoise(tuple(_fraction_up(b) for b in scales)),
+        # what each party sends is seen itself: the noisy inputs, from which outputs are computed
+        None if place.messages else DyadicMatrix.rounded(place.outputs, RECONSTRUCTION_BITS),
+        DyadicMatrix.rounded(place.strategy, RECONSTRUCTION_BITS) if place.messages else None,
+        (len(strategy),) * len(system.views) if place.messages else _view_rows(problem, used),
+        "2^0" if whole else lattice(float(scales.min())),
+        "2^0" if whole and _plain(place.outputs) is not None else output_grid(np.abs(place.outputs) @ scales),
+    )
+    release = _fit(problem, release, epsilons)
+    root = release.output_map(system.target) * np.sqrt(release.row_variances())
+    noise = release.noise
+    assert isinstance(noise, LaplaceNoise)
+    loss = problem.loss_of_output_noise(root)
+    return Candidate(
+        place.name,
+        "laplace",
+        loss,
+        place.reason or "Laplace noise of the best scales at this place",
+        place.admissible,
+        None if bound is None else bound.value,
+        "" if bound is None else "all unbiased mechanisms of the same pure epsilon",
+        Mechanism(
+            release,
+            (
+                {
+                    "at": place.name.removeprefix("Laplace noise on "),
+                    "scale": [float(b) for b in noise.scales],
+                },
+            ),
+            None if bound is None else bound.dual(problem),
+            "laplace scales, barrier",
+            0,
+            time.perf_counter() - started,
+        ),
+    )
+
+
+def lattice(scale: float) -> str:
+    """A power of two at least 2^GRID_EXPONENT times finer than the least noise."""
+    return f"2^{min(int(np.floor(np.log2(scale))), 0) - GRID_EXPONENT}"
+
+
+def _plain(matrix: Array) -> DyadicMatrix | None:
+    """The same matrix in whole numbers, if it is one."""
+    rounded = np.rint(matrix)
+    if np.array_equal(rounded, matrix) and np.abs(matrix).max(initial=0.0) < 2**40:
+        return DyadicMatrix(rounded.astype(np.int64), 0)
+    return None
+
+
+def _fraction_up(value: float) -> Fraction:
+    """The scale as a fraction of few bits, not below (but for float error, which `_fit` makes good)."""
+    exact = Fraction(value).limit_denominator(1000)
+    return exact if abs(exact - Fraction(value)) < Fraction(value) * CLOSE else _short_up(Fraction(value))
+
+
+def _view_rows(problem: Problem, used: Array) -> tuple[int, ...]:
+    rows = []
+    for view in problem.system.views:
+        seen = used if view.rows is None else used[view.rows]
+        touched = np.flatnonzero(seen.any(axis=0))
+        rows.append(int(touched[-1]) + 1 if len(touched) else 0)
+    return tuple(rows)
+
+
+def _fit(problem: Problem, release: LinearRelease, epsilons: tuple[Fraction, ...]) -> LinearRelease:
+    """Raise every scale by one exact factor so that each view's epsilon is met exactly."""
+    excess = Fraction(0)
+    for view, rows, epsilon in zip(problem.system.views, release.view_rows, epsilons, strict=True):
+        reached = achieved_amount(release, view, rows)
+        # counts on their own lattice are exact; elsewhere a checker may round up a little
+        room = 1 if release.grid == "2^0" else 1 - ROOM
+        excess = max(excess, reached / (epsilon * room))
+    noise = release.noise
+    scaled: NoiseLaw
+    if isinstance(noise, LaplaceNoise):
+        factor = excess if abs(excess - 1) < Fraction(1, 10**6) or excess > 1 else Fraction(1)
+        scaled = LaplaceNoise(tuple(_short_up(b * factor) for b in noise.scales))
+    elif isinstance(noise, KNormL2Noise):
+        scaled = KNormL2Noise(_short_up(noise.scale * excess))
+    else:
+        raise InternalError("only pure noise is fitted this way")
+    return LinearRelease(
+        release.strategy,
+        scaled,
+        release.outputs_matrix,
+        release.inputs_matrix,
+        release.view_rows,
+        release.grid,
+        release.output_grid,
+    )
+
+
+def _short_up(value: Fraction) -> Fraction:
+    """Itself when it is short, else the next fraction up of `SCALE_BITS` significant bits."""
+    if value.denominator < 2**SCALE_BITS:
+        return value
+    shift = SCALE_BITS - (value.numerator.bit_length() - value.denominator.bit_length())
+    scaled = value * Fraction(2) ** shift
+    return Fraction(ceil(scaled)) / Fraction(2) ** shift
+
+
+def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Candidate | None:
+    """The l2 K-norm mechanism on the best Gaussian strategy."""
+    started = time.perf_counter()
+    system, solution = problem.system, bound.solution
+    k = solution.strategy.shape[0]
+    if k > KNORM_ROWS or not system.seen_whole:
+        return None
+    forced = problem.model.noise_at is not None
+    reason = ""
+    if not problem.family_allowed("knorm"):
+        reason = f"`noise family {', '.join(problem.model.families)}` rules it out"
+    elif problem.local:
+        reason = "`trust nobody` rules it out"
+    elif forced:
+        reason = "`noise at` rules it out"
+    inverse = np.asarray(np.linalg.pinv(solution.strategy), dtype=np.float64)
+    wide = problem.through_inputs
+    release = LinearRelease(
+        rounded_strategy(solution.strategy * (1 - SLACK), system.views),
+        KNormL2Noise(Fraction(1)),
+        None if wide else DyadicMatrix.rounded(system.target @ inverse / (1 - SLACK), RECONSTRUCTION_BITS),
+        DyadicMatrix.rounded(inverse / (1 - SLACK), RECONSTRUCTION_BITS) if wide else None,
+        tuple(k for _ in system.views),
+        f"2^-{GRID_EXPONENT}",
+    )
+    release = _fit(problem, release, epsilons)
+    root = release.output_map(system.target) * np.sqrt(release.row_variances())
+    release = replace(release, output_grid=output_grid(np.linalg.norm(root, axis=1)))
+    noise = release.noise
+    assert isinstance(noise, KNormL2Noise)
+    return Candidate(
+        "K-norm noise (l2) on the best Gaussian strategy",
+        "mixed",
+        problem.loss_of_output_noise(root),
+        reason or "K-norm noise of the l2 ball",
+        not reason,
+        bound.value,
+        "all unbiased mechanisms of the same pure epsilon",
+        Mechanism(
+            release,
+            (
+                {
+                    "at": " and ".join(o.name for o in system.outputs),
+                    "shape": "knorm-l2",
+                    "parameters": {"scale": str(noise.scale), "rows": k},
+                    "grid": release.grid,
+                },
+            ),
+            bound.dual(problem),
+            solution.method,
+            solution.iterations,
+            time.perf_counter() - started,
+        ),
+    )

@@ -1,0 +1,202 @@
+"""A linear release in exact numbers, ready for a plan, and what a mechanism offers.
+
+Every additive mechanism of the linear family is executed in one way: draw `z = B u + noise`, publish functions
+`L z + offset` of it. Gaussian placement, Laplace sites and K-norm noise differ in B, L and the law only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import hypot
+from typing import Any
+
+import numpy as np
+
+from privspec.core.diagnostics import InternalError
+from privspec.core.matrices import DyadicMatrix
+from privspec.families.linear.program import ProtectedView, amounts
+from privspec.model.neighbours import PairDifferences
+from privspec.noise.gaussian import GaussianNoise
+from privspec.noise.law import NoiseLaw
+from privspec.noise.sensitivity import l2_sensitivity_up
+from privspec.solvers.programs import Array, DualPoint
+
+FINE_BITS = 52
+"""The same where some outputs have next to no noise, which would not hide the rounding."""
+UNEVEN = 1e-2
+"""Ratio of the least to the largest standard deviation of the outputs below which that is so."""
+STRATEGY_BITS = 42
+"""Bits of the largest entry of the smallest strategy row; the loss moves by about 2^-42 of itself."""
+MOST_BITS = 60
+"""Bits of the largest strategy entry: rows of very different size share one exponent."""
+RECONSTRUCTION_BITS = 60
+"""Bits of the largest entry of a reconstruction (public, free of charge)."""
+GRID_EXPONENT = 30
+"""The noisy strategy answers are released on multiples of 2^-30 noise units (or data units)."""
+BLUR = 2.0**-44
+"""Relative error, generously, of what is computed in doubles from strategy rows of one size."""
+NEGLIGIBLE = Fraction(1, 10**6)
+"""Share of what a requirement allows below which a release does not say how little it uses: that is round-off."""
+LEVEL = 2.0**-40
+"""Relative difference up to which entries of a strategy row are the same but for round-off."""
+SLACK = 1e-11
+"""Relative room left for float error when a strategy is made to meet its sensitivity."""
+OUTPUT_STEPS = 14
+"""The released grid has at least 2^14 steps in the standard deviation of every output."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LinearRelease:
+    """`z = strategy @ u + noise`, outputs a linear function of z.
+
+    Exactly one of `outputs_matrix` (m, k) and `inputs_matrix` (n, k) is given (see `executed.reconstruction` of
+    a plan). `view_rows[o]`: how many leading rows view o's outputs depend on. `grid`: lattice of z;
+    `rounding`: "strategy" when z itself is rounded, "outputs" when only the outputs are.
+    """
+
+    strategy: DyadicMatrix
+    noise: NoiseLaw
+    outputs_matrix: DyadicMatrix | None
+    inputs_matrix: DyadicMatrix | None
+    view_rows: tuple[int, ...]
+    grid: str = f"2^-{GRID_EXPONENT}"
+    output_grid: str = "2^-20"
+    rounding: str = "strategy"
+
+    @property
+    def step(self) -> Fraction:
+        """The lattice step."""
+        return Fraction(2) ** int(self.grid.removeprefix("2^"))
+
+    def row_variances(self) -> Array:
+        """Variance of the noise on each strategy row."""
+        return self.noise.row_variances(self.strategy.shape[0], self.step)
+
+    def output_map(self, target: Array) -> Array:
+        """The map (m, k) from strategy noise to the outputs."""
+        if self.outputs_matrix is not None:
+            return self.outputs_matrix.to_float()
+        if self.inputs_matrix is None:
+            raise InternalError("a release without reconstruction")
+        return np.asarray(target @ self.inputs_matrix.to_float())
+
+
+def achieved_amount(release: LinearRelease, view: ProtectedView, rows: int) -> Fraction:
+    """What a view's outputs reach, in the terms of the noise (`noise.amount`), rounded up."""
+    if release.rounding == "outputs" and view.rows is not None and release.outputs_matrix is not None:
+        # outputs are rounded one by one, so the view sees the Gaussian law of its own rows, nothing more
+        basis = np.linalg.svd(release.outputs_matrix.to_float()[view.rows], full_matrices=False)[2]
+        rows_seen = basis @ release.strategy.to_float()
+        if isinstance(view.exact, PairDifferences):
+            # only differences of columns count, and what is common to all of them may be far larger
+            integers = release.strategy.integers - release.strategy.integers[:, view.exact.coordinates[:1]]
+            rows_seen = basis @ np.ldexp(integers.astype(np.float64), -release.strategy.exponent)
+        reached = float(l2_sensitivity_up(DyadicMatrix.rounded(rows_seen, MOST_BITS), view.exact))
+        # what cancels in doubles is known up to the round-off of what it is the difference of
+        blurred = (
+            float(np.linalg.norm(rows_seen, axis=0).max(initial=0.0))
+            * BLUR
+            * float(np.max(amounts(view.differences), initial=0.0))
+        )
+        return Fraction(hypot(reached, blurred)) * (1 + Fraction(1, 10**12))
+    seen = np.arange(rows)
+    if release.noise.separate and release.outputs_matrix is not None:
+        # rows of independent noise that no output of the view uses say nothing to it
+        shown = release.outputs_matrix.integers if view.rows is None else release.outputs_matrix.integers[view.rows]
+        seen = np.flatnonzero(shown[:, :rows].any(axis=0))
+    part = DyadicMatrix(np.ascontiguousarray(release.strategy.integers[seen]), release.strategy.exponent)
+    return release.noise.part(seen).achieved(part, view.exact, release.step, view.counts)
+
+
+def rounded_strategy(strategy: Array, views: Sequence[ProtectedView] = (), bits: int = STRATEGY_BITS) -> DyadicMatrix:
+    """The strategy in exact numbers, every row with so many bits of its own where `MOST_BITS` allow it.
+
+    Where the records of a view only move between cells, a row that is the same for all these cells but for round-off
+    is made exactly the same: it counts records that nothing adds or takes away, and so needs no noise.
+    """
+    tops = np.abs(strategy).max(axis=1, initial=0.0)
+    tops = tops[tops > 0]
+    spread = int(np.ceil(np.log2(tops.max() / tops.min()))) if len(tops) else 0
+    found = DyadicMatrix.rounded(strategy, min(bits + spread, MOST_BITS))
+    integers = found.integers.copy()
+    for view in views:
+        if isinstance(view.exact, PairDifferences):
+            cells = integers[:, view.exact.coordinates]
+            low, high = cells.min(axis=1), cells.max(axis=1)
+            level = (high - low) <= LEVEL * np.abs(cells).max(axis=1)
+            integers[np.ix_(level, view.exact.coordinates)] = (low + (high - low) // 2)[level, None]
+    return DyadicMatrix(integers, found.exponent)
+
+
+def exact_gaussian(
+    strategy: Array,
+    outputs_matrix: Array | None,
+    inputs_matrix: Array | None,
+    view_rows: tuple[int, ...],
+    views: Sequence[ProtectedView],
+    bits: int = STRATEGY_BITS,
+) -> LinearRelease:
+    """Round a Gaussian release to exact numbers, after leaving `SLACK` of room."""
+    reconstruction = outputs_matrix if outputs_matrix is not None else inputs_matrix
+    if reconstruction is None:
+        raise InternalError("a release without reconstruction")
+    deviations = np.linalg.norm(reconstruction, axis=1)
+    return LinearRelease(
+        rounded_strategy(strategy * (1 - SLACK), views, bits),
+        GaussianNoise(),
+        None if outputs_matrix is None else DyadicMatrix.rounded(outputs_matrix / (1 - SLACK), RECONSTRUCTION_BITS),
+        None if inputs_matrix is None else DyadicMatrix.rounded(inputs_matrix / (1 - SLACK), RECONSTRUCTION_BITS),
+        view_rows,
+        output_grid=output_grid(deviations),
+    )
+
+
+def output_grid(deviations: Array) -> str:
+    """A power of two fine enough for the least noisy output."""
+    least = float(deviations[deviations > 0].min(initial=1.0))
+    return f"2^{min(int(np.floor(np.log2(least))) - OUTPUT_STEPS, -20)}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Dual:
+    """The dual point behind a lower bound: the solver's, with the budgets that its differences were divided by."""
+
+    point: DualPoint
+    budgets: tuple[float, ...]
+    scope: str
+    """ "full" when any covariance was allowed, "sites" or "messages" otherwise. """
+    guide: Array | None = None
+    """A root (m, k) of the output covariance that shows the bound, where the mechanism's own does not."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Mechanism:
+    """A release that can be executed, with what plans say about it."""
+
+    release: LinearRelease
+    sites: tuple[dict[str, Any], ...]
+    dual: Dual | None
+    solver: str
+    iterations: int
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Candidate:
+    """One way to meet the spec, or one that people use and that is shown for comparison.
+
+    `lower_bound` holds for every mechanism that `among` names. A candidate without a mechanism is a classic
+    that is only compared; one that is not admissible breaks an option (or a requirement) that `reason` names.
+    """
+
+    name: str
+    family: str
+    loss: float
+    reason: str
+    admissible: bool = True
+    lower_bound: float | None = None
+    among: str = ""
+    mechanism: Mechanism | None = None

@@ -1,0 +1,376 @@
+"""A plan of a lottery as a mechanism that can be run: ballots, total points, one exact draw.
+
+One voter's report, and the winner from the reports of all: nobody else ever sees a ballot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.execute.ballots.form import Form
+from privspec.execute.ballots.reading import Ballots, read_ballots, refuse_number
+from privspec.execute.drawing import Labels, symbol
+from privspec.execute.exact import ExactVector
+from privspec.execute.family import (
+    Circumstances,
+    Drawn,
+    Exposure,
+    Mechanism,
+    Plan,
+    Rounds,
+    Secret,
+    Target,
+    refuse_long_simulation,
+)
+from privspec.execute.problems import given_for, refuse
+from privspec.execute.randomness import Randomness, SimulationRandomness, SystemRandomness
+from privspec.families.selection.draws import draw, law_in_doubles, report, sampler, total_points
+from privspec.kernel.core.problem import read_frame
+from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.lemmas.votes import Executed, read_executed
+from privspec.kernel.lemmas.votes_losses import read_vote
+from privspec.model.lotteries import (
+    Borda,
+    Exponential,
+    FirstChoice,
+    LocalPick,
+    Lottery,
+    PermuteAndFlip,
+    Points,
+    Proportional,
+    RandomisedLargest,
+)
+
+if TYPE_CHECKING:
+    from privspec.execute.budget import Spend
+    from privspec.model.graph import Model
+
+
+LOTTERIES: Mapping[str, Callable[[Fraction], Lottery]] = {
+    "dictator": Proportional,
+    "exponential": Exponential,
+    "permute_and_flip": PermuteAndFlip,
+    "local_dictator": LocalPick,
+    "randomised_winner": RandomisedLargest,
+}
+"""The lottery of each rule, by its one number."""
+
+
+def executed_of(plan: Plan) -> Executed:
+    """What the kernel judges of a plan.
+
+    Raises: KeyError, ValueError if it is no plan of a vote.
+    """
+    problem, mechanism = plan["problem"], plan["mechanism"]
+    try:
+        frame, (block,) = read_frame(Item(problem, "problem")), Item(problem["blocks"], "blocks").items(1)
+        return read_executed(Item(mechanism, "mechanism"), read_vote(block), frame)
+    except Refused as reason:
+        raise ValueError(str(reason)) from reason
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LotteryMechanism(Mechanism):
+    """The winner is drawn by `lottery` at the total `points` of the ballots; `voters` is None where it is secret."""
+
+    form: Form
+    points: Points
+    lottery: Lottery
+    voters: int | None
+    output: str
+    labels: Labels
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> LotteryMechanism:
+        """Raises: KeyError, TypeError, ValueError if this version cannot execute the plan."""
+        found = executed_of(plan)
+        ballots, rule = found.ballots, found.rule
+        alternatives = tuple(symbol(word) for word in found.alternatives)
+        if ballots.borda and rule.family == "local_dictator":
+            raise ValueError("reports of single voters are first choices")
+        least = ballots.size if ballots.kind == "ranking" else 1
+        return cls(
+            Form(found.source, found.party, alternatives, least, ballots.places, found.drops),
+            (Borda if ballots.borda else FirstChoice)(alternatives),
+            LOTTERIES[rule.family](rule.number),
+            found.voters,
+            found.output,
+            Labels.read([found.output], found.alternatives),
+        )
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The winner."""
+        return (self.output,)
+
+    @property
+    def winners(self) -> NDArray[Any]:
+        """The alternatives as they are released, in their order."""
+        return self.labels.values()[self.output]
+
+    def ballots(self, data: Mapping[str, Any], circumstances: Circumstances, only: str | None = None) -> Ballots:
+        """The ballots of a run.
+
+        Raises: DataError PS0801 to PS0805, PS0809, PS0811, PS0818.
+        """
+        form = self.form
+        for name in data:
+            if name != form.name:
+                refuse("PS0801", f"the plan has no input {name}", help=f"its input is {form.name}")
+        roll = circumstances.roll
+        found = read_ballots(
+            form,
+            given_for(form.name, data),
+            strict=circumstances.strict,
+            only=only,
+            roll=roll,
+            header=circumstances.header,
+            keeper=circumstances.keeper,
+        )
+        if roll is None:  # else their number would tell how many were left out
+            circumstances.progress("ballots read", found.number, self.voters)
+        return found
+
+    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+        """The total points.
+
+        Raises: DataError PS0801 to PS0805, PS0809, PS0811, PS0818.
+        """
+        found = self.ballots(data, circumstances)
+        if self.voters is not None and found.number != self.voters:
+            refuse_number(found.form, self.voters, found.number)
+        return Electorate(self, total_points(self.points, found), found.form.rules(strict=circumstances.strict))
+
+    def of_party(self, party: str) -> Mechanism:
+        """One voter's part of a run: a report that is private by itself.
+
+        Raises: UsageError PS0844 where the noise is not the voters' own.
+        """
+        return PartyMechanism.of(self, party)
+
+    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+        """One of the reports, drawn at random.
+
+        Raises: UsageError PS0844; DataError PS0811, PS0842, PS0843.
+        """
+        return combine(self, digest, messages)
+
+    def simulate(
+        self,
+        repetitions: int,
+        seed: int,
+        base: ExactVector | Mapping[str, Any] | None,
+        target: Target | None,
+        *,
+        approximate: bool,
+    ) -> NDArray[np.float64]:
+        """Draws at ballots by input name, by default at nobody's or where the voters are public at equal ballots.
+
+        Returns: numbers of alternatives, or the place of a word in their order (repetitions, 1).
+        """
+        if isinstance(base, ExactVector):
+            raise TypeError("a lottery is simulated at ballots by input name")
+        scores = self._equal_ballots() if base is None else self._scores(base)
+        figures = self.labels.figures()
+        if approximate:
+            law = law_in_doubles(self.lottery, scores)
+            return np.take(figures, np.random.default_rng(seed).choice(len(law), repetitions, p=law), axis=0)
+        refuse_long_simulation(repetitions, f"{repetitions} exact draws", "take fewer, or draw in doubles")
+        drawn, randomness = sampler(self.lottery, scores), SimulationRandomness(seed)
+        return np.take(figures, [drawn(randomness) for _ in range(repetitions)], axis=0)
+
+    def _scores(self, base: Mapping[str, Any]) -> tuple[Fraction, ...]:
+        return total_points(self.points, self.ballots(base, Circumstances()))
+
+    def _equal_ballots(self) -> tuple[Fraction, ...]:
+        ballot = self.form.alternatives[: self.form.most]
+        return tuple((self.voters or 0) * share for share in self.points.of(ballot))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Electorate(Secret):
+    """The total points of the alternatives, in their order."""
+
+    mechanism: LotteryMechanism
+    scores: tuple[Fraction, ...]
+    rules: tuple[str, ...]
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        """The winner."""
+        winner = draw(self.mechanism.lottery, self.scores, randomness)
+        return Drawn({self.mechanism.output: np.asarray(self.mechanism.winners[winner])})
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LotteryExposure(Exposure):
+    """One output, the winner, whose guarantees hold for all that is released."""
+
+    plan: Plan
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        """The winner."""
+        return frozenset((executed_of(self.plan).output,))
+
+    def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
+        """It names the winner."""
+        return self.outputs <= outputs
+
+    def joint_spend(self, model: Model, requirement: int) -> Spend | None:
+        """Every requirement is on the one output, so none is missing."""
+        return None
+
+    @property
+    def rounds(self) -> Rounds | None:
+        """As they are executed."""
+        shared = executed_of(self.plan).rounds
+        return None if shared is None else Rounds(*shared, shared[1] / shared[0], shared[0])
+
+
+MESSAGE = "message"
+"""The entry of a message that holds the report."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PartyMechanism(Mechanism):
+    """The plan for one voter: randomised response to the own first choice."""
+
+    whole: LotteryMechanism
+    lottery: LocalPick
+    party: str
+    index: str
+
+    @classmethod
+    def of(cls, whole: LotteryMechanism, party: str) -> Self:
+        """Raises: UsageError PS0844 if voters make no reports."""
+        lottery, index = _local(whole)
+        return cls(whole, lottery, party, index)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Who it is from, and the report."""
+        return (self.index, MESSAGE)
+
+    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+        """The voter's own ballot; data without a column of voters are all its own.
+
+        Raises: DataError PS0811 unless there is exactly one.
+        """
+        found = self.whole.ballots(data, circumstances, only=self.party)
+        if found.number != 1:
+            refuse(
+                "PS0811",
+                f"a {self.index} has one ballot, the data have {found.number}",
+                "nothing was drawn and nothing was spent",
+            )
+        return _OneVoter(self, int(found.ranked[0, 0]), found.form.rules(strict=circumstances.strict))
+
+    def simulate(
+        self,
+        repetitions: int,
+        seed: int,
+        base: ExactVector | Mapping[str, Any] | None,
+        target: Target | None,
+        *,
+        approximate: bool,
+    ) -> NDArray[np.float64]:
+        """Reports of a voter with the given ballot, by default for the first alternative."""
+        truth = 0
+        if base is not None and not isinstance(base, ExactVector):
+            secret = self.read(base, Circumstances())
+            assert isinstance(secret, _OneVoter)
+            truth = secret.choice
+        randomness, size = SimulationRandomness(seed), len(self.whole.form.alternatives)
+        drawn = [report(self.lottery.ratio, truth, size, randomness) for _ in range(repetitions)]
+        return np.take(self.whole.labels.figures(), drawn, axis=0)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _OneVoter(Secret):
+    mechanism: PartyMechanism
+    choice: int
+    rules: tuple[str, ...]
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        whole = self.mechanism.whole
+        answer = report(self.mechanism.lottery.ratio, self.choice, len(whole.form.alternatives), randomness)
+        who = np.array([self.mechanism.party], dtype=object)
+        return Drawn({self.mechanism.index: who, MESSAGE: whole.winners[[answer]]})
+
+
+def combine(whole: LotteryMechanism, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+    """The winner: one of the reports, each with the same probability.
+
+    Which one is drawn costs no privacy, as every report is private by itself.
+    Args: messages, one for each voter, as their JSON files hold them.
+    Raises: UsageError PS0844; DataError PS0842 (no message of this plan), PS0843 (of another plan), PS0811.
+    """
+    _, index = _local(whole)
+    places = {str(value): place for place, value in enumerate(whole.winners.tolist())}
+    found: dict[str, int] = {}
+    for place, message in enumerate(messages, 1):
+        who, answer = _message(index, places, digest, message, place)
+        if who in found:
+            refuse("PS0842", f"message {place} is from a {index} who has sent one already")
+        found[who] = answer
+    if whole.voters is not None and len(found) != whole.voters:
+        refuse_number(whole.form, whole.voters, len(found))
+    randomness, reports = SystemRandomness(), list(found.values())
+    winner = reports[randomness.below(len(reports))] if reports else randomness.below(len(places))
+    return Drawn({whole.output: np.asarray(whole.winners[winner])})
+
+
+def _message(
+    index: str, places: Mapping[str, int], digest: str, message: Mapping[str, Any], place: int
+) -> tuple[str, int]:
+    try:
+        outputs = message["outputs"]
+        (who,), (answer,) = outputs[index], outputs[MESSAGE]
+        plan = message["plan_sha256"]
+    except (KeyError, TypeError, ValueError):
+        refuse("PS0842", f"message {place} is not one of this plan", help="messages are what `run --party` writes")
+    if plan != digest:
+        refuse("PS0843", f"message {place} was made under another plan", help="all parties need the same plan")
+    if str(answer) not in places:
+        refuse("PS0842", f"message {place} is not one of this plan: it names no alternative")
+    return str(who), places[str(answer)]
+
+
+def _local(whole: LotteryMechanism) -> tuple[LocalPick, str]:
+    if not isinstance(whole.lottery, LocalPick) or whole.form.party is None:
+        _no_messages()
+    return whole.lottery, whole.form.party
+
+
+def _no_messages() -> NoReturn:
+    raise UsageError(
+        Diagnostic(
+            "PS0844",
+            "parties make no messages under this plan: chance enters once, where all ballots are counted",
+            help="with `options: trust nobody` every voter sends a report that is private by itself",
+        )
+    )
+
+
+def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+    """How data fit the spec, told to the keeper; nothing is solved and nothing released.
+
+    Raises: DataError where their structure does not fit, as a run does.
+    """
+    from privspec.problem.elaborate import data_of
+
+    (block,) = model.blocks
+    form = Form.of_block(block, drops=data_of(model, model.nodes[block.name]).rule == "drop")
+    assert form is not None
+    source = given_for(form.name, data)
+    found = read_ballots(form, source, header=circumstances.header, keeper=circumstances.keeper)
+    secret = any(requirement.neighbours.adding for requirement in model.requirements)
+    if not secret and found.number != block.type.size:
+        refuse_number(form, block.type.size, found.number)

@@ -1,0 +1,266 @@
+"""What Torra 2019 proves and claims, beside what holds (notes/no-dummies.md, notes/dummy-votes.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import log
+from typing import Any, ClassVar, Protocol
+
+from privspec.families.selection.rules import DummyVotes
+from privspec.families.selection.task import VotingTask, decimal_up, log_up
+from privspec.model.lotteries import FirstChoice
+from privspec.model.values import show
+
+# --- What Torra 2019 proves of random dictatorship without dummy votes (notes/no-dummies.md): c
+
+PRIVATE = "depends on private data: never publish"
+"""The label of every figure that is computed from a profile."""
+
+
+class Condition(Protocol):
+    """A bound on the ratios between neighbours that both lie in a restricted set of profiles."""
+
+    @property
+    def name(self) -> str:
+        """As the paper numbers it."""
+
+    @property
+    def adding(self) -> bool:
+        """Whether neighbours have one voter more; else one voter with another vote."""
+
+    @property
+    def scope(self) -> str:
+        """The pairs of electorates for which it is true, in words."""
+
+    @property
+    def text(self) -> str:
+        """What it says, in one sentence."""
+
+    def holds_on(self, counts: Sequence[int]) -> bool:
+        """Whether a profile lies in the restricted set; counts of first choices of every alternative."""
+
+    def ratio(self, voters: int) -> Fraction:
+        """The bound of the paper for so many voters; e^epsilon, exactly."""
+
+    def sound(self, voters: int) -> bool:
+        """Whether the bound is true at this size, for the pairs in the scope."""
+
+
+@dataclass(frozen=True, slots=True)
+class EachSupported:
+    """Theorem 1 (ii) and the second statement of theorem 2: somebody supports each alternative."""
+
+    adding: bool
+
+    @property
+    def name(self) -> str:
+        """As the paper numbers it."""
+        return "theorem 1 (ii)" if self.adding else "theorem 2, every alternative supported"
+
+    @property
+    def scope(self) -> str:
+        """For adding, the smaller electorate decides: the larger one then has supporters of each as well."""
+        if self.adding:
+            return (
+                "an electorate of T >= 3 voters in which every alternative has a supporter, against the same "
+                "electorate with one voter more"
+            )
+        return (
+            "two electorates of T voters that differ in one vote, both with a supporter of every alternative: not if "
+            "the vote that changes is the only one for an alternative"
+        )
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        bound = "2T / (T + 1)" if self.adding else "2"
+        return f"between such electorates no probability changes by a factor of more than {bound}"
+
+    def holds_on(self, counts: Sequence[int]) -> bool:
+        """Every count is positive, and T >= 3 where a voter is added."""
+        return min(counts) >= 1 and (not self.adding or sum(counts) >= 3)
+
+    def ratio(self, voters: int) -> Fraction:
+        """2T / (T + 1), or 2."""
+        return Fraction(2 * voters, voters + 1) if self.adding else Fraction(2)
+
+    def sound(self, voters: int) -> bool:
+        """From T = 3 on where a voter is added: with T = 2 the other alternatives lose 3/2, more than 4/3."""
+        return not self.adding or voters >= 3
+
+
+@dataclass(frozen=True, slots=True)
+class LeastShare:
+    """Theorem 1 (iii) and the third statement of theorem 2: each alternative has at least `percent` % of the voters."""
+
+    percent: Fraction
+    adding: bool
+
+    @property
+    def name(self) -> str:
+        """As the paper numbers it."""
+        return "theorem 1 (iii)" if self.adding else "theorem 2, least represented share"
+
+    @property
+    def scope(self) -> str:
+        """For adding, the smaller electorate decides."""
+        share = f"every alternative has at least {show(self.percent)} % of the votes"
+        if self.adding:
+            return (
+                f"an electorate of T voters in which {share}, against the same electorate with one voter more; "
+                "only where the share is at most 100 T / (2T + 1) %"
+            )
+        return f"two electorates of T voters that differ in one vote, in both of which {share}"
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        below = "(T + 1)" if self.adding else "T"
+        alpha = show(self.percent)
+        return f"between such electorates no probability changes by a factor of more than (T + 100/{alpha}) / {below}"
+
+    def holds_on(self, counts: Sequence[int]) -> bool:
+        """The least share is large enough."""
+        return sum(counts) > 0 and least_share(counts) >= self.percent
+
+    def ratio(self, voters: int) -> Fraction:
+        """(alpha T + 100) / (alpha (T + 1)), or (alpha T + 100) / (alpha T)."""
+        whole = self.percent * voters + 100
+        return whole / (self.percent * (voters + (1 if self.adding else 0)))
+
+    def sound(self, voters: int) -> bool:
+        """The paper's condition on alpha, where a voter is added."""
+        return not self.adding or self.percent <= largest_percent(voters)
+
+    def size(self, epsilon_ratio: Fraction) -> Fraction:
+        """From how many voters on the bound is at most a given e^epsilon > 1 (iii.b, and expression 8)."""
+        r = epsilon_ratio
+        return (100 - self.percent * r if self.adding else Fraction(100)) / (self.percent * (r - 1))
+
+
+def least_share(counts: Sequence[int]) -> Fraction:
+    """The share of the least represented alternative, in percent; of some voters."""
+    return Fraction(100 * min(counts), sum(counts))
+
+
+def largest_percent(voters: int) -> Fraction:
+    """100 T / (2T + 1): up to this percentage theorem 1 (iii) holds (figure 2 of the paper)."""
+    return Fraction(100 * voters, 2 * voters + 1)
+
+
+def of_one_profile(counts: Sequence[int], *, adding: bool) -> Fraction | None:
+    """The exact largest ratio between this electorate and any with one voter more, or one vote changed.
+
+    Returns: None where it is infinite, as for every electorate in which an alternative has no supporter, and for a
+        changed vote also where it has one only.
+    """
+    voters, least = sum(counts), min(counts)
+    if not voters or len(counts) < 2:
+        return Fraction(1)
+    if adding:
+        return (
+            max(Fraction((least + 1) * voters, least * (voters + 1)), Fraction(voters + 1, voters)) if least else None
+        )
+    return Fraction(least, least - 1) if least > 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A condition beside a profile: whether it applies, and the epsilon that it would give.
+
+    `private`: it was computed from votes, so that it may not be published.
+    """
+
+    condition: Condition
+    applies: bool
+    epsilon: Fraction | None
+    label: ClassVar[str] = PRIVATE
+
+    def to_json(self) -> dict[str, Any]:
+        """Exact upper bound as a decimal that is rounded up."""
+        return {
+            "name": self.condition.name,
+            "scope": self.condition.scope,
+            "text": self.condition.text,
+            "applies": self.applies,
+            "epsilon": None if self.epsilon is None else decimal_up(self.epsilon),
+            "label": self.label,
+        }
+
+
+def readings(counts: Sequence[int], *, adding: bool) -> tuple[Reading, ...]:
+    """Both conditions at a profile, with its own least share; for those who may see the votes."""
+    voters = sum(counts)
+    found: list[Condition] = [EachSupported(adding)]
+    if voters and min(counts):
+        found.append(LeastShare(least_share(counts), adding))
+    return tuple(_reading(condition, counts) for condition in found)
+
+
+def _reading(condition: Condition, counts: Sequence[int]) -> Reading:
+    voters = sum(counts)
+    applies = condition.holds_on(counts) and condition.sound(voters)
+    return Reading(condition, applies, log_up(condition.ratio(voters)) if applies else None)
+
+
+# --- Figures of Torra 2019 on random dictatorship, beside what holds (notes/dummy-votes.md, not
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A figure of the paper and the true one, both as exact ratios e^epsilon; `text` says what differs."""
+
+    quantity: str
+    says: Fraction
+    holds: Fraction
+    text: str
+
+    @property
+    def understates(self) -> bool:
+        """Whether the paper promises more privacy than there is."""
+        return self.says < self.holds
+
+    def to_json(self) -> dict[str, Any]:
+        """Epsilons as doubles, for display."""
+        return {"quantity": self.quantity, "says": log(self.says), "holds": log(self.holds), "text": self.text}
+
+
+def lemma_1(alternatives: int, voters: int) -> Claim:
+    """Method 2 (one dummy vote for each alternative) at a size: 2n / (n + 1) with n = |I u I_0| = T + m.
+
+    It is the exact ratio between T and T + 1 voters whenever n >= 3; for two alternatives and nobody who votes it is
+    too small.
+    """
+    n = voters + alternatives
+    exact = _method_2(alternatives, voters)
+    text = (
+        f"with {alternatives} alternatives, between {voters} and {voters + 1} voters; the number of voters is what "
+        "the guarantee must hide, so that the largest figure over all sizes counts: log 2"
+    )
+    return Claim(f"epsilon of Lemma 1 at T = {voters}", Fraction(2 * n, n + 1), exact, text)
+
+
+def lemma_1_everywhere(alternatives: int, voters: int) -> Claim:
+    """The same figure of the paper beside the one that holds for every number of voters."""
+    at_size = lemma_1(alternatives, voters)
+    return Claim(at_size.quantity, at_size.says, _method_2(alternatives, None), at_size.text)
+
+
+def theorem_1(voters: int) -> Claim:
+    """Method 1 where each alternative has a supporter: 2T / (T + 1), log 1.818... = .5978 at T = 10.
+
+    What holds beside it is that of dummy votes at any size, 2: without them there is no epsilon at all.
+    """
+    text = (
+        f"true between an electorate of {voters} voters that has a supporter of every alternative and one with a "
+        "voter more; in general random dictatorship without dummy votes has no epsilon, with one for each "
+        "alternative it has log 2"
+    )
+    return Claim(f"epsilon of Theorem 1 (ii) at T = {voters}", Fraction(2 * voters, voters + 1), Fraction(2), text)
+
+
+def _method_2(alternatives: int, voters: int | None) -> Fraction:
+    points = FirstChoice(tuple(Fraction(a) for a in range(alternatives)))
+    return DummyVotes(Fraction(1)).ratio(VotingTask(points, voters, adding=True))

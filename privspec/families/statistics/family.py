@@ -1,0 +1,231 @@
+"""The family of noisy statistics: functions of bounded records that are not linear."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from time import perf_counter
+from typing import Any
+
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.families.document import (
+    guarantee_head,
+    plan_document,
+    versions,
+)
+from privspec.families.family import Settings
+from privspec.families.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
+from privspec.families.statistics.predict import Predicted, Prediction, predict, weights_of
+from privspec.families.statistics.ways import Promise, StatisticSystem, Way, forbidden, lower, ways
+from privspec.language.spelling import spell
+from privspec.model.graph import Model
+from privspec.model.library import GRID
+from privspec.model.reports import Failure
+from privspec.model.values import show
+
+CROWD_LIMIT = 2**29
+"""Numbers in all records of one simulated crowd: four gigabytes."""
+NUMBERS_COMPARED = 2**22
+"""Numbers in all crowds on which the loss without noise is simulated, where it is all there is to tell."""
+
+
+class Statistics:
+    """Takes specs with a function that offers routes."""
+
+    def lower(self, model: Model) -> StatisticSystem:
+        """Records, function, pool.
+
+        Raises: SpecError PS05xx; PS0518 where the spec asks for no privacy.
+        """
+        system = lower(model)
+        _refuse_crowds(system)
+        if not system.promises:
+            raise _no_privacy(system)
+        return system
+
+    def decide(self, model: Model, system: StatisticSystem, settings: Settings) -> StatisticDecision | Infeasible:
+        """The candidate of least predicted loss that the spec allows."""
+        every = list(ways(system))
+        allowed = [way for way in every if not forbidden(system, way)]
+        if not allowed:
+            return _conflict(system, every)
+        others = [way for way in every if forbidden(system, way)] if settings.alternatives else []
+        started = perf_counter()
+        found = _predicted(system, allowed, others, settings.progress, deadline=settings.deadline)
+        return StatisticDecision(model, system, found, settings, perf_counter() - started)
+
+    def size(self, system: StatisticSystem) -> int:
+        """Numbers of the largest statistic."""
+        return max(route.size for route in system.routes)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StatisticDecision:
+    """The ranking of all candidates; the first that is allowed is taken."""
+
+    model: Model
+    system: StatisticSystem
+    prediction: Prediction
+    settings: Settings
+    seconds: float
+
+    @property
+    def chosen(self) -> Predicted:
+        """The best allowed candidate."""
+        return next(p for p in self.prediction.ranking if not forbidden(self.system, p.way))
+
+    @property
+    def name(self) -> str:
+        """The mechanism in a few words."""
+        return self.chosen.way.name
+
+    @property
+    def loss(self) -> float:
+        """Its predicted loss."""
+        return self.chosen.loss
+
+    @property
+    def lower_bound(self) -> float | None:
+        """Nothing is proved about other mechanisms."""
+        return None
+
+    def document(self) -> dict[str, Any]:
+        """The plan."""
+        model, chosen = self.model, self.chosen
+        document = {
+            "status": "feasible",
+            "loss": {
+                "value": chosen.loss,
+                "lower_bound": None,
+                "relative_gap": None,
+                "standard_error": chosen.standard_error,
+                "crowds": self.prediction.crowds,
+                "without_noise": self.prediction.exact,
+                "expression": spell(model.loss) if model.loss is not None else "",
+                "units": "units of the loss expression",
+                "among": "the ways that this plan lists, by simulation under the data model",
+                "kind": "expected",
+            },
+            "alternatives": [self._alternative(p) for p in self.prediction.ranking if p is not chosen],
+            "mechanism": mechanism_json(self.system, chosen.way),
+            "guarantees": [_guarantee(promise, chosen.way) for promise in self.system.promises],
+            "accuracy": [],
+            "claims": {},
+            "remarks": {
+                "binding": [],
+                "solver": {
+                    "name": "ranking by simulation with common random numbers",
+                    "iterations": self.prediction.crowds,
+                    "seconds": self.seconds,
+                    "tolerance": self.settings.tolerance,
+                    "notes": [],
+                    "versions": versions(),
+                },
+            },
+        }
+        return plan_document(model, document)
+
+    def _alternative(self, predicted: Predicted) -> dict[str, Any]:
+        reason = forbidden(self.system, predicted.way)
+        return {
+            "name": predicted.way.name,
+            "loss": predicted.loss,
+            "standard_error": predicted.standard_error,
+            "admissible": not reason,
+            "reason": reason or "meets every line of the spec",
+        }
+
+
+def mechanism_json(system: StatisticSystem, way: Way) -> dict[str, Any]:
+    """What is executed, in public numbers: the statistic by its place in the call, and the noise at each site."""
+    weights = weights_of(way, system.block.parties)
+    return {
+        "family": "statistic",
+        "route": way.route.at,
+        "where": "each party" if way.each_party else "pool",
+        "finish_first": way.finish_first,
+        "weights": None if weights is None else [str(Fraction(float(w)).limit_denominator(2**30)) for w in weights],
+        "sites": [
+            {"at": way.at, "shape": noise.shape, "parameters": noise.to_json(), "grid": str(GRID)}
+            for noise in way.noise
+        ],
+    }
+
+
+def _guarantee(promise: Promise, way: Way) -> dict[str, Any]:
+    achieved = _weakest(promise, way)
+    return guarantee_head(promise.requirement, promise.index) | {
+        "achieved": {key: show(value) for key, value in achieved.items()},
+        "because": [way.route.note, *dict.fromkeys(n for one in way.noise for n in one.notes), "post-processing"],
+    }
+
+
+def _weakest(promise: Promise, way: Way) -> dict[str, Fraction]:
+    """What is reached for every party: the largest of their figures."""
+    noise = way.noise if len(way.noise) > 1 else way.noise * len(promise.measures)
+    pairs = dict.fromkeys(zip(noise, promise.measures, strict=True))
+    spread = way.route.spread(promise.unit)
+    found = [one.achieved(spread, measure) for one, measure in pairs]
+    return {key: max(figures[key] for figures in found) for key in found[0]}
+
+
+def _refuse_crowds(system: StatisticSystem) -> None:
+    """Losses are predicted on whole crowds, which have to fit in memory.
+
+    Raises: SpecError PS0515.
+    """
+    block = system.block
+    numbers = block.parties * block.count * block.dimension
+    if numbers > CROWD_LIMIT:
+        text = (
+            f"a crowd to simulate would have {numbers:,} numbers; losses are predicted on crowds of up to "
+            f"{CROWD_LIMIT:,}"
+        )
+        label = Label(system.model.nodes[block.source].span, "all records together")
+        help_ = "solve for a smaller number of parties or records, or for a coarser description"
+        raise SpecError(Diagnostic("PS0515", text, (label,), help=help_, source=system.model.source))
+
+
+def _predicted(system: StatisticSystem, *given: Any, **named: Any) -> Prediction:
+    """As `predict`.
+
+    Raises: SpecError where the loss has no value on simulated crowds, OutOfTimeError.
+    """
+    try:
+        return predict(system, *given, **named)
+    except Failure as failure:
+        label, source = Label(failure.span, failure.label), system.model.source
+        raise SpecError(
+            Diagnostic(failure.code, failure.message, (label,), help=failure.help, source=source)
+        ) from failure
+
+
+def _no_privacy(system: StatisticSystem) -> SpecError:
+    """A spec without a requirement is no plan: its loss is told, and that it protects nobody."""
+    block = system.block
+    crowd = block.parties * block.count * block.dimension
+    exact = _predicted(system, [], most=max(2, min(100, NUMBERS_COMPARED // crowd))).exact
+    model = system.model
+    return SpecError(
+        Diagnostic(
+            "PS0518",
+            "this spec asks for no privacy, so there is no plan: whatever is computed from the records may reveal them",
+            (Label(model.nodes[block.output].span, "would be published as it is"),),
+            notes=(f"predicted loss without any noise, for comparison: {exact:.4f}",),
+            help=f"add a line under privacy: {block.output} is 1-DP wrt {block.source}, replacing one record",
+            source=model.source,
+        )
+    )
+
+
+def _conflict(system: StatisticSystem, every: list[Way]) -> Infeasible:
+    """Options that leave no candidate."""
+    model = system.model
+    lines: list[ConflictLine] = [conflict_line(model, o.span) for o in model.spec.options]
+    lines += [conflict_line(model, promise.requirement.span) for promise in system.promises]
+    reasons = sorted({forbidden(system, way) for way in every})
+    return Infeasible(
+        "no noise that the options allow meets the requirement: " + "; ".join(reasons or ["no shape of noise fits it"]),
+        tuple(lines),
+        (Relaxation("drop the options: the best place and shape are then found", None, None),),
+    )

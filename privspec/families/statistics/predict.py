@@ -1,0 +1,255 @@
+"""Predicted losses of all candidates under the data model: the same simulated crowds for all, until order is clear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from privspec.families.statistics.ways import StatisticSystem, Way
+from privspec.language import syntax
+from privspec.language.walk import names_used, with_children
+from privspec.model.evaluate import Environment, evaluate, stack
+from privspec.model.graph import Model
+from privspec.model.library import Route
+from privspec.model.priors import Drawn
+from privspec.model.targets import environment, needed
+from privspec.model.values import Array, Value
+from privspec.solvers.programs import OutOfTimeError, Watch
+
+ROUND = 25
+"""Crowds that are drawn before the order is looked at again."""
+CLEAR = 3.0
+"""Standard errors between the two best candidates that end the simulation."""
+LOST = 6.0
+"""Standard errors behind the best from which a candidate is not followed any further."""
+FINE = 2e-3
+"""Standard error of the best loss that ends it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """The mean loss of a candidate over simulated crowds, with its standard error."""
+
+    way: Way
+    loss: float
+    standard_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """All candidates, best first; `crowds` drawn; `exact` the loss of the value without noise."""
+
+    ranking: tuple[Predicted, ...]
+    crowds: int
+    exact: float
+
+
+def predict(
+    system: StatisticSystem,
+    allowed: Sequence[Way],
+    others: Sequence[Way] = (),
+    progress: Callable[[int, float, float], None] | None = None,
+    most: int | None = None,
+    deadline: float | None = None,
+) -> Prediction:
+    """Simulate candidates on the same crowds; those that are clearly worse than the best are not followed further.
+
+    Args: others, ways that the spec rules out: seen on the first crowds only, for comparison; deadline in seconds.
+    Returns: means and standard errors; stops when the best two allowed differ clearly, or the best is known finely:
+    by what was simulated, and never by the clock.
+    Raises: OutOfTimeError at the deadline: fewer crowds might have another winner.
+    """
+    random = np.random.default_rng(system.block.loss.seed)
+    most = system.block.loss.crowds if most is None else most
+    candidates = [*allowed, *others]
+    tally = _Tally(system, candidates, len(allowed))
+    watch = Watch(deadline)
+    while tally.crowds < most:
+        for _ in range(min(ROUND, most - tally.crowds)):
+            if watch.expired:
+                raise OutOfTimeError(None)
+            tally.add(random)
+        if not allowed:
+            continue
+        best = tally.best
+        if progress is not None:
+            mean, error = tally.mean(best), tally.error(best)
+            progress(tally.crowds, mean, mean - error)
+        if tally.settled():
+            break
+        tally.drop()
+    ranking = [Predicted(candidates[i], tally.mean(i), tally.error(i)) for i in tally.order]
+    return Prediction(tuple(ranking), tally.crowds, float(np.mean(tally.exact)))
+
+
+class _Tally:
+    """Losses of the candidates on the crowds so far; a candidate that was dropped keeps those that it has."""
+
+    def __init__(self, system: StatisticSystem, candidates: Sequence[Way], allowed: int) -> None:
+        self.system, self.candidates, self.allowed = system, candidates, allowed
+        self.losses: list[list[float]] = [[] for _ in candidates]
+        self.exact: list[float] = []
+        self.followed = set(range(len(candidates)))
+
+    @property
+    def crowds(self) -> int:
+        """How many were drawn."""
+        return len(self.exact)
+
+    def mean(self, i: int) -> float:
+        """Mean loss of a candidate."""
+        return float(np.mean(self.losses[i]))
+
+    def error(self, i: int) -> float:
+        """Its standard error."""
+        return float(np.std(self.losses[i], ddof=1)) / sqrt(len(self.losses[i]))
+
+    @property
+    def order(self) -> list[int]:
+        """Candidates, best first."""
+        return sorted(range(len(self.candidates)), key=self.mean)
+
+    @property
+    def contest(self) -> list[int]:
+        """Allowed candidates, best first."""
+        return [i for i in self.order if i < self.allowed]
+
+    @property
+    def best(self) -> int:
+        """The best allowed candidate."""
+        return self.contest[0]
+
+    def add(self, random: np.random.Generator) -> None:
+        """One more crowd, the same for all that are followed."""
+        crowd = self.system.generator.draw(self.system.block.parties, random)
+        statistics: dict[str, Array] = {}
+
+        def of(route: Route) -> Array:
+            if route.name not in statistics:
+                statistics[route.name] = route.statistic(crowd.records)
+            return statistics[route.name]
+
+        result = next((r for r in self.system.routes if r.at == "result"), None)
+        judge = Judge(self.system, crowd, None if result is None else lambda: of(result))
+        seeds = random.integers(2**63, size=len(self.candidates))
+        for i in sorted(self.followed):
+            way = self.candidates[i]
+            value = released(self.system, way, of(way.route), np.random.default_rng(seeds[i]))
+            self.losses[i].append(judge.loss(value))
+        self.exact.append(float("nan") if result is None else judge.loss(_pooled(self.system, of(result), None)))
+
+    def _behind(self, i: int) -> float:
+        """How many standard errors a candidate is behind the best, on the crowds that both were simulated on."""
+        best = self.best
+        shared = min(len(self.losses[i]), len(self.losses[best]))
+        difference = np.array(self.losses[i][:shared]) - np.array(self.losses[best][:shared])
+        spread = float(difference.std(ddof=1)) / sqrt(shared)
+        return float(difference.mean()) / spread if spread > 0 else float("inf")
+
+    def drop(self) -> None:
+        """Follow only those that may still be the best allowed one."""
+        best = self.best
+        self.followed = {i for i in self.followed if i < self.allowed and (i == best or self._behind(i) < LOST)}
+
+    def settled(self) -> bool:
+        """Whether the order of the best two is clear, or the best is known finely."""
+        contest = self.contest
+        error = self.error(contest[0])
+        return error <= FINE or (error <= 5 * FINE and all(self._behind(i) > CLEAR for i in contest[1:2]))
+
+
+def released(system: StatisticSystem, way: Way, statistics: Array, random: np.random.Generator) -> Array:
+    """What a candidate releases for statistics (N, k), in doubles: simulation only."""
+    if not way.each_party:
+        total = way.noise[0].noisy(statistics.sum(axis=0)[None, :], random)[0]
+        return way.route.finish(total * float(system.block.share))
+    noisy = _noisy_each(way, statistics, random)
+    weights = weights_of(way, len(statistics))
+    if way.finish_first:
+        noisy = way.route.finish(noisy)
+        return _pooled(system, noisy, weights)
+    return way.route.finish(_pooled(system, noisy, weights))
+
+
+def _noisy_each(way: Way, statistics: Array, random: np.random.Generator) -> Array:
+    if len(way.noise) == 1:
+        return way.noise[0].noisy(statistics, random)
+    each = zip(way.noise, statistics, strict=True)
+    return np.concatenate([noise.noisy(one[None, :], random) for noise, one in each])
+
+
+def weights_of(way: Way, parties: int) -> Array | None:
+    """Weights inverse to the variance of each party's noise; None where all are alike."""
+    if len(way.noise) == 1:
+        return None
+    inverse = np.array([1.0 / noise.variance for noise in way.noise])
+    weights: Array = inverse * parties / inverse.sum()
+    return weights
+
+
+def _pooled(system: StatisticSystem, values: Array, weights: Array | None) -> Array:
+    weighted = values if weights is None else values * weights[:, None]
+    pooled: Array = weighted.sum(axis=0) * float(system.block.share)
+    return pooled
+
+
+# --- the loss ------------------------------------------------------------------------------------
+
+
+def _before(model: Model, name: str) -> tuple[str, ...]:
+    """The computed values behind a name, in order, itself last."""
+    if name not in model.nodes:
+        return ()
+    return tuple(n for n in needed(model, name) if model.nodes[n].kind is syntax.VariableKind.INTERMEDIATE)
+
+
+class Judge:
+    """The loss of released values on one crowd; what does not depend on them is computed once.
+
+    `exact` gives the function's value for each party (N, d), which the loss may compare the release with.
+    """
+
+    def __init__(self, system: StatisticSystem, crowd: Drawn, exact: Callable[[], Array] | None = None) -> None:
+        known: dict[str, Value] = {system.block.source: crowd.records}
+        known |= {f"{system.block.source}.{name}": values for name, values in crowd.attributes.items()}
+        self._environment: Environment = environment(system.model, known)
+        self._output = system.block.output
+        self._compute(system, exact)
+        self._expr = self._fixed(system.loss)
+
+    def _compute(self, system: StatisticSystem, exact: Callable[[], Array] | None) -> None:
+        """Give the loss the computed values that it names, in the order of the graph."""
+        used = [name for name in names_used(system.loss) if name != system.block.output]
+        for name in dict.fromkeys(before for one in used for before in _before(system.model, one)):
+            node = system.model.nodes[name]
+            value: Value | None = None
+            if exact is not None and name in (system.block.each, system.block.pool):
+                each = exact()
+                value = _pooled(system, each, None) if name == system.block.pool else each
+            elif node.definition is not None and node.index is not None:
+                people = range(1, system.model.parties[node.index].size + 1)
+                one_by_one = (self._environment.bind(node.index, Fraction(person)) for person in people)
+                value = stack([evaluate(node.definition, person) for person in one_by_one], node.span)
+            elif node.definition is not None:
+                value = evaluate(node.definition, self._environment)
+            if value is not None:
+                self._environment = self._environment.bind(name, value)
+
+    def loss(self, released: Array) -> float:
+        """The loss of one release."""
+        return float(evaluate(self._expr, self._environment.bind(self._output, released)))  # type: ignore[arg-type]
+
+    def _fixed(self, expr: Any) -> Any:
+        """With every largest part that does not use the output replaced by a name for its value."""
+        if isinstance(expr, syntax.Node) and self._output not in names_used(expr):
+            if isinstance(expr, syntax.Number | syntax.Keyword | syntax.Comprehension):
+                return expr
+            name = f"part {len(self._environment.values)}"
+            self._environment = self._environment.bind(name, evaluate(expr, self._environment))  # type: ignore[arg-type]
+            return syntax.Name(name, span=expr.span)
+        return with_children(expr, self._fixed)

@@ -1,0 +1,296 @@
+"""A plan of the family "table" as a mechanism that can be run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.rounding import log_up
+from privspec.execute.arrays import Declared, read_entries
+from privspec.execute.ballots.form import Form
+from privspec.execute.ballots.reading import read_ballots, refuse_number
+from privspec.execute.ballots.sources import holds_ballots
+from privspec.execute.budget import Spend
+from privspec.execute.data import located
+from privspec.execute.drawing import TableLaw, atom_of, base_of
+from privspec.execute.exact import ExactVector
+from privspec.execute.executed import names_of
+from privspec.execute.family import (
+    Circumstances,
+    Drawn,
+    Exposure,
+    Mechanism,
+    Plan,
+    Rounds,
+    Secret,
+    Target,
+    refuse_long_simulation,
+)
+from privspec.execute.problems import STRICT_RULE, given_for, refuse, refuse_strictly
+from privspec.execute.randomness import Randomness, SimulationRandomness
+from privspec.families.tables.rows import LabelledRows, LocalReports, ModelRows, read_reports
+from privspec.model.domains import Rankings
+from privspec.model.measures import MetricDP
+from privspec.model.spaces import order_matters
+
+if TYPE_CHECKING:
+    from privspec.model.graph import Model
+    from privspec.model.neighbours import InputBlock
+    from privspec.model.values import Value
+
+
+CENTRAL_RULE = (
+    "each entry by itself: a number moves to the nearest value of its domain (halfway, to the larger), a missing or "
+    "unreadable number to the value nearest to zero; a word that is missing or not in its set becomes the set's first"
+)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OneRow(Secret):
+    """The row that the data pick."""
+
+    law: TableLaw
+    row: int
+    strict: bool
+    applied: tuple[str, ...] = (CENTRAL_RULE,)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """What was done with values outside their domains."""
+        return (STRICT_RULE,) if self.strict else self.applied
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        """One joint output."""
+        drawn = self.law.laws[self.row].draw(randomness)
+        return Drawn({name: np.asarray(values[drawn]) for name, values in self.law.columns.values().items()})
+
+
+def read_central(law: TableLaw, rows: ModelRows, data: Mapping[str, Any], circumstances: Circumstances) -> OneRow:
+    """Reads every input in its declared shape.
+
+    Raises: DataError (PS0802 to PS0809); UsageError (PS0820) if the table has no row for what the data amount to.
+    """
+    values, applied = read_values(rows, data, circumstances)
+    row = rows.row_of(values)
+    if row is None:
+        raise UsageError(
+            Diagnostic(
+                "PS0820",
+                f"the plan has no row for a value of {', '.join(rows.of)} that the spec allows",
+                help="solve the spec again with this version of privspec",
+            )
+        )
+    return OneRow(law, row, circumstances.strict, applied)
+
+
+def read_values(
+    rows: ModelRows, data: Mapping[str, Any], circumstances: Circumstances
+) -> tuple[dict[str, Value], tuple[str, ...]]:
+    """The values of all inputs, and the rules that were applied to them.
+
+    Raises: DataError (PS0801 to PS0809).
+    """
+    values: dict[str, Value] = {}
+    applied: dict[str, None] = {}
+    for block in rows.blocks:
+        source = given_for(block.name, data)
+        form = _ballots(rows, block, source, header=circumstances.header)
+        if form is None:
+            values[block.name] = _read_value(rows, block, located(block.name, source), circumstances)
+            applied[CENTRAL_RULE] = None
+        else:
+            values[block.name] = _read_ballots(rows, block, form, source, circumstances)
+            applied |= dict.fromkeys(form.rules(strict=circumstances.strict))
+    return values, tuple(applied)
+
+
+def _ballots(rows: ModelRows, block: InputBlock, source: Any, *, header: bool) -> Form | None:
+    """The ballots that a source holds, for an input of one value a party whose order nothing looks at."""
+    if block.index is None or order_matters(rows.model, block.name):
+        return None
+    form = Form.of_block(block)
+    return form if form is not None and header and holds_ballots(form, source) else None
+
+
+def _read_ballots(rows: ModelRows, block: InputBlock, form: Form, source: Any, circumstances: Circumstances) -> Value:
+    """The value of an input from its ballots, in any order."""
+    strict, header, keeper = circumstances.strict, circumstances.header, circumstances.keeper
+    found = read_ballots(form, source, strict=strict, header=header, keeper=keeper)
+    if found.number != block.type.size:
+        refuse_number(form, block.type.size, found.number)
+    ranked = isinstance(block.type.element, Rankings)
+    each = ((ballot if ranked else ballot[0], count) for ballot, count in found.each())
+    return rows.value(block, [value for value, count in each for _ in range(count)])
+
+
+def _read_value(rows: ModelRows, block: InputBlock, source: Any, circumstances: Circumstances) -> Value:
+    """The value of an input, each entry put into its domain by itself."""
+    atom = atom_of(tuple(base_of(block.domain).elements()))
+    fit = atom.fit(circumstances.keeper, block.name)
+    declared = Declared(block.name, block.type.shape, block.index, atom.read, fit.cell)
+    found = read_entries(declared, source, header=circumstances.header)
+    atom.tell(found, fit)
+    if circumstances.strict and not atom.fits(found).all():
+        refuse_strictly(block.name)
+    return rows.value(block, [atom.elements[place] for place in atom.places(found)])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TableExposure(Exposure):
+    """All outputs of a table are drawn jointly.
+
+    Local reports cost each person their own budget, all the same amount, so one run is one debit.
+    """
+
+    plan: Plan
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        """All that is released."""
+        return frozenset(str(name) for name in self.plan["mechanism"]["releases"])
+
+    @property
+    def rounds(self) -> Rounds | None:
+        """As the plan states them."""
+        return Rounds.of_plan(self.plan)
+
+    def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
+        """It names all outputs."""
+        return self.outputs <= outputs
+
+    def joint_spend(self, model: Model, requirement: int) -> Spend | None:
+        """The least pure epsilon of the joint output over the rows that the requirement compares."""
+        from privspec.model.worlds import worlds
+
+        found = model.requirements[requirement]
+        if isinstance(found.measure, MetricDP):
+            return None
+        law = TableLaw.of_plan(self.plan)
+        ratio = Fraction(1)
+        for a, b in worlds(model).neighbours(found).pairs.tolist():
+            one, other = law.laws[a], law.laws[b]
+            for top, bottom in zip(one.weights, other.weights, strict=True):
+                if top and not bottom:
+                    return None
+                # cross-multiplied: building a fraction for each entry would take the greatest common divisor
+                left, right = top * other.total, bottom * one.total
+                if left * ratio.denominator > right * ratio.numerator:
+                    ratio = Fraction(left, right)
+        return Spend(pure=log_up(ratio))
+
+
+def is_local(model: Model | None, rows: ModelRows | None, measures: Iterable[str]) -> bool:
+    """Whether every record of the data is one person's, who makes a report of their own.
+
+    So it is where nobody is trusted, and where a guarantee is about any two values of one report (LDP, metric privacy);
+    inputs that are indexed by their parties are data of all of them.
+    """
+    of_reports = any("-LDP" in measure or "metric-DP" in measure for measure in measures)
+    if model is None or rows is None:
+        return of_reports
+    shared = any(model.nodes[block.name].index is not None for block in rows.blocks)
+    return not shared and (of_reports or model.trust.name == "nobody")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FiniteMechanism(Mechanism):
+    """A table, and the measures of its guarantees."""
+
+    law: TableLaw
+    of: tuple[str, ...]
+    labels: tuple[Any, ...]
+    inputs: frozenset[str]
+    measures: tuple[str, ...]
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> FiniteMechanism:
+        """Raises: KeyError, TypeError, ValueError if the plan has no table that can be drawn from."""
+        mechanism, guarantees = plan["mechanism"], plan.get("guarantees", ())
+        return cls(
+            TableLaw.of_plan(plan),
+            tuple(str(name) for name in mechanism["of"]),
+            tuple(mechanism["inputs"]),
+            frozenset(name for g in guarantees for name in names_of(g.get("wrt", ()))),
+            tuple(str(g["measure"]) for g in guarantees),
+        )
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What it releases."""
+        return tuple(f.name for f in self.law.columns.fields)
+
+    def local(self, model: Model | None) -> bool:
+        """Whether every record of the data is one person's, who makes a report of their own."""
+        return is_local(model, None if model is None else self._rows(model), self.measures)
+
+    def local_reports(self, model: Model | None) -> LocalReports | None:
+        """The table, where every record gets a draw of its own."""
+        if not self.local(model):
+            return None
+        return LocalReports(self.law, self.law.rows.texts if model is None else self._rows(model).texts)
+
+    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+        """Local reports, one a row; else the inputs as the spec lays them out.
+
+        Without a spec, rows are taken to be labelled by the inputs themselves.
+        """
+        model = circumstances.model
+        known = set(self.of) | self.inputs if model is None else {node.name for node in model.inputs}
+        for name in data:
+            if name not in known:
+                refuse("PS0801", f"the plan has no input {name}", help=f"its inputs are {', '.join(sorted(known))}")
+        if not data:
+            given_for(self.of[0], data)
+        if model is not None and not self.local(model):
+            return read_central(self.law, self._rows(model), data, circumstances)
+        rows = LabelledRows(self.law.rows) if model is None else self._rows(model)
+        reports = read_reports(self.law, rows, data, circumstances)
+        if self.local(model):
+            return reports
+        if len(reports.chosen) > 1:
+            refuse("PS0805", f"{', '.join(self.of)} is declared with size 1, the data have size {len(reports.chosen)}")
+        return OneRow(self.law, int(reports.chosen[0]), circumstances.strict)
+
+    def _rows(self, model: Model) -> ModelRows:
+        return ModelRows(model, self.of, self.labels)
+
+    def simulate(
+        self,
+        repetitions: int,
+        seed: int,
+        base: ExactVector | Mapping[str, Any] | None,
+        target: Target | None,
+        *,
+        approximate: bool,
+    ) -> NDArray[np.float64]:
+        """Exact draws at the row of one record, by default the first row; words by their place in their domain."""
+        if isinstance(base, ExactVector):
+            raise TypeError("a table is simulated at data by input name")
+        refuse_long_simulation(
+            repetitions, f"{repetitions} exact draws", "take fewer, or draw from the plan's probabilities in doubles"
+        )
+        secret = None if base is None else read_reports(self.law, LabelledRows(self.law.rows), base, Circumstances())
+        row = 0 if secret is None else int(secret.chosen[0])
+        drawn = self.law.draw(np.full(repetitions, row, dtype=np.intp), SimulationRandomness(seed))
+        figures = self.law.columns.figures()
+        return np.take(figures, drawn, axis=0)
+
+
+def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+    """How data fit the spec, told to the keeper; nothing is solved and nothing released.
+
+    Raises: DataError where their structure does not fit, as a run does.
+    """
+    from privspec.families.tables.rows import ModelRows, encode
+
+    rows = ModelRows(model, tuple(block.name for block in model.blocks), ())
+    if is_local(model, rows, [requirement.measure.name for requirement in model.requirements]):
+        encode(rows, data, circumstances)
+    else:
+        read_values(rows, data, circumstances)

@@ -1,0 +1,383 @@
+"""Noise on numbers and points as tables: Laplace, geometric, staircase, planar Laplace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp, isfinite, prod
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.families.tables.context import (
+    Array,
+    Candidate,
+    Coordinates,
+    ProductGrid,
+    TableContext,
+    best_remap,
+    coordinates,
+    decay,
+    even_grid,
+    lengths,
+    middles,
+    product_grid,
+    shown,
+    step,
+    steps_between,
+)
+
+
+def laplace_cells(values: Array, bounds: Array, rate: float) -> Array:
+    """Pr(a value plus Laplace noise lies between two bounds), for values (X,) and bounds (Z - 1,): (X, Z).
+
+    The noise has density proportional to e^(-rate |t|); tails are computed without cancellation.
+    """
+    edges = np.concatenate(([-np.inf], bounds, [np.inf]))
+    low, high = rate * (edges[None, :-1] - values[:, None]), rate * (edges[None, 1:] - values[:, None])
+    # cells on one side of the value: mirror to the right, then e^-near (1 - e^-(width)) / 2
+    near = np.where(low >= 0, low, -high)
+    one_side = 0.5 * np.exp(-np.maximum(near, 0.0)) * -np.expm1(-(high - low))
+    around = 1 - 0.5 * np.exp(np.minimum(low, 0.0)) - 0.5 * np.exp(-np.maximum(high, 0.0))
+    return np.asarray(np.where((low < 0) & (high > 0), around, one_side))
+
+
+class RoundedLaplace:
+    """Laplace noise on each coordinate, rounded to the nearest column (notes/rounded-laplace.md)."""
+
+    note: ClassVar[str] = "rounded-laplace"
+
+    def candidates(self, context: TableContext) -> Iterator[Candidate]:
+        """One, where rows and columns are numbers and the columns fill a grid."""
+        points, outputs = coordinates(context.rows), coordinates(context.columns)
+        grid = None if outputs is None else product_grid(outputs)
+        if points is None or grid is None or len(points[0]) != len(grid.axes) or not context.epsilon:
+            return
+        rate = float(context.epsilon) * context.neighbours.rate(lengths(points, 1))
+        if not isfinite(rate) or rate == 0:  # values at no distance would need endless noise
+            return
+        values = np.array([[float(v) for v in point] for point in points])
+        table = grid.gather([laplace_cells(values[:, i], middles(axis), rate) for i, axis in enumerate(grid.axes)])
+        several = len(grid.axes) > 1
+        name = "Laplace noise on each coordinate, rounded" if several else "Laplace noise, rounded"
+        where = " on each coordinate" if several else ""
+        text = f"Laplace noise of scale {shown(1 / rate)}{where}, rounded to the nearest answer"
+        yield Candidate(name, table, text, self.note)
+
+
+HULL_LIMIT = 2**14
+"""Points of the largest grid that noise is compared on."""
+
+
+def geometric_table(values: Sequence[Fraction], grid: Sequence[Fraction], decay: float) -> Array:
+    """Pr(grid value | value) of geometric noise on an even grid, what is beyond its ends added to them (X, Z).
+
+    The noise is k steps with probability (1 - decay) / (1 + decay) decay^|k|; values are whole steps from the grid.
+    """
+    if len(grid) == 1:
+        return np.ones((len(values), 1))
+    steps = steps_between(values, grid)
+    powers = decay ** np.abs(steps)
+    table = powers * (1 - decay) / (1 + decay)
+    # Pr(k or fewer) for k <= 0, its complement for k > 0; and the mirror image
+    for end, sign in ((0, 1), (-1, -1)):
+        k = sign * steps[:, end]
+        beyond = decay ** np.abs(np.where(k <= 0, k, k + 1)) / (1 + decay)
+        table[:, end] = np.where(k <= 0, beyond, 1 - beyond)
+    return np.asarray(table)
+
+
+@dataclass(frozen=True, slots=True)
+class GeometricNoise:
+    """Geometric noise calibrated to a context: for each coordinate its step and the decay a step."""
+
+    points: Coordinates
+    steps: tuple[Fraction, ...]
+    rate: float
+
+    @classmethod
+    def of(cls, context: TableContext) -> GeometricNoise | None:
+        """The least noise on the even grid of the rows that meets the requirement; None where there is no such grid."""
+        points = coordinates(context.rows)
+        if points is None or not context.epsilon:
+            return None
+        steps = [step(axis) for axis in zip(*points, strict=True)]
+        rate = float(context.epsilon) * context.neighbours.rate(lengths(points, 1))
+        if not isfinite(rate) or rate == 0:  # values at no distance would need endless noise
+            return None
+        known = tuple(s for s in steps if s is not None)
+        return cls(points, known, rate) if len(known) == len(steps) else None
+
+    @property
+    def decays(self) -> tuple[float, ...]:
+        """For each coordinate the ratio of probabilities one step apart."""
+        return tuple(exp(-self.rate * float(s)) for s in self.steps)
+
+    def table(self, grids: Sequence[Sequence[Fraction]]) -> list[Array]:
+        """For each coordinate its truncated law (X, Z)."""
+        axes = zip(*self.points, strict=True)
+        return [geometric_table(axis, grid, decay) for axis, grid, decay in zip(axes, grids, self.decays, strict=True)]
+
+    def hull(self) -> Array | None:
+        """The law on the smallest grid that holds all rows (X, Z), last coordinate fastest; None where it is too large.
+
+        That is where the rows lie far apart for the step that holds them all.
+        """
+        axes = list(zip(*self.points, strict=True))
+        if prod((max(a) - min(a)) / s + 1 for a, s in zip(axes, self.steps, strict=True)) > HULL_LIMIT:
+            return None
+        grids = [even_grid(min(a), max(a), s, a[0]) for a, s in zip(axes, self.steps, strict=True)]
+        result = np.ones((len(self.points), 1))
+        for factor in self.table(grids):
+            result = (result[:, :, None] * factor[:, None, :]).reshape(len(self.points), -1)
+        return result
+
+    def describe(self) -> str:
+        """What is drawn, in words."""
+        noise = [decay(self.rate * float(s), "|k|") for s in self.steps]
+        if len(set(noise)) > 1:
+            return "noise of k steps on each coordinate with probabilities proportional to " + " and ".join(noise)
+        where = "" if len(noise) == 1 else " on each coordinate"
+        return f"noise of k steps{where} with probability proportional to {noise[0]}"
+
+
+class TruncatedGeometric:
+    """Geometric noise on the even grid of the rows, truncated at both ends (notes/truncated-geometric.md).
+
+    Rows of several coordinates get independent noise on each. The raw mechanism needs columns that hold the grid; with
+    the best remap any columns will do.
+    """
+
+    note: ClassVar[str] = "truncated-geometric"
+
+    def candidates(self, context: TableContext) -> Iterator[Candidate]:
+        """The raw mechanism, then the remapped one."""
+        noise = GeometricNoise.of(context)
+        if noise is None:
+            return
+        raw = self.raw(context, noise)
+        if raw is not None:
+            text = f"{noise.describe()}, truncated at both ends"
+            yield Candidate("truncated geometric", raw, text, self.note)
+        hull = noise.hull()
+        remapped = None if hull is None else best_remap(context, hull)
+        if remapped is not None:
+            text = f"{noise.describe()}, truncated at both ends, then the best guess for this loss"
+            yield Candidate("truncated geometric, remapped", remapped, text, "bayes-remap")
+
+    def raw(self, context: TableContext, noise: GeometricNoise) -> Array | None:
+        """The table (X, Y) over the columns; None if the grid of the noise leaves them."""
+        points = coordinates(context.columns)
+        columns = None if points is None else product_grid(points)
+        if columns is None or len(columns.axes) != len(noise.steps):
+            return None
+        if any((a[-1] - a[0]) // s > len(a) for a, s in zip(columns.axes, noise.steps, strict=True)):
+            return None  # the grid has more points than there are columns
+        factors = []
+        origin = noise.points[0]
+        grids = [
+            even_grid(axis[0], axis[-1], width, through)
+            for axis, width, through in zip(columns.axes, noise.steps, origin, strict=True)
+        ]
+        for axis, grid, law in zip(columns.axes, grids, self._laws(noise, grids), strict=True):
+            if law is None or not set(grid) <= set(axis):
+                return None
+            spread = np.zeros((len(law), len(axis)))
+            spread[:, [axis.index(g) for g in grid]] = law
+            factors.append(spread)
+        return columns.gather(factors)
+
+    def _laws(self, noise: GeometricNoise, grids: list[tuple[Fraction, ...]]) -> Sequence[Array | None]:
+        return noise.table(grids) if all(grids) else [None] * len(grids)
+
+
+_MOST_STAIRS = 48
+"""How many widths of the upper stair are tried at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaircaseNoise:
+    """Noise on the integers that falls in stairs of `period` steps: `upper` of them high, the others e^-epsilon of it.
+
+    Pr(k) = top for |k| < upper, top e^-epsilon for upper <= |k| < period, and e^-epsilon of it each period farther on.
+    Source: Geng & Viswanath 2014 (sections 2 and 6), with the discrete law.
+    """
+
+    period: int
+    upper: int
+    epsilon: float
+
+    @property
+    def top(self) -> float:
+        """The probability of no noise."""
+        drop = exp(-self.epsilon)
+        return (1 - drop) / (2 * self.upper + 2 * drop * (self.period - self.upper) - (1 - drop))
+
+    def law(self, steps: NDArray[np.intp]) -> Array:
+        """Pr(k) for whole numbers k."""
+        blocks, within = np.divmod(np.abs(steps), self.period)
+        return np.asarray(self.top * np.exp(-self.epsilon * (blocks + (within >= self.upper))))
+
+    def beyond(self, steps: NDArray[np.intp]) -> Array:
+        """Pr(noise >= k)."""
+        blocks, within = np.divmod(np.where(steps > 0, steps, 1 - steps), self.period)
+        drop = exp(-self.epsilon)
+        block = self.upper + drop * (self.period - self.upper)
+        left = np.maximum(self.upper - within, 0) + drop * (self.period - np.maximum(within, self.upper))
+        tail = self.top * drop**blocks * (left + block * drop / (1 - drop))
+        return np.asarray(np.where(steps > 0, tail, 1 - tail))
+
+    def absolute(self) -> float:
+        """The mean of |k|, in steps."""
+        reach = np.arange(int(self.period * (2 + 45 / self.epsilon)))
+        return float(2 * np.sum(reach * self.law(reach)))
+
+
+def staircase_table(values: Sequence[Fraction], grid: Sequence[Fraction], noise: StaircaseNoise) -> Array:
+    """Pr(grid value | value) of staircase noise on an even grid, what is beyond its ends added to them (X, Y)."""
+    steps = steps_between(values, grid)
+    table = noise.law(steps)
+    table[:, 0], table[:, -1] = noise.beyond(-steps[:, 0]), noise.beyond(steps[:, -1])
+    return table
+
+
+class Staircase:
+    """Staircase noise on the grid of the columns, with the best upper stair (notes/staircase.md).
+
+    It applies in one dimension, to neighbours that are all at one distance and some of them several steps apart: with
+    one step between neighbours it is the geometric mechanism.
+    """
+
+    note: ClassVar[str] = "staircase"
+
+    def candidates(self, context: TableContext) -> Iterator[Candidate]:
+        """The one of least loss, where its grid fits."""
+        points, outputs = coordinates(context.rows), coordinates(context.columns)
+        if points is None or outputs is None or len(points[0]) != 1 or len(outputs[0]) != 1 or not context.epsilon:
+            return
+        values, grid = [p[0] for p in points], [p[0] for p in outputs]
+        width, pairs = step(grid), context.neighbours.pairs
+        if width is None or not pairs.any() or np.ptp(context.neighbours.distances[pairs]) > 0:
+            return
+        even = even_grid(min(grid), max(grid), width, grid[0])
+        if len(even) != len(grid) or any((v - grid[0]) % width for v in values):
+            return
+        period = round(float(np.max(lengths(points, 1)[pairs])) / float(width))
+        if period < 2:
+            return
+        epsilon = float(context.epsilon) * context.neighbours.least
+        stairs = np.unique(np.linspace(1, period, min(period, _MOST_STAIRS)).round().astype(int))
+        order = [even.index(g) for g in grid]
+        tables = {
+            int(upper): staircase_table(values, even, StaircaseNoise(period, int(upper), epsilon))[:, order]
+            for upper in stairs
+        }
+        best = min(tables, key=lambda upper: context.loss(tables[upper]))
+        text = (
+            f"noise in stairs of {period} steps, the upper {best} of them {shown(exp(epsilon))} times as likely as the "
+            "others, truncated at both ends"
+        )
+        yield Candidate("staircase mechanism", tables[best], text, self.note)
+
+
+_NEGLIGIBLE = 45.0
+"""Stretches of an edge where the density is e^-45 of its largest on the edge are left out."""
+_PANELS, _NODES = 6, 16
+_PARTS, _BORDER = 3, 2
+"""Before the best guess a noisy place is known to a third of a cell, and up to two cells beyond the grid."""
+_MOST_CELLS = 400_000
+
+
+def edge_integrals(distance: Array, low: Array, high: Array) -> Array:
+    """1/(2 pi) times the integral of (1 + r) e^-r over the angle that a stretch of a line is seen under, signed.
+
+    The line is `distance` >= 0 away, the stretch from `low` to `high` along it, measured from its nearest point; r is
+    the distance of the point on the line. With position = distance * sinh(s) the integrand is smooth at the scale of
+    one for every distance, so that one rule serves all.
+    """
+    near = np.clip(0.0, low, high)
+    closest = np.hypot(distance, near)
+    reach = np.sqrt(np.maximum((closest + _NEGLIGIBLE) ** 2 - distance**2, 0.0))
+    h = np.maximum(distance, 1e-300)
+    first, last = np.arcsinh(np.clip(low, -reach, reach) / h), np.arcsinh(np.clip(high, -reach, reach) / h)
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    total = np.zeros(np.broadcast(distance, low, high).shape)
+    width = (last - first) / _PANELS
+    for panel in range(_PANELS):
+        for node, weight in zip(nodes, weights, strict=True):
+            cosine = np.cosh(first + width * (panel + (node + 1) / 2))
+            r = distance * cosine
+            total += weight * (1 + r) * np.exp(-r) / cosine
+    return np.asarray(np.where(distance > 0, total * width / (4 * np.pi), 0.0))
+
+
+def planar_cells(points: Array, bounds: tuple[Array, Array], rate: float) -> Array:
+    """Pr(a point plus planar Laplace noise lies in a rectangle) for points (X, 2): (X, columns, rows of rectangles).
+
+    The noise has density rate^2 / (2 pi) e^(-rate |v|); rectangles are cut by the `bounds` on both axes, the outer ones
+    without end. In polar coordinates about the point the integral over the radius is elementary, and its complement
+    (1 + r) e^-r on the four edges keeps full precision in the tails.
+    """
+    edges = [rate * (np.concatenate(([-np.inf], b, [np.inf])) - points[:, i, None]) for i, b in enumerate(bounds)]
+    inside = [(np.sign(e[:, 1:]) - np.sign(e[:, :-1])) / 2 for e in edges]
+    mass = inside[0][:, :, None] * inside[1][:, None, :]
+    for axis in (0, 1):
+        lines, across = edges[axis][:, 1:-1], edges[1 - axis]
+        shape = (len(points), lines.shape[1], across.shape[1] - 1)
+        away = np.broadcast_to(lines[:, :, None], shape)
+        stretch = [np.broadcast_to(part[:, None, :], shape) for part in (across[:, :-1], across[:, 1:])]
+        flux = np.sign(away) * edge_integrals(np.abs(away), stretch[0], stretch[1])
+        padded = np.pad(flux, ((0, 0), (1, 1), (0, 0)))
+        loss = padded[:, 1:] - padded[:, :-1]
+        mass -= loss if axis == 0 else loss.transpose(0, 2, 1)
+    return np.asarray(np.maximum(mass, 0.0))
+
+
+def finer(axis: Sequence[Fraction], parts: int, border: int) -> Array:
+    """Bounds that cut each cell of an axis into parts, and as many cells beyond each end as `border` says."""
+    values = np.array([float(v) for v in axis])
+    ends = values[1] - values[0], values[-1] - values[-2]
+    beyond = np.arange(1, border + 2)
+    wide = np.concatenate((values[0] - ends[0] * beyond[::-1], values, values[-1] + ends[1] * beyond))
+    bounds = (wide[1:] + wide[:-1]) / 2
+    cuts = bounds[:-1, None] + np.diff(bounds)[:, None] * np.arange(parts) / parts
+    return np.append(cuts.ravel(), bounds[-1])
+
+
+class PlanarLaplace:
+    """Planar Laplace noise, rounded to the nearest column; and with the best guess for prior and loss instead.
+
+    The guess is from the noisy place, known more finely than to the nearest column (notes/planar-laplace.md).
+    """
+
+    note: ClassVar[str] = "planar-laplace"
+
+    def candidates(self, context: TableContext) -> Iterator[Candidate]:
+        """Both, where rows are points of the plane and the columns fill a grid in it."""
+        points, outputs = coordinates(context.rows), coordinates(context.columns)
+        if points is None or outputs is None or len(points[0]) != 2 or not context.epsilon:
+            return
+        grid = product_grid(outputs)
+        rate = float(context.epsilon) * context.neighbours.rate(lengths(points, 2))
+        if grid is None or len(grid.axes) != 2 or not isfinite(rate) or rate == 0:
+            return
+        at = np.array([[float(v) for v in point] for point in points])
+        cells = planar_cells(at, (middles(grid.axes[0]), middles(grid.axes[1])), rate)
+        places = np.array(grid.places)
+        noise = f"planar Laplace noise, {shown(2 / rate)} away on average"
+        raw = np.asarray(cells[:, places[:, 0], places[:, 1]])
+        yield Candidate("planar Laplace", raw, f"{noise}, rounded to the nearest point", self.note)
+        remapped = best_remap(context, self.fine(at, grid, rate))
+        if remapped is not None:
+            text = f"{noise}, then the best guess for this loss"
+            yield Candidate("planar Laplace, remapped", remapped, text, self.note)
+
+    def fine(self, points: Array, grid: ProductGrid, rate: float) -> Array:
+        """The law of the noisy place on a finer and wider grid (X, Z); on the grid itself where that is too large."""
+        sizes = [len(axis) for axis in grid.axes]
+        cells = len(points) * prod((size + 2 * _BORDER) * _PARTS for size in sizes)
+        refine = min(sizes) > 1 and cells <= _MOST_CELLS
+        bounds = [finer(axis, _PARTS, _BORDER) if refine else middles(axis) for axis in grid.axes]
+        return planar_cells(points, (bounds[0], bounds[1]), rate).reshape(len(points), -1)

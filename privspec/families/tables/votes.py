@@ -1,0 +1,232 @@
+"""Tables of votes beside the rules of private voting, and what such a table keeps of random dictatorship."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from privspec.core.diagnostics import SpecError
+from privspec.families.document import decimal_up, float_up
+from privspec.families.selection.decision import figures_json
+from privspec.families.selection.family import ranked
+from privspec.families.selection.figures import distortion
+from privspec.families.selection.plans import calibrated, judge, spent
+from privspec.families.selection.profiles import Averages
+from privspec.families.selection.properties import NOTE, gains, spoken
+from privspec.families.selection.rules import RULES
+from privspec.families.selection.system import lower
+from privspec.families.selection.task import Property
+from privspec.families.tables.system import Electorate
+from privspec.model.domains import FiniteSet, PartialRankingOf, RankingOf
+from privspec.model.lotteries import Ballot, FirstChoice, Law, Lottery, Points, scores
+from privspec.model.requirements import AccuracyTarget
+from privspec.model.spaces import Counted, key
+from privspec.model.values import Symbol, show
+from privspec.problem.table_lines import is_manipulation
+from privspec.problem.votes import voting
+
+if TYPE_CHECKING:
+    from privspec.families.tables.decision import TableDecision
+
+
+def rules_beside(decision: TableDecision) -> list[dict[str, Any]]:
+    """The rules of private voting, the least loss first; none where the spec is no vote that they know."""
+    model, least = decision.model, decision.exact_bound
+    if voting(model) is None or model.constraints or model.fairness:
+        return []
+    limits = [target for target in model.accuracy if is_manipulation(target.target.left)]
+    rest = tuple(target for target in model.accuracy if target not in limits)
+    try:
+        system = lower(replace(model, accuracy=rest))
+        averages = Averages(system)
+    except SpecError:
+        return []
+    epsilons = [promise.epsilon for promise in system.promises]
+    known = tuple(epsilon for epsilon in epsilons if epsilon is not None)
+    if len(known) < len(epsilons):
+        return []
+    found = []
+    for one in ranked(judge(system, [calibrated(system, rule, known) for rule in RULES], averages)):
+        if one.loss is None or one.draw is None or one.loss.at_least:
+            continue
+        epsilon = None
+        if one.calibrated is not None:
+            epsilon = decimal_up(max(spent(system, p, one.calibrated) for p in system.promises))
+        kept = {p.name: p.holds for p in one.draw.properties(system.promises[0].task)}
+        reason = one.reason
+        for target in limits if one.admissible else ():
+            reason = reason or _misses(decision, target, one.draw.lottery, system.points)
+        admissible = one.admissible and not reason
+        loss = max(one.loss.value, least) if admissible else one.loss.value
+        figures = {} if one.figures is None else figures_json(one.figures)
+        found.append(
+            {
+                "name": one.rule.name,
+                "loss": float_up(loss),
+                "admissible": admissible,
+                "reason": reason or "meets every line of the spec",
+                "figures": {"epsilon": epsilon, **figures, "properties": kept},
+            }
+        )
+    return found
+
+
+def _misses(decision: TableDecision, target: AccuracyTarget, lottery: Lottery, points: Points) -> str:
+    """Why a rule does not meet a bound on lies; empty if it does."""
+    (bounds,) = [one for one in decision.system.table.manipulation if one.line == target.line]
+    votes, space = Electorate(bounds), decision.system.worlds.spaces[0]
+    if len(votes.rows) * len(bounds.ballots) ** 2 > FEW:
+        return f"it is not known to meet line {target.line}: there are too many lies to try"
+    domain = space.node.domain
+    assert isinstance(domain, FiniteSet | RankingOf | PartialRankingOf)
+    items = domain.items if isinstance(domain, FiniteSet) else domain.alternatives
+    bound, order = bounds.limit, [points.alternatives.index(item) for item in items]
+    every = [lottery.law(scores(points, _ballots(value))) for value in space.values]
+    most = votes.gained([[law[a] for a in order] for law in every])
+    return f"it misses line {target.line}: {float(most):.4g} > {show(bound)}" if most > bound else ""
+
+
+def _ballots(votes: Any) -> list[Ballot]:
+    return [key(vote) for vote in votes]
+
+
+FEW = 100_000
+"""Lies that are tried of every rule that a table is compared with."""
+
+
+# --- what a table does, and what it keeps ---------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CountedVotes(Lottery):
+    """A table of first choices as a lottery of so many voters: `rows` the law by the number of votes for each."""
+
+    alternatives: tuple[Symbol, ...]
+    voters: int
+    rows: Mapping[tuple[int, ...], Sequence[int]]
+    denominator: int
+
+    def law(self, scores: Sequence[Fraction]) -> Law:
+        """The row of these counts."""
+        return tuple(Fraction(n, self.denominator) for n in self.rows[tuple(map(int, scores))])
+
+
+def counted_votes(decision: TableDecision) -> CountedVotes | None:
+    """The table as a lottery of first choices; None where its rows or columns are anything else."""
+    worlds = decision.system.worlds
+    if worlds.computed or len(worlds.spaces) != 1 or len(decision.model.outputs) != 1:
+        return None
+    (space,), (output,) = worlds.spaces, decision.model.outputs
+    domain = space.node.domain
+    if not isinstance(space, Counted) or space.node.index is None or not isinstance(domain, FiniteSet):
+        return None
+    order = [column[0] for column in worlds.columns]
+    if set(order) != set(domain.items) or not isinstance(output.domain, FiniteSet):
+        return None
+    places = [order.index(item) for item in domain.items]
+    exact = decision.exact
+    rows = {counts: [row[c] for c in places] for counts, row in zip(space.counts, exact.numerators, strict=True)}
+    return CountedVotes(domain.items, space.records, rows, exact.denominator)
+
+
+def table_figures(decision: TableDecision) -> dict[str, Any]:
+    """Distortion and welfare of the table, and the lottery without noise that it is compared with.
+
+    Returns: nothing where its rows are no counts of first choices, or its spec is no vote that the rules know.
+    """
+    table = counted_votes(decision)
+    if table is None or voting(decision.model) is None:
+        return {}
+    try:
+        system = lower(replace(decision.model, accuracy=()))
+    except SpecError:
+        return {}
+    rows = [tuple(map(Fraction, counts)) for counts in table.rows]
+    apart = [distortion(table, system.compared, row) for row in rows]
+    welfare = [sum((p * n for p, n in zip(table.law(row), row, strict=True)), Fraction(0)) for row in rows]
+    prior = decision.system.worlds.prior
+
+    def mean(values: Sequence[Fraction]) -> float | None:
+        return None if prior is None else float(sum((p * v for p, v in zip(prior, values, strict=True)), Fraction(0)))
+
+    figures = {
+        "worst_distortion": float_up(max(apart)),
+        "mean_distortion": mean(apart),
+        "expected_welfare": mean([value / table.voters for value in welfare]),
+    }
+    return {"compared": system.votes.compared_name, "figures": figures}
+
+
+def kept_properties(decision: TableDecision) -> list[dict[str, Any]]:
+    """What the table keeps, decided row by row; nothing where its rows are no counts of first choices."""
+    table = counted_votes(decision)
+    if table is None:
+        return []
+    alike = Property(
+        "treats_voters_alike", True, "tables", "a row says how often each alternative is named, and not by whom"
+    )
+    return [p.to_json() for p in (alike, _efficient(table), _truthful(table))]
+
+
+def _efficient(table: CountedVotes) -> Property:
+    """Ex-post efficiency: an alternative that nobody names may be worse than another one for everybody."""
+    name, m = "ex_post_efficient", len(table.alternatives)
+    rows = sorted(table.rows.items(), key=lambda item: sum(1 for count in item[0] if count))
+    for counts, row in rows:
+        for a, count in enumerate(counts):
+            if m > 1 and not count and row[a]:
+                chance = spoken(Fraction(row[a], table.denominator))
+                case = f"{_votes(table, counts)}: {show(table.alternatives[a])} wins with probability {chance}"
+                why = "an alternative that nobody puts first may win, also one that everybody likes less than another"
+                return Property(name, False, NOTE, why, case)
+    return Property(name, True, NOTE, "only alternatives that somebody puts first can win")
+
+
+def _truthful(table: CountedVotes) -> Property:
+    """Strategy-proofness: no vote but that for one's first choice makes any set of best alternatives more likely.
+
+    Of sets with the first choice a in them, a vote for b instead serves that best which holds a and whatever it makes
+    more likely: it pays if and only if that set becomes more likely.
+    """
+    name, m = "strategy_proof", len(table.alternatives)
+    most, worst = 0, None
+    for counts in table.rows:
+        for a in range(m) if m > 1 else ():
+            if not counts[a]:
+                continue
+            for b in range(m):
+                lied = tuple(n - (k == a) + (k == b) for k, n in enumerate(counts))
+                change = [y - x for x, y in zip(table.rows[counts], table.rows[lied], strict=True)]
+                gain = change[a] + sum(d for c, d in enumerate(change) if c != a and d > 0)
+                if gain > most:
+                    most, worst = gain, (counts, a, b, change)
+    if worst is None:
+        why = "in no row does a vote for another alternative make any set of best alternatives more likely"
+        return Property(name, True, NOTE, why)
+    why = "a vote counts for more where two alternatives are close, so that it pays to leave a hopeless first choice"
+    return Property(name, False, NOTE, why, _lie(table, *worst))
+
+
+def _lie(table: CountedVotes, counts: tuple[int, ...], a: int, b: int, change: list[int]) -> str:
+    """The lie that pays most, in words."""
+    rest = sorted((c for c in range(len(counts)) if c != a), key=lambda c: -change[c])
+    truth = tuple(table.alternatives[c] for c in (a, *rest))
+    others = tuple(n - (k == a) for k, n in enumerate(counts))
+    ballots = tuple(item for item, n in zip(table.alternatives, others, strict=True) for _ in range(n))
+    points = FirstChoice(table.alternatives)
+    found = max(gains(table, points, ballots, truth, (table.alternatives[b],)), key=lambda one: one.lying - one.honest)
+    beside = f" beside {_votes(table, others)}" if ballots else ""
+    wanted = " or ".join(show(item) for item in truth[: found.best])
+    digits = next((d for d in (4, 6, 10, 20) if spoken(found.honest, d) != spoken(found.lying, d)), 40)
+    ranks, lie = " > ".join(show(item) for item in truth), show(table.alternatives[b])
+    honest, lying = (spoken(chance, digits) for chance in (found.honest, found.lying))
+    return (
+        f"a voter who ranks {ranks}{beside}: the vote {lie} raises the probability of {wanted} from {honest} to {lying}"
+    )
+
+
+def _votes(table: CountedVotes, counts: Sequence[int]) -> str:
+    """How often each alternative is named: 3 x north, 1 x east."""
+    return ", ".join(f"{n} x {show(item)}" for item, n in zip(table.alternatives, counts, strict=True) if n)

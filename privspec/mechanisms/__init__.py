@@ -1,1 +1,0 @@
-"""Noise laws: what each guarantees, with the note that proves it. May import `core`, `language`, `model`."""

@@ -1,0 +1,1 @@
+"""Noise laws: what each guarantees, with the note that proves it."""

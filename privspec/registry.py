@@ -1,0 +1,87 @@
+"""The registry of families: which there are, what specs and plans are theirs, and where their parts stand.
+
+A family takes the specs whose problem is said in its form; a plan belongs to the family of the form of its problem. A
+new family is one entry here: nothing in the pipeline, in `run`, in the ledger or on the pages knows its name. Parts are
+named, not imported, so that only those of the family at hand are loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A family: the `form` of its problems; its `compiler`, `mechanism` and `exposure`, classes of its `folder`.
+
+    `jointly`: the module whose `JointMechanism` draws together with the voters themselves, where a family has one.
+    `reading`: the module that says specs in this form. It has `reads(model)`, whether its forms can say what the spec
+    says, `blocks(model)`, which may raise PS05xx, and `difference_of(model, line)`: what one unit of a line changes, in
+    the numbers of its block; None where it has no limit or is not known.
+    """
+
+    folder: str
+    form: str
+    reading: str
+    compiler: str
+    mechanism: str
+    exposure: str
+    jointly: str = ""
+
+    @property
+    def reads(self) -> Any:
+        """The module of its reading."""
+        return import_module(f"privspec.problem.{self.reading}")
+
+    def compiles(self) -> Any:
+        """What turns a spec of this family into a plan: a `families.family.Family`."""
+        return self._part("family", self.compiler)()
+
+    def executes(self) -> Any:
+        """The class of its mechanisms: an `execute.family.Mechanism`."""
+        return self._part("execution", self.mechanism)
+
+    def exposes(self) -> Any:
+        """The class that says what a run shows: an `execute.family.Exposure`."""
+        return self._part("execution", self.exposure)
+
+    def fits(self, model: Any, data: Mapping[str, Any], circumstances: Any) -> None:
+        """Tells the keeper of the circumstances how data fit a spec, as a run of its plan will read them.
+
+        Raises: DataError.
+        """
+        self._part("execution", "fit")(model, data, circumstances)
+
+    def draws_jointly(self) -> Any:
+        """The class of its mechanisms that draw by a protocol between the voters; None if it has none."""
+        return self._part(self.jointly, "JointMechanism") if self.jointly else None
+
+    def _part(self, module: str, name: str) -> Any:
+        return getattr(import_module(f"privspec.families.{self.folder}.{module}"), name)
+
+
+FAMILIES = (
+    Family("selection", "votes", "votes", "Lotteries", "LotteryMechanism", "LotteryExposure", "joint_draw.plans"),
+    Family("tables", "table", "tables", "Finite", "FiniteMechanism", "TableExposure"),
+    Family("statistics", "statistics", "statistics", "Statistics", "StatisticMechanism", "StatisticExposure"),
+    Family("linear", "linear", "linear", "Linear", "LinearMechanism", "LinearExposure"),
+)
+"""All families, in the order in which their readings are asked; those after the first that takes a spec stay unread."""
+
+
+def family_of(model: Any) -> Family:
+    """The family of a spec (a `model.graph.Model`): the first whose forms can say it; linear takes what is left."""
+    return next(family for family in FAMILIES if family.reads.reads(model))
+
+
+def family_of_plan(plan: Mapping[str, Any]) -> Family:
+    """The family of a plan: that of the form of its problem's blocks.
+
+    Raises: KeyError, ValueError if there is none, or more than one.
+    """
+    forms = {block["form"] for block in plan["problem"]["blocks"]}
+    (form,) = forms
+    return next(family for family in FAMILIES if family.form == form)

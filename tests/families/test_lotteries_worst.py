@@ -1,0 +1,158 @@
+"""Worst cases of votes: formulas against all profiles, bounds against what is reached, doubles against fractions."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from privspec.families.selection import profiles as priced
+from privspec.families.selection.bounds import best_walk, walk
+from privspec.families.selection.profiles import body_at, laws, listed, near_law, worst_case
+from privspec.model.lotteries import (
+    Exponential,
+    Largest,
+    LocalPick,
+    Lottery,
+    PermuteAndFlip,
+    Proportional,
+    RandomisedLargest,
+    scores,
+)
+from privspec.problem.vote_forms import Body, Cost, Distance, Miss, VotesMissed
+from tests.families.votes import system_of, vote
+
+DRAWS: tuple[Lottery, ...] = (
+    Proportional(Fraction(3, 2)),
+    LocalPick(Fraction(5, 2)),
+    RandomisedLargest(Fraction(5, 2)),
+    RandomisedLargest(Fraction(20)),
+    Exponential(Fraction(4, 3)),
+    PermuteAndFlip(Fraction(4, 3)),
+)
+COSTS: tuple[Cost, ...] = (Distance(Proportional()), Distance(Largest()), Miss(Largest()), VotesMissed())
+
+
+def one(cost: Cost) -> Body:
+    return Body(((Fraction(1), cost),))
+
+
+@pytest.mark.parametrize("ballots", ["{a, b}", "{a, b, c}", "{a, b, c, d}"])
+@pytest.mark.parametrize("voters", [1, 2, 3, 4, 5, 8, 9])
+def test_formulas_are_the_largest_of_all_profiles(ballots: str, voters: int) -> None:
+    system = system_of(vote(ballots=ballots, voters=voters))
+    profiles = listed(system)
+    assert profiles is not None
+    for lottery, cost in product(DRAWS, COSTS):
+        found = priced._closed(system, lottery, one(cost))
+        if found is not None:
+            assert found == max(cost.at(lottery.law(s), s) for s in profiles), (lottery, cost)
+    known = [priced._closed(system, lottery, one(cost)) is not None for lottery, cost in product(DRAWS, COSTS)]
+    assert sum(known) >= 2 + 4 + 4 + 4 + 4 + 2
+
+
+@pytest.mark.parametrize(
+    "ballots", ["ranking of {a, b, c}", "partial_ranking({a, b, c})", "partial_ranking({a, b, c}, 1)"]
+)
+@pytest.mark.parametrize("voters", [1, 2, 3, 5])
+def test_borda_against_all_profiles(ballots: str, voters: int) -> None:
+    text = vote("worst[ total_variation(O, borda_lottery(vote)) ]", ballots=ballots, voters=voters)
+    system = system_of(text)
+    profiles = listed(system)
+    assert profiles is not None
+    for lottery in DRAWS[:2]:
+        found = priced._closed(system, lottery, one(COSTS[0]))
+        assert found == max(COSTS[0].at(lottery.law(s), s) for s in profiles)
+
+
+def test_profiles_are_all_that_ballots_lead_to() -> None:
+    system = system_of(
+        vote("worst[ total_variation(O, borda_lottery(vote)) ]", ballots="ranking of {a, b, c}", voters=3)
+    )
+    domain = system.model.nodes["vote"].domain
+    assert domain is not None
+    every = {scores(system.points, votes) for votes in product(domain.elements(), repeat=3)}
+    found = listed(system)
+    assert found is not None
+    assert set(found) == every
+
+
+def test_probabilities_of_profiles() -> None:
+    text = vote("E[ mismatch(O, plurality(vote)) ]", voters=4, background="vote ~ categorical([5, 3, 2])")
+    system = system_of(text)
+    found = listed(system, system.law)
+    assert found is not None
+    assert sum(found.values()) == 1
+    assert found[Fraction(2), Fraction(1), Fraction(1)] == 12 * Fraction(1, 4) * Fraction(3, 10) * Fraction(2, 10)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        vote(voters=200),
+        vote("worst[ total_variation(O, borda_lottery(vote)) ]", voters=200, ballots="ranking of {a, b, c}"),
+    ],
+)
+def test_what_is_surely_too_much_is_not_counted(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(priced, "_totals", lambda *_: pytest.fail("counted"))
+    assert listed(system_of(text)) is None
+
+
+def test_where_nothing_is_known_a_bound_from_below() -> None:
+    small, large = system_of(vote(voters=30)), system_of(vote(voters=2000))
+    lottery = Exponential(Fraction(11, 10))
+    found = worst_case(small, lottery, one(COSTS[0]))
+    assert found.exact and found.profiles == math.comb(32, 2)
+    seen = worst_case(large, lottery, one(COSTS[0]))
+    assert seen.at_least and Fraction(1, 3) < seen.value < 1
+    below = np.array(list(priced._telling(small)))
+    assert float(body_at(one(COSTS[0]), laws(lottery, below), below).max()) <= float(found.value) + 1e-12
+
+
+# --- laws -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lottery", [*DRAWS, Largest(), Proportional()])
+def test_doubles_are_near_the_exact_laws(lottery: Lottery) -> None:
+    profiles = [(3, 3, 1, 0), (7, 0, 0, 0), (0, 0, 0, 9), (2, 2, 2, 2), (10, 9, 1, 1)]
+    found = laws(lottery, np.array(profiles, dtype=float))
+    for profile, row in zip(profiles, found, strict=True):
+        exact = [float(p) for p in lottery.law([Fraction(v) for v in profile])]
+        assert row == pytest.approx(exact, abs=1e-13)
+
+
+@pytest.mark.parametrize("kind", [Exponential, PermuteAndFlip])
+def test_long_powers_are_enclosed(kind: type[Lottery], monkeypatch: pytest.MonkeyPatch) -> None:
+    lottery, profile = kind(Fraction(7, 5)), [Fraction(9), Fraction(8), Fraction(2)]  # type: ignore[call-arg]
+    exact = lottery.law(profile)
+    assert near_law(lottery, profile) == (exact, 0)
+    monkeypatch.setattr("privspec.families.selection.profiles.POWER_BITS", 1)
+    law, error = near_law(lottery, profile)
+    assert sum(abs(p - q) for p, q in zip(law, exact, strict=True)) <= error < Fraction(1, 2**200)
+
+
+# --- the bound for every rule ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("voters", [1, 2, 7, 40])
+@pytest.mark.parametrize("others", [1, 2, 5])
+@pytest.mark.parametrize("step", ["1/100", "1/2", "1", "7"])
+def test_the_walk_with_the_largest_bound_is_found(voters: int, others: int, step: str) -> None:
+    each = [walk(voters, others, k, Fraction(step)).value for k in range(1, voters + 1)]
+    assert best_walk(voters, others, Fraction(step)).value == max(each)
+
+
+def test_the_bound_of_the_tables() -> None:
+    """T = 10, m = 3, epsilon = 1/2: the best table has .0926, dummy votes .2108 (TABLES.md)."""
+    bound = best_walk(10, 2, Fraction(1, 2))
+    assert bound.votes == 3
+    assert float(bound.value) == pytest.approx(0.3 / (1 + math.exp(1.5) / 2), rel=1e-15)
+    assert round(float(bound.value), 4) == 0.0926
+    system = system_of(
+        vote(voters=10, privacy="O is 0.5-DP wrt vote, replacing one voter", extra="options:\n  noise family dictator")
+    )
+    dummies = 1 / Fraction(math.expm1(0.5))
+    assert round(float(worst_case(system, Proportional(dummies), one(COSTS[0])).value), 4) == 0.2108
