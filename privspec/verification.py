@@ -12,6 +12,7 @@ import numpy as np
 
 from privspec.core.diagnostics import PrivspecError
 from privspec.kernel import Claim, Report, judge
+from privspec.kernel.core.case import PLAN
 from privspec.kernel.core.reading import Item, Refused, parse
 from privspec.model.graph import Model
 from privspec.model.parameters import overrides
@@ -74,7 +75,7 @@ def verify(text: str) -> Verification:
             plan = parse(text)
             model = _spec(plan, claims, told)
             if all(claim.holds for claim in claims):
-                report = judge(text)
+                report = judge(plan)
                 claims.extend(report.claims)
     except (Refused, PrivspecError) as error:
         claims.append(Claim("integrity", False, _sentence(error)))
@@ -97,7 +98,7 @@ def _spec(plan: Item, claims: list[Claim], told: list[str]) -> Model:
     for key in ("format", "spec", "problem", "mechanism", "guarantees", "claims", "assumptions"):
         if key not in parts:
             raise plan.wrong(f"does not have {key}")
-    parts["format"].same("privspec-plan/2.0")
+    parts["format"].same(PLAN)
     model = model_inside(parts["spec"])
     if not model.requirements and not model.fairness:
         raise parts["spec"].wrong("asks for no privacy")

@@ -13,6 +13,7 @@ from typing import Any
 
 from privspec.core.diagnostics import InternalError
 from privspec.families.infeasible import Infeasible
+from privspec.kernel.core.case import PLAN
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
@@ -22,7 +23,6 @@ from privspec.problem.elaborate import elaborate
 from privspec.problem.stored import spec_json
 from privspec.problem.votes import FAMILIES, LISTED
 
-FORMAT = "privspec-plan/2.0"
 WITHDRAWN = "the lower bound that was found did not pass the independent check and is not stated"
 
 
@@ -35,13 +35,13 @@ def sealed(document: dict[str, Any]) -> dict[str, Any]:
 def plan_document(model: Model, parts: Mapping[str, Any]) -> dict[str, Any]:
     """A plan: what a family says of its mechanism, with the spec and the problem that it answers."""
     problem = parts["problem"] if "problem" in parts else form.document(elaborate(model))
-    found = {"format": FORMAT, "spec": spec_json(model), "problem": problem, **parts}
+    found = {"format": PLAN, "spec": spec_json(model), "problem": problem, **parts}
     return sealed(found | {"assumptions": assumptions(model, found)})
 
 
 def raise_infeasible(model: Model, reason: Infeasible) -> dict[str, Any]:
     """The document of a spec whose requirements cannot hold together."""
-    document = {"format": FORMAT, "spec": spec_json(model), "status": "infeasible", **reason.to_json()}
+    document = {"format": PLAN, "spec": spec_json(model), "status": "infeasible", **reason.to_json()}
     return sealed(document)
 
 

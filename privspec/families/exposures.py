@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import MISSING, fields
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from privspec.kernel.core.case import Case
-from privspec.kernel.core.exposure import derived, head_of
+from privspec.kernel.core.case import PLAN, Case
+from privspec.kernel.core.exposure import derived
 from privspec.kernel.core.linear import Release
-from privspec.kernel.core.problem import KEYS, read_frame
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import Item, read
 from privspec.kernel.forms import FORMS
 from privspec.problem.form import Numbers
 
@@ -27,22 +27,19 @@ def exposures_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     Raises: Refused if the plan is not one that the kernel can read.
     """
-    frame = read_frame(Item(document["problem"], "problem"))
-    *_, blocks = Item(document["problem"], "problem").fields(*KEYS)
-    if not frame.views:
+    parts = {one.name: None for one in fields(Case) if one.init and one.default is MISSING}
+    case = read(Case, Item(parts | {"format": PLAN, "digest": "", **document}, "plan"))
+    assert isinstance(case, Case)
+    if not case.frame.views:
         return []
-    (block,) = blocks.items(1)
-    names = ("mechanism", "guarantees", "loss", "accuracy", "fairness", "claims")
-    mechanism, guarantees, loss, accuracy, fairness, claims = (Item(document.get(name), name) for name in names)
-    case = Case(frame, block, mechanism, guarantees, loss, accuracy, fairness, claims, document["status"])
-    rules = FORMS[block.form(*FORMS)]
+    rules = FORMS[case.block.form(*FORMS)]
     executed = rules.judge(case)
     found = []
-    for view in frame.views:
+    for view in case.frame.views:
         witness = [_witness(executed, outputs) for outputs in (view.outputs, *((name,) for name in view.unnamed))]
         bound, bare = derived(case, rules, executed, view, Item(witness, "witness"))
         amounts = None if bound is None else {key: _up(value) for key, value in bound.items()}
-        found.append(head_of(view) | {"not_protected": bare, "bound": amounts, "witness": witness})
+        found.append(view.head() | {"not_protected": bare, "bound": amounts, "witness": witness})
     return found
 
 

@@ -171,7 +171,7 @@ def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> 
     found = []
     for block in model.blocks:
         data_ = data_of(model, model.nodes[block.name])
-        held = read_held(Item(document(held_of(block)), block.name), Data(data_.name, data_.rule, data_.party))
+        held = read_held(Item(document(held_of(block)), block.name), Data(data_.name, "", data_.rule, data_.party, 0))
         found.append(input_of(held, Fraction(1, 1 if held.cells else 2**INPUT_GRID_BITS)))
     inputs = tuple(found)
     read_blocks(inputs, data, declared=declared_shapes(model), header=circumstances.header, keeper=circumstances.keeper)

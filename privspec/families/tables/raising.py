@@ -18,9 +18,9 @@ from privspec.families.document import (
 from privspec.families.tables.beside import beside
 from privspec.families.tables.prices import binding_prices
 from privspec.families.tables.system import Requested
-from privspec.kernel.core.reading import Item, typed
+from privspec.kernel.core.reading import Item, read
 from privspec.kernel.core.tables import Table
-from privspec.kernel.quality.tables_forms import FORMS, Fairness
+from privspec.kernel.quality.tables_forms import Fairness
 from privspec.language.spelling import spell
 from privspec.model.values import show
 from privspec.problem.form import document
@@ -188,7 +188,7 @@ def _fairness(decision: TableDecision) -> list[dict[str, Any]]:
     numerators = [list(row) for row in exact.numerators]
     executed = Table(list(table.outputs), list(table.rows), list(table.columns), places, numerators, exact.denominator)
     for line in table.fairness:
-        judged = typed("Fairness", Item(document(line), "fairness"), FORMS)
+        judged = read(Fairness, Item(document(line), "fairness"))
         assert isinstance(judged, Fairness)
         reached, level = max(judged.gaps(executed, prior), key=lambda gap: gap[0], default=(Fraction(0), 0))
         entry = {"line": line.line, "text": line.text, "tolerance": show([*line.tolerances, Fraction(0)][level])}

@@ -5,28 +5,43 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from privspec.kernel.core.problem import Frame, View
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.problem import Frame, View, read_frame
+from privspec.kernel.core.reading import WORDS, Item
 from privspec.kernel.report import Claim
+
+PLAN = "privspec-plan/2.0"
+WORDS |= {"Case.format": (PLAN,), "Case.status": ("optimal", "feasible")}
+NOTHING = Item(None, "nothing")
 
 
 @dataclass(slots=True)
 class Case:
-    """A plan with its frame read; every other part is an item of the document, read by the rules of the block.
+    """A plan with its frame read; other parts are read by the rules of its block. `found` grows claim by claim."""
 
-    `found` grows claim by claim.
-    """
-
-    frame: Frame
-    block: Item
+    format: str
+    spec: Item
+    problem: Item
+    status: str
+    loss: Item
+    alternatives: Item
     mechanism: Item
     guarantees: Item
-    loss: Item
     accuracy: Item
-    fairness: Item
-    witnesses: Item
-    status: str
-    found: list[Claim] = field(default_factory=list)
+    assumptions: Item
+    claims: Item
+    remarks: Item
+    digest: str
+    fairness: Item = NOTHING
+    exposures: Item = NOTHING
+    frame: Frame = field(init=False)
+    found: list[Claim] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.frame = read_frame(self.problem)
+
+    @property
+    def block(self) -> Item:
+        return self.frame.blocks[0]
 
     def says(self, name: str, holds: bool, text: str, item: int | None = None, *, derived: bool = True) -> None:
         """A claim was judged; `derived`: its figures were derived again, and not only read."""

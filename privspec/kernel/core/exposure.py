@@ -16,22 +16,10 @@ from privspec.kernel.core.numbers import ball
 from privspec.kernel.core.problem import View
 from privspec.kernel.core.reading import Item, Refused
 
-KEYS = ("not_protected", "bound", "witness")
 KINDS = (("mu",), ("epsilon", "delta"))
 """What a bound gives."""
 SPARED = Fraction(1, 10**7)
 """An output is not protected if the best test that errs equally often either way may err less than this."""
-
-
-def head_of(view: View) -> dict[str, object]:
-    """What the plan has to repeat of a view."""
-    return {
-        "input": view.input,
-        "wrt": list(view.wrt),
-        "neighbours": view.neighbours,
-        "observer": view.observer,
-        "outputs": list(view.outputs),
-    }
 
 
 def hides_nothing(bound: dict[str, Fraction] | None) -> bool:
@@ -68,9 +56,10 @@ def judge_exposures(case: Case, rules: Rules, executed: object, stated: Item) ->
     if stated.absent and not views:
         return
     for entry, view in zip(stated.items(len(views)), views, strict=True):
-        *heads, exposed, said, witness = entry.fields(*head_of(view), *KEYS)
+        head = view.head()
+        *heads, exposed, said, witness = entry.fields(*head, "not_protected", "bound", "witness")
         bound, bare = derived(case, rules, executed, view, witness)
-        for item, expected in zip(heads, head_of(view).values(), strict=True):
+        for item, expected in zip(heads, head.values(), strict=True):
             item.same(expected)
         exposed.same(bare)
         holds, text = said.absent == (bound is None), "no bound is known"

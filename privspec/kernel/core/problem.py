@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import READERS, WORDS, Item, NotNegative, Positive, Refused, read
 
 FORMAT = "privspec-problem/1.0"
-TRUSTS = ("curator", "nobody", "secure_sum")
-KEYS = ("format", "elaborator", "name", "trust", "data", "public", "obligations", "views", "blocks")
 FIGURES = ("epsilon", "delta", "rho", "mu", "order")
 MEASURES = {
     "epsilon-DP": ("epsilon",),
@@ -29,24 +27,29 @@ MEASURES = {
 class Share:
     """An amount that solving picks: `scale` times a chosen number, or `scale` divided by it where `inverse`."""
 
+    FORM = "chosen"
+
     number: str
-    scale: Fraction
+    scale: NotNegative
     inverse: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What neighbouring laws have to satisfy."""
+    """What neighbouring laws have to satisfy; `amounts` are pairs of a name and an amount in the document."""
 
     name: str
-    amounts: dict[str, Fraction | Share]
+    amounts: Amounts
+    distance: str | None
     each: tuple[Measure, ...]
 
-    def figures(self, chosen: dict[str, Fraction]) -> dict[str, Fraction]:
-        """The amounts at the numbers that are chosen.
+    def __post_init__(self) -> None:
+        plain = self.name.removeprefix("personalised ") if self.each else self.name
+        if tuple(self.amounts) != MEASURES.get(plain):
+            raise Refused("is not a measure with these amounts")
 
-        Raises: Refused where a number is not chosen, or is zero and divides.
-        """
+    def figures(self, chosen: dict[str, Fraction]) -> dict[str, Fraction]:
+        """The amounts at the numbers that are chosen; refused where one is not chosen, or is zero and divides."""
         found = {}
         for key, amount in self.amounts.items():
             if isinstance(amount, Share):
@@ -65,9 +68,9 @@ class Unit:
     kind: str
     inputs: tuple[str, ...]
     adding: bool
-    count: int
+    count: Positive
     party: str | None
-    apart: int | None
+    apart: Positive | None
     exactly: bool
 
 
@@ -76,8 +79,10 @@ class Data:
     """An input; `party` the index set that holds it in parts."""
 
     name: str
+    domain: str
     rule: str
     party: str | None
+    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +99,15 @@ class Obligation:
     line: int
     text: str
 
+    def __post_init__(self) -> None:
+        if not self.units or {name for unit in self.units for name in unit.inputs} != set(self.wrt):
+            raise Refused("does not move just the inputs named")
+
     def head(self, number: int) -> dict[str, object]:
         """What a guarantee has to repeat of it; amounts apart."""
-        return {
-            "outputs": list(self.outputs),
-            "wrt": self.wrt[0] if len(self.wrt) == 1 else list(self.wrt),
-            "neighbours": self.neighbours,
-            "observer": " and ".join(self.observers),
-            "measure": self.measure.name,
-            "requirement": number,
-            "line": self.line,
-            "text": self.text,
-        }
+        whose = {"wrt": self.wrt[0] if len(self.wrt) == 1 else self.wrt, "observer": " and ".join(self.observers)}
+        same = {key: getattr(self, key) for key in ("outputs", "neighbours", "line", "text")}
+        return {**whose, **same, "measure": self.measure.name, "requirement": number}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,124 +118,80 @@ class View:
     observer: str
     outputs: tuple[str, ...]
     unnamed: tuple[str, ...]
+    lines: tuple[int, ...]
     wrt: tuple[str, ...]
     neighbours: str
     units: tuple[Unit, ...]
     difference: Item
 
+    def __post_init__(self) -> None:
+        if not set(self.unnamed) <= set(self.outputs) or self.input not in self.wrt:
+            raise Refused("names outputs that are not seen, or an input that does not move")
+
+    def head(self) -> dict[str, object]:
+        """What the plan has to repeat of it."""
+        return {key: getattr(self, key) for key in ("input", "wrt", "neighbours", "observer", "outputs")}
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What every problem has."""
+    """A problem, its blocks unread."""
 
+    format: str
     elaborator: str
-    trust: str
-    colluding: int
+    name: str
+    trust: Trust
     data: tuple[Data, ...]
+    public: tuple[Public, ...]
     obligations: tuple[Obligation, ...]
     views: tuple[View, ...]
+    blocks: tuple[Item, ...]
+
+    def __post_init__(self) -> None:
+        names = {one.name for one in self.data}
+        if len(names) != len(self.data) or not all(set(one.wrt) <= names for one in self.obligations):
+            raise Refused("names an input twice, or something that is no input")
+        if len(self.blocks) != 1:
+            raise Refused(f"has {len(self.blocks)} blocks in place of 1")
 
 
 def read_frame(item: Item) -> Frame:
-    """The frame of a problem.
-
-    Raises: Refused.
-    """
-    format_, elaborator, name, trust, data, public, obligations, views, _ = item.fields(*KEYS)
-    format_.same(FORMAT)
-    name.text()
-    kind, colluding = trust.fields("kind", "colluding")
-    if kind.text() not in TRUSTS:
-        raise kind.wrong("is not known")
-    for value in public.items():
-        label, shape, digest, provenance = value.fields("name", "shape", "sha256", "provenance")
-        _ = label.text(), [n.integer() for n in shape.items()], digest.text(), provenance.text()
-    held = tuple(_data(one) for one in data.items())
-    _distinct(data, [one.name for one in held])
-    return Frame(
-        elaborator.text(),
-        kind.text(),
-        colluding.integer(),
-        held,
-        tuple(_obligation(one, held) for one in obligations.items()),
-        tuple(_view(one) for one in views.items()),
-    )
+    """The frame of a problem."""
+    found = read(Frame, item)
+    assert isinstance(found, Frame)
+    return found
 
 
-def _distinct(item: Item, names: list[str]) -> None:
-    if len(set(names)) != len(names):
-        raise item.wrong("names something twice")
+def _amounts(item: Item) -> Amounts:
+    found: Amounts = {}
+    for key, amount in (pair.items(2) for pair in item.items()):
+        share = read(Share, amount) if isinstance(amount.value, dict) else amount.exact(0)
+        assert isinstance(share, Fraction | Share)
+        if found.setdefault(key.text(), share) is not share:
+            raise key.wrong("stands twice")
+    return found
 
 
-def _data(item: Item) -> Data:
-    name, domain, rule, party, line = item.fields("name", "domain", "rule", "party", "line")
-    domain.text()
-    line.integer()
-    if rule.text() not in ("clip", "drop", "map"):
-        raise rule.wrong("is not known")
-    return Data(name.text(), rule.text(), None if party.absent else party.text())
+def _trust(item: Item) -> str:
+    kind, colluding = item.fields("kind", "colluding")
+    colluding.integer()
+    return kind.one_of("curator", "nobody", "secure_sum")
 
 
-def _obligation(item: Item, held: tuple[Data, ...]) -> Obligation:
-    outputs, seen, wrt, neighbours, units, observers, measure, line, text = item.fields(
-        "outputs", "seen", "wrt", "neighbours", "units", "observers", "measure", "line", "text"
-    )
-    inputs = wrt.texts()
-    if not set(inputs) <= {one.name for one in held}:
-        raise wrt.wrong("names something that is no input")
-    found = tuple(_unit(one) for one in units.items())
-    if not found or {name for unit in found for name in unit.inputs} != set(inputs):
-        raise units.wrong("does not move just the inputs named")
-    return Obligation(
-        outputs.texts(), seen.texts(), inputs, neighbours.text(), found, observers.texts(), _measure(measure),
-        line.integer(), text.text(),
-    )  # fmt: skip
+def _public(item: Item) -> Public:
+    name, shape, *digest = item.fields("name", "shape", "sha256", "provenance")
+    return [n.integer() for n in shape.items()], [one.text() for one in (name, *digest)]
 
 
-def _view(item: Item) -> View:
-    name, observer, outputs, unnamed, lines, wrt, neighbours, units, difference = item.fields(
-        "input", "observer", "outputs", "unnamed", "lines", "wrt", "neighbours", "units", "difference"
-    )
-    for line in lines.items():
-        line.integer()
-    if not set(unnamed.texts()) <= set(outputs.texts()) or name.text() not in wrt.texts():
-        raise item.wrong("names outputs that are not seen, or an input that does not move")
-    return View(
-        name.text(), observer.text(), outputs.texts(), unnamed.texts(), wrt.texts(), neighbours.text(),
-        tuple(_unit(one) for one in units.items()), difference,
-    )  # fmt: skip
-
-
-def _unit(item: Item) -> Unit:
-    kind, inputs, adding, count, party, apart, exactly = item.fields(
-        "kind", "inputs", "adding", "count", "party", "apart", "exactly"
-    )
-    if kind.text() not in ("entry", "record", "party", "everything"):
-        raise kind.wrong("is not known")
-    return Unit(
-        kind.text(), inputs.texts(), adding.flag(), count.integer(1), None if party.absent else party.text(),
-        None if apart.absent else apart.integer(1), exactly.flag(),
-    )  # fmt: skip
-
-
-def _measure(item: Item) -> Measure:
-    name, amounts, distance, each = item.fields("name", "amounts", "distance", "each")
-    if not distance.absent:
-        distance.text()
-    parts = tuple(_measure(one) for one in each.items())
-    plain = name.text().removeprefix("personalised ") if parts else name.text()
-    figures = [pair.items(2) for pair in amounts.items()]
-    if plain not in MEASURES or [key.text() for key, _ in figures] != list(MEASURES[plain]):
-        raise name.wrong("is not a measure with these amounts")
-    return Measure(name.text(), {key.text(): _amount(value) for key, value in figures}, parts)
-
-
-def _amount(item: Item) -> Fraction | Share:
-    if not isinstance(item.value, dict):
-        return item.exact(0)
-    item.form("chosen")
-    _, number, scale, inverse = item.fields("form", "number", "scale", "inverse")
-    return Share(number.text(), scale.exact(0), inverse.flag())
+Amounts = dict[str, Fraction | Share]
+Public = tuple[list[int], list[str]]
+Trust = str
+READERS |= {"Amounts": _amounts, "Public": _public, "Trust": _trust}
+WORDS |= {
+    "Data.rule": ("clip", "drop", "map"),
+    "Frame.format": (FORMAT,),
+    "Unit.kind": ("entry", "record", "party", "everything"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,24 +206,18 @@ class Guarantee:
 
 
 def read_guarantees(item: Item, frame: Frame, chosen: dict[str, Fraction] | None = None) -> list[Guarantee]:
-    """One guarantee for each obligation, in order, with its words, at the numbers that are chosen.
-
-    Raises: Refused.
-    """
+    """One guarantee for each obligation, in order, with its words, at the numbers that are chosen."""
     found = []
     for number, (one, asked) in enumerate(zip(item.items(len(frame.obligations)), frame.obligations, strict=True)):
         head, amounts = asked.head(number), asked.measure.figures(chosen or {})
         *said, achieved, because = one.fields(*head, *amounts, "achieved", "because")
         for part, expected in zip(said, [*head.values(), *amounts.values()], strict=True):
-            if isinstance(expected, Fraction):
-                if part.exact() != expected:
-                    raise part.wrong("is not what the line asks")
-            else:
+            if not isinstance(expected, Fraction):
                 part.same(expected)
-        if not isinstance(achieved.value, dict) or set(achieved.value) - set(FIGURES):
+            elif part.exact() != expected:
+                raise part.wrong("is not what the line asks")
+        figures = {key: value.exact(0) for key, value in achieved.entries()}
+        if not set(figures) <= set(FIGURES):
             raise achieved.wrong("has figures that are not known")
-        figures = {key: value.exact(0) for key, value in zip(
-            achieved.value, achieved.fields(*achieved.value), strict=True
-        )}  # fmt: skip
         found.append(Guarantee(asked, number, amounts, figures, because.texts()))
     return found

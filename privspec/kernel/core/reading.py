@@ -9,7 +9,7 @@ import base64
 import hashlib
 import json
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from math import isfinite, prod
 
@@ -32,27 +32,20 @@ def parse(text: str) -> Item:
 
     Raises: Refused.
     """
-    level = deepest = 0
-    inside = False
-    for part in text.replace("\\\\", "").replace('\\"', "").split('"'):
-        if not inside:
-            for sign in part:
-                if sign in "[{":
-                    level += 1
-                    deepest = max(deepest, level)
-                elif sign in "]}":
-                    level -= 1
-        inside = not inside
-    if deepest > DEPTH:
-        raise Refused("the document nests too deeply")
     before = sys.get_int_max_str_digits()
     try:
         sys.set_int_max_str_digits(640)
-        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+        value = json.loads(text, object_pairs_hook=_once, parse_constant=int)  # int("NaN") is a ValueError
     except (ValueError, RecursionError) as error:
         raise Refused(f"no JSON document of this form: {str(error)[:80]}") from error
     finally:
         sys.set_int_max_str_digits(before)
+    inside = [value]
+    for _ in range(DEPTH):
+        lists = [one.values() if isinstance(one, dict) else one for one in inside if isinstance(one, dict | list)]
+        inside = [part for some in lists for part in some]
+    if any(isinstance(one, dict | list) for one in inside):
+        raise Refused("the document nests too deeply")
     return Item(value, "plan")
 
 
@@ -63,8 +56,9 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _no_constant(word: str) -> None:
-    raise ValueError(f"{word} is no number")
+def canonical(value: object) -> str:
+    """The one text of a JSON value: equal texts are equal values of equal types."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, default=repr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +69,17 @@ class Item:
     place: str
 
     def wrong(self, text: str) -> Refused:
-        """Why this value is refused."""
         return Refused(f"{self.place} {text}")
 
     def fields(self, *names: str, optional: tuple[str, ...] = ()) -> list[Item]:
-        """The values of an object that has just these keys, in this order; those of `optional` are null where absent.
+        """The values of an object that has just these keys, in this order; those of `optional` may be left out: null.
 
         Raises: Refused for a key that is missing, and for one that is not known.
         """
         if not isinstance(self.value, dict):
             raise self.wrong("is not an object")
         for key in self.value:
-            if key not in names and key not in optional:
+            if key not in names and (key not in optional or self.value[key] is None):
                 raise self.wrong(f"has a key {str(key)[:40]!r} that is not known")
         for name in names:
             if name not in self.value:
@@ -107,7 +100,6 @@ class Item:
 
     @property
     def absent(self) -> bool:
-        """Whether it is null."""
         return self.value is None
 
     def items(self, count: int | None = None) -> list[Item]:
@@ -119,28 +111,19 @@ class Item:
         return [Item(value, f"{self.place}[{i}]") for i, value in enumerate(self.value)]
 
     def text(self) -> str:
-        """A text."""
         if not isinstance(self.value, str):
             raise self.wrong("is not a text")
         return self.value
 
     def texts(self) -> tuple[str, ...]:
-        """A list of texts."""
         return tuple(item.text() for item in self.items())
 
     def one_of(self, *known: str) -> str:
-        """A text that is one of those that are known."""
         if self.text() not in known:
             raise self.wrong("is not known")
         return self.text()
 
-    def extents(self, count: int) -> list[int]:
-        """The shape that an array says it has, in so many dimensions: to be asked of the array then."""
-        shape = self.value.get("shape") if isinstance(self.value, dict) else None
-        return [extent.integer(0, ENTRIES) for extent in Item(shape, f"{self.place}.shape").items(count)]
-
     def flag(self) -> bool:
-        """True or false."""
         if not isinstance(self.value, bool):
             raise self.wrong("is neither true nor false")
         return self.value
@@ -162,18 +145,34 @@ class Item:
 
     def exact(self, low: int | None = None) -> Fraction:
         """An exact number: a whole number, or a text with a fraction or a decimal; never a double."""
-        found = _fraction(self) if isinstance(self.value, str) else Fraction(self.integer(None))
+        found = self._fraction(self.value) if isinstance(self.value, str) else Fraction(self.integer(None))
         if low is not None and found < low:
             raise self.wrong(f"is less than {low}")
         return found
+
+    def _fraction(self, text: str) -> Fraction:
+        """A fraction or a decimal, its exponent in proportion; "2^-45" is a power of two."""
+        sign, most = ("^", 4096) if text.startswith("2^") else ("e", DIGITS)
+        power = text.lower().partition(sign)[2]
+        try:
+            if len(text) > 2 * DIGITS or set(text) - set("0123456789./-+eE^") or abs(int(power or 0)) > most:
+                raise ValueError(text)
+            return Fraction(2) ** int(power) if sign == "^" else Fraction(text)
+        except (ValueError, ZeroDivisionError) as error:
+            raise self.wrong("is not an exact number") from error
 
     def same(self, expected: object) -> None:
         """Nothing but what is expected, of the same types.
 
         Raises: Refused.
         """
-        if not _equal(self.value, expected):
+        if canonical(self.value) != canonical(expected):
             raise self.wrong("is not what the problem and the mechanism say")
+
+    def extents(self, count: int | None = None) -> list[int]:
+        """The shape that an array says it has, in so many dimensions: to be asked of the array then."""
+        shape = self.value.get("shape") if isinstance(self.value, dict) else None
+        return [extent.integer(0, ENTRIES) for extent in Item(shape, f"{self.place}.shape").items(count)]
 
     def array(self, *shape: int) -> tuple[list[int], Fraction]:
         """The entries of an integer array of a known shape, in order, and the value of one step.
@@ -182,12 +181,11 @@ class Item:
         base64 of little-endian integers of 64 bits.
         """
         packed = isinstance(self.value, dict) and "data" in self.value
-        dims, unit, body, *rest = self.fields("shape", "unit", *(("data", "sha256") if packed else ("rows",)))
-        size = prod(shape)
+        dims, unit, body, *digest = self.fields("shape", "unit", *(("data", "sha256") if packed else ("rows",)))
+        size, step = prod(shape), unit.exact()
         dims.same(list(shape))
         if size > ENTRIES:
             raise self.wrong("is too large")
-        step = unit.exact()
         if step <= 0:
             raise unit.wrong("is not positive")
         if not packed:
@@ -199,7 +197,7 @@ class Item:
             raw = base64.b64decode(text, validate=True)
         except ValueError as error:
             raise body.wrong("is no base64") from error
-        if len(raw) != 8 * size or hashlib.sha256(raw).hexdigest() != rest[0].text():
+        if len(raw) != 8 * size or hashlib.sha256(raw).hexdigest() != digest[0].text():
             raise body.wrong("is damaged")
         if base64.b64encode(raw).decode() != text:
             raise body.wrong("is not written in one way")
@@ -213,6 +211,9 @@ class Item:
         return fmpz_mat(rows, columns, entries), unit
 
 
+# --- what annotations say -----------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
     """Exact numbers in rows: whole numbers times `unit`; an array of one axis is one row."""
@@ -221,74 +222,69 @@ class Grid:
     unit: Fraction
 
     def values(self) -> list[Fraction]:
-        """All numbers, row by row."""
         return [entry * self.unit for row in self.rows for entry in row]
 
 
 def _grid(item: Item) -> Grid:
-    dims = item.fields(*(item.value if isinstance(item.value, dict) else ("shape",)))
-    place = next((one for one in dims if one.place.endswith(".shape")), item)
-    shape = [n.integer(0, ENTRIES) for n in place.items()]
+    shape = item.extents()
     flat, unit = item.array(*shape)
     step = max(1, shape[-1] if shape else 1)
     return Grid([flat[i : i + step] for i in range(0, len(flat), step)], unit)
 
 
-PLAIN = {
+Whole = int
+Positive = int
+NotNegative = Fraction
+READERS = {
+    "Item": lambda item: item,
     "object": lambda item: item.value,
     "str": Item.text,
     "int": Item.integer,
+    "Whole": lambda item: item.integer(None),
+    "Positive": lambda item: item.integer(1),
     "bool": Item.flag,
     "Fraction": Item.exact,
+    "NotNegative": lambda item: item.exact(0),
     "Grid": _grid,
 }
+"""How a value of each type is read, by the word that annotates it; whole numbers (`int`) are 0 or more."""
+WORDS: dict[str, tuple[str, ...]] = {}
+"""The words that a text may be, by class and field."""
 
 
-def typed(kind: str, item: Item, forms: dict[str, type]) -> object:
-    """A value of a type as an annotation names it: its fields are read by their annotations.
+def typed(kind: str, item: Item, home: str) -> object:
+    """A value of a type as an annotation of the module `home` names it.
 
     Raises: Refused.
     """
     if kind.endswith(" | None"):
-        return None if item.absent else typed(kind[:-7], item, forms)
+        return None if item.absent else typed(kind[:-7], item, home)
     if kind.startswith("list["):
-        return [typed(kind[5:-1], one, forms) for one in item.items()]
-    if kind not in forms:
-        return PLAIN[kind](item)
-    own = fields(forms[kind])
-    parts = item.fields(*(one.name for one in own))
-    return forms[kind](*(typed(str(one.type), part, forms) for one, part in zip(own, parts, strict=True)))
+        return [typed(kind[5:-1], one, home) for one in item.items()]
+    if kind.startswith("tuple["):
+        return tuple(typed(kind[6:-6], one, home) for one in item.items())
+    if kind in READERS:
+        return READERS[kind](item)
+    known = {getattr(one, "FORM", ""): one for one in (vars(sys.modules[home])[name] for name in kind.split(" | "))}
+    return read(known[item.form(*known) if len(known) > 1 else min(known)], item)
 
 
-def _equal(a: object, b: object) -> bool:
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(_equal(x, y) for x, y in zip(a, b, strict=True))
-    return bool(a == b)
+def read(kind: type, item: Item) -> object:
+    """An object of a dataclass: its fields by their annotations, its `FORM` under "form"; a default may be left out.
 
-
-def _short(exponent: str) -> bool:
-    """Whether a decimal exponent is in proportion."""
-    return len(exponent) <= 4 and exponent.lstrip("-+").isdigit() and abs(int(exponent)) <= DIGITS
-
-
-def _fraction(item: Item) -> Fraction:
-    """A fraction or a decimal without an exponent beyond three digits; "2^-45" is a power of two."""
-    text = item.value
-    if not isinstance(text, str) or not 0 < len(text) <= 2 * DIGITS or not text.isascii():
-        raise item.wrong("is not an exact number")
-    if text.startswith("2^"):
-        exponent = text[2:]
-        if not exponent.lstrip("-").isdigit() or len(exponent) > 5 or abs(int(exponent)) > 4096:
-            raise item.wrong("is not a power of two")
-        return Fraction(2) ** int(exponent)
-    head, _, tail = text.lower().partition("e")
-    if set(head) - set("0123456789./-+") or (tail and not _short(tail)):
-        raise item.wrong("is not an exact number")
+    Raises: Refused.
+    """
+    own, form = [one for one in fields(kind) if one.init], getattr(kind, "FORM", "")
+    names = [one.name for one in own if one.default is MISSING]
+    parts = item.fields(*names, *(["form"] if form else []), optional=tuple(o.name for o in own if o.name not in names))
+    if form:
+        parts.pop(len(names)).one_of(form)
+    values = []
+    for one, part in zip(own, parts, strict=True):
+        if words := WORDS.get(f"{kind.__name__}.{one.name}"):
+            part.one_of(*words)
+        values.append(typed(str(one.type), part, kind.__module__))
     try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError) as error:
-        raise item.wrong("is not an exact number") from error
+        return kind(*values)
+    except Refused as reason:
+        raise item.wrong(str(reason)) from reason

@@ -286,5 +286,5 @@ def _loss(case: Case) -> None:
         raise case.loss.wrong("claims more than a simulation shows")
     case.accuracy.items(0)
     case.fairness.same(None)
-    case.witnesses.same({})
+    case.claims.same({})
     case.says("loss", True, "by simulation only: see the problem's words for data model, seed and count", derived=False)

@@ -342,7 +342,7 @@ class VoteRules(Rules):
             case.says("accuracy", holds, f"line {limit.line}: {low:.10g}, asked for at most {most:.10g}", i)
 
     def _bound(self, case: Case, vote: Vote, value: Value | None) -> None:
-        (witness,) = case.witnesses.fields(optional=("bound",))
+        (witness,) = case.claims.fields(optional=("bound",))
         said, bound, gap, _, _, among, *_ = case.loss.fields(*STATED, optional=("standard_error", "profiles"))
         if witness.absent:
             among.same(SCOPES[""])

@@ -53,7 +53,7 @@ class Linear(Rules):
         family, sites, executed, shown = case.mechanism.fields(
             "family", "sites", "executed", optional=("output_covariance",)
         )
-        views, bound = case.witnesses.fields("views", "bound")
+        views, bound = case.claims.fields("views", "bound")
         release = judge(case, family, executed, views)
         block = release.problem
         found = Figures.of(release)

@@ -8,10 +8,10 @@ from fractions import Fraction
 from privspec.kernel.core.case import Case, Rules
 from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.problem import View
-from privspec.kernel.core.reading import Item, Refused, typed
+from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.core.tables import Compared, Table, let_through, privacy, read_law
 from privspec.kernel.quality.tables_bound import lower_bound
-from privspec.kernel.quality.tables_forms import FORMS, NONE, Rounds, Task
+from privspec.kernel.quality.tables_forms import NONE, Rounds, Task
 
 OPTIMAL_GAP = Fraction(1, 10**6)
 MECHANISM = (
@@ -37,7 +37,7 @@ class Tables(Rules):
 
     def judge(self, case: Case) -> Executed:
         """Judge every statement."""
-        task = typed("Task", case.block, FORMS)
+        task = read(Task, case.block)
         assert isinstance(task, Task)
         said = dict(zip(MECHANISM, case.mechanism.fields(*MECHANISM[:-1], optional=MECHANISM[-1:]), strict=True))
         for key, known in (("family", "table"), ("of", task.of), ("counted", task.counted), ("inputs", task.rows),
@@ -56,7 +56,7 @@ class Tables(Rules):
         exact = task.loss.value(table, task.weights(), chosen) + task.errors(table, chosen)
         _lines(case, task, table, chosen)
         _fairness(case, task, table)
-        witness = case.witnesses
+        witness = case.claims
         views = [table.view(list(one.obligation.seen)) for one in guarantees]
         asked = list(zip(task.compared, guarantees, views, strict=True))
         try:
@@ -75,7 +75,7 @@ class Tables(Rules):
         witness.same(None)
         if view.difference.absent:
             return None
-        asked, table = typed("Compared", view.difference, FORMS), executed.table
+        asked, table = read(Compared, view.difference), executed.table
         assert isinstance(asked, Compared)
         seen = table.outputs if case.frame.trust == "nobody" else list(outputs)
         return let_through(table.seen(table.view(seen)), table.denominator, asked)

@@ -252,7 +252,8 @@ class Estimates:
 class Task:
     """The block of a table."""
 
-    form: str
+    FORM = "table"
+
     outputs: list[str]
     of: list[str]
     counted: list[str]
@@ -292,12 +293,3 @@ class Task:
                 squares = ((value - share - alpha * truth) ** 2 for value in g)
                 total += weight * p * sum((n * square for n, square in zip(row, squares, strict=True)), NONE)
         return total / (alpha**2 * table.denominator)
-
-
-FORMS: dict[str, type] = {
-    one.__name__: one
-    for one in (
-        *(Variation, Worst, Price, Amount, Scaled, Condition, Accuracy, Votes, Fairness, Choice, ChosenLaw, Rounds),
-        *(Estimates, Task, Compared),
-    )
-}
