@@ -31,6 +31,7 @@ def make_table_plan(
     plan: dict[str, Any] = {
         "format": "privspec-plan/2.0",
         "spec": {"name": "demo"},
+        "problem": {"blocks": [{"form": "table"}]},
         "status": "optimal",
         "mechanism": {
             "family": "table",
