@@ -1,15 +1,9 @@
-"""A log-barrier method for noise at given places.
+"""Log-barrier Newton methods: the central path of any problem, and of Gaussian placement (MATH.md section 2).
 
-Coordinates in which the barrier method moves: independent noise, or any covariance.
-
-A state S carries unit noise to covariance S S'; a move X takes it to S (I + X) S'.
-
-Log-barrier Newton method for Gaussian placement (MATH.md section 2; notes/placement.md).
-
-One method serves two kinds of unknown. Write the covariance as `S S'` carried to the outputs by site maps;
-a relative move `S (I + X) S'` has X diagonal when the sites' noise is independent, and X symmetric when any
-covariance is allowed. In these coordinates the Newton matrix of the log barrier is the identity plus
-positive semidefinite terms, so duplicate sites and vanishing variances do no harm.
+One method serves two kinds of noise. Write the covariance as `S S'` carried to the outputs by site maps; a relative
+move `S (I + X) S'` has X diagonal when the sites' noise is independent, and X symmetric when any covariance is allowed.
+In these coordinates the Newton matrix of the log barrier is the identity plus positive semidefinite terms, so duplicate
+sites and vanishing variances do no harm.
 
 With N = A S for a view (A its maps), Sigma = N N', G = N' Sigma^-1 V, H = N' Sigma^-1 N, q = colsum of V' Sigma^-1 V:
     dq_i[X] = -g_i' X g_i        d2q_i[X, X] = 2 g_i' X H X g_i
@@ -19,12 +13,136 @@ An l2 ball of differences spanned by the columns V_b has the term -log det(I - V
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from privspec.solvers.programs import Array, Indices, Watch
+from privspec.solvers.programs import Array, Indices, Watch, groups
 from scipy import linalg
+
+GROWTH = 12.0
+"""Factor between the weights t of the objective on successive centres."""
+GROWTH_LAST = 1.7
+"""The same when the bound at the last centre did not suffice."""
+OVERSHOOT = 1.6
+"""The last centre has this part of the allowed gap: more would lose the bound to round-off in 1 - q."""
+CENTRED = 1.0
+"""Squared Newton decrement below which t is raised."""
+CENTRED_LAST = 1e-8
+"""The same at the last centre."""
+MAXIMUM_STEPS = 400
+
+State = TypeVar("State")
+
+
+class Path(Protocol[State]):
+    """A convex objective with a log barrier of so many `parameters`, at strictly feasible states."""
+
+    parameters: int
+
+    def measure(self, at: State) -> tuple[float, float]:
+        """The value of the state scaled to the boundary, and the lower bound that it proves."""
+        ...
+
+    def newton(self, at: State) -> tuple[Array, Array, Array]:
+        """Gradient of the barrier, gradient of the objective, and the Newton matrix, which does not depend on t."""
+        ...
+
+    def moved(self, at: State, step: Array) -> State | None:
+        """The state after a step; None outside the domain."""
+        ...
+
+    def merit(self, at: State, weight: float) -> float:
+        """Weighted objective plus barrier."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reached(Generic[State]):
+    """The state of least gap, its value and lower bound, and whether the time ran out."""
+
+    at: State
+    value: float
+    bound: float
+    expired: bool = False
+
+
+def follow(
+    path: Path[State], at: State, weight: float, tolerance: float, watch: Watch, enough: float = 0.0
+) -> Reached[State]:
+    """Follow the central path from a state and a weight t until the relative gap is at most `tolerance`.
+
+    Stops at once where the value is at most `enough`, and where round-off leaves nothing to gain.
+    """
+    best = Reached(at, np.inf, 0.0)
+    for _ in range(MAXIMUM_STEPS):
+        value, bound = path.measure(at)
+        # value and bound come from one state: whoever checks takes the dual vectors from the final covariance
+        if not np.isfinite(best.value) or (value - bound) / value <= (best.value - best.bound) / best.value:
+            best = Reached(at, value, bound)
+        watch.step(best.value, best.bound)
+        if best.value - best.bound <= tolerance * best.value or best.value <= enough:
+            return best
+        if watch.expired:
+            return replace(best, expired=True)
+        gradient, cost, matrix = path.newton(at)
+        try:
+            both = _solved(matrix, np.column_stack([gradient, cost]))
+        except linalg.LinAlgError:
+            return best
+        # raise t while the step stays inside the Newton region; the bound needs a good centre only at the last t
+        last = OVERSHOOT * path.parameters / (tolerance * best.value)
+        for _ in range(60):
+            step = -(both[:, 0] + weight * both[:, 1])
+            slope = float((gradient + weight * cost) @ step)
+            if -slope > (CENTRED if weight < last else CENTRED_LAST):
+                break
+            weight = min(weight * GROWTH, last) if weight < last else weight * GROWTH_LAST
+        if weight > last * GROWTH:
+            return best
+        moved = _search(path, at, weight, step, slope)
+        if moved is None:
+            return best
+        at = moved
+    return best
+
+
+def _solved(matrix: Array, right: Array) -> Array:
+    """The solution of a positive definite system, scaled to a unit diagonal; lifted a little where round-off spoils it.
+
+    Raises: LinAlgError if no lift helps.
+    """
+    sizes = np.sqrt(np.diag(matrix))[:, None]
+    scaled, lift = matrix / sizes / sizes.T, 1e-15
+    while True:
+        try:
+            factor = linalg.cho_factor(scaled, lower=True, check_finite=False)
+            return np.asarray(linalg.cho_solve(factor, right / sizes, check_finite=False) / sizes)
+        except linalg.LinAlgError:
+            if lift > 1e-6:
+                raise
+            scaled, lift = scaled + lift * np.eye(len(sizes)), lift * 100
+
+
+def _search(path: Path[State], at: State, weight: float, step: Array, slope: float) -> State | None:
+    """Backtrack until the merit function falls; None when round-off leaves no descent."""
+    before = path.merit(at, weight)
+    length, found, least = 1.0, None, np.inf
+    for _ in range(40):
+        tried = path.moved(at, step * length)
+        merit = np.inf if tried is None else path.merit(tried, weight)
+        if merit <= before + 0.1 * length * slope + 1e-11 * abs(before) and merit < least:
+            found, least = tried, merit
+            if length == 1.0:
+                break
+        elif found is not None:
+            break
+        # shorter steps are tried while they are better: the longest one allowed ends up far off the centre
+        length *= 0.5
+    return found
+
+
+# --- Gaussian noise -------------------------------------------------------------------------------
 
 
 class Chart(ABC):
@@ -47,8 +165,16 @@ class Chart(ABC):
         """The linear form X -> tr X (d,)."""
 
     @abstractmethod
+    def total(self, carried: Array) -> Array:
+        """The linear form X -> tr(N X N') (1, d) for the columns N = maps @ S."""
+
+    @abstractmethod
     def move(self, state: Array, step: Array) -> tuple[Array, float] | None:
         """The state S (I + X)^(1/2) and log det(I + X); None when I + X is not positive definite."""
+
+    @abstractmethod
+    def largest_ratio(self, weighted: list[Array], cost: Array) -> float:
+        """Largest ratio of what `weighted` (K, N) charge unit noise, g' X g summed, to its cost."""
 
 
 class Diagonal(Chart):
@@ -58,26 +184,29 @@ class Diagonal(Chart):
         self.size = size
 
     def carry(self, maps: Array, state: Array) -> Array:
-        """Return maps @ diag(state)."""
         return maps * state
 
     def squares(self, columns: Array) -> Array:
-        """Squares of the entries."""
         return columns**2
 
     def curvature(self, left: Array, right: Array) -> Array:
-        """Return left o right."""
         return left * right
 
     def trace(self) -> Array:
-        """All ones."""
         return np.ones(self.size)
 
+    def total(self, carried: Array) -> Array:
+        return np.asarray(np.sum(carried**2, axis=0)[None, :])
+
     def move(self, state: Array, step: Array) -> tuple[Array, float] | None:
-        """Scale the standard deviations."""
         if np.min(step, initial=0.0) <= -1 + 1e-12:
             return None
         return state * np.sqrt(1 + step), float(np.sum(np.log1p(step)))
+
+    def largest_ratio(self, weighted: list[Array], cost: Array) -> float:
+        charge = np.sum([np.sum(part**2, axis=1) for part in weighted], axis=0)
+        used = charge > 0
+        return float(np.max(charge[used] / np.maximum(cost[used], 1e-300), initial=0.0))
 
 
 class Symmetric(Chart):
@@ -89,15 +218,13 @@ class Symmetric(Chart):
         self.scale = np.where(self.rows == self.columns, 1.0, np.sqrt(2.0))
 
     def carry(self, maps: Array, state: Array) -> Array:
-        """Return maps @ S."""
         return np.asarray(maps @ state)
 
     def squares(self, columns: Array) -> Array:
-        """The coordinates of g g'."""
         return columns[self.rows] * columns[self.columns] * self.scale[:, None]
 
     def curvature(self, left: Array, right: Array) -> Array:
-        """Half the sum over orders of the indices of both sides."""
+        # half the sum over orders of the indices of both sides
         i, j = self.rows, self.columns
         total = left[np.ix_(i, i)] * right[np.ix_(j, j)]
         total += left[np.ix_(i, j)] * right[np.ix_(j, i)]
@@ -107,31 +234,30 @@ class Symmetric(Chart):
         return np.asarray(total * half[:, None] * half[None, :])
 
     def trace(self) -> Array:
-        """Coordinates of the identity."""
         return np.asarray((self.rows == self.columns).astype(float))
 
-    def move(self, state: Array, step: Array) -> tuple[Array, float] | None:
-        """Multiply by the Cholesky factor of I + X."""
+    def total(self, carried: Array) -> Array:
+        left, right = np.linalg.eigh(carried.T @ carried)
+        return np.asarray(np.sum(self.squares(right) * left, axis=1)[None, :])
+
+    def _matrix(self, coordinates: Array) -> Array:
         matrix = np.zeros((self.size, self.size))
-        matrix[self.rows, self.columns] = matrix[self.columns, self.rows] = step / self.scale
+        matrix[self.rows, self.columns] = matrix[self.columns, self.rows] = coordinates / self.scale
+        return matrix
+
+    def move(self, state: Array, step: Array) -> tuple[Array, float] | None:
         try:
-            factor = np.linalg.cholesky(np.eye(self.size) + matrix)
+            factor = np.linalg.cholesky(np.eye(self.size) + self._matrix(step))
         except np.linalg.LinAlgError:
             return None
         return state @ factor, float(2 * np.sum(np.log(np.diag(factor))))
 
-
-GROWTH = 12.0
-"""Factor between the weights t of the objective on successive centres."""
-GROWTH_LAST = 1.7
-"""The same when the bound at the last centre did not suffice."""
-OVERSHOOT = 1.6
-"""The last centre has this part of the allowed gap: more would lose the bound to round-off in 1 - q."""
-CENTRED = 1.0
-"""Squared Newton decrement below which t is raised."""
-CENTRED_LAST = 1e-8
-"""The same at the last centre."""
-MAXIMUM_STEPS = 400
+    def largest_ratio(self, weighted: list[Array], cost: Array) -> float:
+        charge, last = np.sum([part @ part.T for part in weighted], axis=0), [self.size - 1, self.size - 1]
+        try:
+            return float(linalg.eigh(charge, self._matrix(cost), eigvals_only=True, subset_by_index=last)[0])
+        except linalg.LinAlgError:
+            return np.inf
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -142,16 +268,21 @@ class Eye:
     effects: Array
     sizes: Indices
 
+    def whitened(self, chart: Chart, state: Array) -> tuple[Array, Array] | None:
+        """An orthonormal basis (K, r) of N', and the effects with Sigma taken out (r, N); None if Sigma is singular."""
+        basis, upper = np.linalg.qr(chart.carry(self.maps, state).T)
+        if not np.all(np.abs(np.diag(upper)) > 0):
+            return None
+        return basis, linalg.solve_triangular(upper, self.effects, trans="T", check_finite=False)
 
-def largest_group(effects: Array, sizes: Indices) -> float:
-    """Largest squared norm of a unit combination of the columns (r, N) of one group; groups of one come first."""
-    alone = int(np.count_nonzero(sizes == 1))
-    largest = float(np.max(np.sum(effects[:, :alone] ** 2, axis=0), initial=0.0))
-    start = alone
-    for size in sizes[alone:]:
-        largest = max(largest, float(np.linalg.norm(effects[:, start : start + int(size)], 2)) ** 2)
-        start += int(size)
-    return largest
+    def largest(self, chart: Chart, state: Array) -> float:
+        """Largest squared norm of a unit combination of the whitened columns of one group."""
+        found = self.whitened(chart, state)
+        if found is None:
+            return np.inf
+        alone, wide = groups(self.sizes)
+        largest = float(np.max(np.sum(found[1][:, :alone] ** 2, axis=0), initial=0.0))
+        return max([largest, *(float(np.linalg.norm(found[1][:, part], 2)) ** 2 for part in wide)])
 
 
 class _Term(NamedTuple):
@@ -163,174 +294,94 @@ class _Term(NamedTuple):
     hat: Array
     gain: float
     mass: float
-    balls: tuple[slice, ...]
+    balls: list[slice]
 
 
 def _term(chart: Chart, eye: Eye, state: Array) -> _Term | None:
     """The barrier term of one view, None outside its domain."""
-    carried = chart.carry(eye.maps, state)
-    basis, upper = np.linalg.qr(carried.T)
-    if not np.all(np.abs(np.diag(upper)) > 0):
+    found = eye.whitened(chart, state)
+    if found is None:
         return None
-    whitened = linalg.solve_triangular(upper, eye.effects, trans="T", check_finite=False)
+    basis, whitened = found
     # groups of one column come first and are treated together
-    alone = int(np.count_nonzero(eye.sizes == 1))
-    quadratics = np.sum(whitened[:, :alone] ** 2, axis=0)
-    largest = float(np.max(quadratics, initial=0.0))
+    alone, balls = groups(eye.sizes)
+    quadratics = [np.sum(whitened[:, :alone] ** 2, axis=0)]
+    turned = [whitened[:, :alone]]
+    for part in balls:
+        _, singular, turn = np.linalg.svd(whitened[:, part], full_matrices=True)
+        quadratics.append(np.pad(singular**2, (0, len(turn) - len(singular))))
+        turned.append(whitened[:, part] @ turn.T)
+    q = np.concatenate(quadratics)
+    largest = float(np.max(q, initial=0.0))
     if not largest < 1:
         return None
-    weights = 1 / (1 - quadratics)
-    value = float(np.sum(np.log(weights)))
-    gain, mass = float(np.sum(weights * quadratics)), float(np.sum(weights))
-    scaled = whitened.copy()
-    scaled[:, :alone] *= np.sqrt(weights)
-    balls, start = [], alone
-    for size in eye.sizes[alone:]:
-        part = slice(start, start + int(size))
-        start += int(size)
-        _, singular, turn = np.linalg.svd(whitened[:, part], full_matrices=True)
-        values = np.zeros(int(size))
-        values[: len(singular)] = singular**2
-        if not values.max(initial=0.0) < 1:
-            return None
-        ball = 1 / (1 - values)
-        largest = max(largest, float(values.max(initial=0.0)))
-        value += float(np.sum(np.log(ball)))
-        gain += float(np.sum(ball * values))
-        mass += float(np.sum(ball))
-        scaled[:, part] = (whitened[:, part] @ turn.T) * np.sqrt(ball)
-        balls.append(part)
-    return _Term(value, largest, basis @ scaled, basis @ basis.T, gain, mass, tuple(balls))
+    weights = 1 / (1 - q)
+    weighted = basis @ (np.hstack(turned) * np.sqrt(weights))
+    value, gain, mass = (float(part.sum()) for part in (np.log(weights), weights * q, weights))
+    return _Term(value, largest, weighted, basis @ basis.T, gain, mass, balls)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class BarrierResult:
-    """The best state found, its weight t and loss weights, and whether the time ran out.
-
-    `state` is strictly feasible; `value` its objective after scaling to the boundary, `bound` the lower bound.
-    """
+class Placed(NamedTuple):
+    """A strictly feasible state: its terms, the linear forms X -> error terms, the epigraph variable, log det S S'."""
 
     state: Array
-    value: float
-    bound: float
-    loss_weights: Array
-    expired: bool
+    terms: list[_Term]
+    errors: Array
+    top: float
+    logdet: float
 
 
 class Barrier:
-    """Minimise the loss over the states of a chart; worst-case losses through an epigraph variable."""
+    """The path of least loss over the states of a chart; worst-case losses through an epigraph variable."""
 
-    def __init__(self, chart: Chart, eyes: tuple[Eye, ...], error_map: Array, *, worst: bool) -> None:
+    def __init__(self, chart: Chart, eyes: list[Eye], error_map: Array, *, worst: bool) -> None:
         """`error_map` (q, K): error terms of unit noise at each coordinate of the sites."""
         self.chart, self.eyes, self.error_map, self.worst = chart, eyes, error_map, worst
-        self.parameters = sum(int(np.sum(eye.sizes)) for eye in eyes) + len(chart.trace())
+        self.unit = chart.trace()
+        self.parameters = sum(int(np.sum(eye.sizes)) for eye in eyes) + len(self.unit)
         self.parameters += len(error_map) if worst else 0
 
-    def errors(self, state: Array) -> Array:
-        """The linear forms X -> error terms: (q, d) for a worst-case loss, their sum (1, d) else."""
-        carried = self.chart.carry(self.error_map, state)
-        if isinstance(self.chart, Diagonal) and not self.worst:
-            return np.asarray(np.sum(carried**2, axis=0)[None, :])
-        if self.worst:
-            return self.chart.squares(carried.T).T
-        product = carried.T @ carried
-        left, right = np.linalg.eigh(product)
-        return np.asarray(np.sum(self.chart.squares(right) * left, axis=1)[None, :])
-
-    def terms(self, state: Array) -> list[_Term] | None:
-        """The barrier terms of all views, None outside the domain."""
-        found = []
+    def _placed(self, state: Array, top: float, logdet: float) -> Placed | None:
+        terms = []
         for eye in self.eyes:
             term = _term(self.chart, eye, state)
             if term is None:
                 return None
-            found.append(term)
-        return found
+            terms.append(term)
+        carried = self.chart.carry(self.error_map, state)
+        errors = self.chart.squares(carried.T).T if self.worst else self.chart.total(carried)
+        return Placed(state, terms, errors, top, logdet)
 
-    def minimise(self, state: Array, tolerance: float, watch: Watch) -> BarrierResult:
-        """Follow the central path from a strictly feasible state until the relative gap is at most `tolerance`."""
-        unit = self.chart.trace()
-        terms = self.terms(state)
-        if terms is None:
+    def minimise(self, state: Array, tolerance: float, watch: Watch) -> Reached[Placed]:
+        """Follow the central path from any state, scaled to lie inside; see `follow`."""
+        inside = state * np.sqrt(2 * max(eye.largest(self.chart, state) for eye in self.eyes))
+        placed = self._placed(inside, 0.0, 0.0)
+        if placed is None:
             raise ValueError("the first state is not strictly feasible")
-        errors = self.errors(state)
-        losses = errors @ unit
+        losses = placed.errors @ self.unit
         top = float(losses.max()) * 2 if self.worst else float(losses[0])
-        weight = 0.1 * self.parameters / top
-        best = BarrierResult(state, np.inf, 0.0, np.ones(len(errors)) / len(errors), expired=False)
-        for _ in range(MAXIMUM_STEPS):
-            best = self._record(best, state, terms, errors, top)
-            watch.step(best.value, best.bound)
-            if best.value - best.bound <= tolerance * best.value:
-                return best
-            if watch.expired:
-                return BarrierResult(best.state, best.value, best.bound, best.loss_weights, expired=True)
-            gradient, cost, matrix = self._newton(terms, errors, top)
-            try:
-                factor = linalg.cho_factor(matrix, lower=True, check_finite=False)
-            except linalg.LinAlgError:
-                return best
-            both = linalg.cho_solve(factor, np.column_stack([gradient, cost]), check_finite=False)
-            # the Newton matrix does not depend on t: raise t while the step stays inside the Newton region;
-            # the bound needs a good centre only at the last t
-            last = OVERSHOOT * self.parameters / (tolerance * best.value)
-            for _ in range(60):
-                step = -(both[:, 0] + weight * both[:, 1])
-                slope = float((gradient + weight * cost) @ step)
-                if -slope > (CENTRED if weight < last else CENTRED_LAST):
-                    break
-                weight = min(weight * GROWTH, last) if weight < last else weight * GROWTH_LAST
-            if weight > last * GROWTH:
-                return best
-            moved = self._search(state, top, terms, weight, step, slope)
-            if moved is None:
-                return best
-            state, top, terms = moved
-            errors = self.errors(state)
-        return best
+        return follow(self, placed._replace(top=top), 0.1 * self.parameters / top, tolerance, watch)
 
-    def _record(
-        self, best: BarrierResult, state: Array, terms: list[_Term], errors: Array, top: float
-    ) -> BarrierResult:
-        """Keep the better of the old and the new value and bound."""
-        losses = errors @ self.chart.trace()
-        shares = np.ones(1)
-        if self.worst:
-            shares = 1 / (top - losses)
-            shares = shares / shares.sum()
-        value = float(losses.max()) * max(term.largest for term in terms)
-        mass = sum(term.mass for term in terms)
-        use = self._use(terms, shares @ errors, state)
-        bound = sum(term.gain for term in terms) ** 2 / (use * mass) if use > 0 else 0.0
-        # value and bound come from one state: whoever checks takes the dual vectors from the final covariance
-        if not np.isfinite(best.value) or (value - bound) / value <= (best.value - best.bound) / best.value:
-            return BarrierResult(state, value, bound, shares, expired=False)
-        return best
+    def shares(self, at: Placed) -> Array:
+        """Weights of the error terms that prove the bound of a worst-case loss; one weight of one else."""
+        if not self.worst:
+            return np.ones(1)
+        shares = 1 / (at.top - at.errors @ self.unit)
+        return np.asarray(shares / shares.sum())
 
-    def _use(self, terms: list[_Term], cost: Array, state: Array) -> float:
-        """The constant kappa of the lower bound: largest ratio of what the duals charge unit noise to its cost."""
-        if isinstance(self.chart, Diagonal):
-            charge = np.sum([np.sum(term.weighted**2, axis=1) for term in terms], axis=0)
-            used = charge > 0
-            return float(np.max(charge[used] / np.maximum(cost[used], 1e-300), initial=0.0))
-        total = np.sum([term.weighted @ term.weighted.T for term in terms], axis=0)
-        size = len(state)
-        matrix = np.zeros((size, size))
-        rows, columns = np.triu_indices(size)
-        scale = np.where(rows == columns, 1.0, np.sqrt(2.0))
-        matrix[rows, columns] = matrix[columns, rows] = cost / scale
-        try:
-            return float(linalg.eigh(total, matrix, eigvals_only=True, subset_by_index=[size - 1, size - 1])[0])
-        except linalg.LinAlgError:
-            return np.inf
+    def measure(self, at: Placed) -> tuple[float, float]:
+        value = float((at.errors @ self.unit).max()) * max(term.largest for term in at.terms)
+        mass, gain = sum(term.mass for term in at.terms), sum(term.gain for term in at.terms)
+        cost = self.shares(at) @ at.errors
+        # the constant kappa of the lower bound: largest ratio of what the duals charge unit noise to its cost
+        use = self.chart.largest_ratio([term.weighted for term in at.terms], cost)
+        return value, gain**2 / (use * mass) if use > 0 else 0.0
 
-    def _newton(self, terms: list[_Term], errors: Array, top: float) -> tuple[Array, Array, Array]:
-        """Gradient of the barrier, gradient of the objective, Newton matrix (with the epigraph variable last)."""
-        chart, unit = self.chart, self.chart.trace()
-        size = len(unit)
-        gradient = -unit
-        matrix = np.eye(size)
-        for term in terms:
+    def newton(self, at: Placed) -> tuple[Array, Array, Array]:
+        """As for every path, with the epigraph variable last."""
+        chart, size = self.chart, len(self.unit)
+        gradient, matrix = -self.unit, np.eye(size)
+        for term in at.terms:
             squares = chart.squares(term.weighted)
             gradient = gradient - np.sum(squares, axis=1)
             matrix += 2 * chart.curvature(term.weighted @ term.weighted.T, term.hat)
@@ -340,59 +391,25 @@ class Barrier:
                 product = term.weighted[:, part] @ term.weighted[:, part].T
                 matrix += chart.curvature(product, product)
         if not self.worst:
-            return gradient, errors[0], matrix
-        slack = 1 / (top - errors @ unit)
-        scaled = errors * slack[:, None]
-        bordered = np.zeros((size + 1, size + 1))
-        bordered[:size, :size] = matrix + scaled.T @ scaled
-        bordered[:size, size] = bordered[size, :size] = -(scaled.T @ slack)
-        bordered[size, size] = slack @ slack
-        cost = np.zeros(size + 1)
-        cost[size] = 1.0
-        return np.append(gradient + errors.T @ slack, -slack.sum()), cost, bordered
+            return gradient, at.errors[0], matrix
+        slack = 1 / (at.top - at.errors @ self.unit)
+        scaled = np.column_stack([at.errors, -np.ones(len(slack))]) * slack[:, None]
+        bordered = scaled.T @ scaled
+        bordered[:size, :size] += matrix
+        return np.append(gradient, 0.0) + scaled.sum(axis=0), np.eye(size + 1)[size], bordered
 
-    def _search(
-        self, state: Array, top: float, terms: list[_Term], weight: float, step: Array, slope: float
-    ) -> tuple[Array, float, list[_Term]] | None:
-        """Backtrack until the merit function falls; None when round-off leaves no descent."""
-        size = len(self.chart.trace())
-        rise = float(step[size]) if self.worst else 0.0
-        direction = step[:size]
-        before = self._merit(state, top, terms, weight)
-        length, found = 1.0, None
-        for _ in range(40):
-            tried = self._try(state, top, weight, direction * length, rise * length)
-            if tried is not None and tried[0] <= before + 0.1 * length * slope + 1e-11 * abs(before):
-                if found is not None and tried[0] >= found[0]:
-                    break
-                found = tried
-                if length == 1.0:
-                    break
-            elif found is not None:
-                break
-            # shorter steps are tried while they are better: the longest one allowed ends up far off the centre
-            length *= 0.5
-        return None if found is None else found[1:]
-
-    def _try(
-        self, state: Array, top: float, weight: float, step: Array, rise: float
-    ) -> tuple[float, Array, float, list[_Term]] | None:
-        """Merit, state, epigraph variable and terms after a step; None outside the domain."""
-        moved = self.chart.move(state, step)
+    def moved(self, at: Placed, step: Array) -> Placed | None:
+        size = len(self.unit)
+        moved = self.chart.move(at.state, step[:size])
         if moved is None:
             return None
-        following, logdet = moved
-        terms = self.terms(following)
-        if terms is None:
-            return None
-        return self._merit(following, top + rise, terms, weight) - logdet, following, top + rise, terms
+        return self._placed(moved[0], at.top + float(step[size:].sum()), at.logdet + moved[1])
 
-    def _merit(self, state: Array, top: float, terms: list[_Term], weight: float) -> float:
-        """Weighted objective plus barrier, without the log determinant of the state."""
-        losses = self.errors(state) @ self.chart.trace()
-        barrier = sum(term.value for term in terms)
+    def merit(self, at: Placed, weight: float) -> float:
+        losses = at.errors @ self.unit
+        barrier = sum(term.value for term in at.terms) - at.logdet
         if not self.worst:
             return weight * float(losses[0]) + barrier
-        if not top > losses.max():
+        if not at.top > losses.max():
             return np.inf
-        return weight * top + barrier - float(np.sum(np.log(top - losses)))
+        return weight * at.top + barrier - float(np.sum(np.log(at.top - losses)))

@@ -1,8 +1,7 @@
-"""Factors of covariances that release what is asked, and certified lower bounds on the loss.
+"""Factors of covariances that release what is asked, and lower bounds on the loss.
 
-From a covariance of the outputs to a release: strategy rows, noise of one standard deviation, reconstruction.
-
-Certified lower bounds on the loss: what any dual point proves, rounded down (MATH.md section 2).
+From a covariance of the outputs to a release: strategy rows, noise of one standard deviation, reconstruction. And what
+any dual point proves, rounded down (MATH.md section 2).
 
 For any weights p >= 0, vectors z and admissible differences with effects v:
     v' S^-1 v >= 2 z'v - z' S z,    so    loss >= (sum p z'v)^2 / (kappa sum p)
@@ -12,18 +11,20 @@ as long as unit noise at every allowed place is charged at most kappa times its 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from privspec.solvers.programs import (
     Array,
     DualPoint,
     GaussianProgram,
+    GaussianSolution,
     Indices,
     View,
     WorstLoss,
     largest_norm,
     seen_rows,
+    sees_all,
 )
 from scipy import sparse
 
@@ -65,10 +66,7 @@ def chain(views: tuple[View, ...], m: int) -> tuple[list[Indices], bool]:
 
     Returns: groups of rows, a partition of range(m); the union of the first ones is what a view sees.
     """
-    shown = sorted(
-        (set(range(m)) if (rows := seen_rows(view, m)) is None else {int(row) for row in rows} for view in views),
-        key=len,
-    )
+    shown = sorted((set(seen_rows(view, m).tolist()) for view in views), key=len)
     nested = all(small <= large for small, large in itertools.pairwise(shown))
     groups: list[Indices] = []
     done: set[int] = set()
@@ -121,12 +119,7 @@ def factor_root(root: Array, target: Array, views: tuple[View, ...]) -> Release:
             strategy = np.vstack([strategy, (basis.T @ rest) / nominal])
             pinned += basis.shape[1]
         sizes.append(len(strategy))
-    sees = [m if (rows := seen_rows(view, m)) is None else len(rows) for view in views]
-    totals = np.cumsum([len(group) for group in groups])
-    if nested:
-        blocks = tuple(sizes[int(np.searchsorted(totals, count))] if count else 0 for count in sees)
-    else:
-        blocks = tuple(_last_block(groups, sizes, seen_rows(view, m)) for view in views)
+    blocks = tuple(_last_block(groups, sizes, seen_rows(view, m)) for view in views)
     return Release(strategy, reconstruction, blocks, nested, pinned)
 
 
@@ -136,19 +129,16 @@ def _nominal_deviation(root: Array, spread: float, count: int) -> float:
     return min(PINNED * spread, share) if share > 0 else PINNED * spread
 
 
-def _last_block(groups: list[Indices], sizes: list[int], rows: Indices | None) -> int:
+def _last_block(groups: list[Indices], sizes: list[int], rows: Indices) -> int:
     """Strategy rows up to the last group that holds one of the rows."""
-    if rows is None:
-        return sizes[-1]
-    touched = [size for group, size in zip(groups, sizes, strict=True) if np.intersect1d(group, rows).size]
-    return max(touched, default=0)
+    return max((size for group, size in zip(groups, sizes, strict=True) if np.isin(group, rows).any()), default=0)
 
 
 def view_strategy(view: View, release: Release, block: int, target: Array) -> Array:
     """A strategy (k', n) of noise N(0, I) that says exactly what the view's outputs say."""
-    rows = seen_rows(view, len(target))
-    if release.nested or rows is None:
+    if release.nested or sees_all(view, len(target)):
         return release.strategy[:block]
+    rows = seen_rows(view, len(target))
     left, singular, _ = np.linalg.svd(release.reconstruction[rows], full_matrices=False)
     kept = singular > RANK_TOLERANCE * max(float(singular[0]), 1e-300)
     return np.asarray((left[:, kept].T @ target[rows]) / singular[kept, None])
@@ -165,18 +155,11 @@ def release_mahalanobis(views: tuple[View, ...], target: Array, release: Release
     )
 
 
-def max_mahalanobis(
-    program: GaussianProgram, strategy: Array, reconstruction: Array | None, blocks: tuple[int, ...]
-) -> float:
-    """Largest squared Mahalanobis distance of a release over all views and differences of the program.
-
-    Nested views are measured on the strategy rows they depend on (an upper bound by post-processing, exact for
-    the releases of `factor_root`); other views on the covariance of the rows they see.
-    """
-    _, nested = chain(program.views, len(program.target))
-    outputs = np.zeros((len(program.target), 0)) if reconstruction is None else reconstruction
-    release = Release(strategy, outputs, blocks, nested or reconstruction is None, 0)
-    return release_mahalanobis(program.views, program.target, release)
+def release_of(program: GaussianProgram, solution: GaussianSolution) -> Release:
+    """The release of a solution; without its reconstruction the views are measured on the strategy rows they need."""
+    nested = solution.reconstruction is None or chain(program.views, len(program.target))[1]
+    outputs = np.zeros((len(program.target), 0)) if solution.reconstruction is None else solution.reconstruction
+    return Release(solution.strategy, outputs, solution.blocks, nested, 0)
 
 
 def tighten(views: tuple[View, ...], target: Array, release: Release) -> tuple[Release, float]:
@@ -184,8 +167,9 @@ def tighten(views: tuple[View, ...], target: Array, release: Release) -> tuple[R
     scale = release_mahalanobis(views, target, release) * (1 + MARGIN)
     if scale <= 0:
         return release, 1.0
-    strategy, reconstruction = release.strategy / np.sqrt(scale), release.reconstruction * np.sqrt(scale)
-    return Release(strategy, reconstruction, release.blocks, release.nested, release.pinned), scale
+    deviation = np.sqrt(scale)
+    strategy, reconstruction = release.strategy / deviation, release.reconstruction * deviation
+    return replace(release, strategy=strategy, reconstruction=reconstruction), scale
 
 
 def loss_of(program: GaussianProgram, reconstruction: Array) -> float:
@@ -222,10 +206,8 @@ def lower_bound(program: GaussianProgram, dual: DualPoint, root: Array | None = 
         weights sees all rows.
     Returns: a number that the loss of no feasible covariance is below; 0.0 when the dual point proves nothing.
     """
-    m = len(program.target)
-    charged = zip(program.views, dual.weights, strict=True)
-    everything = all(seen_rows(view, m) is None or not np.any(weights > 0) for view, weights in charged)
-    if program.sites is None and everything:
+    charged = [view for view, weights in zip(program.views, dual.weights, strict=True) if np.any(weights > 0)]
+    if program.sites is None and all(sees_all(view, len(program.target)) for view in charged):
         return nuclear_bound(program, dual)
     if root is None:
         raise ValueError("a covariance root is needed for this program")
@@ -307,7 +289,7 @@ def _general_bound(program: GaussianProgram, dual: DualPoint, root: Array) -> fl
     charge_root: list[Array] = []
     gain = mass = 0.0
     for view, differences, weights in zip(program.views, dual.differences, dual.weights, strict=True):
-        rows = np.arange(m) if (seen := seen_rows(view, m)) is None else seen
+        rows = seen_rows(view, m)
         kept = np.flatnonzero(weights > 0)
         part, p = differences[:, kept], weights[kept]
         effects = np.asarray(sparse.csr_array(part.T) @ program.target[rows].T).T
@@ -330,11 +312,14 @@ def _general_bound(program: GaussianProgram, dual: DualPoint, root: Array) -> fl
     return gain**2 / (kappa * mass * slack)
 
 
+def site_maps(program: GaussianProgram) -> Array:
+    """The maps of all sites side by side (m, K)."""
+    return np.column_stack([np.zeros((len(program.target), 0)), *(site.map for site in program.sites or ())])
+
+
 def _places(program: GaussianProgram, errors: Array) -> tuple[Array, Array]:
-    """Site maps side by side (m, K) and the cost of unit noise at each column, rounded down; empty without sites."""
-    if program.sites is None:
-        return np.zeros((len(program.target), 0)), np.zeros(0)
-    maps = np.column_stack([site.map for site in program.sites])
+    """Site maps and the cost of unit noise at each column, rounded down."""
+    maps = site_maps(program)
     product, doubt = np.abs(errors @ maps), np.abs(errors) @ np.abs(maps)
     low = np.maximum(product - (len(maps) + 2) * UNIT * doubt, 0.0)
     return maps, np.sum(low**2, axis=0) * (1 - (len(errors) + 4) * UNIT)

@@ -1,10 +1,7 @@
 """Gaussian noise of any covariance, for one observer or several: the entry to all special solvers.
 
-Full output covariance, for a trusted curator: the matrix mechanism (MATH.md section 2).
-
-Full covariance by the barrier method: views that see different rows, and small programs that resist dual ascent.
-
-The entry point: the special solver that fits a Gaussian program.
+Full output covariance, for a trusted curator, is the matrix mechanism (MATH.md section 2): by dual ascent, or by the
+barrier method for views that see different rows and for small programs that resist the ascent.
 """
 
 from __future__ import annotations
@@ -13,16 +10,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from privspec.solvers.ascent import Ascent, Atoms, BallAtoms, PairAtoms, Point, SingleAtoms, pair_span
-from privspec.solvers.barrier import Barrier, Eye, Symmetric, largest_group
-from privspec.solvers.bounds import Release, factor_root, loss_of, lower_bound, release_mahalanobis, tighten
-from privspec.solvers.placement import dual_point, effects_of, many_pairs, solve_by_rows, solve_placement
+from privspec.solvers.bounds import factor_root, lower_bound, release_mahalanobis
+from privspec.solvers.placement import (
+    UNSEEN,
+    barrier_fits,
+    effects_of,
+    no_noise,
+    package,
+    solve_by_barrier,
+    solve_placement,
+)
 from privspec.solvers.programs import (
     ROUNDS,
     VIOLATED,
     Array,
-    Balls,
     Boxes,
-    Directions,
     DualPoint,
     ExpectedLoss,
     GaussianProgram,
@@ -38,20 +40,17 @@ from privspec.solvers.programs import (
     WorstLoss,
     explicit,
     large_signs,
+    on_block,
     same_rows,
-    seen_rows,
+    sees_all,
     small_boxes,
 )
 from scipy import sparse
 
 RANK_TOLERANCE = 1e-11
 """Effects below this fraction of the largest singular value count as zero."""
-UNSEEN = 1e-7
-"""Weight (as a root, relative) given to output directions that the loss does not see."""
 EXPLICIT_PAIRS = 24
 """Largest number of coordinates whose pairs are listed one by one."""
-TALL = 4
-"""Outputs per input above which the reconstruction goes through an input estimate."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -174,69 +173,15 @@ def _finish(
     program: GaussianProgram, reduced: Reduced, atoms: tuple[Atoms, ...], point: Point, watch: Watch
 ) -> GaussianSolution:
     """The release of the best point, with the bound that its dual proves."""
-    parts = [part.dual(logs) for part, logs in zip(atoms, point.logs, strict=True)]
+    parts = [part.dual(logs) for part, logs in zip(atoms, point.logs, strict=False)]
     largest = max(float(weights.max(initial=0.0)) for _, weights in parts)
     loss_weights = None
-    if point.loss_logs is not None:
-        loss_weights = np.exp(point.loss_logs - point.loss_logs.max())[: len(program.loss.error_map)]
+    if reduced.error_map is not None:
+        loss_weights = np.exp(point.logs[-1] - point.logs[-1].max())[: len(program.loss.error_map)]
         loss_weights = loss_weights / loss_weights.sum()
     dual = DualPoint(tuple(d for d, _ in parts), tuple(p / largest for _, p in parts), loss_weights)
     bound = lower_bound(program, dual)
-    return package(program, reduced.basis @ point.root, dual, bound, "matrix mechanism, dual ascent", (), watch)
-
-
-def package(
-    program: GaussianProgram,
-    root: Array,
-    dual: DualPoint,
-    bound: float,
-    method: str,
-    notes: tuple[str, ...],
-    watch: Watch,
-) -> GaussianSolution:
-    """The solution with covariance root @ root.T (m, k), scaled to the boundary; through the inputs when m is large."""
-    m, n = program.target.shape
-    if m > TALL * n and same_rows(program):
-        turn, upper = np.linalg.qr(program.target)
-        views = tuple(View(None, view.differences, view.name) for view in program.views)
-        release, _ = tighten(views, upper, factor_root(turn.T @ root, upper, views))
-        estimate = np.linalg.lstsq(upper, release.reconstruction, rcond=1e-12)[0]
-        reconstruction = program.target @ estimate
-    else:
-        release, _ = tighten(program.views, program.target, factor_root(root, program.target, program.views))
-        estimate, reconstruction = None, release.reconstruction
-    return GaussianSolution(
-        value=loss_of(program, reconstruction),
-        lower_bound=bound,
-        strategy=release.strategy,
-        reconstruction=None if estimate is not None else reconstruction,
-        input_estimate=estimate,
-        blocks=release.blocks,
-        variances=None,
-        dual=dual,
-        method=method,
-        iterations=watch.iterations,
-        seconds=watch.seconds,
-        notes=(*notes, *release_notes(release)),
-        root=root,
-    )
-
-
-def release_notes(release: Release) -> tuple[str, ...]:
-    """What a reader must know about the shape of the release."""
-    notes = []
-    if not release.nested:
-        notes.append("views see different rows that are not nested")
-    if release.pinned:
-        notes.append("effects that no requirement protects are released with nominal noise")
-    return tuple(notes)
-
-
-def no_noise(program: GaussianProgram, watch: Watch) -> GaussianSolution:
-    """Nothing to protect: nominal noise only."""
-    empty = explicit(View(None, Balls((), 1.0)).differences, program.target.shape[1]).matrix
-    dual = DualPoint(tuple(empty for _ in program.views), tuple(np.zeros(0) for _ in program.views), None)
-    return package(program, np.zeros((len(program.target), 0)), dual, 0.0, "no noise", (), watch)
+    return package(program, reduced.basis @ point.root, dual, bound, "matrix mechanism, dual ascent", watch)
 
 
 def _solve_box(program: GaussianProgram, view: View, watch: Watch, tolerance: float) -> GaussianSolution:
@@ -260,7 +205,7 @@ def _solve_box(program: GaussianProgram, view: View, watch: Watch, tolerance: fl
     note = "a box of many entries: privacy rests on an upper bound, so the gap may stay open"
     solution = None
     for round_ in range(ROUNDS):
-        vectors = _signed(signs, block, reach, program.target.shape[1])
+        vectors = on_block(signs * reach[:, None], block, program.target.shape[1])
         inner = replace(program, views=(View(view.rows, Vectors(vectors), view.name),))
         solution = solve_covariance(inner, tolerance, watch)
         strategy = solution.strategy[:, block] * reach
@@ -271,32 +216,16 @@ def _solve_box(program: GaussianProgram, view: View, watch: Watch, tolerance: fl
             break
         signs = np.unique(np.hstack([signs, fresh]), axis=1)
     assert solution is not None
-    cut = package(program, _root(program, solution), solution.dual, solution.lower_bound, "box cuts", (note,), watch)
+    root = solution.reconstruction if solution.input_estimate is None else program.target @ solution.input_estimate
+    assert root is not None
+    cut = package(program, root, solution.dual, solution.lower_bound, "box cuts", watch, (note,))
     norms = np.linalg.norm(errors / reach, axis=0)
     norms = np.maximum(norms, UNSEEN * norms.max(initial=0.0))
     spread = effects * np.sqrt(reach * float(reach @ norms) / norms)
-    plain = package(program, spread, solution.dual, solution.lower_bound, "box relaxation", (note,), watch)
+    plain = package(program, spread, solution.dual, solution.lower_bound, "box relaxation", watch, (note,))
     return cut if cut.value <= plain.value else plain
 
 
-def _root(program: GaussianProgram, solution: GaussianSolution) -> Array:
-    """A root of the output covariance of a solution."""
-    if solution.reconstruction is not None:
-        return solution.reconstruction
-    assert solution.input_estimate is not None
-    return np.asarray(program.target @ solution.input_estimate)
-
-
-def _signed(signs: Array, block: np.ndarray, reach: Array, n: int) -> sparse.csc_array:
-    """Sign vectors on a block (k, N) as differences (n, N)."""
-    rows = np.repeat(block, signs.shape[1])
-    columns = np.tile(np.arange(signs.shape[1]), len(block))
-    values = (signs * reach[:, None]).ravel()
-    return sparse.csc_array(sparse.coo_array((values, (rows, columns)), shape=(n, signs.shape[1])))
-
-
-LARGEST = 48
-"""Outputs above which the Newton matrix of m (m + 1) / 2 unknowns is too large to be worth it."""
 SLACK = 1e-9
 """Excess of a view's squared distance that is scaled away instead of treated as a violation."""
 
@@ -310,7 +239,7 @@ def solve_observers(program: GaussianProgram, tolerance: float, watch: Watch) ->
     Raises: NotSpecialError for more than 48 outputs; OutOfTimeError at the deadline.
     """
     relaxed = _without_partial_views(program, tolerance, watch)
-    return relaxed if relaxed is not None else solve_by_barrier(program, tolerance, watch)
+    return relaxed if relaxed is not None else _by_barrier(program, tolerance, watch)
 
 
 def solve_complete(program: GaussianProgram, tolerance: float, watch: Watch) -> GaussianSolution:
@@ -318,14 +247,20 @@ def solve_complete(program: GaussianProgram, tolerance: float, watch: Watch) -> 
     solution = solve_covariance(program, tolerance, watch)
     if solution.relative_gap <= tolerance or not barrier_fits(program):
         return solution
-    second = solve_by_barrier(program, tolerance, watch)
+    second = _by_barrier(program, tolerance, watch)
     return second if second.relative_gap < solution.relative_gap else solution
+
+
+def _by_barrier(program: GaussianProgram, tolerance: float, watch: Watch) -> GaussianSolution:
+    solution = solve_by_barrier(program, tolerance, watch)
+    assert isinstance(solution, GaussianSolution)  # a covariance of full rank hides everything
+    return solution
 
 
 def _without_partial_views(program: GaussianProgram, tolerance: float, watch: Watch) -> GaussianSolution | None:
     """The solution for the views of everything when it happens to satisfy the others; None otherwise."""
     m, n = program.target.shape
-    complete = [index for index, view in enumerate(program.views) if seen_rows(view, m) is None]
+    complete = [index for index, view in enumerate(program.views) if sees_all(view, m)]
     if not complete or m > 4 * n:
         return None
     smaller = replace(program, views=tuple(program.views[index] for index in complete))
@@ -349,65 +284,8 @@ def _with_all_views(
     dual = with_idle_views(program, solution, complete).dual
     note = "views that see a part of the outputs are implied by those that see everything"
     notes = (*solution.notes, note)
-    found = package(program, solution.reconstruction, dual, solution.lower_bound, solution.method, notes, watch)
+    found = package(program, solution.reconstruction, dual, solution.lower_bound, solution.method, watch, notes)
     return replace(found, root=solution.root)
-
-
-def barrier_fits(program: GaussianProgram) -> bool:
-    """Whether the barrier method over all covariances is small enough."""
-    return len(program.target) <= LARGEST and all(
-        not isinstance(view.differences, Boxes) or small_boxes(view.differences) for view in program.views
-    )
-
-
-def solve_by_barrier(program: GaussianProgram, tolerance: float, watch: Watch) -> GaussianSolution:
-    """The full output covariance by the log-barrier Newton method.
-
-    Raises: NotSpecialError for more than 48 outputs; OutOfTimeError at the deadline.
-    """
-    m, n = program.target.shape
-    if m > LARGEST:
-        raise NotSpecialError(f"views of different rows on more than {LARGEST} outputs")
-    directions = tuple(explicit(view.differences, n) for view in program.views)
-    eyes = []
-    for view, direction in zip(program.views, directions, strict=True):
-        rows = np.arange(m) if (seen := seen_rows(view, m)) is None else seen
-        eye = _eye(np.eye(m)[rows], effects_of(program.target[rows], direction), direction)
-        if eye is not None:
-            eyes.append(eye)
-    if not eyes:
-        return no_noise(program, watch)
-    error_map = np.asarray(program.loss.error_map @ np.eye(m))
-    scale = max(float(np.linalg.norm(error_map, 2)), 1e-300)
-    sizes = np.linalg.svd(error_map, compute_uv=False)
-    if len(sizes) < m or sizes[-1] < UNSEEN * scale:
-        error_map = np.vstack([error_map, UNSEEN * scale * np.eye(m)])
-    worst = isinstance(program.loss, WorstLoss)
-    barrier = Barrier(Symmetric(m), tuple(eyes), error_map, worst=worst)
-    result = barrier.minimise(_first_state(eyes, m), 0.9 * tolerance, watch)
-    dual = dual_point(program, directions, result.state, result.loss_weights)
-    bound = lower_bound(program, dual, result.state)
-    solution = package(program, result.state, dual, bound, "barrier, full covariance", (), watch)
-    if result.expired and solution.relative_gap > tolerance:
-        raise OutOfTimeError(solution)
-    return solution
-
-
-def _eye(maps: Array, effects: Array, direction: Directions) -> Eye | None:
-    """The view without single differences that have no effect."""
-    norms = np.linalg.norm(effects, axis=0)
-    if not np.any(norms > 0):
-        return None
-    kept = (np.repeat(direction.sizes, direction.sizes) > 1) | (norms > 1e-14 * norms.max())
-    alone = int(np.count_nonzero(direction.sizes == 1))
-    sizes = np.concatenate([np.ones(int(np.count_nonzero(kept[:alone])), np.intp), direction.sizes[alone:]])
-    return Eye(maps, effects[:, kept], sizes)
-
-
-def _first_state(eyes: list[Eye], m: int) -> Array:
-    """A multiple of the identity inside the feasible set."""
-    largest = max(largest_group(eye.effects, eye.sizes) for eye in eyes)
-    return np.asarray(np.eye(m) * np.sqrt(2 * largest))
 
 
 def solve_gaussian(
@@ -429,8 +307,7 @@ def solve_gaussian(
     watch = Watch(deadline, progress)
     program = replace(program, views=tuple(_without_copies(view, program.target) for view in program.views))
     if program.sites is not None:
-        solver = solve_by_rows if any(many_pairs(view) for view in program.views) else solve_placement
-        return solver(program, tolerance, watch)
+        return solve_placement(program, tolerance, watch)
     return (solve_complete if same_rows(program) else solve_observers)(program, tolerance, watch)
 
 

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from privspec.solvers.programs import Array, OutOfTimeError, Progress, SolverError, Watch
-from scipy import linalg
+from privspec.solvers.barrier import Reached, follow
+from privspec.solvers.programs import Array, OutOfTimeError, Progress, Watch
 
-GROWTH = 20.0
 INSIDE = 0.999
 """Share of the limits that leaves enough room to start from."""
 
@@ -34,14 +33,26 @@ class LaplaceSolution:
         return (self.value - self.lower_bound) / self.value if self.value > 0 else 0.0
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+Inside = tuple[Array, float]
+"""Inverse scales (k,) strictly within the costs, and a level s that they reach."""
+
+
+@dataclass(frozen=True, eq=False)
 class _Program:
-    """Minimise s subject to costs @ (1 / b) <= 1 and rows @ b^2 <= shares * s + limits (J rows, all entries >= 0)."""
+    """Minimise s subject to costs @ (1 / b) <= 1 and rows @ b^2 <= shares * s + limits (J rows, all entries >= 0).
+
+    Convex in 1 / b, which moves in relative coordinates.
+    """
 
     costs: Array
     rows: Array
     shares: Array
     limits: Array
+
+    @property
+    def parameters(self) -> int:
+        """The number of logarithms in the barrier."""
+        return len(self.costs) + len(self.shares)
 
     def value(self, inverse: Array) -> float:
         """The least s when 1 / b is this point, scaled to the boundary of the costs."""
@@ -56,6 +67,46 @@ class _Program:
         prices = prices / float(self.shares @ prices)
         paid = float(prices @ self.limits) * (1 + (len(prices) + 8) * float(np.finfo(float).eps))
         return laplace_bound(self.costs, prices @ self.rows, multipliers) - paid
+
+    def solve(self, inverse: Array, tolerance: float, watch: Watch, enough: float = 0.0) -> Reached[Inside]:
+        """Inverse scales strictly inside whose relative gap is below the tolerance, or their value below `enough`."""
+        inverse = inverse * (0.5 / float((self.costs @ inverse).max()))
+        loose = self.shares > 0
+        while np.any(self.rows[~loose] @ inverse**-2.0 >= self.limits[~loose]):
+            # towards the boundary of the costs, where the limits are known to be met
+            inverse = inverse * (0.5 + 0.5 / float((self.costs @ inverse).max()))
+        level = 2 * float(np.max((self.rows[loose] @ inverse**-2.0) / self.shares[loose]))
+        found = follow(self, (inverse, level), self.parameters / level, 0.9 * tolerance, watch, enough)
+        if found.expired:
+            raise OutOfTimeError(None)
+        return found
+
+    def prices(self, at: Inside) -> tuple[Array, Array]:
+        """The multipliers of the costs and the prices of the rows."""
+        inverse, level = at
+        return 1 / (1 - self.costs @ inverse), 1 / (self.shares * level + self.limits - self.rows @ inverse**-2.0)
+
+    def measure(self, at: Inside) -> tuple[float, float]:
+        return self.value(at[0]), self.bound(*self.prices(at))
+
+    def newton(self, at: Inside) -> tuple[Array, Array, Array]:
+        inverse, level = at
+        multipliers, prices = self.prices(at)
+        scaled = (self.costs * inverse) * multipliers[:, None]
+        leaning = np.column_stack([2 * self.rows / inverse**2, self.shares * level]) * prices[:, None]
+        pull, size = leaning.sum(axis=0), len(inverse)
+        matrix = leaning.T @ leaning
+        matrix[:size, :size] += scaled.T @ scaled + np.diag(3 * pull[:size])
+        return np.append(scaled.sum(axis=0), 0.0) - pull, level * np.eye(size + 1)[size], matrix
+
+    def moved(self, at: Inside, step: Array) -> Inside | None:
+        inverse, level = at[0] * (1 + step[:-1]), at[1] * (1 + float(step[-1]))
+        if np.min(inverse) <= 0 or level <= 0 or min(part.min() for part in self.prices((inverse, level))) <= 0:
+            return None
+        return inverse, level
+
+    def merit(self, at: Inside, weight: float) -> float:
+        return weight * at[1] + sum(float(np.sum(np.log(part))) for part in self.prices(at))
 
 
 def laplace_scales(
@@ -102,8 +153,9 @@ def laplace_scales(
     )
     if not math.isfinite(program.value(first)):
         return None
-    inverse, multipliers, prices = _newton(program, first, tolerance, watch)
-    scales[columns], dual[rows] = 1 / inverse, multipliers
+    inside = program.solve(first, tolerance, watch).at
+    multipliers, prices = program.prices(inside)
+    scales[columns], dual[rows] = 1 / inside[0], multipliers
     used = costs[:, columns] @ (1 / scales[columns])
     scales[columns] *= float(used.max()) * (1 + (len(columns) + 8) * np.finfo(float).eps)
     value = float((weights @ scales**2).max()) * (1 + (weights.shape[1] + 4) * float(np.finfo(float).eps))
@@ -122,7 +174,7 @@ def _within(
     limits = _Program(costs, hard, bounds, np.zeros(len(hard)))
     for share in (1e-2, 1e-5, 1e-8):
         rows = hard + share * bounds[:, None] * loss
-        inverse, *_ = _newton(replace(limits, rows=rows), inverse, tolerance, watch, enough=INSIDE)
+        inverse = replace(limits, rows=rows).solve(inverse, tolerance, watch, INSIDE).at[0]
         if limits.value(inverse) <= INSIDE:
             break
     return inverse
@@ -152,117 +204,9 @@ def laplace_bound(costs: Array, weights: Array, dual: Array) -> float:
     return power**3 / total**2 * (1 - slack)
 
 
-def _newton(
-    program: _Program, inverse: Array, tolerance: float, watch: Watch, enough: float = 0.0
-) -> tuple[Array, Array, Array]:
-    """Inverse scales (k,) strictly inside, multipliers (N,) and prices (J,), with a relative gap below the tolerance.
-
-    Stops at once where the value is at most `enough`.
-    """
-    costs = program.costs
-    inverse = inverse * (0.5 / float((costs @ inverse).max()))
-    loose = program.shares > 0
-    while np.any(program.rows[~loose] @ inverse**-2.0 >= program.limits[~loose]):
-        # towards the boundary of the costs, where the limits are known to be met
-        inverse = inverse * (0.5 + 0.5 / float((costs @ inverse).max()))
-    level = 2 * float(np.max((program.rows[loose] @ inverse**-2.0) / program.shares[loose]))
-    count = len(costs) + len(program.shares)
-    weight = count / level
-    best: tuple[float, Array, Array, Array] = (math.inf, inverse, np.ones(len(costs)), np.ones(len(program.shares)))
-    for _ in range(300):
-        errors = program.rows / inverse**2
-        slack, room = 1 - costs @ inverse, program.shares * level + program.limits - errors.sum(axis=1)
-        multipliers, prices = 1 / slack, 1 / room
-        value, bound = program.value(inverse), program.bound(multipliers, prices)
-        gap = (value - bound) / value
-        watch.step(value, bound)
-        if gap < best[0]:
-            best = (gap, inverse, multipliers, prices)
-        if gap <= 0.9 * tolerance or value <= enough:
-            return inverse, multipliers, prices
-        if watch.expired:
-            raise OutOfTimeError(None)
-        # relative coordinates of the inverse scales, and of the level
-        scaled = (costs * inverse) * multipliers[:, None]
-        leaning = np.column_stack([2 * errors, program.shares * level]) * prices[:, None]
-        pull = leaning.sum(axis=0)
-        matrix = leaning.T @ leaning
-        matrix[:-1, :-1] += scaled.T @ scaled
-        matrix[np.diag_indices(len(inverse))] += 3 * pull[:-1]
-        push = np.append(pull[:-1] - scaled.sum(axis=0), pull[-1])
-        last = 2 * count / (tolerance * value)
-        step, decrement = np.zeros(len(push)), 0.0
-        for _ in range(40):
-            ahead = push.copy()
-            ahead[-1] -= weight * level
-            step = _solved(matrix, ahead)
-            decrement = float(step @ ahead)
-            if decrement > (1.0 if weight < last else 1e-8):
-                break
-            weight = min(weight * GROWTH, last) if weight < last else weight * 2
-        if weight > 1e3 * last:
-            break
-        inverse, level = _search(program, inverse, level, step, weight, decrement)
-    if not math.isfinite(best[0]):
-        raise SolverError("the Laplace program did not start")
-    return best[1:]
-
-
-def _solved(matrix: Array, right: Array) -> Array:
-    """The solution of a positive definite system, scaled to a unit diagonal; lifted a little where round-off spoils it.
-
-    Raises: LinAlgError if no lift helps.
-    """
-    sizes = np.sqrt(np.diag(matrix))
-    scaled, lift = matrix / sizes[:, None] / sizes, 1e-15
-    while True:
-        try:
-            return np.asarray(linalg.cho_solve(linalg.cho_factor(scaled, check_finite=False), right / sizes) / sizes)
-        except linalg.LinAlgError:
-            if lift > 1e-6:
-                raise
-            scaled, lift = scaled + lift * np.eye(len(sizes)), lift * 100
-
-
-def _search(
-    program: _Program, inverse: Array, level: float, step: Array, weight: float, decrement: float
-) -> tuple[Array, float]:
-    """The backtracked Newton step in relative coordinates."""
-
-    def merit(point: Array, height: float) -> float:
-        if np.min(point) <= 0 or height <= 0:
-            return math.inf
-        slack = 1 - program.costs @ point
-        room = program.shares * height + program.limits - program.rows @ point**-2.0
-        if np.min(slack) <= 0 or np.min(room) <= 0:
-            return math.inf
-        return weight * height - float(np.sum(np.log(slack))) - float(np.sum(np.log(room)))
-
-    before, length = merit(inverse, level), 1.0
-    for _ in range(40):
-        moved, height = inverse * (1 + length * step[:-1]), level * (1 + length * step[-1])
-        if merit(moved, height) <= before - 0.1 * length * decrement + 1e-11 * abs(before):
-            return moved, height
-        length *= 0.5
-    return inverse, level
-
-
-def knorm_l2_variance(dimension: int, scale: float) -> float:
-    """Variance of each coordinate of noise in R^d of density proportional to exp(-||z||_2 / scale).
-
-    The radius is Gamma(d, scale) and the direction uniform, so the covariance is scale^2 (d + 1) I.
-    """
-    return scale**2 * (dimension + 1)
-
-
 def hcr_mu_squared(epsilon: float) -> float:
     """4 sinh(epsilon / 2)^2, rounded up: the mu^2 at which the Gaussian optimum bounds every unbiased mechanism.
 
     Source: Hammersley-Chapman-Robbins; MATH.md section 3.
     """
     return 4 * math.sinh(epsilon / 2) ** 2 * (1 + 1e-14)
-
-
-def hcr_bound(lower_bound: float, epsilon: float) -> float:
-    """Least loss of any unbiased epsilon-DP mechanism, from the Gaussian lower bound at mu = 1 (full covariance)."""
-    return lower_bound / hcr_mu_squared(epsilon) * (1 - 1e-15)

@@ -1,8 +1,6 @@
-"""Where noise goes: diagonal noise at given places, and noise of many rows of one kind.
+"""Where noise goes: independent noise at given sites, or noise of any covariance, by the barrier method (MATH.md 2).
 
-Noise at given sites: how much independent Gaussian noise each coordinate of each site gets (MATH.md section 2).
-
-Row generation: many pair differences at restricted sites, of which few bind at the optimum.
+Many pair differences, of which few bind at the optimum, are met by generating rows.
 """
 
 from __future__ import annotations
@@ -10,15 +8,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from privspec.solvers.barrier import Barrier, BarrierResult, Diagonal, Eye, largest_group
-from privspec.solvers.bounds import Release, chain, factor_root, loss_of, lower_bound, tighten, view_strategy
+from privspec.solvers.barrier import Barrier, Diagonal, Eye, Symmetric
+from privspec.solvers.bounds import (
+    Release,
+    factor_root,
+    loss_of,
+    lower_bound,
+    release_of,
+    site_maps,
+    tighten,
+    view_strategy,
+)
 from privspec.solvers.programs import (
     Array,
+    Boxes,
     Directions,
     DualPoint,
     GaussianProgram,
     GaussianSolution,
     Indices,
+    NotSpecialError,
     OutOfTimeError,
     Pairs,
     Unprotectable,
@@ -27,9 +36,12 @@ from privspec.solvers.programs import (
     Watch,
     WorstLoss,
     explicit,
+    groups,
     pair_distances,
     pair_matrix,
+    same_rows,
     seen_rows,
+    small_boxes,
 )
 from scipy import sparse
 
@@ -37,51 +49,65 @@ RANGE_TOLERANCE = 1e-9
 """An effect whose part outside the range of the sites is below this fraction counts as inside."""
 FREE_COST = 1e-9
 """Cost, relative to the dearest site, given to noise that the loss does not see."""
+UNSEEN = 1e-7
+"""Weight (as a root, relative) given to output directions that the loss does not see."""
+LARGEST = 48
+"""Outputs above which the Newton matrix of m (m + 1) / 2 unknowns is too large to be worth it."""
+TALL = 4
+"""Outputs per input above which the reconstruction goes through an input estimate."""
 
 
-def solve_placement(program: GaussianProgram, tolerance: float, watch: Watch) -> GaussianSolution | Unprotectable:
-    """Variances at the sites that meet every view at least loss, to a relative gap of `tolerance`.
+def barrier_fits(program: GaussianProgram) -> bool:
+    """Whether the barrier method over all covariances is small enough."""
+    return len(program.target) <= LARGEST and all(
+        not isinstance(view.differences, Boxes) or small_boxes(view.differences) for view in program.views
+    )
 
-    Args: program with sites; tolerance relative; watch with the deadline in seconds.
+
+def solve_by_barrier(program: GaussianProgram, tolerance: float, watch: Watch) -> GaussianSolution | Unprotectable:
+    """The variances at the sites, or the covariance, that meet every view at least loss.
+
+    Args: tolerance of the relative gap; watch with the deadline in seconds.
     Returns: a strictly feasible solution with its certified lower bound (the gap is the caller's to judge), or
         the difference that no noise at these sites can hide.
-    Raises: OutOfTimeError at the deadline.
+    Raises: NotSpecialError for a full covariance of more than 48 outputs; OutOfTimeError at the deadline.
     Source: Ramon & Basu 2020, section 3.2; notes/placement.md.
     """
     m, n = program.target.shape
-    maps = site_maps(program)
+    free = program.sites is None
+    if free and m > LARGEST:
+        raise NotSpecialError(f"views of different rows on more than {LARGEST} outputs")
+    maps = np.eye(m) if free else site_maps(program)
     useful = np.flatnonzero(np.any(maps != 0, axis=0))
     directions = tuple(explicit(view.differences, n) for view in program.views)
     eyes = []
     for index, (view, direction) in enumerate(zip(program.views, directions, strict=True)):
-        rows = np.arange(m) if (seen := seen_rows(view, m)) is None else seen
-        effects = effects_of(program.target[rows], direction)
-        found = reduce_view(maps[np.ix_(rows, useful)], effects, direction)
+        rows = seen_rows(view, m)
+        found = _eye(maps[np.ix_(rows, useful)], effects_of(program.target[rows], direction), direction)
         if isinstance(found, int):
-            column = direction.matrix[:, [found]].toarray()[:, 0]
-            return Unprotectable(index, view.name, column)
+            return Unprotectable(index, view.name, direction.matrix[:, [found]].toarray()[:, 0])
         if found is not None:
             eyes.append(found)
-    error_map = np.asarray(program.loss.error_map @ maps[:, useful])
     if not eyes:
-        return assemble(program, np.zeros(maps.shape[1]), maps, tuple(_nothing(d) for d in directions), None, watch)
-    error_map = _with_floor(error_map)
-    worst = isinstance(program.loss, WorstLoss)
-    barrier = Barrier(Diagonal(len(useful)), tuple(eyes), error_map, worst=worst)
-    result = barrier.minimise(first_state(eyes, error_map), 0.9 * tolerance, watch)
-    state = np.zeros(maps.shape[1])
-    state[useful] = result.state
-    solution = _finish(program, maps, state, directions, result, watch)
+        return no_noise(program, watch)
+    error_map = _floored(np.asarray(program.loss.error_map @ maps[:, useful]), free)
+    chart = Symmetric(m) if free else Diagonal(len(useful))
+    first = np.eye(m) if free else np.sum(error_map**2, axis=0) ** -0.25
+    barrier = Barrier(chart, eyes, error_map, worst=isinstance(program.loss, WorstLoss))
+    result = barrier.minimise(first if free else first / np.max(first), 0.9 * tolerance, watch)
+    noise = result.at.state
+    if not free:
+        noise = np.zeros(maps.shape[1])
+        noise[useful] = result.at.state
+    root = noise if free else maps * noise
+    dual = _dual_point(program, directions, root, barrier.shares(result.at))
+    bound = lower_bound(program, dual, root)
+    solution = package(program, noise, dual, bound, "barrier, full covariance" if free else "barrier", watch)
+    if not free:
+        solution = _pruned(program, noise, solution, maps, watch)
     if result.expired and solution.relative_gap > tolerance:
         raise OutOfTimeError(solution)
     return solution
-
-
-def site_maps(program: GaussianProgram) -> Array:
-    """The maps of all sites side by side (m, K)."""
-    if program.sites is None:
-        raise ValueError("the program has no sites")
-    return np.column_stack([np.zeros((len(program.target), 0)), *(site.map for site in program.sites)])
 
 
 def effects_of(target: Array, direction: Directions) -> Array:
@@ -89,16 +115,13 @@ def effects_of(target: Array, direction: Directions) -> Array:
     return np.asarray(sparse.csr_array(direction.matrix.T) @ target.T).T
 
 
-def reduce_view(maps: Array, effects: Array, direction: Directions) -> Eye | int | None:
-    """The view in coordinates of the range of its site maps.
+def _eye(maps: Array, effects: Array, direction: Directions) -> Eye | int | None:
+    """The view in coordinates of the range of its maps.
 
     Returns: the view, with the differences that have no effect left out; None when no difference has one; or the
         column of a difference that the sites cannot hide.
     """
     norms = np.linalg.norm(effects, axis=0)
-    # a single vector without effect constrains nothing; columns of a ball stay together
-    sizes = np.repeat(direction.sizes, direction.sizes)
-    kept = (sizes > 1) | (norms > 1e-14 * np.max(norms, initial=0.0))
     if not np.any(norms > 0):
         return None
     left, singular, _ = np.linalg.svd(maps, full_matrices=False)
@@ -108,67 +131,33 @@ def reduce_view(maps: Array, effects: Array, direction: Directions) -> Eye | int
     bad = np.flatnonzero(outside > RANGE_TOLERANCE * norms)
     if bad.size:
         return int(bad[np.argmax(outside[bad])])
-    alone = int(np.count_nonzero(direction.sizes == 1))
-    group_sizes = np.concatenate([np.ones(int(np.count_nonzero(kept[:alone])), np.intp), direction.sizes[alone:]])
-    return Eye(basis.T @ maps, inside[:, kept], group_sizes)
+    # a single vector without effect constrains nothing; columns of a ball stay together
+    alone, _ = groups(direction.sizes)
+    kept = norms > 1e-14 * np.max(norms)
+    kept[alone:] = True
+    sizes = np.concatenate([np.ones(int(np.count_nonzero(kept[:alone])), np.intp), direction.sizes[alone:]])
+    return Eye(basis.T @ maps, inside[:, kept], sizes)
 
 
-def first_state(eyes: list[Eye], error_map: Array) -> Array:
-    """Standard deviations (K,) inside the feasible set: noise inversely to its cost, scaled."""
-    cost = np.sum(error_map**2, axis=0)
-    state = cost**-0.25
-    state = state / np.max(state)
-    largest = 0.0
-    for eye in eyes:
-        _, upper = np.linalg.qr((eye.maps * state).T)
-        largest = max(largest, largest_group(np.linalg.solve(upper.T, eye.effects), eye.sizes))
-    return np.asarray(state * np.sqrt(2 * largest))
-
-
-def _with_floor(error_map: Array) -> Array:
-    """The error map with a nominal extra row for coordinates that cost (almost) nothing."""
+def _floored(error_map: Array, free: bool) -> Array:
+    """The error map with nominal extra rows for noise that costs (almost) nothing."""
+    if free:
+        sizes = np.linalg.svd(error_map, compute_uv=False)
+        floor = UNSEEN * max(float(sizes[0]), 1e-300)
+        lacking = len(sizes) < error_map.shape[1] or sizes[-1] < floor
+        return np.vstack([error_map, floor * np.eye(error_map.shape[1])]) if lacking else error_map
     cost = np.sum(error_map**2, axis=0)
     top = float(np.max(cost, initial=0.0))
     floor = FREE_COST * top if top > 0 else 1.0
-    lacking = cost < floor
-    if not lacking.any():
-        return error_map
-    return np.vstack([error_map, np.diag(np.sqrt(np.where(lacking, floor, 0.0)))[lacking]])
+    return np.vstack([error_map, np.sqrt(floor) * np.eye(len(cost))[cost < floor]])
 
 
-def _finish(
-    program: GaussianProgram,
-    maps: Array,
-    state: Array,
-    directions: tuple[Directions, ...],
-    result: BarrierResult,
-    watch: Watch,
-) -> GaussianSolution:
-    """The dual point at the last centre, and the release after vanishing variances were set to zero."""
-    root = maps * state
-    dual = dual_point(program, directions, root, result.loss_weights)
-    bound = lower_bound(program, dual, root)
-    solution = assemble(program, state, maps, dual, bound, watch)
-    leeway = 0.2 * (solution.value - bound)
-    shares = state**2 * np.sum(np.asarray(program.loss.error_map @ maps) ** 2, axis=0)
-    small = shares < 0.1 * (solution.value - bound) / max(len(state), 1)
-    if small.any() and not small.all():
-        pruned = np.where(small, 0.0, state)
-        simpler = assemble(program, pruned, maps, dual, bound, watch)
-        # a checker takes the dual vectors from the released covariance: it must still prove the bound
-        cheap = simpler.value <= solution.value + leeway
-        if cheap and lower_bound(program, dual, maps * pruned) >= bound - leeway:
-            return simpler
-    return solution
-
-
-def dual_point(
+def _dual_point(
     program: GaussianProgram, directions: tuple[Directions, ...], root: Array, loss_weights: Array
 ) -> DualPoint:
     """The dual point of the barrier at a covariance root @ root.T, its weights scaled together."""
-    parts = [dual_of(program, index, direction, root) for index, direction in enumerate(directions)]
-    largest = max((float(p.max(initial=0.0)) for _, p in parts), default=0.0)
-    scale = largest if largest > 0 else 1.0
+    parts = [_dual_of(program, view, d, root) for view, d in zip(program.views, directions, strict=True)]
+    scale = max((float(p.max(initial=0.0)) for _, p in parts), default=0.0) or 1.0
     shares = None
     if isinstance(program.loss, WorstLoss):
         # rows beyond the loss's own carry nominal costs only
@@ -177,18 +166,19 @@ def dual_point(
     return DualPoint(tuple(d for d, _ in parts), tuple(p / scale for _, p in parts), shares)
 
 
-def dual_of(program: GaussianProgram, index: int, direction: Directions, root: Array) -> tuple[sparse.csc_array, Array]:
+def _dual_of(
+    program: GaussianProgram, view: View, direction: Directions, root: Array
+) -> tuple[sparse.csc_array, Array]:
     """Weights 1 / (1 - q) of the barrier on the differences of one view; a ball is split into its own axes."""
-    view = program.views[index]
-    rows = np.arange(len(root)) if (seen := seen_rows(view, len(root))) is None else seen
+    rows = seen_rows(view, len(root))
     left, singular, _ = np.linalg.svd(root[rows], full_matrices=False)
     kept = singular > 1e-11 * max(float(np.max(singular, initial=0.0)), 1e-300)
     whitened = (left[:, kept].T @ effects_of(program.target[rows], direction)) / singular[kept, None]
-    alone = int(np.count_nonzero(direction.sizes == 1))
+    alone, wide = groups(direction.sizes)
     quadratics = np.sum(whitened[:, :alone] ** 2, axis=0)
     columns = [direction.matrix[:, :alone]]
     weights = [np.where(quadratics > 0, 1 / np.maximum(1 - quadratics, 1e-12), 0.0)]
-    for part in list(direction.slices)[alone:]:
+    for part in wide:
         values, turn = np.linalg.eigh(whitened[:, part].T @ whitened[:, part])
         # turned columns are unit combinations only up to round-off: shrink them so that they stay admissible
         turn = turn / (np.linalg.norm(turn, axis=0) * (1 + 1e-14))
@@ -200,115 +190,135 @@ def dual_of(program: GaussianProgram, index: int, direction: Directions, root: A
     return matrix, p[used]
 
 
-def _nothing(direction: Directions) -> tuple[sparse.csc_array, Array]:
-    """A dual part without weight."""
-    return sparse.csc_array((direction.matrix.shape[0], 0)), np.zeros(0)
-
-
-def assemble(
-    program: GaussianProgram,
-    state: Array,
-    maps: Array,
-    dual: DualPoint | tuple[tuple[sparse.csc_array, Array], ...],
-    bound: float | None,
-    watch: Watch,
+def _pruned(
+    program: GaussianProgram, state: Array, solution: GaussianSolution, maps: Array, watch: Watch
 ) -> GaussianSolution:
-    """The solution with standard deviations `state` (K,) at the columns of `maps`, scaled to the boundary."""
-    if not isinstance(dual, DualPoint):
-        q = len(np.asarray(program.loss.error_map @ np.zeros(len(maps))))
-        weights = np.full(q, 1 / q) if isinstance(program.loss, WorstLoss) and q else None
-        dual = DualPoint(tuple(d for d, _ in dual), tuple(p for _, p in dual), weights)
-    release, scale = tighten(program.views, program.target, factor_root(maps * state, program.target, program.views))
-    splits = np.cumsum([site.map.shape[1] for site in program.sites or ()])[:-1]
+    """The solution with vanishing variances set to zero, where that costs next to nothing."""
+    room = solution.value - solution.lower_bound
+    shares = state**2 * np.sum(np.asarray(program.loss.error_map @ maps) ** 2, axis=0)
+    small = shares < 0.1 * room / max(len(state), 1)
+    if small.any() and not small.all():
+        pruned = np.where(small, 0.0, state)
+        simpler = package(program, pruned, solution.dual, solution.lower_bound, "barrier", watch)
+        # a checker takes the dual vectors from the released covariance: it must still prove the bound
+        cheap = simpler.value <= solution.value + 0.2 * room
+        if cheap and lower_bound(program, solution.dual, maps * pruned) >= solution.lower_bound - 0.2 * room:
+            return simpler
+    return solution
+
+
+def package(
+    program: GaussianProgram,
+    noise: Array,
+    dual: DualPoint,
+    bound: float,
+    method: str,
+    watch: Watch,
+    notes: tuple[str, ...] = (),
+) -> GaussianSolution:
+    """The solution with this noise, scaled to the boundary; through the inputs when m is large.
+
+    Args: noise a root (m, k) of the covariance or, with sites, the standard deviations (K,) at their coordinates.
+    """
+    m, n = program.target.shape
+    root = noise if program.sites is None else site_maps(program) * noise
+    estimate = variances = None
+    if program.sites is None and m > TALL * n and same_rows(program):
+        turn, upper = np.linalg.qr(program.target)
+        views = tuple(replace(view, rows=None) for view in program.views)
+        release, scale = tighten(views, upper, factor_root(turn.T @ root, upper, views))
+        estimate = np.linalg.lstsq(upper, release.reconstruction, rcond=1e-12)[0]
+        reconstruction = program.target @ estimate
+    else:
+        release, scale = tighten(program.views, program.target, factor_root(root, program.target, program.views))
+        reconstruction = release.reconstruction
+    if program.sites is not None:
+        splits = np.cumsum([site.map.shape[1] for site in program.sites])[:-1]
+        variances = tuple(np.split(noise**2 * scale, splits))
+    return GaussianSolution(
+        value=loss_of(program, reconstruction),
+        lower_bound=bound,
+        strategy=release.strategy,
+        reconstruction=None if estimate is not None else reconstruction,
+        input_estimate=estimate,
+        blocks=release.blocks,
+        variances=variances,
+        dual=dual,
+        method=method,
+        iterations=watch.iterations,
+        seconds=watch.seconds,
+        notes=(*notes, *_notes(release)),
+        root=root if program.sites is None else None,
+    )
+
+
+def _notes(release: Release) -> tuple[str, ...]:
+    """What a reader must know about the shape of the release."""
     notes = []
     if not release.nested:
         notes.append("views see different rows that are not nested")
     if release.pinned:
         notes.append("effects that no requirement protects are released with nominal noise")
-    return GaussianSolution(
-        value=loss_of(program, release.reconstruction),
-        lower_bound=0.0 if bound is None else bound,
-        strategy=release.strategy,
-        reconstruction=release.reconstruction,
-        input_estimate=None,
-        blocks=release.blocks,
-        variances=tuple(np.split(state**2 * scale, splits)),
-        dual=dual,
-        method="barrier",
-        iterations=watch.iterations,
-        seconds=watch.seconds,
-        notes=tuple(notes),
-    )
+    return tuple(notes)
 
+
+def no_noise(program: GaussianProgram, watch: Watch) -> GaussianSolution:
+    """Nothing to protect: nominal noise only."""
+    m, n = program.target.shape
+    nothing = tuple(sparse.csc_array((n, 0)) for _ in program.views)
+    q = program.loss.error_map.shape[0]
+    shares = np.full(q, 1 / q) if isinstance(program.loss, WorstLoss) and q else None
+    dual = DualPoint(nothing, tuple(np.zeros(0) for _ in program.views), shares)
+    noise = np.zeros((m, 0)) if program.sites is None else np.zeros(site_maps(program).shape[1])
+    return package(program, noise, dual, 0.0, "no noise", watch)
+
+
+# --- many pairs -----------------------------------------------------------------------------------
 
 LISTED_PAIRS = 128
 """Largest number of coordinates whose pairs are all given to the barrier method at once."""
 MAXIMUM_ROUNDS = 30
+Listed = dict[int, tuple[Indices, Indices]]
+"""By the index of a view, the pairs of its coordinates that are stated so far."""
 
 
-def many_pairs(view: View) -> bool:
-    """Whether the view has more pairs than the barrier method should list."""
-    return isinstance(view.differences, Pairs) and len(view.differences.coordinates) > LISTED_PAIRS
-
-
-def solve_by_rows(program: GaussianProgram, tolerance: float, watch: Watch) -> GaussianSolution | Unprotectable:
-    """As `solve_placement`, with the pairs of large views generated as they are violated.
+def solve_placement(program: GaussianProgram, tolerance: float, watch: Watch) -> GaussianSolution | Unprotectable:
+    """As `solve_by_barrier`, with the pairs of large views generated as they are violated.
 
     Every round solves for the pairs found so far, which bounds the loss from below; all pairs are then checked
     through the Gram matrix of the strategy, and the release is scaled until every pair holds.
     """
-    active: dict[int, tuple[Indices, Indices]] = {}
+    active: Listed = {}
     for index, view in enumerate(program.views):
-        if many_pairs(view) and isinstance(view.differences, Pairs):
+        if isinstance(view.differences, Pairs) and len(view.differences.coordinates) > LISTED_PAIRS:
             k = len(view.differences.coordinates)
             ring = np.arange(k)
             # a ring spans every pair, so that infeasibility shows in the first round
-            firsts = np.concatenate([ring, ring])
-            seconds = np.concatenate([(ring + 1) % k, (ring + k // 2) % k])
-            active[index] = (firsts, seconds)
+            active[index] = np.tile(ring, 2), np.concatenate([(ring + 1) % k, (ring + k // 2) % k])
+    if not active:
+        return solve_by_barrier(program, tolerance, watch)
     best: GaussianSolution | None = None
-    maps = site_maps(program)
     for _ in range(MAXIMUM_ROUNDS):
-        smaller = replace(
-            program,
-            views=tuple(_listed(view, active.get(i), program) for i, view in enumerate(program.views)),
-        )
+        listed = tuple(_listed(view, active.get(i), program) for i, view in enumerate(program.views))
+        late = False
         try:
-            solution = solve_placement(smaller, tolerance, watch)
-        except OutOfTimeError as late:
+            solution = solve_by_barrier(replace(program, views=listed), tolerance, watch)
+        except OutOfTimeError as error:
             # the bound for some of the pairs holds for all; the release must be scaled for the others
-            raise OutOfTimeError(_better(best, late.best, program, maps, watch)) from None
+            if error.best is None:
+                raise OutOfTimeError(best) from None
+            solution, late = error.best, True
         if isinstance(solution, Unprotectable):
             return solution
-        scaled = _scaled(solution, program, maps, watch)
-        best = _better(best, solution, program, maps, watch)
-        if scaled.relative_gap <= tolerance or not _grow(program, scaled, active):
+        deviations = np.sqrt(np.concatenate(solution.variances or ()))
+        scaled = package(program, deviations, solution.dual, solution.lower_bound, "barrier", watch)
+        best = scaled if best is None or scaled.relative_gap < best.relative_gap else best
+        if not late and (scaled.relative_gap <= tolerance or not _grow(program, scaled, active)):
             break
-        if watch.expired:
+        if late or watch.expired:
             raise OutOfTimeError(best)
-    if best is None:
-        raise ValueError("no rounds")
+    assert best is not None
     return best
-
-
-def _scaled(solution: GaussianSolution, program: GaussianProgram, maps: Array, watch: Watch) -> GaussianSolution:
-    """The solution for some of the pairs, scaled until all of them hold."""
-    state = np.sqrt(np.concatenate(solution.variances or ()))
-    return assemble(program, state, maps, solution.dual, solution.lower_bound, watch)
-
-
-def _better(
-    best: GaussianSolution | None,
-    solution: GaussianSolution | None,
-    program: GaussianProgram,
-    maps: Array,
-    watch: Watch,
-) -> GaussianSolution | None:
-    """The one of smaller gap after scaling."""
-    if solution is None:
-        return best
-    scaled = _scaled(solution, program, maps, watch)
-    return scaled if best is None or scaled.relative_gap < best.relative_gap else best
 
 
 def _listed(view: View, active: tuple[Indices, Indices] | None, program: GaussianProgram) -> View:
@@ -321,33 +331,25 @@ def _listed(view: View, active: tuple[Indices, Indices] | None, program: Gaussia
     return View(view.rows, Vectors(matrix), view.name)
 
 
-def _grow(program: GaussianProgram, solution: GaussianSolution, active: dict[int, tuple[Indices, Indices]]) -> bool:
+def _grow(program: GaussianProgram, solution: GaussianSolution, active: Listed) -> bool:
     """Add the pairs of largest distance to the active ones; whether any was new."""
     grown = False
-    _, nested = chain(program.views, len(program.target))
-    outputs = np.zeros((len(program.target), 0)) if solution.reconstruction is None else solution.reconstruction
-    release = Release(solution.strategy, outputs, solution.blocks, nested, 0)
+    release = release_of(program, solution)
     for index, (firsts, seconds) in active.items():
         view = program.views[index]
-        if not isinstance(view.differences, Pairs):
-            continue
+        assert isinstance(view.differences, Pairs)
         strategy = view_strategy(view, release, solution.blocks[index], program.target)
-        k = len(view.differences.coordinates)
-        distances = np.triu(pair_distances(_centred(strategy[:, view.differences.coordinates])), 1)
-        known = np.zeros((k, k), bool)
+        points = strategy[:, view.differences.coordinates]
+        points = points - points.mean(axis=1, keepdims=True)
+        distances = np.triu(pair_distances(points.T @ points), 1)
+        known = np.zeros(distances.shape, bool)
         known[np.minimum(firsts, seconds), np.maximum(firsts, seconds)] = True
         top = float(distances[known].max(initial=0.0))
         distances[known] = 0.0
-        flat = np.argsort(distances, axis=None)[::-1][: 2 * k]
+        flat = np.argsort(distances, axis=None)[::-1][: 2 * len(distances)]
         rows, columns = np.unravel_index(flat, distances.shape)
         fresh = distances[rows, columns] > top * (1 + 1e-9)
         if fresh.any():
             grown = True
             active[index] = (np.concatenate([firsts, rows[fresh]]), np.concatenate([seconds, columns[fresh]]))
     return grown
-
-
-def _centred(points: Array) -> Array:
-    """Gram matrix of the points about their mean."""
-    centred = points - points.mean(axis=1, keepdims=True)
-    return np.asarray(centred.T @ centred)

@@ -1,6 +1,4 @@
-"""Programs of additive noise in plain matrices, and what solving them gives.
-
-Convex programs as plain data: what the compiler lowers to and every solver takes.
+"""Programs of additive noise in plain matrices, what solving them gives, and sets of input differences as matrices.
 
 Gaussian placement (notes/placement.md; Ramon & Basu 2020, section 3.2). Unknown is the covariance
 `Sigma` (m, m) of the output noise, either any positive semidefinite matrix or `sum_k M_k diag(s_k) M_k'`
@@ -11,22 +9,17 @@ requirement) and each admissible difference d of the inputs,
 
 (differences come divided by the mu that the requirement allows).
 
-What a solver answers besides a solution: infeasibility, lack of time, and 'not one of mine'.
-
-Boxes of many entries: every vector with |d_i| <= reach_i (replacing everything). Exact maxima are NP-hard.
-
-The largest s'Gs over sign vectors is bounded above by tr D for any diagonal D with D - G positive semidefinite (the
-least such bound is within pi/2: Nesterov 1998), and below by any sign vector. The solver plays one against the other:
-it meets the sign vectors found so far, looks for one that is violated, and at last scales by the upper bound.
-
-Sets of input differences as matrices: columns for single vectors, groups of columns for balls.
+Over a box of many entries exact maxima are NP-hard. The largest s'Gs over sign vectors is bounded above by tr D for any
+diagonal D with D - G positive semidefinite (the least such bound is within pi/2: Nesterov 1998), and below by any sign
+vector. The solver plays one against the other: it meets the sign vectors found so far, looks for one that is violated,
+and at last scales by the upper bound.
 """
 
 from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -35,6 +28,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 Array: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -48,7 +42,7 @@ class Vectors:
 class Pairs:
     """The differences scale * (e_i - e_j), i != j, over the given coordinates (a record that moves between cells)."""
 
-    coordinates: NDArray[np.intp]
+    coordinates: Indices
     scale: float
 
 
@@ -56,7 +50,7 @@ class Pairs:
 class Balls:
     """Every vector of l2 norm at most `radius` that is supported on one of the blocks."""
 
-    blocks: tuple[NDArray[np.intp], ...]
+    blocks: tuple[Indices, ...]
     radius: float
 
 
@@ -64,7 +58,7 @@ class Balls:
 class Boxes:
     """Every vector with |d_i| <= reach[i] that is supported on one of the blocks; reach has length n."""
 
-    blocks: tuple[NDArray[np.intp], ...]
+    blocks: tuple[Indices, ...]
     reach: Array
 
 
@@ -75,7 +69,7 @@ Differences: TypeAlias = Vectors | Pairs | Balls | Boxes
 class View:
     """What one requirement protects: output rows seen (None = all) and input differences divided by mu."""
 
-    rows: NDArray[np.intp] | None
+    rows: Indices | None
     differences: Differences
     name: str = ""
 
@@ -223,10 +217,6 @@ class OutOfTimeError(SolverError):
         self.best = best
 
 
-NotSpecial = NotSpecialError
-OutOfTime = OutOfTimeError
-
-
 @dataclass(slots=True)
 class Watch:
     """Counts iterations, tells `progress`, and knows when the deadline has passed."""
@@ -253,9 +243,6 @@ class Watch:
         return self.deadline is not None and self.seconds > self.deadline
 
 
-Indices: TypeAlias = NDArray[np.intp]
-
-
 SWEEPS = 60
 STARTS = 24
 ROUNDS = 20
@@ -263,31 +250,26 @@ VIOLATED = 1e-7
 """Excess over one at which a sign vector is added to the program."""
 
 
+def box_scaling(gram: Array) -> Array:
+    """Positive c (k,): the largest eigenvalue of c G c times the sum of 1 / c^2 is the bound of `box_bound`."""
+    diagonal = np.diag(gram)
+    floor = 1e-12 * float(diagonal.max(initial=1e-300))
+    known = [1.0 / np.sqrt(np.maximum(d, floor)) for d in (_dual_diagonal(gram), np.ones(len(gram)), diagonal)]
+    return min(known, key=lambda c: _scaled_bound(gram, c))
+
+
+def _scaled_bound(gram: Array, scaling: Array) -> float:
+    return float(np.sum(scaling**-2.0)) * float(np.linalg.eigvalsh(scaling[:, None] * gram * scaling)[-1])
+
+
 def box_bound(gram: Array) -> float:
     """An upper bound of s'Gs over sign vectors s, within pi/2 of the largest; never below it but for round-off.
 
     Args: gram (k, k) positive semidefinite.
     """
-    k = len(gram)
-    if not k or not np.any(gram):
+    if not np.any(gram):
         return 0.0
-    bounds = [float(np.abs(gram).sum())]
-    diagonal = np.diag(gram)
-    floor = 1e-12 * float(diagonal.max())
-    for weights in (_dual_diagonal(gram), np.ones(k), diagonal):
-        positive = np.maximum(weights, floor)
-        roots = 1.0 / np.sqrt(positive)
-        top = float(np.linalg.eigvalsh(roots[:, None] * gram * roots[None, :])[-1])
-        bounds.append(float(positive.sum()) * top * (1 + 1e-12 * k))
-    return min(bounds)
-
-
-def box_scaling(gram: Array) -> Array:
-    """Positive c (k,): the largest eigenvalue of c G c times the sum of 1 / c^2 is the bound of `box_bound`."""
-    diagonal = np.diag(gram)
-    floor = 1e-12 * float(diagonal.max(initial=1.0))
-    known = [1.0 / np.sqrt(np.maximum(d, floor)) for d in (_dual_diagonal(gram), np.ones(len(gram)), diagonal)]
-    return min(known, key=lambda c: float(np.sum(c**-2.0)) * float(np.linalg.eigvalsh(c[:, None] * gram * c)[-1]))
+    return min(float(np.abs(gram).sum()), _scaled_bound(gram, box_scaling(gram)) * (1 + 1e-12 * len(gram)))
 
 
 def _dual_diagonal(gram: Array) -> Array:
@@ -350,37 +332,41 @@ class Directions:
     sizes: Indices
 
     @property
-    def slices(self) -> Iterator[slice]:
-        """The columns of each group."""
-        stops = np.cumsum(self.sizes)
-        return (slice(int(stop - size), int(stop)) for stop, size in zip(stops, self.sizes, strict=True))
-
-    @property
     def single(self) -> bool:
         """Whether every group is one vector."""
         return bool(np.all(self.sizes == 1))
+
+
+def slices(sizes: Indices) -> list[slice]:
+    """The columns of each group."""
+    stops = np.cumsum(sizes)
+    return [slice(int(stop - size), int(stop)) for stop, size in zip(stops, sizes, strict=True)]
+
+
+def groups(sizes: Indices) -> tuple[int, list[slice]]:
+    """How many columns are groups of their own (they come first), and the columns of every larger group."""
+    alone = int(np.count_nonzero(sizes == 1))
+    return alone, slices(sizes)[alone:]
 
 
 def pair_matrix(coordinates: Indices, firsts: Indices, seconds: Indices, scale: float, n: int) -> sparse.csc_array:
     """The differences scale * (e_i - e_j), i = coordinates[firsts], j = coordinates[seconds], as columns (n, N)."""
     count = len(firsts)
     rows = np.concatenate([coordinates[firsts], coordinates[seconds]])
-    columns = np.concatenate([np.arange(count), np.arange(count)])
-    values = np.concatenate([np.full(count, scale), np.full(count, -scale)])
-    return sparse.csc_array(sparse.coo_array((values, (rows, columns)), shape=(n, count)))
+    values = np.repeat([scale, -scale], count)
+    return sparse.csc_array((values, (rows, np.tile(np.arange(count), 2))), shape=(n, count))
 
 
-def box_vertices(block: Indices, reach: Array, n: int) -> sparse.csc_array:
-    """The vertices of one box block up to sign, as columns (n, 2^(k-1)); entries of reach 0 are left out."""
-    block = block[reach[block] > 0]
-    signs = np.array([(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=max(len(block) - 1, 0))])
-    values = signs[:, : len(block)] * reach[block]
-    if not len(block):
-        return sparse.csc_array((n, 0))
-    count = len(values)
-    rows = np.tile(block, count)
-    columns = np.repeat(np.arange(count), len(block))
-    return sparse.csc_array(sparse.coo_array((values.ravel(), (rows, columns)), shape=(n, count)))
+def on_block(values: Array, block: Indices, n: int) -> sparse.csc_array:
+    """Columns (n, N) with `values` (k, N) on a block of k inputs."""
+    rows, columns = np.repeat(block, values.shape[1]), np.tile(np.arange(values.shape[1]), len(block))
+    return sparse.csc_array((values.ravel(), (rows, columns)), shape=(n, values.shape[1]))
+
+
+def box_vertices(reach: Array) -> Array:
+    """The vertices of a box up to sign (k, 2^(k-1)), the first entry positive."""
+    signs = [(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=max(len(reach) - 1, 0))]
+    return np.array(signs)[:, : len(reach)].T * reach[:, None]
 
 
 def small_boxes(boxes: Boxes) -> bool:
@@ -397,38 +383,36 @@ def explicit(differences: Differences, n: int) -> Directions:
     match differences:
         case Vectors(matrix):
             matrix = sparse.csc_array(matrix)
-            kept = matrix[:, np.flatnonzero(abs(matrix).sum(axis=0) > 0)]
-            return Directions(sparse.csc_array(kept), np.ones(kept.shape[1], np.intp))
+            matrix = sparse.csc_array(matrix[:, np.flatnonzero(abs(matrix).sum(axis=0) > 0)])
         case Pairs(coordinates, scale):
-            firsts, seconds = np.triu_indices(len(coordinates), 1)
-            matrix = pair_matrix(coordinates, firsts, seconds, scale, n)
-            return Directions(matrix, np.ones(len(firsts), np.intp))
+            matrix = pair_matrix(coordinates, *np.triu_indices(len(coordinates), 1), scale, n)
         case Balls(blocks, radius):
             blocks = tuple(sorted((block for block in blocks if len(block)), key=lambda block: len(block) > 1))
-            rows = np.concatenate([np.asarray(block, np.intp) for block in blocks] or [np.zeros(0, np.intp)])
-            columns = np.arange(len(rows))
-            values = np.full(len(rows), radius)
-            matrix = sparse.csc_array(sparse.coo_array((values, (rows, columns)), shape=(n, len(rows))))
+            rows = np.concatenate([np.zeros(0, np.intp), *blocks])
+            matrix = sparse.csc_array((np.full(len(rows), radius), (rows, np.arange(len(rows)))), shape=(n, len(rows)))
             return Directions(matrix, np.array([len(block) for block in blocks], np.intp))
         case Boxes(blocks, reach):
             if not small_boxes(differences):
                 raise NotSpecialError("a box with more than 12 entries has too many vertices")
-            parts = [box_vertices(block, reach, n) for block in blocks]
-            matrix = sparse.csc_array(sparse.hstack(parts)) if parts else sparse.csc_array((n, 0))
-            return Directions(matrix, np.ones(matrix.shape[1], np.intp))
+            moving = [block[reach[block] > 0] for block in blocks]
+            parts = [on_block(box_vertices(reach[block]), block, n) for block in moving if len(block)]
+            matrix = sparse.csc_array(sparse.hstack([sparse.csc_array((n, 0)), *parts]))
+    return Directions(matrix, np.ones(matrix.shape[1], np.intp))
 
 
-def seen_rows(view: View, m: int) -> Indices | None:
-    """The output rows that the view sees, sorted; None when it sees all of them."""
-    if view.rows is None:
-        return None
-    rows = np.unique(np.asarray(view.rows, np.intp))
-    return None if len(rows) == m else rows
+def seen_rows(view: View, m: int) -> Indices:
+    """The output rows that the view sees, sorted."""
+    return np.arange(m) if view.rows is None else np.unique(np.asarray(view.rows, np.intp))
+
+
+def sees_all(view: View, m: int) -> bool:
+    """Whether the view sees every one of m output rows."""
+    return len(seen_rows(view, m)) == m
 
 
 def same_rows(program: GaussianProgram) -> bool:
     """Whether every view sees every output row."""
-    return all(seen_rows(view, len(program.target)) is None for view in program.views)
+    return all(sees_all(view, len(program.target)) for view in program.views)
 
 
 def largest_norm(strategy: Array, differences: Differences) -> float:
@@ -475,5 +459,4 @@ def _largest_in_box(scaled: Array) -> float:
     width = scaled.shape[1]
     if width > VERTEX_LIMIT:
         return box_bound(gram)
-    vertices = box_vertices(np.arange(width), np.ones(width), width).toarray()
-    return float(np.max(np.sum((scaled @ vertices) ** 2, axis=0), initial=0.0))
+    return float(np.max(np.sum((scaled @ box_vertices(np.ones(width))) ** 2, axis=0), initial=0.0))

@@ -18,6 +18,7 @@ from privspec.solvers.programs import (
     View,
     WorstLoss,
     explicit,
+    slices,
 )
 from scipy import sparse
 
@@ -38,7 +39,7 @@ def _reference(program: GaussianProgram) -> float:
         rows = np.arange(m) if view.rows is None else view.rows
         shown = sigma[np.ix_(rows, rows)] if len(rows) < m else sigma
         directions = explicit(view.differences, n)
-        for part in directions.slices:
+        for part in slices(directions.sizes):
             effects = program.target[rows] @ directions.matrix[:, part].toarray()
             size = effects.shape[1]
             constraints.append(cp.bmat([[shown, effects], [effects.T, np.eye(size)]]) >> 0)

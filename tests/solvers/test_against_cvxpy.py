@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from privspec.solvers.bounds import lower_bound, max_mahalanobis
+from privspec.solvers.bounds import lower_bound, release_mahalanobis, release_of
 from privspec.solvers.gaussian import solve_gaussian
 from privspec.solvers.programs import (
     Boxes,
@@ -51,7 +51,7 @@ def check_release(program, solution):
     errors = np.sum((program.loss.error_map @ reconstruction) ** 2, axis=1)
     loss = errors.max() if isinstance(program.loss, WorstLoss) else errors.sum()
     assert solution.value == pytest.approx(loss, rel=1e-12)
-    largest = max_mahalanobis(program, solution.strategy, solution.reconstruction, solution.blocks)
+    largest = release_mahalanobis(program.views, program.target, release_of(program, solution))
     assert 1 - 1e-9 <= largest <= 1 - 1e-12
     for view in program.views:
         rows = np.arange(len(program.target)) if view.rows is None else view.rows
