@@ -291,7 +291,7 @@ class Ascent:
         moment = np.sum([atoms.moment(part) for atoms, part in zip(self.atoms, logs, strict=False)], axis=0)
         mass, total, turn, errors = self._mass(logs), 1.0, None, None
         if self.error_map is not None:
-            turn = np.linalg.qr(self.error_map * np.exp(logs[-1] / 2)[:, None], mode="r")
+            turn = np.asarray(np.linalg.qr(self.error_map * np.exp(logs[-1] / 2)[:, None], mode="r"))
             moment = turn @ moment @ turn.T
         values, vectors = np.linalg.eigh(moment)
         deviations = np.sqrt(np.maximum(values, 1e-32 * max(float(values[-1]), 1e-300)))

@@ -38,7 +38,8 @@ State = TypeVar("State")
 class Path(Protocol[State]):
     """A convex objective with a log barrier of so many `parameters`, at strictly feasible states."""
 
-    parameters: int
+    @property
+    def parameters(self) -> int: ...
 
     def measure(self, at: State) -> tuple[float, float]:
         """The value of the state scaled to the boundary, and the lower bound that it proves."""
