@@ -15,7 +15,7 @@ from privspec.core.matrices import DyadicMatrix
 from privspec.execute.noise import NoiseLaw, law_of
 from privspec.execute.samplers import KNORM_LIMIT
 from privspec.kernel.core.linear import Held, Matrix, Release, read_linear, read_release
-from privspec.kernel.core.problem import read_frame
+from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused
 
 
@@ -148,7 +148,7 @@ def read_executed(plan: Mapping[str, Any]) -> Executed:
         frame = read_frame(Item(plan["problem"], "problem"))
         linear = read_linear(Item(block, "problem.blocks[0]"), frame)
         family, executed = Item(mechanism["family"], "family"), Item(mechanism["executed"], "executed")
-        return executed_of(read_release(family, executed, linear, frame))
+        return executed_of(read_release(family, executed, linear, frame), frame)
     except (Refused, KeyError, TypeError, ValueError, OverflowError) as error:
         detail = f"no entry {error}" if isinstance(error, KeyError) else str(error)
         raise UsageError(
@@ -161,16 +161,17 @@ def read_executed(plan: Mapping[str, Any]) -> Executed:
         ) from error
 
 
-def executed_of(release: Release) -> Executed:
+def executed_of(release: Release, frame: Frame) -> Executed:
     """The same numbers in arrays.
 
     Raises: ValueError, OverflowError for numbers beyond those of 64 bits times a power of two.
     """
     problem, rows = release.problem, release.strategy.whole.nrows()
+    held = zip(problem.held, release.steps, frame.data, strict=True)
     if release.noise.shape == "knorm-l2" and rows > KNORM_LIMIT:
         raise ValueError(f"the K-norm sampler takes at most {KNORM_LIMIT} strategy rows, not {rows}")
     return Executed(
-        tuple(input_of(held, step) for held, step in zip(problem.held, release.steps, strict=True)),
+        tuple(input_of(one, step, data.rule, data.party) for one, step, data in held),
         _dyadic(release.strategy),
         law_of(release.noise.shape, release.noise.scales),
         release.grid,
@@ -185,7 +186,7 @@ def executed_of(release: Release) -> Executed:
     )
 
 
-def input_of(held: Held, grid: Fraction) -> ExecutedInput:
+def input_of(held: Held, grid: Fraction, rule: str, index: str | None) -> ExecutedInput:
     """An input as it is read."""
     size = held.stop - held.start
     return ExecutedInput(
@@ -201,10 +202,10 @@ def input_of(held: Held, grid: Fraction) -> ExecutedInput:
             Attribute(name, values=values) if low is None or high is None else Attribute(name, lower=low, upper=high)
             for name, values, low, high in held.columns
         ),
-        held.drops,
+        rule == "drop",
         None if held.cells else held.shape,
-        held.index,
-        None if held.drops else held.records,
+        index,
+        None if rule == "drop" else held.records,
     )
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privspec.kernel.core.case import PLAN, Case
 from privspec.kernel.core.exposure import derived
@@ -17,9 +18,11 @@ from privspec.kernel.core.reading import Item, read
 from privspec.kernel.forms import FORMS
 from privspec.problem.form import Numbers
 
+Array: TypeAlias = NDArray[np.float64]
 DIGITS = Context(prec=9, rounding=ROUND_CEILING)
-BITS = 40
-"""Binary digits of a witness."""
+BITS = 56
+"""Binary digits of the largest entry of a witness."""
+NEARLY_SINGULAR = 1e-10
 
 
 def exposures_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -51,13 +54,26 @@ def _witness(executed: object, outputs: tuple[str, ...]) -> dict[str, Any] | Non
     """An inverse of what is seen of a release of rounded outputs; of other mechanisms nothing helps."""
     if not isinstance(executed, Release):
         return None
-    seen, size = executed.problem.rows_of(outputs), executed.problem.size
-    if executed.of_inputs or not executed.round_outputs or len(seen) == size:
+    seen = executed.problem.rows_of(outputs)
+    if executed.of_inputs or not executed.round_outputs or len(seen) == executed.problem.size:
         return {"inverse": None, "scaling": None}
-    rows = executed.reconstruction.rows
-    mixed = np.array([[float(v) for v in rows[i]] for i in seen]) * float(executed.reconstruction.unit)
-    back = np.linalg.pinv(mixed)
-    if np.linalg.norm(np.eye(len(seen)) - mixed @ back) > 0.5:
-        return {"inverse": None, "scaling": None}
-    entries = tuple(round(v * 2**BITS) for v in back.ravel().tolist())
-    return {"inverse": Numbers(back.shape, Fraction(1, 2**BITS), entries).to_json(), "scaling": None}
+    rows, unit = executed.reconstruction.rows, float(executed.reconstruction.unit)
+    inverse, _ = inverse_root(np.array([[float(v) for v in rows[i]] for i in seen]) * unit)
+    return {"inverse": inverse, "scaling": None}
+
+
+def inverse_root(mixed: Array) -> tuple[dict[str, Any] | None, Array]:
+    """K of orthonormal rows K L where rows L (s, k) are independent, as a plan states it, and K L; else None, and L.
+
+    Rows are put on one level first by powers of two, which stay exact.
+    """
+    tops = np.frexp(np.abs(mixed).max(axis=1, initial=0.0))[1]
+    shifts = tops.max(initial=0) - tops
+    left, sizes, right = np.linalg.svd(np.ldexp(mixed, shifts[:, None]), full_matrices=False)
+    if len(sizes) < len(mixed) or sizes.min(initial=1.0) <= NEARLY_SINGULAR * sizes.max(initial=1.0):
+        return None, mixed
+    root = left.T / sizes[:, None]
+    digits = BITS - int(np.frexp(np.abs(root).max())[1])
+    whole = np.rint(np.ldexp(root, digits))
+    entries = tuple(int(v) << int(shift) for row in whole.tolist() for v, shift in zip(row, shifts, strict=True))
+    return Numbers(root.shape, Fraction(2) ** -digits, entries).to_json(), right

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from flint import fmpz_mat
 
+from privspec.families.exposures import inverse_root
 from privspec.kernel import judge
 from privspec.kernel.core.linear import Cells, Held, Linear, Matrix, Measured, Noise, Part, Release, Released, Units
-from privspec.kernel.core.linear_privacy import View, largest_cost, largest_square, reached, seen_by
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.linear_privacy import Seen, largest_cost, largest_square, reached, seen_by
+from privspec.kernel.core.reading import Item, Refused
 from tests import plans
 from tests.families.specs import spec
 
@@ -62,7 +63,7 @@ def moves(difference: Units | Cells) -> Iterator[dict[int, int]]:
             yield {k: v for one in some for k, v in one.items()}
 
 
-EXACT = {
+EXACT: dict[str, Units | Cells] = {
     "entries": Units((box(0, 6, amount=2),), 1),
     "two entries at once": Units((box(0, 6),), 2),
     "boxes": Units((box(0, 6, 3, 2),), 1),
@@ -117,6 +118,12 @@ def test_euclidean_balls(seed: int) -> None:
     assert float(largest_square(answers, Units((ball(0, 6, 3, 2, 2, length=6),), 1))) >= both / 2
 
 
+def test_balls_of_two_norms_in_one_unit() -> None:
+    """(1, 1) of length sqrt(2) moves by sqrt(2) in a Euclidean ball, whatever moves beside it."""
+    ones, unit = Matrix(fmpz_mat([[1, 1, 1, 1]]), F(1)), Units((ball(0, 2, 2, 1), ball(2, 4, 2, 2)), 1)
+    assert float(largest_square(ones, unit)) >= (1 + 2**0.5) ** 2
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_large_boxes_are_bounded_whatever_scaling_helps(seed: int) -> None:
     dice = np.random.default_rng(seed)
@@ -124,11 +131,11 @@ def test_large_boxes_are_bounded_whatever_scaling_helps(seed: int) -> None:
     answers, difference = Matrix(fmpz_mat(whole.tolist()), F(1)), Units((box(0, 18, 18),), 1)
     signs = np.array([[1, -1][int(b)] for b in dice.integers(0, 2, 18 * 4000)]).reshape(18, -1)
     reached_ = float(((whole @ signs) ** 2).sum(axis=0).max())
-    scalings = [None, [[F(int(v)) for v in dice.integers(1, 9, 18)]]]
-    for scaling in scalings:
-        assert float(largest_square(answers, difference, scaling)) >= reached_
-    with pytest.raises(ValueError, match="not positive"):
-        largest_square(answers, difference, [[F(-1)] * 18])
+    for scaling in (None, [[int(v) for v in dice.integers(1, 9, 18)]]):
+        assert float(largest_square(answers, difference, Item(scaling, "scaling"))) >= reached_
+    for other, why in (([[-1] * 18], "less than 0"), ([[0] * 18], "not positive"), ([[1] * 17], "in place of")):
+        with pytest.raises((Refused, ValueError), match=why):
+            largest_square(answers, difference, Item(other, "scaling"))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -183,7 +190,7 @@ def release(rows: list[list[int]], noise: Noise, of: list[list[int]] | None = No
     """Noise on answers about one input of numbers in [0, 1], each answer an output by itself."""
     n, k = len(rows[0]), len(rows)
     rebuilt = of or np.eye(k, dtype=int).tolist()
-    held = Held("x", 0, n, False, (n,), F(0), F(1), None, (), None, False, None)
+    held = Held("x", 0, n, "entries", (n,), F(0), F(1), None, (), None)
     outputs = tuple(Released(f"O{i}", i, i + 1, (1,), False) for i in range(len(rebuilt)))
     problem = Linear(
         changed.pop("held", (held,)), outputs, Matrix(fmpz_mat(rows), F(1)), (F(0),) * len(rebuilt), (),
@@ -206,9 +213,9 @@ def test_an_observer_is_charged_for_the_answers_of_its_outputs() -> None:
     for names, answers, figure in ((("O0",), [0], 1), (("O1",), [1], 2), (("O0", "O1"), [0, 1], 3)):
         view = seen_by(pair, names, public=False, inverse=NOTHING)
         assert view.used == answers
-        assert reached(pair, view, ENTRY, None) == figure
+        assert reached(pair, view, ENTRY) == figure
     # where nobody is trusted, each sees every message
-    assert reached(pair, seen_by(pair, ("O0",), public=True, inverse=NOTHING), ENTRY, None) == 3
+    assert reached(pair, seen_by(pair, ("O0",), public=True, inverse=NOTHING), ENTRY) == 3
 
 
 def test_estimates_of_the_inputs_are_all_answers() -> None:
@@ -219,30 +226,30 @@ def test_estimates_of_the_inputs_are_all_answers() -> None:
 def test_numbers_stand_between_the_points_of_a_lattice() -> None:
     """Values on quarters times whole numbers are points of it; on thirds they are rounded, a step each."""
     noise = Noise("laplace", (F(1), F(1)))
-    everything = View([0, 1])
-    assert reached(release([[1, 0], [2, 0]], noise), everything, ENTRY, None) == 3
+    everything = Seen([0, 1])
+    assert reached(release([[1, 0], [2, 0]], noise), everything, ENTRY) == 3
     off = release([[1, 0], [2, 0]], noise, steps=(F(1, 3),))
-    assert reached(off, everything, ENTRY, None) == F(7, 2)
+    assert reached(off, everything, ENTRY) == F(7, 2)
     vector = release([[1, 0], [2, 0]], Noise("knorm-l2", (F(1),)), steps=(F(1, 3),))
-    assert float(reached(vector, everything, ENTRY, None)) == pytest.approx(5**0.5 + 2**0.5 / 4)
+    assert float(reached(vector, everything, ENTRY)) == pytest.approx(5**0.5 + 2**0.5 / 4)
 
 
 def test_balls_stand_on_shares_of_their_radius() -> None:
     """(1/2, 1/2) of a ball of radius 1 is rounded to (1, 1), which is 2 away from nothing, and not 1."""
-    held = (Held("x", 0, 6, False, (3, 2), F(-1), F(1), (F(1), 2, 1), (), None, False, None),)
+    held = (Held("x", 0, 6, "entries", (3, 2), F(-1), F(1), (F(1), 2, 1), (), None),)
     record = Units((ball(0, 6, 2, 1),), 1)
     rows = [[1, 0] * 3, [0, 1] * 3]
     noise = Noise("laplace", (F(1), F(1)))
     for grid, figure in ((F(1), 3), (F(1, 2), 1)):
         one = release(rows, noise, held=held, steps=(F(1, 2),), grid=grid)
-        assert reached(one, View([0, 1]), record, None) == figure
+        assert reached(one, Seen([0, 1]), record) == figure
 
 
 def test_all_that_a_voter_holds_moves_together() -> None:
     """A sum over two inputs of a voter moves by 2, where each input by itself moves it by 1."""
     total = release([[1] * 6], Noise("gaussian", (F(1),)))
-    assert reached(total, View([0]), Units((box(0, 3), box(3, 6)), 1), None) == 4
-    assert reached(total, View([0]), Units((box(0, 3),), 1), None) == 1
+    assert reached(total, Seen([0]), Units((box(0, 3), box(3, 6)), 1)) == 4
+    assert reached(total, Seen([0]), Units((box(0, 3),), 1)) == 1
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -251,19 +258,19 @@ def test_mixed_answers(seed: int) -> None:
     dice = np.random.default_rng(seed)
     rows, of = dice.integers(-9, 10, (5, 4)), dice.integers(-9, 10, (5, 5))
     one = release(rows.tolist(), Noise("gaussian", (F(2),)), of.tolist(), round_outputs=True)
-    digits = [max(map(abs, row)).bit_length() for row in of[:2].tolist()]
-    left = of[:2] * 2.0 ** (max(digits) - np.array(digits))[:, None]
-    back = np.rint(np.ldexp(np.linalg.pinv(left), 50)).astype(np.int64)
-    inverse = {"shape": [5, 2], "unit": "2^-50", "rows": back.reshape(-1).tolist()}
+    inverse, _ = inverse_root(of[:2] * 1.0)
+    assert inverse is not None
     view = seen_by(one, ("O0", "O1"), public=False, inverse=Item(inverse, "inverse"))
     seen = of[:2] @ rows
     true = max(float(d @ np.linalg.solve(of[:2] @ of[:2].T, d)) for d in seen.T.astype(float)) / 4
     entry = Units((box(0, 4),), 1)
-    assert true * (1 - 1e-9) <= float(reached(one, view, entry, None)) <= true * (1 + 1e-9)
+    assert true * (1 - 1e-9) <= float(reached(one, view, entry)) <= true * (1 + 1e-9)
     # without the inverse it is charged for all that it may see; a wrong one is refused
-    assert reached(one, seen_by(one, ("O0", "O1"), public=False, inverse=NOTHING), entry, None) >= true
+    assert reached(one, seen_by(one, ("O0", "O1"), public=False, inverse=NOTHING), entry) >= true
     with pytest.raises(Exception, match="not near an inverse"):
-        seen_by(one, ("O0", "O1"), public=False, inverse=Item({**inverse, "unit": "2^-49"}, "inverse"))
+        seen_by(
+            one, ("O0", "O1"), public=False, inverse=Item({**inverse, "unit": str(2 * F(inverse["unit"]))}, "inverse")
+        )
 
 
 # --- forgeries ------------------------------------------------------------------------------------------

@@ -15,13 +15,13 @@ import numpy as np
 from scipy import sparse
 
 from privspec.core.diagnostics import InternalError
-from privspec.core.matrices import DyadicMatrix
 from privspec.families.document import float_down
+from privspec.families.exposures import inverse_root
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import site_maps
 from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism
 from privspec.families.linear.witness import Scene, Seen, witness
-from privspec.kernel.core.linear import Cells, Release, read_linear, read_release
+from privspec.kernel.core.linear import Release, read_linear, read_release
 from privspec.kernel.core.linear_privacy import VERTICES, Piece, bounds, pieces
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, read_frame
@@ -34,17 +34,8 @@ from privspec.model.neighbours import PairDifferences
 from privspec.problem.linear import Difference, differences_of
 from privspec.solvers.programs import Array, box_scaling
 
-INVERSE_BITS = 56
-"""Bits of the largest entry of a right inverse."""
 SCALING_BITS = 50
 """Bits of the numbers that scale a box."""
-
-
-def levelled(matrix: DyadicMatrix, rows: list[int]) -> Array:
-    """Some rows, each times the power of two that makes its largest entry have as many digits as the largest of all."""
-    values = matrix.to_float()[rows]
-    tops = np.frexp(np.abs(values).max(axis=1, initial=0.0))[1]
-    return np.asarray(np.ldexp(values, (tops.max(initial=0) - tops)[:, None]))
 
 
 def read_back(whole: dict[str, Any], family: str, executed: dict[str, Any]) -> tuple[Frame, Release]:
@@ -73,7 +64,7 @@ def achieved(problem: Problem, frame: Frame, release: Release, views: list[dict[
 
 
 def view_witnesses(problem: Problem, release: LinearRelease) -> list[dict[str, Any]]:
-    """For each requirement: a right inverse of what a mixed view sees, and the scaling of large boxes."""
+    """For each requirement: an inverse root of what a mixed view sees, and the scaling of large boxes."""
     found = []
     for requirement in problem.model.requirements:
         exposed = problem.model.exposed(requirement)
@@ -82,10 +73,9 @@ def view_witnesses(problem: Problem, release: LinearRelease) -> list[dict[str, A
         strategy = release.strategy.to_float()
         inverse = None
         if mixed and release.outputs_matrix is not None:
-            seen = levelled(release.outputs_matrix, rows)
-            back = np.asarray(np.linalg.pinv(seen), dtype=np.float64)
-            strategy = back @ seen @ strategy
-            inverse = DyadicMatrix.rounded(back, INVERSE_BITS).to_json()
+            seen = release.outputs_matrix.to_float()[rows]
+            inverse, root = inverse_root(seen)
+            strategy = root @ strategy
         scaling = [_scaling(strategy, difference) for difference in differences_of(problem.model, requirement)]
         found.append({"inverse": inverse, "scaling": scaling if any(one is not None for one in scaling) else None})
     return found
@@ -93,8 +83,6 @@ def view_witnesses(problem: Problem, release: LinearRelease) -> list[dict[str, A
 
 def _scaling(strategy: Array, difference: Difference) -> list[list[str]] | None:
     """A number for each piece of each unit, where some unit is a box of many numbers."""
-    if isinstance(difference, Cells):
-        return None
     listed, _ = pieces(difference)
     boxes = [all(piece.shape == "box" for piece in unit) for unit in listed]
     if not any(box and len(unit) > VERTICES for box, unit in zip(boxes, listed, strict=True)):
@@ -106,7 +94,7 @@ def _scaling(strategy: Array, difference: Difference) -> list[list[str]] | None:
 
 
 def _box(strategy: Array, unit: list[Piece]) -> list[str]:
-    at, amounts = [piece.at[0] for piece in unit], [piece.amount or Fraction(1) for piece in unit]
+    at, amounts = [piece.at.start for piece in unit], [piece.amount or Fraction(1) for piece in unit]
     columns = strategy[:, at] * np.array([float(amount) for amount in amounts])
     shares = box_scaling(columns.T @ columns)
     whole = np.maximum(np.rint(np.ldexp(shares / shares.max(), SCALING_BITS)), 1.0).astype(np.int64).tolist()

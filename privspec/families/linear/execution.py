@@ -161,9 +161,8 @@ def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> 
     Raises: DataError where their structure does not fit, as a run does.
     """
     from privspec.families.linear.raising import INPUT_GRID_BITS
-    from privspec.kernel.core.linear import read_held
-    from privspec.kernel.core.problem import Data
-    from privspec.kernel.core.reading import Item
+    from privspec.kernel.core.linear import Held
+    from privspec.kernel.core.reading import Item, read
     from privspec.problem.elaborate import data_of
     from privspec.problem.form import document
     from privspec.problem.linear import held_of
@@ -171,7 +170,9 @@ def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> 
     found = []
     for block in model.blocks:
         data_ = data_of(model, model.nodes[block.name])
-        held = read_held(Item(document(held_of(block)), block.name), Data(data_.name, "", data_.rule, data_.party, 0))
-        found.append(input_of(held, Fraction(1, 1 if held.cells else 2**INPUT_GRID_BITS)))
+        held = read(Held, Item(document(held_of(block)), block.name))
+        assert isinstance(held, Held)
+        grid = Fraction(1, 1 if held.cells else 2**INPUT_GRID_BITS)
+        found.append(input_of(held, grid, data_.rule, data_.party))
     inputs = tuple(found)
     read_blocks(inputs, data, declared=declared_shapes(model), header=circumstances.header, keeper=circumstances.keeper)

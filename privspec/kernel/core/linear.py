@@ -12,11 +12,25 @@ from math import prod
 
 from flint import fmpz_mat
 
-from privspec.kernel.core.problem import Data, Frame
-from privspec.kernel.core.reading import ENTRIES, Item
+from privspec.kernel.core.problem import Frame
+from privspec.kernel.core.reading import (
+    ENTRIES,
+    READERS,
+    WORDS,
+    Item,
+    NotNegative,
+    Positive,
+    Refused,
+    read,
+    typed,
+)  # fmt: skip
 
-FAMILIES = {"gaussian": ("gaussian",), "laplace": ("laplace", "geometric"), "mixed": ("knorm",)}
-"""What a mechanism of each family may be called in a line that names the families allowed."""
+NOISES = {
+    "gaussian": ("gaussian", "standard_deviation", {"gaussian"}, ("gaussian-exact", "rounded-gaussian")),
+    "laplace": ("laplace", "scale", {"laplace", "geometric"}, ("laplace", "discrete-laplace")),
+    "mixed": ("knorm-l2", "scale", {"knorm"}, ("laplace", "knorm-l2")),
+}
+"""Families: shape of the noise, name of its size, words of a line that allow it, and proofs that it rests on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,47 +45,39 @@ class Matrix:
 
     @property
     def rows(self) -> list[list[int]]:
-        """The whole numbers, row by row."""
         width, flat = self.whole.ncols(), list(map(int, self.whole.entries()))
         return [flat[i * width : (i + 1) * width] for i in range(self.whole.nrows())]
 
     def some(self, rows: list[int]) -> Matrix:
-        """Some of the rows."""
+        if rows == list(range(self.whole.nrows())):
+            return self
         listed, width = self.rows, self.whole.ncols()
         return Matrix(fmpz_mat(len(rows), width, [v for r in rows for v in listed[r]]), self.unit)
 
 
-def read_lines(item: Item, rows: int, columns: int) -> tuple[list[dict[int, int]], Fraction]:
-    """The entries that are not 0 of a matrix of a known shape, row by row, and the value of one step."""
-    if not isinstance(item.value, dict) or "form" not in item.value:
-        flat, unit = item.array(rows, columns)
-        lines = (flat[i * columns : (i + 1) * columns] for i in range(rows))
-        return [{j: v for j, v in enumerate(line) if v} for line in lines], unit
-    item.form("sparse")
-    _, shape, places, values = item.fields("form", "shape", "places", "values")
-    shape.same([rows, columns])
-    (count,) = places.extents(1)
-    (at, one), (entries, unit) = places.array(count), values.array(count)
-    if one != 1 or any(a >= b for a, b in zip([-1, *at], [*at, rows * columns], strict=True)):
-        raise places.wrong("are not places in order")
-    found: list[dict[int, int]] = [{} for _ in range(rows)]
-    for place, value in zip(at, entries, strict=True):
-        found[place // columns][place % columns] = value
-    return found, unit
-
-
-def read_matrix(item: Item, rows: int, columns: int) -> Matrix:
-    """A matrix of a known shape, listed or sparse."""
+def _entries(item: Item, rows: int, columns: int) -> tuple[range | list[int], list[int], Fraction]:
+    """Ascending row-major places of a matrix of a known shape, listed or sparse, their entries, and their unit."""
     if rows * columns > ENTRIES:
         raise item.wrong("is too large")
     if not isinstance(item.value, dict) or "form" not in item.value:
-        return Matrix(*item.matrix(rows, columns))
-    lines, unit = read_lines(item, rows, columns)
-    whole = fmpz_mat(rows, columns)
-    for i, line in enumerate(lines):
-        for j, value in line.items():
-            whole[i, j] = value
-    return Matrix(whole, unit)
+        return range(rows * columns), *item.array(rows, columns)
+    form, shape, places, values = item.fields("form", "shape", "places", "values")
+    form.one_of("sparse")
+    shape.same([rows, columns])
+    (count,) = places.extents(1)
+    at, one = places.array(count)
+    if one != 1 or any(a >= b for a, b in zip([-1, *at], [*at, rows * columns], strict=True)):
+        raise places.wrong("are not places in order")
+    return at, *values.array(count)
+
+
+def read_matrix(item: Item, rows: int, columns: int) -> Matrix:
+    """A matrix of a known shape."""
+    at, flat, unit = _entries(item, rows, columns)
+    if isinstance(at, list):
+        known = dict(zip(at, flat, strict=True))
+        flat = [known.get(place, 0) for place in range(rows * columns)]
+    return Matrix(fmpz_mat(rows, columns, flat), unit)
 
 
 # --- the problem --------------------------------------------------------------------------------------
@@ -84,15 +90,17 @@ class Held:
     name: str
     start: int
     stop: int
-    cells: bool
+    layout: str
     shape: tuple[int, ...]
     lower: Fraction | None
     upper: Fraction | None
-    ball: tuple[Fraction, int, int] | None
-    columns: tuple[tuple[str, tuple[str, ...], int | None, int | None], ...]
+    ball: Ball | None
+    columns: tuple[Column, ...]
     records: int | None
-    drops: bool
-    index: str | None
+
+    @property
+    def cells(self) -> bool:
+        return self.layout == "cells"
 
     @property
     def width(self) -> Fraction:
@@ -107,15 +115,19 @@ class Part:
     """In runs of `length` coordinates from `start` to `stop`, one a unit, a unit moves numbers or vectors.
 
     `shape` "box": each coordinate by at most `amount`; "l1", "l2": every `dimension` coordinates in turn by a vector
-    of that norm at most `amount`.
+    of that norm at most `amount`; "cell", "swap" (of `Cells`): one coordinate up or down, or another down by as much.
     """
 
     start: int
     stop: int
-    length: int
+    length: Positive
     shape: str
-    dimension: int
-    amount: Fraction
+    dimension: Positive
+    amount: NotNegative
+
+    def __post_init__(self) -> None:
+        if (self.stop - self.start) % self.length or self.length % self.dimension:
+            raise Refused("is not made of whole runs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +137,7 @@ class Units:
     FORM = "units"
 
     parts: tuple[Part, ...]
-    count: int
+    count: Positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +148,14 @@ class Cells:
 
     start: int
     stop: int
-    count: int
+    count: Positive
     moving: bool
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The records as one unit: they may all have, or move between, the same cells."""
+        size, shape = max(self.stop - self.start, 1), "swap" if self.moving else "cell"
+        return (Part(self.start, self.stop, size, shape, size, Fraction(self.count)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +167,10 @@ class Released:
     stop: int
     shape: tuple[int, ...]
     defined: bool
+
+    def __post_init__(self) -> None:
+        if prod(self.shape) != self.stop - self.start:
+            raise Refused("is of a shape that does not fit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,18 +185,37 @@ class Measured:
 class Linear:
     """The block of a problem: see `privspec.problem.linear`."""
 
+    FORM = "linear"
+
     held: tuple[Held, ...]
     released: tuple[Released, ...]
     target: Matrix
-    offset: tuple[Fraction, ...]
-    constants: tuple[tuple[str, tuple[int, ...], Matrix], ...]
+    offset: Numbers
+    constants: tuple[Given, ...]
     errors: Measured
     worst: bool
     loss: str
-    accuracy: tuple[tuple[Measured, Fraction, int, str], ...]
+    accuracy: tuple[Limit, ...]
     differences: tuple[tuple[Units | Cells, ...], ...]
-    sites: tuple[tuple[str, Matrix], ...] | None
+    sites: tuple[Site, ...] | None
     families: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for row in (self.held, self.released):
+            if [one.start for one in row] != [0, *(one.stop for one in row)][: len(row)] or not row:
+                raise Refused("does not put each of its parts where the one before ends, or has none")
+        if len({one.name for one in self.released}) < len(self.released):
+            raise Refused("names an output twice")
+        errors = [self.errors, *(one for one, *_ in self.accuracy)]
+        maps = [(one, prod(shape)) for _, shape, one in self.constants]
+        maps += [(self.target, self.inputs), *((one, one.whole.ncols()) for _, one in self.sites or ())]
+        fits = all((one.whole.nrows(), one.whole.ncols()) == (self.size, width) for one, width in maps)
+        if (
+            not fits
+            or len(self.offset) != self.size
+            or any(max(t, default=0) >= self.size for e in errors for t in e.terms)
+        ):
+            raise Refused("has arrays that are not of the size of its inputs and outputs")
 
     @property
     def size(self) -> int:
@@ -191,89 +232,12 @@ class Linear:
         return [i for one in self.released if one.name in names for i in range(one.start, one.stop)]
 
 
-def read_linear(item: Item, frame: Frame) -> Linear:
-    """The block of a problem.
-
-    Raises: Refused.
-    """
-    (_, held, released, target, offset, constants, errors, worst, loss, accuracy, differences, sites, families) = (
-        item.fields(
-            *("form", "held", "released", "target", "offset", "constants", "errors", "worst", "loss", "accuracy"),
-            *("differences", "sites", "families"),
-        )
-    )
-    inputs = tuple(read_held(one, data) for one, data in zip(held.items(len(frame.data)), frame.data, strict=True))
-    outputs = tuple(map(_released, released.items()))
-    if not outputs or not inputs or len({one.name for one in outputs}) < len(outputs):
-        raise item.wrong("has no inputs or no outputs, or names one twice")
-    for row in ([(h.name, h.start, h.stop) for h in inputs], [(r.name, r.start, r.stop) for r in outputs]):
-        if [start for _, start, _ in row] != [0, *(stop for _, _, stop in row[:-1])]:
-            raise item.wrong("does not put each of its parts where the one before ends")
-    n, m = inputs[-1].stop, outputs[-1].stop
-    pairs = zip(differences.items(len(frame.obligations)), frame.obligations, strict=True)
-    limits = (one.fields("errors", "bound", "line", "text") for one in accuracy.items())
-    places = None if sites.absent else [one.fields("name", "map") for one in sites.items()]
-    return Linear(
-        inputs,
-        outputs,
-        read_matrix(target, m, n),
-        _exact(offset, m),
-        tuple(_constant(one, m) for one in constants.items()),
-        _measured(errors, m),
-        worst.flag(),
-        loss.text(),
-        tuple((_measured(e, m), b.exact(0), line.integer(), text.text()) for e, b, line, text in limits),
-        tuple(
-            tuple(read_difference(one, [h for h in inputs if h.name in o.wrt]) for one in some.items())
-            for some, o in pairs
-        ),
-        None
-        if places is None
-        else tuple((name.text(), read_matrix(map_, m, map_.extents(2)[1])) for name, map_ in places),
-        families.texts(),
-    )
+def _ball(item: Item) -> Ball:
+    radius, dimension, norm = item.fields("radius", "dimension", "norm")
+    return radius.exact(0), dimension.integer(1), norm.integer(1, 2)
 
 
-def _exact(item: Item, size: int) -> tuple[Fraction, ...]:
-    entries, unit = item.array(size)
-    return tuple(entry * unit for entry in entries)
-
-
-def _constant(item: Item, size: int) -> tuple[str, tuple[int, ...], Matrix]:
-    name, shape, map_ = item.fields("name", "shape", "map")
-    extents = tuple(one.integer(1, ENTRIES) for one in shape.items())
-    return name.text(), extents, read_matrix(map_, size, prod(extents))
-
-
-def _measured(item: Item, size: int) -> Measured:
-    rows, weights = item.fields("rows", "weights")
-    found = _exact(weights, *weights.extents(1))
-    if min(found, default=Fraction(0)) <= 0:
-        raise weights.wrong("are not positive")
-    lines, unit = read_lines(rows, len(found), size)
-    return Measured(tuple({j: v * unit for j, v in line.items()} for line in lines), found)
-
-
-def read_held(item: Item, data: Data) -> Held:
-    """An input, of which the frame says who holds it and what becomes of cells that do not fit."""
-    name, start, stop, layout, shape, lower, upper, ball, columns, records = item.fields(
-        "name", "start", "stop", "layout", "shape", "lower", "upper", "ball", "columns", "records"
-    )
-    name.same(data.name)
-    layout.one_of("entries", "cells")
-    radius = None
-    if not ball.absent:
-        size, dimension, norm = ball.fields("radius", "dimension", "norm")
-        radius = size.exact(0), dimension.integer(1), norm.integer(1, 2)
-    return Held(
-        data.name, start.integer(), stop.integer(), layout.value == "cells", tuple(e.integer() for e in shape.items()),
-        None if lower.absent else lower.exact(), None if upper.absent else upper.exact(), radius,
-        tuple(map(_column, columns.items())), None if records.absent else records.integer(), data.rule == "drop",
-        data.party,
-    )  # fmt: skip
-
-
-def _column(item: Item) -> tuple[str, tuple[str, ...], int | None, int | None]:
+def _column(item: Item) -> Column:
     """An attribute of a table with its values in order, or with the least and the largest of whole numbers."""
     name, values, lower, upper = item.fields("name", "values", "lower", "upper")
     if lower.absent and upper.absent:
@@ -282,43 +246,84 @@ def _column(item: Item) -> tuple[str, tuple[str, ...], int | None, int | None]:
     return name.text(), tuple(one.text() for one in values.items(0)), low, upper.integer(low, low + ENTRIES)
 
 
-def _released(item: Item) -> Released:
-    name, start, stop, shape, defined = item.fields("name", "start", "stop", "shape", "defined")
-    extents = tuple(extent.integer() for extent in shape.items())
-    if prod(extents) != stop.integer() - start.integer():
-        raise shape.wrong("does not fit")
-    return Released(name.text(), start.integer(), stop.integer(), extents, defined.flag())
+def _given(item: Item) -> Given:
+    name, shape, map_ = item.fields("name", "shape", "map")
+    return name.text(), tuple(one.integer(1, ENTRIES) for one in shape.items()), read_matrix(map_, *map_.extents(2))
 
 
-def read_difference(item: Item, held: list[Held]) -> Units | Cells:
-    """What one unit can change in the inputs of an obligation; records are dropped only where they come and go."""
-    if item.form("units", "cells") == "cells":
-        _, start, stop, count, moving = item.fields("form", "start", "stop", "count", "moving")
-        touched = [one for one in held if one.cells and [one.start, one.stop] == [start.integer(), stop.integer()]]
-        found: Units | Cells = Cells(start.integer(), stop.integer(), count.integer(1), moving.flag())
-    else:
-        _, parts, count = item.fields("form", "parts", "count")
-        read = tuple(map(_part, parts.items()))
-        touched = [one for part in read for one in held if (one.start, one.stop) == (part.start, part.stop)]
-        found = Units(read, count.integer(1))
-    if not touched or len(touched) != (len(found.parts) if isinstance(found, Units) else 1):
-        raise item.wrong("does not change inputs of its line, each of them as a whole")
-    if any(one.drops for one in touched) and (isinstance(found, Units) or found.moving):
-        raise item.wrong("replaces records of a table whose rule leaves records out")
+def _limit(item: Item) -> Limit:
+    errors, bound, line, text = item.fields("errors", "bound", "line", "text")
+    return _measured(errors), bound.exact(0), line.integer(), text.text()
+
+
+def _measured(item: Item) -> Measured:
+    rows, weights = item.fields("rows", "weights")
+    found, (count, width) = _numbers(weights), rows.extents(2)
+    if len(found) != count or min(found, default=Fraction(0)) <= 0:
+        raise weights.wrong("are not positive, or not one for each term")
+    terms: tuple[dict[int, Fraction], ...] = tuple({} for _ in found)
+    at, values, unit = _entries(rows, count, width)
+    for place, value in zip(at, values, strict=True):
+        if value:
+            terms[place // width][place % width] = value * unit
+    return Measured(terms, found)
+
+
+def _numbers(item: Item) -> Numbers:
+    entries, unit = item.array(*item.extents(1))
+    return tuple(entry * unit for entry in entries)
+
+
+def _site(item: Item) -> Site:
+    name, map_ = item.fields("name", "map")
+    return name.text(), read_matrix(map_, *map_.extents(2))
+
+
+Ball = tuple[Fraction, int, int]
+Column = tuple[str, tuple[str, ...], int | None, int | None]
+Given = tuple[str, tuple[int, ...], Matrix]
+Limit = tuple[Measured, Fraction, int, str]
+Numbers = tuple[Fraction, ...]
+Site = tuple[str, Matrix]
+READERS |= {"Ball": _ball, "Column": _column, "Given": _given, "Limit": _limit, "Measured": _measured, "Site": _site}
+READERS |= {"Matrix": lambda item: read_matrix(item, *item.extents(2)), "Numbers": _numbers}
+WORDS |= {"Held.layout": ("entries", "cells"), "Part.shape": ("box", "l1", "l2")}
+
+
+def read_linear(item: Item, frame: Frame) -> Linear:
+    """The block of a problem: its inputs are those of the frame, and every line moves those that it names."""
+    found, lines = read(Linear, item), frame.obligations
+    assert isinstance(found, Linear)
+    if [one.name for one in found.held] != [one.name for one in frame.data]:
+        raise item.wrong("does not have the inputs of its problem")
+    if len(found.differences) != len(lines):
+        raise item.wrong(f"has {len(found.differences)} entries in place of {len(lines)} under differences")
+    for asked, some in zip(lines, found.differences, strict=True):
+        _check(item, some, found, frame, asked.wrt)
     return found
 
 
-def _part(item: Item) -> Part:
-    start, stop, length, shape, dimension, amount = item.fields(
-        "start", "stop", "length", "shape", "dimension", "amount"
-    )
-    shape.one_of("box", "l1", "l2")
-    found = Part(
-        start.integer(), stop.integer(), length.integer(1), shape.text(), dimension.integer(1), amount.exact(0)
-    )
-    if (found.stop - found.start) % found.length or found.length % found.dimension:
-        raise item.wrong("is not made of whole runs")
+def read_differences(item: Item, problem: Linear, frame: Frame, wrt: tuple[str, ...]) -> tuple[Units | Cells, ...]:
+    """What one unit can change in some inputs, where no line says so."""
+    found = typed("tuple[Units | Cells, ...]", item, __name__)
+    assert isinstance(found, tuple)
+    _check(item, found, problem, frame, wrt)
     return found
+
+
+def _check(item: Item, some: tuple[Units | Cells, ...], problem: Linear, frame: Frame, wrt: tuple[str, ...]) -> None:
+    """Differences change inputs of their line, each as a whole; records are dropped only where they come and go."""
+    held = [(one, data.rule) for one, data in zip(problem.held, frame.data, strict=True) if one.name in wrt]
+    for one in some:
+        cells = isinstance(one, Cells)
+        rules = [
+            rule for part in one.parts for own, rule in held
+            if (own.start, own.stop) == (part.start, part.stop) and (own.cells or not cells)
+        ]  # fmt: skip
+        if not rules or len(rules) != len(one.parts):
+            raise item.wrong("does not change inputs of its line, each of them as a whole")
+        if "drop" in rules and not (isinstance(one, Cells) and not one.moving):
+            raise item.wrong("replaces records of a table whose rule leaves records out")
 
 
 # --- what is executed ---------------------------------------------------------------------------------
@@ -330,6 +335,7 @@ class Noise:
 
     shape: str
     scales: tuple[Fraction, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,44 +356,42 @@ class Release:
     round_outputs: bool
 
 
-NOISES = {
-    "gaussian": ("gaussian", "standard_deviation"),
-    "laplace": ("laplace", "scale"),
-    "mixed": ("knorm-l2", "scale"),
-}
-
-
 def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Release:
-    """The mechanism that is executed.
-
-    Raises: Refused for one that is not of a family that the problem allows.
-    """
+    """The mechanism that is executed, of a family that the problem allows."""
     inputs, strategy, noise, grid, reconstruction, output_grid, rounding = item.fields(
         "inputs", "strategy", "noise", "grid", "reconstruction", "output_grid", "rounding"
     )
-    family.one_of(*FAMILIES)
-    if problem.families and not set(FAMILIES[family.text()]) & set(problem.families):
+    known, key, words, notes = NOISES[family.one_of(*NOISES)]
+    if problem.families and not words & set(problem.families):
         raise family.wrong("is not a family of noise that the problem allows")
-    rows, _ = strategy.extents(2)
-    shape, scale = noise.fields("shape", NOISES[family.text()][1])
-    shape.same(NOISES[family.text()][0])
-    scales = [one.exact() for one in (scale.items(rows) if family.text() == "laplace" else [scale])]
-    of, matrix = reconstruction.fields("of", "matrix")
-    of.one_of("inputs", "outputs")
-    rounding.one_of("strategy", "outputs")
-    of_inputs, round_outputs = of.value == "inputs", rounding.value == "outputs"
-    steps = tuple(_step(*pair) for pair in zip(inputs.items(len(problem.held)), problem.held, strict=True))
+    (shape, scale), (of, matrix), rows = (
+        noise.fields("shape", key),
+        reconstruction.fields("of", "matrix"),
+        strategy.extents(2)[0],
+    )
+    shape.same(known)
+    scales = tuple(one.exact() for one in (scale.items(rows) if known == "laplace" else [scale]))
+    of_inputs, round_outputs = (
+        of.one_of("inputs", "outputs") == "inputs",
+        rounding.one_of("strategy", "outputs") == "outputs",
+    )
     found = Release(
-        problem, steps, read_matrix(strategy, rows, problem.inputs), Noise(shape.text(), tuple(scales)), grid.exact(),
-        of_inputs, read_matrix(matrix, problem.inputs if of_inputs else problem.size, rows), output_grid.exact(),
+        problem,
+        tuple(_step(*pair) for pair in zip(inputs.items(len(problem.held)), problem.held, strict=True)),
+        read_matrix(strategy, rows, problem.inputs),
+        Noise(known, scales, (*notes, "post-processing")),
+        grid.exact(),
+        of_inputs,
+        read_matrix(matrix, problem.inputs if of_inputs else problem.size, rows),
+        output_grid.exact(),
         round_outputs,
-    )  # fmt: skip
+    )
+    local = frame.trust == "nobody"
     if min(found.grid, found.output_grid, *scales) <= 0 or rows < 1:
         raise item.wrong("has a grid or a scale that is not positive, or no answers")
-    local = frame.trust == "nobody"
-    if round_outputs and (of_inputs or local or shape.value != "gaussian"):
+    if round_outputs and (of_inputs or local or known != "gaussian"):
         raise rounding.wrong("is for Gaussian noise on outputs at a curator")
-    if frame.trust == "secure_sum" or (local and family.value == "mixed"):
+    if frame.trust == "secure_sum" or (local and known == "knorm-l2"):
         raise family.wrong("is not a mechanism for this trust")
     if local and any(sum(map(bool, row)) > 1 for row in found.strategy.rows):
         raise strategy.wrong("sends a message that depends on more than one number of one party")

@@ -13,132 +13,97 @@ from math import comb, lcm
 
 from flint import fmpz_mat
 
-from privspec.kernel.core.case import Case
+from privspec.kernel.core.case import NOTHING, Case
 from privspec.kernel.core.implies import gaussian_proves, pure_proves
-from privspec.kernel.core.linear import Cells, Matrix, Part, Release, Units, read_difference, read_linear, read_release
+from privspec.kernel.core.linear import Cells, Matrix, Release, Units, read_differences, read_linear, read_release
 from privspec.kernel.core.numbers import sqrt_up
-from privspec.kernel.core.problem import Frame, Guarantee, Unit, read_guarantees
+from privspec.kernel.core.problem import Frame, Guarantee, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 
-Scaling = list[list[Fraction]] | None
 VERTICES = 16
 """Boxes of at most so many numbers are enumerated."""
 GROUPS = 4096
 """Groups of units are listed up to so many."""
 SQUARINGS, DIGITS = 40, 66
 """Powers by which a largest eigenvalue is bounded, and the binary digits of the first: one less after each."""
-NOTES = {
-    "gaussian": ["gaussian-exact", "rounded-gaussian", "post-processing"],
-    "laplace": ["laplace", "discrete-laplace", "post-processing"],
-    "knorm-l2": ["laplace", "knorm-l2", "post-processing"],
-}
-"""The proofs that a guarantee of each noise rests on."""
-
-
-# --- what moves ---------------------------------------------------------------------------------------
+COUNTED = ("cell", "swap")
+"""Shapes of whole records: no more than one or two of their coordinates move."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What moves by itself in a unit: a number by at most `amount`, or a vector of that norm."""
+    """What moves by itself in a unit: a number by at most `amount`, or a vector of that shape."""
 
-    at: tuple[int, ...]
+    at: range
     shape: str
     amount: Fraction
 
 
-def pieces(units: Units) -> tuple[list[list[Piece]], int]:
+def pieces(difference: Units | Cells) -> tuple[list[list[Piece]], int]:
     """The pieces of every unit, and how many units change at once.
 
     Groups of units stand for units where there are few of them, and all their pieces are numbers.
     """
-    runs = max(((part.stop - part.start) // part.length for part in units.parts), default=0)
-    found = [[piece for part in units.parts for piece in _pieces(part, unit)] for unit in range(runs)]
-    count = min(units.count, runs)
-    if count > 1 and comb(runs, count) <= GROUPS and all(part.shape == "box" for part in units.parts):
-        return [[piece for unit in some for piece in found[unit]] for some in _groups(runs, count)], 1
+    parts, count = difference.parts, difference.count if isinstance(difference, Units) else 1
+    found: list[list[Piece]] = [[] for _ in range(max((part.stop - part.start) // part.length for part in parts))]
+    for part in parts:
+        for at in range(part.start, part.stop, size := 1 if part.shape == "box" else part.dimension):
+            found[(at - part.start) // part.length].append(Piece(range(at, at + size), part.shape, part.amount))
+    count = min(count, len(found))
+    if count > 1 and comb(len(found), count) <= GROUPS and all(part.shape == "box" for part in parts):
+        return [[piece for unit in some for piece in found[unit]] for some in _groups(len(found), count)], 1
     return found, count
-
-
-def _pieces(part: Part, unit: int) -> list[Piece]:
-    start, size = part.start + unit * part.length, 1 if part.shape == "box" else part.dimension
-    at = range(start, min(start + part.length, part.stop))
-    return [Piece(tuple(at[i : i + size]), part.shape, part.amount) for i in range(0, len(at), size)]
 
 
 def _groups(size: int, count: int) -> list[list[int]]:
     """Every choice of `count` of so many."""
-    found: list[list[int]] = [[]]
-    for _ in range(count):
-        found = [[*some, i] for some in found for i in range(some[-1] + 1 if some else 0, size)]
-    return found
+    return [[*some, i] for i in range(size) for some in _groups(i, count - 1)] if count else [[]]
 
 
 # --- squared lengths ----------------------------------------------------------------------------------
 
 
-def largest_square(strategy: Matrix, difference: Units | Cells, scaling: Scaling = None) -> Fraction:
+def largest_square(strategy: Matrix, difference: Units | Cells, scaling: Item = NOTHING) -> Fraction:
     """At least the largest squared length of strategy d over the differences d.
 
     `scaling`: positive numbers, one for each piece of each unit, that only help to bound units of many numbers.
     """
-    square, rows = strategy.unit**2, strategy.rows
-    if isinstance(difference, Cells):
-        cells = range(difference.start, difference.stop)
-        if not difference.moving:
-            return max(_squares(rows, cells), default=0) * square * difference.count**2
-        gram = _gram(rows, list(cells))
-        own = [row[i] for i, row in enumerate(gram)]
-        moves = (own[i] + own[j] - 2 * row[j] for i, row in enumerate(gram) for j in range(i))
-        return max(moves, default=0) * square * difference.count**2
-    listed, count = pieces(difference)
-    if all(len(unit) == 1 and len(unit[0].at) == 1 for unit in listed):
-        sizes = _squares(rows, range(strategy.whole.ncols()))
-        found = [sizes[piece.at[0]] * square * piece.amount**2 for (piece,) in listed]
-    else:
-        weights = scaling or [[piece.amount for piece in unit] for unit in listed]
-        found = [_unit(rows, unit, own) * square for unit, own in zip(listed, weights, strict=True)]
+    (listed, count), columns = pieces(difference), list(zip(*strategy.rows, strict=True))
+    given = [NOTHING] * len(listed) if scaling.absent else scaling.items(len(listed))
+    found = [_unit(columns, unit, own) for unit, own in zip(listed, given, strict=True)]
     if count == 1:
-        return max(found, default=Fraction(0))
-    return sum(map(sqrt_up, sorted(found)[-count:]), Fraction(0)) ** 2
+        return max(found, default=Fraction(0)) * strategy.unit**2
+    return sum(map(sqrt_up, sorted(found)[-count:]), Fraction(0)) ** 2 * strategy.unit**2
 
 
-def _squares(rows: list[list[int]], at: range) -> list[int]:
-    """Squared lengths of some columns, in whole numbers."""
-    lengths = [0] * len(at)
-    for row in rows:
-        lengths = [length + v * v for length, v in zip(lengths, row[at.start : at.stop], strict=True)]
-    return lengths
-
-
-def _gram(rows: list[list[int]], at: list[int]) -> list[list[int]]:
-    columns = fmpz_mat([[row[i] for i in at] for row in rows])
-    return [[int(v) for v in row] for row in (columns.transpose() * columns).tolist()]
-
-
-def _unit(rows: list[list[int]], unit: list[Piece], weights: list[Fraction]) -> Fraction:
+def _unit(columns: list[tuple[int, ...]], unit: list[Piece], scaling: Item) -> Fraction:
     """The largest squared length of one unit, in squared whole numbers.
 
     With y = d / c, c positive and one number for each piece, |B d|^2 <= lambda |y|^2 <= lambda sum (amount / c)^2 for
-    the largest eigenvalue lambda of c B'B c. Boxes of few numbers are enumerated, l1 balls are moved to their vertices.
+    the largest eigenvalue lambda of c B'B c. Boxes of few numbers are enumerated; the pieces of other units with
+    vertices are bounded one by one.
     """
-    unit, weights = [p for p in unit if p.amount], [w for p, w in zip(unit, weights, strict=True) if p.amount]
-    gram = _gram(rows, [i for piece in unit for i in piece.at])
-    if any(piece.shape == "l1" for piece in unit):
-        own = iter([row[i] for i, row in enumerate(gram)])
-        longest = [max(next(own) for _ in piece.at) * piece.amount**2 for piece in unit]
-        return longest[0] if len(longest) == 1 else sum(map(sqrt_up, longest), Fraction(0)) ** 2
-    few = sum(len(piece.at) for piece in unit) == len(unit) <= VERTICES
-    scales = [p.amount if few else w for p, w in zip(unit, weights, strict=True) for _ in p.at]
-    below = lcm(*(scale.denominator for scale in scales))
-    whole = [int(scale * below) for scale in scales]
-    if min(whole, default=1) <= 0:
+    given = [piece.amount for piece in unit] if scaling.absent else [c.exact(0) for c in scaling.items(len(unit))]
+    kept = [(piece, c) for piece, c in zip(unit, given, strict=True) if piece.amount]
+    shapes = {piece.shape for piece, _ in kept}
+    if len(kept) > 1 and not shapes <= {"box", "l2"}:
+        return sum((sqrt_up(_unit(columns, [piece], NOTHING)) for piece, _ in kept), Fraction(0)) ** 2
+    if len(kept) < 2 and not shapes & {"l2", "swap"}:
+        return max((sum(v * v for v in columns[i]) * p.amount**2 for p, _ in kept for i in p.at), default=Fraction(0))
+    exact = shapes == {"swap"} or (shapes == {"box"} and len(kept) <= VERTICES)
+    scales = {i: piece.amount if exact else c for piece, c in kept for i in piece.at}
+    below = lcm(*(scale.denominator for scale in scales.values()))
+    if min(scales.values()) <= 0:
         raise ValueError("a scaling that is not positive")
-    scaled = [[a * v * b for v, b in zip(row, whole, strict=True)] for a, row in zip(whole, gram, strict=True)]
-    if few:
-        return Fraction(_vertex(scaled), below**2)
-    reach = sum(((piece.amount / weight) ** 2 for piece, weight in zip(unit, weights, strict=True)), Fraction(0))
-    return _eigenvalue(scaled) * reach / below**2
+    rows = fmpz_mat([[int(scale * below) * v for v in columns[i]] for i, scale in scales.items()])
+    gram = [[int(v) for v in row] for row in (rows * rows.transpose()).tolist()]
+    if shapes == {"swap"}:
+        largest = max((gram[i][i] + gram[j][j] - 2 * row[j] for i, row in enumerate(gram) for j in range(i)), default=0)
+    elif exact:
+        largest = _vertex(gram)
+    else:
+        return _eigenvalue(gram) * sum(((piece.amount / c) ** 2 for piece, c in kept), Fraction(0)) / below**2
+    return Fraction(largest, below**2)
 
 
 def _vertex(gram: list[list[int]]) -> int:
@@ -160,8 +125,7 @@ def _eigenvalue(gram: list[list[int]]) -> Fraction:
     The digits that are dropped are less than one in each entry, and so at most the size in the spectral norm; what
     that does to a power is divided by its exponent in the end.
     """
-    size, power = len(gram), fmpz_mat(gram)
-    shifts: list[int] = []
+    size, power, shifts = len(gram), fmpz_mat(gram), list[int]()
     for _ in range(SQUARINGS):
         top = max(int(power[i, i]).bit_length() for i in range(size))
         shifts.append(max(0, top - DIGITS + len(shifts)))
@@ -184,29 +148,25 @@ def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction],
     """
     below = lcm(*(scale.numerator for scale in scales))
     weights = [below // scale.numerator * scale.denominator for scale in scales]
-    unit, rows = answers.unit / below, answers.rows
-    columns, rounded = list(zip(*rows, strict=True)), any(steps)
+    paid = [s * w / below for s, w in zip(steps, weights, strict=True)]
+    (listed, count), columns, totals = pieces(difference), list(zip(*answers.rows, strict=True)), list[Fraction]()
 
-    def length(move: tuple[int, ...], amount: Fraction) -> Fraction:
-        return unit * amount * sum(abs(v) * w for v, w in zip(move, weights, strict=True))
+    def length(move: tuple[int, ...]) -> Fraction:
+        return answers.unit / below * sum(abs(v) * w for v, w in zip(move, weights, strict=True))
 
     def step(moved: tuple[int, ...]) -> Fraction:
-        paid = (s * w for v, s, w in zip(moved, steps, weights, strict=True) if v and s)
-        return sum(paid, Fraction(0)) / below if rounded else Fraction(0)
+        return sum((p for v, p in zip(moved, paid, strict=True) if v), Fraction(0)) if any(steps) else Fraction(0)
 
-    if isinstance(difference, Cells):
-        some = columns[difference.start : difference.stop]
-        if difference.moving:
-            some = [tuple(x - y for x, y in zip(a, b, strict=True)) for i, a in enumerate(some) for b in some[:i]]
-        return max((length(m, Fraction(1)) + step(m) for m in some), default=Fraction(0)) * difference.count
-    totals, (listed, count) = [], pieces(difference)
-    for unit_ in listed:
-        total = Fraction(0)
-        for piece in unit_:
-            each = [length(columns[i], piece.amount) for i in piece.at]
-            total += max(each) if piece.shape == "l1" else sum(each)
-        at = [i for piece in unit_ for i in piece.at]
-        totals.append(total + step(columns[at[0]] if len(at) == 1 else tuple(any(row[i] for i in at) for row in rows)))
+    for unit in listed:
+        total, touched = Fraction(0), [columns[i] for piece in unit if piece.shape not in COUNTED for i in piece.at]
+        for piece in unit:
+            moves = columns[piece.at.start : piece.at.stop]
+            if piece.shape == "swap":
+                pairs = ((a, b) for i, a in enumerate(moves) for b in moves[:i])
+                moves = [tuple(x - y for x, y in zip(a, b, strict=True)) for a, b in pairs]
+            each = [length(move) + (step(move) if piece.shape in COUNTED else 0) for move in moves]
+            total += (sum(each) if piece.shape in ("box", "l2") else max(each, default=0)) * piece.amount
+        totals.append(total + step(tuple(map(any, zip(*touched, strict=True)))) if touched else total)
     return sum(sorted(totals)[-count:], Fraction(0))
 
 
@@ -214,123 +174,104 @@ def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction],
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What an observer of a release sees: the answers `used`, or Gaussian noise on `mixture` of standard deviation one.
+class Seen:
+    """What an observer of a release sees: the answers `used`, or else Gaussian noise on a `mixture` of them.
 
-    `slack`: a mixture is as good as `near`, times so much, is small: see `seen_by`.
+    The covariance of a mixture is at least 1 / `slack`, in squared deviations of the noise.
     """
 
     used: list[int]
     mixture: Matrix | None = None
-    near: Matrix | None = None
-    slack: Fraction = Fraction(0)
+    slack: Fraction = Fraction(1)
 
 
-def seen_by(release: Release, outputs: tuple[str, ...], *, public: bool, inverse: Item) -> View:
+def seen_by(release: Release, outputs: tuple[str, ...], *, public: bool, inverse: Item) -> Seen:
     """What whoever sees some outputs learns of the noisy answers; `public`: every answer is a message to all.
 
-    Outputs that are rounded, and not their answers, are a mixture L (B u + noise) and nothing else. With X near a right
-    inverse of L, |1 - L X| <= e < 1, the noise that moves as L B d is L' (L L')^-1 L B d at the least, which is not
-    longer than X (L X)^-1 L B d, nor than |X L B d| + |X| e / (1 - e) |L B d|.
+    Outputs that are rounded, and not their answers, are a mixture L (B u + noise) and nothing else. With an inverse K
+    near a root of L L', whoever sees K L (B u + noise) sees as much, and that noise has a covariance K L L'K' that is
+    at least 1 - e if |1 - K L L'K'| <= e < 1.
     """
-    count = release.strategy.whole.nrows()
-    seen = release.problem.rows_of(outputs)
-    whole = len(seen) == release.problem.size or not release.round_outputs
-    if (public or release.of_inputs or whole) and not inverse.absent:
+    seen, everything = release.problem.rows_of(outputs), public or release.of_inputs
+    if not inverse.absent and (everything or not release.round_outputs or len(seen) == release.problem.size):
         raise inverse.wrong("is given for a view that is no mixture")
-    if public or release.of_inputs:
-        return View(list(range(count)))
-    rows = release.reconstruction.rows
-    used = [r for r in range(count) if any(rows[i][r] for i in seen)]
+    if everything:
+        return Seen(list(range(release.strategy.whole.nrows())))
+    left = release.reconstruction.some(seen)
+    used = [r for r, column in enumerate(zip(*left.rows, strict=True)) if any(column)]
     if inverse.absent:
-        return View(used)
-    back = Matrix(*inverse.matrix(count, len(seen)))
-    # outputs times powers of two are the same view, and their inverse is easier to write
-    digits = [max(map(abs, rows[i])).bit_length() for i in seen]
-    shifted = [[v << max(digits) - own for v in rows[i]] for i, own in zip(seen, digits, strict=True)]
-    left = Matrix(fmpz_mat(shifted), release.reconstruction.unit)
-    product = left @ back
-    off = [
-        [(i == j) - int(v) * product.unit for j, v in enumerate(row)] for i, row in enumerate(product.whole.tolist())
-    ]
-    defect = sqrt_up(sum((v * v for row in off for v in row), Fraction(0)))
+        return Seen(used)
+    mixed = Matrix(*inverse.matrix(len(seen), len(seen))) @ left
+    gram, (up, down) = (mixed.whole * mixed.whole.transpose()).tolist(), (mixed.unit**2).as_integer_ratio()
+    off = sum((up * int(v) - down * (i == j)) ** 2 for i, row in enumerate(gram) for j, v in enumerate(row))
+    defect = sqrt_up(Fraction(off, down**2))
     if defect >= 1:
         raise inverse.wrong("is not near an inverse of what is seen")
-    size = sqrt_up(Fraction(sum(int(v) ** 2 for v in back.whole.entries()))) * back.unit
-    answers = left @ release.strategy
-    return View(used, back @ answers, answers, size * defect / (1 - defect))
+    return Seen(used, mixed @ release.strategy, 1 / (1 - defect))
 
 
 def off_lattice(release: Release, used: list[int]) -> list[Fraction]:
     """The step of the lattice for each answer that may lie between its points; 0 where all answers are points of it."""
-    rows, found = release.strategy.rows, []
-    moduli = []
+    rows, moduli = release.strategy.rows, list[tuple[slice, int]]()
     for held, step in zip(release.problem.held, release.steps, strict=True):
         points = {step * held.width} | ({held.lower} if held.lower and not held.ball else set())
-        at = slice(held.start, held.stop)
-        moduli += [(at, (release.strategy.unit * point / release.grid).denominator) for point in points]
-    for r in used:
-        off = any(v % whole for at, whole in moduli if whole > 1 for v in rows[r][at])
-        found.append(release.grid if off else Fraction(0))
-    return found
+        wholes = {(release.strategy.unit * point / release.grid).denominator for point in points}
+        moduli += [(slice(held.start, held.stop), whole) for whole in wholes if whole > 1]
+    off = (any(v % whole for at, whole in moduli for v in rows[r][at]) for r in used)
+    return [release.grid if one else Fraction(0) for one in off]
 
 
-def reached(release: Release, view: View, difference: Units | Cells, scaling: Scaling) -> Fraction:
-    """At least mu^2 of Gaussian noise, or epsilon of the others, for a view and a set of differences."""
+def reached(release: Release, seen: Seen, difference: Units | Cells, scaling: Item = NOTHING) -> Fraction:
+    """At least mu^2 of Gaussian noise, or epsilon of the others, for what is seen and a set of differences."""
     strategy, noise = release.strategy, release.noise
+    if noise.shape == "gaussian":
+        answers = strategy.some(seen.used) if seen.mixture is None else seen.mixture
+        return largest_square(answers, difference, scaling) * seen.slack / noise.scales[0] ** 2
+    steps = off_lattice(release, seen.used)
     if noise.shape == "laplace":
-        scales, steps = [noise.scales[r] for r in view.used], off_lattice(release, view.used)
-        return largest_cost(strategy.some(view.used), scales, steps, difference)
-    if noise.shape == "knorm-l2":
-        rounded = sum(map(bool, off_lattice(release, view.used)))
-        square = largest_square(strategy, difference, scaling)
-        return (_root(square) + release.grid * _root(Fraction(rounded))) / noise.scales[0]
-    if noise.shape != "gaussian":
+        return largest_cost(strategy.some(seen.used), [noise.scales[r] for r in seen.used], steps, difference)
+    if noise.shape != "knorm-l2":
         raise Refused(f"nothing is known of noise of the shape {noise.shape}")
-    if view.mixture is None or view.near is None:
-        some = strategy if len(view.used) == strategy.whole.nrows() else strategy.some(view.used)
-        return largest_square(some, difference, scaling) / noise.scales[0] ** 2
-    length = _root(largest_square(view.mixture, difference, scaling))
-    blur = view.slack * _root(largest_square(view.near, difference, scaling))
-    return ((length + blur) / noise.scales[0]) ** 2
+    square, rounded = largest_square(strategy, difference, scaling), Fraction(sum(map(bool, steps)))
+    return (sqrt_up(square, 100) + release.grid * sqrt_up(rounded, 100)) / noise.scales[0]
 
 
-def _root(square: Fraction) -> Fraction:
-    return sqrt_up(square, 100)
+def bound(
+    release: Release, frame: Frame, outputs: tuple[str, ...], differences: tuple[Units | Cells, ...], witness: Item
+) -> tuple[Seen, Fraction]:
+    """What whoever sees some outputs sees, and the figure reached: mu^2 of Gaussian noise, epsilon of others.
 
-
-def bounds(release: Release, frame: Frame, views: Item) -> list[tuple[View, Fraction]]:
-    """For each obligation what its observer sees, and the figure reached: mu^2 of Gaussian noise, epsilon of others.
-
-    `views`: for each obligation what helps to bound it, which is not believed.
-    Raises: Refused.
+    `witness`: what helps to bound it, which is not believed.
     """
-    public, found = frame.trust == "nobody", []
-    names = {one.name for one in release.problem.released}
-    for number, item in enumerate(views.items(len(frame.obligations))):
-        asked, differences = frame.obligations[number], release.problem.differences[number]
-        if not set(asked.outputs) <= set(asked.seen) <= names or (public and set(asked.seen) != names):
+    inverse, scaling = witness.fields("inverse", "scaling")
+    seen = seen_by(release, outputs, public=frame.trust == "nobody", inverse=inverse)
+    listed = [NOTHING] * len(differences) if scaling.absent else scaling.items(len(differences))
+    each = (reached(release, seen, *pair) for pair in zip(differences, listed, strict=True))
+    return seen, max(each, default=Fraction(0))
+
+
+def bounds(release: Release, frame: Frame, views: Item) -> list[tuple[Seen, Fraction]]:
+    """The same for every obligation."""
+    found, names = [], {one.name for one in release.problem.released}
+    helped = zip(frame.obligations, release.problem.differences, views.items(len(frame.obligations)), strict=True)
+    for asked, differences, witness in helped:
+        seen = set(asked.seen)
+        if not set(asked.outputs) <= seen <= names or (frame.trust == "nobody" and seen != names):
             raise views.wrong(f"are of a problem that hides, line {asked.line}, what an observer sees")
-        inverse, scaling = item.fields("inverse", "scaling")
-        view = seen_by(release, asked.seen, public=public, inverse=inverse)
-        listed = [None] * len(differences) if scaling.absent else scaling.items(len(differences))
-        each = [reached(release, view, d, _scaling(one, d)) for d, one in zip(differences, listed, strict=True)]
-        found.append((view, max(each, default=Fraction(0))))
+        found.append(bound(release, frame, asked.seen, differences, witness))
     return found
 
 
 def judge(case: Case, family: Item, executed: Item, views: Item) -> Release:
-    """Every guarantee, from what is executed; the mechanism as it was read.
-
-    Raises: Refused.
-    """
+    """Every guarantee, from what is executed; the mechanism as it was read."""
     release = read_release(family, executed, read_linear(case.block, case.frame), case.frame)
     guarantees, answers = read_guarantees(case.guarantees, case.frame), release.strategy.whole.nrows()
-    for guarantee, (view, found) in zip(guarantees, bounds(release, case.frame, views), strict=True):
+    for guarantee, (seen, found) in zip(guarantees, bounds(release, case.frame, views), strict=True):
         asked = guarantee.obligation
-        if guarantee.because != (*NOTES[release.noise.shape], *_group(asked.units)):
+        group = ("group-privacy",) if any(unit.count > 1 for unit in asked.units) else ()
+        if guarantee.because != (*release.noise.notes, *group):
             raise case.guarantees.wrong("rests on notes that do not fit the noise")
-        shown = f"{len(view.used)} of {answers} noisy answers" + (", mixed" if view.mixture else "")
+        shown = f"{len(seen.used)} of {answers} noisy answers" + (", mixed" if seen.mixture else "")
         shown = f"all {answers} messages" if case.frame.trust == "nobody" else shown
         case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {shown}", guarantee.number)
         _conclude(case, guarantee, release.noise.shape == "gaussian", found)
@@ -338,35 +279,16 @@ def judge(case: Case, family: Item, executed: Item, views: Item) -> Release:
 
 
 def let_through(
-    case: Case, release: Release, outputs: tuple[str, ...], wrt: tuple[str, ...], difference: Item, witness: Item
+    case: Case, release: Release, view: View, outputs: tuple[str, ...], witness: Item
 ) -> dict[str, Fraction] | None:
     """What some outputs tell of a unit that no line is about, rounded up; None where it has no limit."""
-    inverse, scaling = witness.fields("inverse", "scaling")
-    if difference.absent:
+    if view.difference.absent:
+        witness.fields("inverse", "scaling")
         return None
-    view = seen_by(release, outputs, public=case.frame.trust == "nobody", inverse=inverse)
-    held = [one for one in release.problem.held if one.name in wrt]
-    differences = [read_difference(one, held) for one in difference.items()]
-    listed = [None] * len(differences) if scaling.absent else scaling.items(len(differences))
-    pairs = zip(differences, listed, strict=True)
-    found = max((reached(release, view, one, _scaling(help_, one)) for one, help_ in pairs), default=Fraction(0))
-    return {"mu": _root(found)} if release.noise.shape == "gaussian" else {"epsilon": found, "delta": Fraction(0)}
-
-
-def _group(units: tuple[Unit, ...]) -> tuple[str, ...]:
-    return ("group-privacy",) if any(unit.count > 1 for unit in units) else ()
-
-
-def _scaling(item: Item | None, difference: Units | Cells) -> Scaling:
-    if item is None or item.absent:
-        return None
-    if isinstance(difference, Cells):
-        raise item.wrong("scales what has no scale")
-    listed, _ = pieces(difference)
-    return [
-        [one.exact(0) for one in own.items(len(unit))]
-        for own, unit in zip(item.items(len(listed)), listed, strict=True)
-    ]
+    differences = read_differences(view.difference, release.problem, case.frame, view.wrt)
+    _, found = bound(release, case.frame, outputs, differences, witness)
+    gaussian = release.noise.shape == "gaussian"
+    return {"mu": sqrt_up(found, 100)} if gaussian else {"epsilon": found, "delta": Fraction(0)}
 
 
 def _conclude(case: Case, guarantee: Guarantee, gaussian: bool, found: Fraction) -> None:
@@ -375,9 +297,8 @@ def _conclude(case: Case, guarantee: Guarantee, gaussian: bool, found: Fraction)
     if set(guarantee.achieved) != {key}:
         raise case.guarantees.wrong(f"does not give {key} alone")
     said, measure = guarantee.achieved[key], guarantee.obligation.measure
-    covered = found <= (said * said if gaussian else said)
-    proves = gaussian_proves if gaussian else pure_proves
-    holds = not measure.each and proves(measure.name, guarantee.asked, said * said if gaussian else said)
+    power, proves = (said * said, gaussian_proves) if gaussian else (said, pure_proves)
+    covered, holds = found <= power, not measure.each and proves(measure.name, guarantee.asked, power)
     figures = ", ".join(f"{name} = {float(value):.8g}" for name, value in guarantee.asked.items())
     reach = f"{key} is {float(found) ** (0.5 if gaussian else 1):.8g} at most"
     text = f"{', '.join(guarantee.obligation.outputs)}, {guarantee.obligation.neighbours}: {reach}"

@@ -69,7 +69,7 @@ class Linear(Rules):
     ) -> dict[str, Fraction] | None:
         """Mu of Gaussian noise, epsilon of the others."""
         assert isinstance(executed, core.Release)
-        return let_through(case, executed, outputs, view.wrt, view.difference, witness)
+        return let_through(case, executed, view, outputs, witness)
 
 
 @dataclass(frozen=True, slots=True)
