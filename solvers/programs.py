@@ -238,6 +238,11 @@ class Watch:
         return time.perf_counter() - self.started
 
     @property
+    def left(self) -> float | None:
+        """Seconds until the deadline, None without one."""
+        return None if self.deadline is None else self.deadline - self.seconds
+
+    @property
     def expired(self) -> bool:
         """Whether the deadline has passed."""
         return self.deadline is not None and self.seconds > self.deadline

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
@@ -135,9 +135,9 @@ class CompleteDual:
     below: Array
     above: Array
 
-    def cleared(self) -> CompleteDual:
-        """All of them zero."""
-        return CompleteDual(np.zeros_like(self.below), np.zeros_like(self.above))
+    def scaled(self, factor: float) -> CompleteDual:
+        """All of them times a factor."""
+        return CompleteDual(self.below * factor, self.above * factor)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -148,9 +148,9 @@ class PairDual:
     columns: Indices
     values: Array
 
-    def cleared(self) -> PairDual:
-        """None of them."""
-        return PairDual(self.pairs[:0], self.columns[:0], self.values[:0])
+    def scaled(self, factor: float) -> PairDual:
+        """All of them times a factor."""
+        return replace(self, values=self.values * factor)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -165,6 +165,11 @@ class TableDual:
     equalities: Array
     inequalities: Array
     loss_weights: Array | None = None
+
+    def scaled(self, privacy: float, lines: float) -> TableDual:
+        """The multipliers of privacy and of linear rows times two factors."""
+        parts = tuple(part.scaled(privacy) for part in self.privacy)
+        return TableDual(parts, self.equalities * lines, self.inequalities * lines, self.loss_weights)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

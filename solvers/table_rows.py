@@ -1,8 +1,4 @@
-"""Tables by rows of a linear program that grow as they are needed (HiGHS).
-
-HiGHS held open: a linear program that grows by rows and columns and is solved again from its last basis.
-
-The linear program over tables for any mixture of constraints; ratio rows are added as they are violated.
+"""The linear program over tables for any mixture of constraints (HiGHS); ratio rows are added as they are violated.
 
 Complete adjacency takes 2 X Y rows (m_y <= f_xy <= R m_y), exact (eps, delta) one slack for each pair and seen output.
 Many pairs (distances in the plane) start with the near ones; rows that the solution violates are added and the dual
@@ -26,6 +22,7 @@ from privspec.solvers.table_programs import (
     LinearRows,
     PairDual,
     PairRatio,
+    Privacy,
     TableDual,
     TableProgram,
     classes,
@@ -117,11 +114,6 @@ class HighsProgram:
         self.set("simplex_strategy", 1)
         return status
 
-    def clear_cost(self, columns: int) -> None:
-        """Set the cost of the first columns to zero."""
-        for column in range(columns):
-            self._highs.changeColCost(column, 0.0)
-
     def run(self, seconds: float | None = None) -> HighsModelStatus:
         """Solve from the last basis, for at most so many further seconds."""
         limit = np.inf if seconds is None else self._highs.getRunTime() + max(seconds, 0.1)
@@ -144,10 +136,6 @@ class HighsProgram:
     def row_dual(self) -> Array:
         """The multipliers of the rows: <= 0 where an upper bound binds."""
         return np.array(self._highs.getSolution().row_dual, dtype=float)
-
-    def iterations(self) -> int:
-        """Simplex iterations of the last run."""
-        return int(self._highs.getInfo().simplex_iteration_count)
 
 
 _EAGER = 20_000  # ratio rows of a block that are all stated at the start
@@ -185,16 +173,25 @@ def float_rows(rows: LinearRows, columns: int) -> sparse.csr_array:
 class _Block:
     """A privacy block in the program: `stated` (rows, 3) lists row number, pair (or input), seen output."""
 
-    block: CompleteRatio | PairRatio | AtomRatio
+    block: Privacy
     ratios: Array
     shown: sparse.csr_array
     stated: list[tuple[int, Indices, Indices]] = field(default_factory=list)
     missing: NDArray[np.bool_] | None = None
     scales: Array = field(default_factory=lambda: np.ones(1))
 
+    @property
+    def slack(self) -> float:
+        """What each single output may exceed its ratio by."""
+        return float(self.block.slack) if isinstance(self.block, AtomRatio) else 0.0
+
     def scale(self, pairs: Indices) -> Array:
         """What the rows of these pairs are multiplied by."""
         return self.scales[pairs] if len(self.scales) > 1 else np.full(len(pairs), self.scales[0])
+
+
+Entries = tuple[Indices, Indices, Array | float]
+"""Row numbers, columns, and values of a part of some rows."""
 
 
 class RowsProgram:
@@ -202,40 +199,34 @@ class RowsProgram:
 
     def __init__(self, program: TableProgram, elastic: bool = False, widest: bool = False) -> None:
         self.program = program
-        self.margin: int | None = None
         self.inputs, self.outputs = program.shape
         self.entries = self.inputs * self.outputs
         self.lp = HighsProgram()
-        self.rows = 0
-        self._columns()
+        self.rows = self.columns = 0
+        extra, plain = program.extra, not (elastic or widest)
+        self._new_columns(self.entries, program.cost.ravel() if plain and not program.worst else 0.0)
+        ends = [np.array([float(v) for v in values]) for values in (extra.lower, extra.upper, extra.cost)]
+        self._new_columns(len(extra), ends[2] if plain else 0.0, ends[0], ends[1])
+        self.margin = int(self._new_columns(1, cost=-1.0)[0]) if widest else None
         if widest:
-            self.lp.clear_cost(self.columns)
-            self.margin = int(self._new_columns(1, cost=-1.0)[0])
             self._inner_ranges()
-        self._linear(elastic or widest, elastic)
+        self._linear(elastic, plain)
         self.blocks = [self._state(block) for block in program.privacy]
 
-    def _columns(self) -> None:
-        program = self.program
-        cost = np.zeros(self.entries) if program.worst else program.cost.ravel()
-        self.lp.add_columns(cost, np.zeros(self.entries), np.full(self.entries, np.inf))
-        extra = program.extra
-        ranges = [np.array([float(v) for v in values]) for values in (extra.cost, extra.lower, extra.upper)]
-        self.lp.add_columns(ranges[0], ranges[1], ranges[2])
-        self.columns = self.entries + len(extra)
-
-    def _new_columns(self, count: int, cost: float = 0.0, low: float = 0.0) -> Indices:
-        self.lp.add_columns(np.full(count, cost), np.full(count, low), np.full(count, np.inf))
+    def _new_columns(
+        self, count: int, cost: Array | float = 0.0, low: Array | float = 0.0, high: Array | float = np.inf
+    ) -> Indices:
+        self.lp.add_columns(*(np.broadcast_to(part, count).astype(float) for part in (cost, low, high)))
         self.columns += count
         return np.arange(self.columns - count, self.columns)
 
-    def _add(self, matrix: sparse.csr_array, low: Array | None, high: Array) -> int:
-        matrix = sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], self.columns))
+    def _add(self, parts: list[Entries], low: Array | None, high: Array) -> int:
+        """Add rows that are the sums of these parts, `high` at most; with a margin below if there is no `low`."""
         if self.margin is not None and low is None:
-            column = np.full(len(high), self.margin)
-            matrix = sparse.csr_array(
-                matrix + sparse.csr_array((np.ones(len(high)), (np.arange(len(high)), column)), shape=matrix.shape)
-            )
+            parts = [*parts, (np.arange(len(high)), np.full(len(high), self.margin), 1.0)]
+        rows, columns = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+        values = np.concatenate([np.broadcast_to(value, len(at)) for at, _, value in parts])
+        matrix = sparse.csr_array((values, (rows, columns)), shape=(len(high), self.columns))
         self.lp.add_rows(np.full(len(high), -np.inf) if low is None else low, high, matrix)
         self.rows += len(high)
         return self.rows - len(high)
@@ -243,45 +234,31 @@ class RowsProgram:
     def _inner_ranges(self) -> None:
         """Keep every entry and every scalar away from the ends of its range by the margin."""
         extra = self.program.extra
-        free = [k for k in range(len(extra)) if extra.lower[k] < extra.upper[k]]
-        signs = np.concatenate((-np.ones(self.entries), -np.ones(len(free)), np.ones(len(free))))
-        scalars = self.entries + np.array(free, dtype=np.intp)
-        at = np.concatenate((np.arange(self.entries), scalars, scalars))
-        bounds = [0.0] * self.entries + [-float(extra.lower[k]) for k in free] + [float(extra.upper[k]) for k in free]
-        matrix = sparse.csr_array((signs, (np.arange(len(at)), at)), shape=(len(at), self.columns))
-        self._add(matrix, None, np.array(bounds))
+        free = np.array([k for k in range(len(extra)) if extra.lower[k] < extra.upper[k]], dtype=np.intp)
+        low, high = ([float(ends[k]) for k in free] for ends in (extra.lower, extra.upper))
+        below = np.append(np.arange(self.entries), self.entries + free)
+        self._add([(np.arange(len(below)), below, -1.0)], None, -np.append(np.zeros(self.entries), low))
+        self._add([(np.arange(len(free)), self.entries + free, 1.0)], None, np.array(high))
 
-    def _linear(self, no_loss: bool, elastic: bool) -> None:
-        program = self.program
-        ones = np.ones(self.inputs)
-        self._add(sparse.csr_array(sparse.kron(sparse.eye_array(self.inputs), np.ones((1, self.outputs)))), ones, ones)
-        if elastic:
-            self.lp.clear_cost(self.columns)
-        equal, most = program.equalities, program.inequalities
-        known = self.columns
-        blocks = [float_rows(equal, known), float_rows(most, known)]
-        if elastic:
-            count = len(equal.bounds)
-            self._new_columns(2 * count + len(most.bounds), cost=1.0)
-            unit = sparse.eye_array(count)
-            blocks[0] = sparse.csr_array(sparse.hstack((blocks[0], unit, -unit)))
-            gap = sparse.csr_array((len(most.bounds), 2 * count))
-            blocks[1] = sparse.csr_array(sparse.hstack((blocks[1], gap, -sparse.eye_array(len(most.bounds)))))
-        bounds = [np.array([float(v) for v in rows.bounds]) for rows in (equal, most)]
-        self.equal_at = self._add(blocks[0], bounds[0], bounds[0])
-        self.most_at = self._add(blocks[1], None, bounds[1])
+    def _linear(self, elastic: bool, with_loss: bool) -> None:
+        program, each = self.program, np.arange(self.inputs)
+        own: Entries = (np.repeat(each, self.outputs), np.arange(self.entries), 1.0)
+        self._add([own], np.ones(self.inputs), np.ones(self.inputs))
+        at = []
+        for rows, equality in ((program.equalities, True), (program.inequalities, False)):
+            bounds = np.array([float(v) for v in rows.bounds])
+            parts: list[Entries] = [(rows.rows, rows.columns, np.array([float(v) for v in rows.values]))]
+            signs = (1.0, -1.0) if equality else (-1.0,)
+            if elastic:
+                parts += [(np.arange(len(bounds)), self._new_columns(len(bounds), cost=1.0), sign) for sign in signs]
+            at.append(self._add(parts, bounds if equality else None, bounds))
+        self.equal_at, self.most_at = at
         self.loss_at = self.rows
-        if program.worst and not no_loss:
-            level = self._new_columns(1, cost=1.0, low=-np.inf)[0]
-            rows = np.repeat(np.arange(self.inputs), self.outputs)
-            where = (
-                np.append(rows, np.arange(self.inputs)),
-                np.append(np.arange(self.entries), np.full(self.inputs, level)),
-            )
-            values = np.append(program.cost.ravel(), -ones)
-            self._add(sparse.csr_array((values, where), shape=(self.inputs, self.columns)), None, np.zeros(self.inputs))
+        if program.worst and with_loss:
+            level = np.repeat(self._new_columns(1, cost=1.0, low=-np.inf), self.inputs)
+            self._add([(*own[:2], program.cost.ravel()), (each, level, -1.0)], None, np.zeros(self.inputs))
 
-    def _state(self, block: CompleteRatio | PairRatio | AtomRatio) -> _Block:
+    def _state(self, block: Privacy) -> _Block:
         shown = membership(classes(block, self.outputs))
         if isinstance(block, CompleteRatio):
             return self._state_complete(block, shown)
@@ -299,23 +276,18 @@ class RowsProgram:
         near = np.flatnonzero(visible & (everything | (logs <= _NEAR * logs.min())))
         if not everything:
             state.missing = np.repeat(visible[:, None], shown.shape[0], axis=1)
-        pairs, columns = np.meshgrid(near, np.arange(shown.shape[0]), indexing="ij")
-        self.state_pairs(state, pairs.ravel(), columns.ravel())
+        self.state_pairs(state, *_every(near, shown.shape[0]))
         return state
 
     def _state_complete(self, block: CompleteRatio, shown: sparse.csr_array) -> _Block:
         state = _Block(block, np.array([float_ratio(block.log_ratio)]), shown)
         least = self._new_columns(shown.shape[0])
-        inputs, columns = (
-            part.ravel() for part in np.meshgrid(np.arange(self.inputs), np.arange(len(least)), indexing="ij")
-        )
+        inputs, columns = _every(np.arange(self.inputs), len(least))
         rows, at = self._shown_entries(shown, inputs, columns)
         number = np.arange(len(inputs))
         for sign, scale in ((-1.0, 1.0), (1.0, -state.ratios[0])):
-            values = np.concatenate((np.full(len(rows), sign), np.full(len(inputs), scale)))
-            where = (np.concatenate((rows, number)), np.concatenate((at, least[columns])))
-            matrix = sparse.csr_array((values, where), shape=(len(inputs), self.columns))
-            state.stated.append((self._add(matrix, None, np.zeros(len(inputs))), inputs, columns))
+            parts: list[Entries] = [(rows, at, sign), (number, least[columns], scale)]
+            state.stated.append((self._add(parts, None, np.zeros(len(inputs))), inputs, columns))
         return state
 
     def _shown_entries(self, shown: sparse.csr_array, inputs: Indices, columns: Indices) -> tuple[Indices, Indices]:
@@ -324,38 +296,54 @@ class RowsProgram:
         rows = np.asarray(members.row, dtype=np.intp)
         return rows, inputs[rows] * self.outputs + members.col
 
-    def _pair_matrix(self, state: _Block, pairs: Indices, columns: Indices) -> sparse.coo_array:
+    def _ratio_rows(self, state: _Block, pairs: Indices, columns: Indices) -> list[Entries]:
         assert not isinstance(state.block, CompleteRatio)
         first, second = state.block.pairs[pairs].T
         rows, above = self._shown_entries(state.shown, first, columns)
         _, below = self._shown_entries(state.shown, second, columns)
         scale = state.scale(pairs)[rows]
-        values = np.concatenate((scale, -state.ratios[pairs][rows] * scale))
-        where = (np.concatenate((rows, rows)), np.concatenate((above, below)))
-        return sparse.coo_array((values, where), shape=(len(pairs), self.columns))
+        return [(rows, above, scale), (rows, below, -state.ratios[pairs][rows] * scale)]
 
     def state_pairs(self, state: _Block, pairs: Indices, columns: Indices) -> None:
         """Add the rows of these pairs and seen outputs."""
-        slack = float(state.block.slack) if isinstance(state.block, AtomRatio) else 0.0
-        matrix = sparse.csr_array(self._pair_matrix(state, pairs, columns))
-        at = self._add(matrix, None, slack * state.scale(pairs))
+        at = self._add(self._ratio_rows(state, pairs, columns), None, state.slack * state.scale(pairs))
         state.stated.append((at, pairs, columns))
         if state.missing is not None:
             state.missing[pairs, columns] = False
 
     def _state_slacks(self, state: _Block, block: PairRatio) -> None:
-        count, width = len(block.pairs), state.shown.shape[0]
-        pairs, columns = (part.ravel() for part in np.meshgrid(np.arange(count), np.arange(width), indexing="ij"))
-        slacks = self._new_columns(count * width)
-        matrix = self._pair_matrix(state, pairs, columns)
-        own = sparse.csr_array((-state.scale(pairs), (np.arange(len(slacks)), slacks)), shape=matrix.shape)
-        state.stated.append((self._add(sparse.csr_array(matrix + own), None, np.zeros(len(slacks))), pairs, columns))
-        budget = sparse.csr_array((np.ones(len(slacks)), (pairs, slacks)), shape=(count, self.columns))
-        self._add(budget, None, np.full(count, float(block.delta)))
+        pairs, columns = _every(np.arange(len(block.pairs)), state.shown.shape[0])
+        slacks = self._new_columns(len(pairs))
+        parts = [*self._ratio_rows(state, pairs, columns), (np.arange(len(slacks)), slacks, -state.scale(pairs))]
+        state.stated.append((self._add(parts, None, np.zeros(len(slacks))), pairs, columns))
+        self._add([(pairs, slacks, 1.0)], None, np.full(len(block.pairs), float(block.delta)))
+
+    def settle(self, watch: Watch, primal: bool = False) -> HighsModelStatus:
+        """Solve again and again, with the rows that a table violates, until none is or there is no table.
+
+        Args: primal: whether the primal simplex method goes on where HiGHS ends without an answer.
+        Raises: OutOfTimeError at the deadline.
+        """
+        while True:
+            status = self.lp.run(watch.left)
+            if status == HighsModelStatus.kUnknown and primal:
+                status = self.lp.finish_by_primal(watch.left)
+            if status == HighsModelStatus.kTimeLimit:
+                raise OutOfTimeError(None)
+            if status != HighsModelStatus.kOptimal:
+                return status
+            watch.step(self.lp.value(), self.lp.value())
+            if not self.add_violated(self.table()):
+                return status
+            self.lp.go_on_from_basis()
 
     def table(self) -> Array:
         """The current table, clipped to >= 0."""
         return np.maximum(self.lp.column_value()[: self.entries], 0.0).reshape(self.inputs, self.outputs)
+
+    def scalars(self) -> Array:
+        """The current further scalars."""
+        return self.lp.column_value()[self.entries : self.entries + len(self.program.extra)]
 
     def add_violated(self, table: Array) -> int:
         """State the rows that the table violates; how many there were."""
@@ -365,8 +353,8 @@ class RowsProgram:
                 continue
             shown = table @ state.shown.T
             first, second = state.block.pairs.T
-            slack = float(state.block.slack) if isinstance(state.block, AtomRatio) else 0.0
-            excess = np.where(state.missing, shown[first] - state.ratios[:, None] * shown[second] - slack, 0.0)
+            excess = shown[first] - state.ratios[:, None] * shown[second] - state.slack
+            excess = np.where(state.missing, excess, 0.0)
             pairs, columns = np.nonzero(excess > _VIOLATION)
             if len(pairs) > _MOST_ADDED:
                 worst = np.argpartition(-excess[pairs, columns], _MOST_ADDED)[:_MOST_ADDED]
@@ -401,6 +389,11 @@ class RowsProgram:
         return TableDual(tuple(found), equalities, inequalities, loss_weights)
 
 
+def _every(rows: Indices, columns: int) -> tuple[Indices, Indices]:
+    """Every one of some rows with every one of so many columns."""
+    return np.repeat(rows, columns), np.tile(np.arange(columns), len(rows))
+
+
 def solve_rows(program: TableProgram, watch: Watch, *, explained: bool = True) -> RowsResult | InfeasibleTable:
     """The optimum of any program, stating ratio rows as they are violated; conflicts are named if they are `explained`.
 
@@ -409,40 +402,23 @@ def solve_rows(program: TableProgram, watch: Watch, *, explained: bool = True) -
     rows = RowsProgram(program)
     if rows.rows > _LARGE:
         rows.lp.set("solver", "ipm")
-    while True:
-        left = None if watch.deadline is None else watch.deadline - watch.seconds
-        status = rows.lp.run(left)
-        if status == HighsModelStatus.kUnknown:
-            status = rows.lp.finish_by_primal(left)
-        if status in (HighsModelStatus.kInfeasible, HighsModelStatus.kUnboundedOrInfeasible):
-            return explain_infeasible(program) if explained else InfeasibleTable((), (), (), 0.0)
-        if status == HighsModelStatus.kTimeLimit:
-            raise OutOfTimeError(None)
-        if status != HighsModelStatus.kOptimal:
-            raise SolverError(f"the linear program over tables ended with {status.name}")
-        table = rows.table()
-        watch.step(rows.lp.value(), rows.lp.value())
-        if not rows.add_violated(table):
-            break
-        rows.lp.go_on_from_basis()
-    extra = rows.lp.column_value()[rows.entries : rows.entries + len(program.extra)]
-    return RowsResult(table, extra, rows.lp.value(), rows.dual(), rows.rows)
+    status = rows.settle(watch, primal=True)
+    if status in (HighsModelStatus.kInfeasible, HighsModelStatus.kUnboundedOrInfeasible):
+        return explain_infeasible(program) if explained else InfeasibleTable((), (), (), 0.0)
+    if status != HighsModelStatus.kOptimal:
+        raise SolverError(f"the linear program over tables ended with {status.name}")
+    return RowsResult(rows.table(), rows.scalars(), rows.lp.value(), rows.dual(), rows.rows)
 
 
 def explain_infeasible(program: TableProgram) -> InfeasibleTable:
     """The least violation of the linear rows, and the constraints that its multipliers need."""
     rows = RowsProgram(program, elastic=True)
-    while rows.lp.run() == HighsModelStatus.kOptimal and rows.add_violated(rows.table()):
-        pass
+    rows.settle(Watch())
     dual = rows.dual()
-    privacy = tuple(
-        k
-        for k, part in enumerate(dual.privacy)
-        if np.any((part.above if isinstance(part, CompleteDual) else part.values) > 1e-7)
-    )
-    equalities = tuple(int(k) for k in np.flatnonzero(np.abs(dual.equalities) > 1e-7))
-    inequalities = tuple(int(k) for k in np.flatnonzero(dual.inequalities > 1e-7))
-    return InfeasibleTable(privacy, equalities, inequalities, rows.lp.value())
+    parts = (part.above if isinstance(part, CompleteDual) else part.values for part in dual.privacy)
+    needed = [np.flatnonzero(np.abs(part) > 1e-7).tolist() for part in (dual.equalities, dual.inequalities)]
+    privacy = tuple(k for k, part in enumerate(parts) if np.any(part > 1e-7))
+    return InfeasibleTable(privacy, tuple(needed[0]), tuple(needed[1]), rows.lp.value())
 
 
 def widest_table(program: TableProgram) -> tuple[float, Array, Array]:
@@ -450,8 +426,4 @@ def widest_table(program: TableProgram) -> tuple[float, Array, Array]:
     rows = RowsProgram(program, widest=True)
     if rows.lp.run() != HighsModelStatus.kOptimal:
         raise SolverError("no table meets the constraints with a margin")
-    extra = rows.lp.column_value()[rows.entries : rows.entries + len(program.extra)]
-    return -rows.lp.value(), rows.table(), extra
-
-
-__all__ = ["RowsProgram", "RowsResult", "explain_infeasible", "float_rows", "membership", "solve_rows", "widest_table"]
+    return -rows.lp.value(), rows.table(), rows.scalars()

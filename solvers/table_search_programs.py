@@ -38,19 +38,16 @@ from highspy import HighsModelStatus
 from privspec.solvers.programs import Array, OutOfTimeError, Watch
 from privspec.solvers.table_bounds import affine_bound
 from privspec.solvers.table_programs import (
-    CompleteDual,
     Entries,
     ExactTable,
     Extra,
     LinearRows,
-    PairDual,
     Privacy,
     TableDual,
     TableProgram,
     no_rows,
 )
 from privspec.solvers.table_rows import RowsProgram
-from scipy import sparse
 
 Moments: TypeAlias = tuple[tuple[Fraction, ...], ...]
 """One tuple for each moment function."""
@@ -307,13 +304,11 @@ class BoxProgram(RowsProgram):
         self.lp.set_ranges(self.real, -endless, endless)
         self.copies = self._new_columns(self.coordinates, low=-np.inf)
         self.away = self._new_columns(2 * self.coordinates)
-        unit = np.ones(self.coordinates)
-        values = np.concatenate((unit, -unit, unit, -unit))
-        rows = np.tile(np.arange(self.coordinates), 4)
-        columns = np.concatenate((self.real, self.copies, self.away))
-        nothing = np.zeros(self.coordinates)
-        shape = (self.coordinates, self.columns)
-        self._add(sparse.csr_array((values, (rows, columns)), shape=shape), nothing, nothing)
+        each, nothing = np.arange(self.coordinates), np.zeros(self.coordinates)
+        columns = (self.real, self.copies, *np.split(self.away, 2))
+        self._add(
+            [(each, at, sign) for at, sign in zip(columns, (1.0, -1.0, 1.0, -1.0), strict=True)], nothing, nothing
+        )
         self._elastic(None)
         self.costs_on = True
 
@@ -366,25 +361,17 @@ class BoxProgram(RowsProgram):
         self.lp.set_costs(self.copies, prices)
 
     def _solve(self, prices: Array) -> Vertex | None:
-        again = True
-        while True:
-            if self.watch.expired:
-                raise OutOfTimeError(None)
-            left = None if self.watch.deadline is None else self.watch.deadline - self.watch.seconds
-            status = self.lp.run(left)
-            if status == HighsModelStatus.kTimeLimit:
-                raise OutOfTimeError(None)
-            if status == HighsModelStatus.kInfeasible:
-                return None
-            if status != HighsModelStatus.kOptimal:
-                if not again:
-                    return None
-                # A poor basis can make HiGHS give up.
-                self.lp.start_from(None)
-                again = False
-                continue
-            if not self.add_violated(self.table()):
-                return self._vertex(prices)
+        status = self._settled()
+        if status not in (HighsModelStatus.kOptimal, HighsModelStatus.kInfeasible):
+            # A poor basis can make HiGHS give up.
+            self.lp.start_from(None)
+            status = self._settled()
+        return self._vertex(prices) if status == HighsModelStatus.kOptimal else None
+
+    def _settled(self) -> HighsModelStatus:
+        if self.watch.expired:
+            raise OutOfTimeError(None)
+        return self.settle(Watch(self.watch.left))
 
     def _vertex(self, prices: Array) -> Vertex:
         factor = self.scale if self.costs_on else 1.0
@@ -393,19 +380,9 @@ class BoxProgram(RowsProgram):
         cost = self.scale * float(np.sum(self.program.cost * table))
         slopes = factor * self.lp.column_dual()[self.copies] - prices
         constant = (cost if self.costs_on else 0.0) - float(slopes @ point)
-        scalars = values[self.entries : self.entries + len(self.program.extra)]
-        return Vertex(point, cost, table, scalars, constant, slopes, not self.costs_on, _times(self.dual(), factor))
-
-
-def _times(dual: TableDual, factor: float) -> TableDual:
-    """All multipliers times a factor."""
-    privacy = tuple(
-        CompleteDual(part.below * factor, part.above * factor)
-        if isinstance(part, CompleteDual)
-        else PairDual(part.pairs, part.columns, part.values * factor)
-        for part in dual.privacy
-    )
-    return TableDual(privacy, dual.equalities * factor, dual.inequalities * factor)
+        return Vertex(
+            point, cost, table, self.scalars(), constant, slopes, not self.costs_on, self.dual().scaled(factor, factor)
+        )
 
 
 @dataclass(frozen=True, slots=True)

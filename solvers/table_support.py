@@ -6,6 +6,7 @@ zero, all neighbours must do without that output: if that leaves nothing, no rat
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,16 +41,10 @@ def has_table(program: TableProgram, watch: Watch) -> bool:
         # The simplex method may run in circles where a table is just impossible.
         rows.lp.set("solver", "ipm")
         rows.lp.set("run_crossover", "off")
-    while True:
-        left = None if watch.deadline is None else watch.deadline - watch.seconds
-        status = rows.lp.run(left)
-        if status == HighsModelStatus.kTimeLimit or watch.expired:
-            raise OutOfTimeError(None)
-        if status != HighsModelStatus.kOptimal:
-            return False
-        if not rows.add_violated(rows.table()):
-            return True
-        rows.lp.go_on_from_basis()
+    status = rows.settle(watch)
+    if watch.expired:
+        raise OutOfTimeError(None)
+    return status == HighsModelStatus.kOptimal
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -113,45 +108,27 @@ def _possible(program: TableProgram, allowed: Mask) -> Mask | None:
     lp.add_columns(np.zeros(scalars), np.full(scalars, -np.inf), np.full(scalars, np.inf))
     lp.add_columns(np.zeros(1), np.ones(1), np.full(1, np.inf))
     lp.add_columns(-np.ones(entries), np.zeros(entries), np.ones(entries))
-    for matrix, equal in _scaled_rows(program):
-        none = np.zeros(matrix.shape[0])
-        lp.add_rows(none if equal else np.full(matrix.shape[0], -np.inf), none, _wide(matrix, entries))
-    caps = sparse.hstack(
-        (-sparse.eye_array(entries), sparse.csr_array((entries, scalars + 1)), sparse.eye_array(entries))
-    )
-    lp.add_rows(np.full(entries, -np.inf), np.zeros(entries), sparse.csr_array(caps))
+    more = sparse.eye_array(entries, 2 * entries + scalars + 1, k=entries + scalars + 1)
+    for matrix, bounds, equal in (*_rows(program), (more - sparse.eye_array(*more.shape), np.zeros(entries), False)):
+        # of a multiple k of table and scalars, whose column stands behind theirs
+        part = sparse.csr_array(matrix)
+        part.resize((len(bounds), more.shape[1]))
+        none, at = np.zeros(len(bounds)), (np.arange(len(bounds)), np.full(len(bounds), entries + scalars))
+        part = sparse.csr_array(part - sparse.csr_array((bounds, at), shape=part.shape))
+        lp.add_rows(none if equal else none - np.inf, none, part)
     if lp.run() != HighsModelStatus.kOptimal:
         return None
     found: Mask = (lp.column_value()[-entries:] > 0.5).reshape(allowed.shape)
     return found
 
 
-def _scaled_rows(program: TableProgram) -> list[tuple[sparse.csr_array, bool]]:
-    """The linear constraints of a multiple k of table and scalars, columns (table, scalars, k), with bounds zero."""
+def _rows(program: TableProgram) -> Iterator[tuple[sparse.csr_array, NDArray[np.float64], bool]]:
+    """The linear constraints of table and scalars, with their bounds, and whether they are equalities."""
     inputs, outputs = program.shape
     entries, scalars = inputs * outputs, len(program.extra)
-    each = sparse.kron(sparse.eye_array(inputs), np.ones((1, outputs)))
-    sums = sparse.csr_array(sparse.hstack((each, sparse.csr_array((inputs, scalars)))))
-    found = [(_homogeneous(sums, np.ones(inputs)), True)]
+    yield sparse.csr_array(sparse.kron(sparse.eye_array(inputs), np.ones((1, outputs)))), np.ones(inputs), True
     for rows, equal in ((program.equalities, True), (program.inequalities, False)):
-        found.append(
-            (_homogeneous(float_rows(rows, entries + scalars), np.array([float(b) for b in rows.bounds])), equal)
-        )
-    own = sparse.csr_array(sparse.hstack((sparse.csr_array((scalars, entries)), sparse.eye_array(scalars))))
+        yield float_rows(rows, entries + scalars), np.array([float(b) for b in rows.bounds]), equal
+    own = sparse.csr_array(sparse.eye_array(scalars, entries + scalars, k=entries))
     for sign, ends in ((1.0, program.extra.upper), (-1.0, program.extra.lower)):
-        found.append((_homogeneous(sparse.csr_array(sign * own), sign * np.array([float(e) for e in ends])), False))
-    return found
-
-
-def _homogeneous(matrix: sparse.csr_array, bounds: NDArray[np.float64]) -> sparse.csr_array:
-    return sparse.csr_array(sparse.hstack((matrix, sparse.csr_array(-bounds.reshape(-1, 1)))))
-
-
-def _wide(matrix: sparse.csr_array, more: int) -> sparse.csr_array:
-    """With empty columns behind."""
-    return sparse.csr_array(
-        (matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], matrix.shape[1] + more)
-    )
-
-
-__all__ = ["NoSupport", "has_table", "no_common_support", "without_loss"]
+        yield sparse.csr_array(sign * own), sign * np.array([float(e) for e in ends]), False
