@@ -216,7 +216,8 @@ class RowsProgram:
     def _new_columns(
         self, count: int, cost: Array | float = 0.0, low: Array | float = 0.0, high: Array | float = np.inf
     ) -> Indices:
-        self.lp.add_columns(*(np.broadcast_to(part, count).astype(float) for part in (cost, low, high)))
+        costs, lows, highs = (np.broadcast_to(part, count).astype(float) for part in (cost, low, high))
+        self.lp.add_columns(costs, lows, highs)
         self.columns += count
         return np.arange(self.columns - count, self.columns)
 

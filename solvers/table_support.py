@@ -109,12 +109,13 @@ def _possible(program: TableProgram, allowed: Mask) -> Mask | None:
     lp.add_columns(np.zeros(1), np.ones(1), np.full(1, np.inf))
     lp.add_columns(-np.ones(entries), np.zeros(entries), np.ones(entries))
     more = sparse.eye_array(entries, 2 * entries + scalars + 1, k=entries + scalars + 1)
-    for matrix, bounds, equal in (*_rows(program), (more - sparse.eye_array(*more.shape), np.zeros(entries), False)):
+    caps = sparse.csr_array(more - sparse.eye_array(*more.shape))
+    for matrix, bounds, equal in (*_rows(program), (caps, np.zeros(entries), False)):
         # of a multiple k of table and scalars, whose column stands behind theirs
-        part = sparse.csr_array(matrix)
-        part.resize((len(bounds), more.shape[1]))
+        shape = (len(bounds), more.shape[1])
+        wide = sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=shape)
         none, at = np.zeros(len(bounds)), (np.arange(len(bounds)), np.full(len(bounds), entries + scalars))
-        part = sparse.csr_array(part - sparse.csr_array((bounds, at), shape=part.shape))
+        part = sparse.csr_array(wide - sparse.csr_array((bounds, at), shape=shape))
         lp.add_rows(none if equal else none - np.inf, none, part)
     if lp.run() != HighsModelStatus.kOptimal:
         return None

@@ -14,7 +14,6 @@ import numpy as np
 from privspec.solvers.programs import Progress, Watch
 from privspec.solvers.table_affine import repair_affine
 from privspec.solvers.table_bounds import certified_bound
-from privspec.solvers.table_interior import cone_of
 from privspec.solvers.table_programs import (
     Entries,
     ExactTable,
@@ -27,7 +26,7 @@ from privspec.solvers.table_programs import (
     repair,
     violations,
 )
-from privspec.solvers.table_rays import solve_cone
+from privspec.solvers.table_rays import cone_of, solve_cone
 from privspec.solvers.table_rows import RowsResult, solve_rows
 
 GAP = 1e-9
