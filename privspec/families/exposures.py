@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.kernel.core.case import PLAN, Case
-from privspec.kernel.core.exposure import derived
 from privspec.kernel.core.linear import Release
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.forms import FORMS
@@ -40,7 +39,7 @@ def exposures_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     found = []
     for view in case.frame.views:
         witness = [_witness(executed, outputs) for outputs in (view.outputs, *((name,) for name in view.unnamed))]
-        bound, bare = derived(case, rules, executed, view, Item(witness, "witness"))
+        bound, bare = rules.exposed(case, executed, view, Item(witness, "witness"))
         amounts = None if bound is None else {key: _up(value) for key, value in bound.items()}
         found.append(view.head() | {"not_protected": bare, "bound": amounts, "witness": witness})
     return found

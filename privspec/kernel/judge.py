@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 
 from privspec.kernel.core.case import Case
-from privspec.kernel.core.exposure import judge_exposures
 from privspec.kernel.core.reading import Item, Refused, canonical, parse, read
 from privspec.kernel.forms import FORMS
 from privspec.kernel.report import Claim, Report
@@ -41,7 +40,7 @@ def _judged(plan: Item, found: list[Claim]) -> Report:
     case.says("integrity", True, "every key is known and the digest fits")
     rules = FORMS[case.block.form(*FORMS)]
     executed = rules.judge(case)
-    judge_exposures(case, rules, executed, case.exposures)
+    rules.judge_exposures(case, executed)
     holds = all(claim.holds for claim in found)
     return Report(tuple(found), _digest(case.problem.value), case.frame.elaborator, executed if holds else None)
 

@@ -10,7 +10,7 @@ import pytest
 from privspec import Problem
 from privspec.families.document import digest_of
 from privspec.kernel import judge
-from privspec.kernel.core.exposure import SPARED, hides_nothing
+from privspec.kernel.core.case import SPARED, hides_nothing
 from privspec.plan import Plan
 
 SPEC = """spec shared

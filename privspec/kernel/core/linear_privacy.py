@@ -11,21 +11,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, lcm
 
-from flint import fmpz_mat
+from flint import arb, arb_mat, ctx, fmpz_mat
 
 from privspec.kernel.core.case import NOTHING, Case
-from privspec.kernel.core.implies import gaussian_proves, pure_proves
 from privspec.kernel.core.linear import Cells, Matrix, Release, Units, read_differences, read_linear, read_release
-from privspec.kernel.core.numbers import sqrt_up
-from privspec.kernel.core.problem import Frame, Guarantee, View, read_guarantees
+from privspec.kernel.core.numbers import end, sqrt_up
+from privspec.kernel.core.problem import Frame, Guarantee, View, gaussian_proves, pure_proves, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 
 VERTICES = 16
 """Boxes of at most so many numbers are enumerated."""
 GROUPS = 4096
 """Groups of units are listed up to so many."""
-SQUARINGS, DIGITS = 40, 66
-"""Powers by which a largest eigenvalue is bounded, and the binary digits of the first: one less after each."""
+SQUARINGS, DIGITS = 40, 106
+"""Squarings of a matrix until its norm bounds its largest eigenvalue, each of which loses one of so many digits."""
 COUNTED = ("cell", "swap")
 """Shapes of whole records: no more than one or two of their coordinates move."""
 
@@ -57,7 +56,7 @@ def pieces(difference: Units | Cells) -> tuple[list[list[Piece]], int]:
 
 def _groups(size: int, count: int) -> list[list[int]]:
     """Every choice of `count` of so many."""
-    return [[*some, i] for i in range(size) for some in _groups(i, count - 1)] if count else [[]]
+    return [[*some, i] for i in range(count - 1, size) for some in _groups(i, count - 1)] if count else [[]]
 
 
 # --- squared lengths ----------------------------------------------------------------------------------
@@ -91,19 +90,17 @@ def _unit(columns: list[tuple[int, ...]], unit: list[Piece], scaling: Item) -> F
     if len(kept) < 2 and not shapes & {"l2", "swap"}:
         return max((sum(v * v for v in columns[i]) * p.amount**2 for p, _ in kept for i in p.at), default=Fraction(0))
     exact = shapes == {"swap"} or (shapes == {"box"} and len(kept) <= VERTICES)
-    scales = {i: piece.amount if exact else c for piece, c in kept for i in piece.at}
-    below = lcm(*(scale.denominator for scale in scales.values()))
-    if min(scales.values()) <= 0:
+    scales = [(i, piece.amount if exact else c) for piece, c in kept for i in piece.at]
+    below = lcm(*(scale.denominator for _, scale in scales))
+    if any(scale <= 0 for _, scale in scales):
         raise ValueError("a scaling that is not positive")
-    rows = fmpz_mat([[int(scale * below) * v for v in columns[i]] for i, scale in scales.items()])
+    rows = fmpz_mat([[int(scale * below) * v for v in columns[i]] for i, scale in scales])
     gram = [[int(v) for v in row] for row in (rows * rows.transpose()).tolist()]
     if shapes == {"swap"}:
-        largest = max((gram[i][i] + gram[j][j] - 2 * row[j] for i, row in enumerate(gram) for j in range(i)), default=0)
-    elif exact:
-        largest = _vertex(gram)
-    else:
-        return _eigenvalue(gram) * sum(((piece.amount / c) ** 2 for piece, c in kept), Fraction(0)) / below**2
-    return Fraction(largest, below**2)
+        moves = (gram[i][i] + gram[j][j] - 2 * row[j] for i, row in enumerate(gram) for j in range(i))
+        return Fraction(max(moves, default=0), below**2)
+    reach = sum(((piece.amount / c) ** 2 for piece, c in kept), Fraction(0))
+    return (Fraction(_vertex(gram)) if exact else _eigenvalue(gram) * reach) / below**2
 
 
 def _vertex(gram: list[list[int]]) -> int:
@@ -120,21 +117,15 @@ def _vertex(gram: list[list[int]]) -> int:
 
 
 def _eigenvalue(gram: list[list[int]]) -> Fraction:
-    """At least the largest eigenvalue of a positive semidefinite matrix G: a norm of G^(2^k), and its 2^k-th root.
-
-    The digits that are dropped are less than one in each entry, and so at most the size in the spectral norm; what
-    that does to a power is divided by its exponent in the end.
-    """
-    size, power, shifts = len(gram), fmpz_mat(gram), list[int]()
-    for _ in range(SQUARINGS):
-        top = max(int(power[i, i]).bit_length() for i in range(size))
-        shifts.append(max(0, top - DIGITS + len(shifts)))
-        power = fmpz_mat(size, size, [int(v) >> shifts[-1] for v in power.entries()])
-        power = power * power
-    found = sqrt_up(Fraction(sum(int(v) ** 2 for v in power.entries())))
-    for shift in reversed(shifts):
-        found = (sqrt_up(found, DIGITS) + (size if shift else 0)) * 2**shift
-    return found
+    """At least the largest eigenvalue of a positive semidefinite matrix: the 2^k-th root of a norm of its power."""
+    if not any(map(any, gram)):
+        return Fraction(0)
+    with ctx.workprec(DIGITS):
+        power = arb_mat(fmpz_mat(gram))
+        for _ in range(SQUARINGS):
+            power = power * power
+        norm = sum((v * v for v in power.entries()), arb(0)).sqrt()
+        return end((norm.log() / 2**SQUARINGS).exp().upper())
 
 
 # --- costs of Laplace noise ---------------------------------------------------------------------------

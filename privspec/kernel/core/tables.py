@@ -12,9 +12,8 @@ from math import lcm, log
 from flint import ctx
 
 from privspec.kernel.core.case import Case
-from privspec.kernel.core.implies import pure_proves
 from privspec.kernel.core.numbers import BITS, LARGEST_LOG, ball, end, exp_down, sqrt_down
-from privspec.kernel.core.problem import Guarantee, read_guarantees
+from privspec.kernel.core.problem import Guarantee, pure_proves, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Refused
 
 DIGITS = 2**31
@@ -63,10 +62,7 @@ class Compared:
     inputs: int
 
     def every(self) -> list[tuple[int, int, int]]:
-        """Each pair, those of cliques with level -1.
-
-        Raises: Refused for what is no pair of rows.
-        """
+        """Each pair, those of cliques with level -1."""
         if sum(len(rows) ** 2 for rows in self.cliques) > PAIRS:
             raise Refused("the problem compares too many rows")
         inside = [(a, b, -1) for rows in self.cliques for i, a in enumerate(rows) for b in rows[:i]]
@@ -82,10 +78,7 @@ class Compared:
 
 
 def triples(grid: Grid, levels: int) -> list[tuple[int, int, int]]:
-    """Pairs with a level, in any order of the two.
-
-    Raises: Refused.
-    """
+    """Pairs with a level, in any order of the two."""
     found = [(a, b, level) for a, b, level in grid.rows]
     if grid.unit != 1 or any(min(pair) < 0 or pair[0] == pair[1] or pair[2] >= levels for pair in found):
         raise Refused("the problem compares what are no pairs")
@@ -93,15 +86,12 @@ def triples(grid: Grid, levels: int) -> list[tuple[int, int, int]]:
 
 
 def read_law(item: Item, size: tuple[int, int]) -> tuple[list[list[int]], int]:
-    """Numerators and common denominator of the executed law, whose rows sum to one.
-
-    Raises: Refused.
-    """
+    """Numerators and common denominator of the executed law, whose rows sum to one."""
     table = [[p.exact(0) for p in row.items(size[1])] for row in item.items(size[0])]
-    wrong = next((number for number, row in enumerate(table) if sum(row) != 1), None)
-    if wrong is not None:
-        raise item.wrong(f"have a row, {wrong}, that does not sum to one")
     whole = 1
+    for number, row in enumerate(table):
+        if sum(row) != 1:
+            raise item.wrong(f"have a row, {number}, that does not sum to one")
     for below in {p.denominator for row in table for p in row}:
         whole = lcm(whole, below)
         if whole.bit_length() * size[0] * size[1] > DIGITS or whole.bit_length() > DIGITS >> 14:
@@ -112,37 +102,30 @@ def read_law(item: Item, size: tuple[int, int]) -> tuple[list[list[int]], int]:
 # --- what laws tell apart: pairs of rows that break a limit -----------------------------------------
 
 
-def single(laws: list[list[int]], whole: int, asked: Compared, epsilon: Fraction, slack: Fraction) -> list[int]:
-    """Two rows with f_a > e^(epsilon distance) f_b + slack somewhere; none if there are none."""
-    room = int(slack * whole * (1 << BITS))
-    for rows in asked.cliques:
+def broken(
+    laws: list[list[int]], whole: int, asked: Compared, epsilon: Fraction, delta: Fraction, *, single: bool
+) -> list[int]:
+    """Two rows with f_a > e^(epsilon distance) f_b + delta in a `single` column, or in a set; none if there are none.
+
+    Logarithms are off by less than `error`, however many digits there are: whatever is nearer is compared exactly.
+    """
+    room, error = int(delta * whole * (1 << BITS)), (log(whole) + LARGEST_LOG) * 2.0**-48
+    for rows in asked.cliques if single else []:
         ratio = asked.ratio(-1, epsilon)
         for column in zip(*(laws[row] for row in rows), strict=True):
             if max(column) << BITS > min(column) * ratio + room:
                 return [rows[column.index(max(column))], rows[column.index(min(column))]]
-    logs = [[log(n) if n else ABSENT for n in row] for row in laws]
-    # logarithms are off by less than this, however many digits there are: whatever is nearer is compared exactly
-    error = (log(whole) + LARGEST_LOG) * 2.0**-48
-    for a, b, level in triples(asked.pairs, len(asked.squares)):
-        limit = float(asked.exponent(level, epsilon)) - error
-        gaps = [x - y for x, y in zip(logs[a], logs[b], strict=True)]
-        if -limit < min(gaps) and max(gaps) < limit:
-            continue
+    logs = [[log(n) if n else ABSENT for n in row] for row in laws] if single else []
+    for a, b, level in triples(asked.pairs, len(asked.squares)) if single else asked.every():
+        if single:
+            limit = float(asked.exponent(level, epsilon)) - error
+            gaps = [x - y for x, y in zip(logs[a], logs[b], strict=True)]
+            if -limit < min(gaps) and max(gaps) < limit:
+                continue
         ratio = asked.ratio(level, epsilon)
         for one, other in ((a, b), (b, a)):
-            if any(x << BITS > y * ratio + room for x, y in zip(laws[one], laws[other], strict=True)):
-                return [one, other]
-    return []
-
-
-def sets(laws: list[list[int]], whole: int, asked: Compared, epsilon: Fraction, delta: Fraction) -> list[int]:
-    """Two rows with f_a(S) > e^(epsilon distance) f_b(S) + delta for some set S; none if there are none."""
-    room = int(delta * whole * (1 << BITS))
-    for a, b, level in asked.every():
-        ratio = asked.ratio(level, epsilon)
-        for one, other in ((a, b), (b, a)):
-            over = ((x << BITS) - y * ratio for x, y in zip(laws[one], laws[other], strict=True))
-            if sum(part for part in over if part > 0) > room:
+            over = [(x << BITS) - y * ratio for x, y in zip(laws[one], laws[other], strict=True)]
+            if (max(over) if single else sum(part for part in over if part > 0)) > room:
                 return [one, other]
     return []
 
@@ -168,29 +151,28 @@ def let_through(laws: list[list[int]], whole: int, asked: Compared) -> dict[str,
 
 
 def privacy(case: Case, table: Table, compared: list[Compared], chosen: dict[str, Fraction]) -> list[Guarantee]:
-    """Judge every guarantee: what its observer sees, and what the rows that it compares tell of each other.
-
-    Raises: Refused.
-    """
-    frame, guarantees = case.frame, read_guarantees(case.guarantees, case.frame, chosen)
+    """Judge every guarantee: what its observer sees, and what the rows that it compares tell of each other."""
+    frame, guarantees, every = case.frame, read_guarantees(case.guarantees, case.frame, chosen), set(table.outputs)
     local = frame.trust == "nobody"
     if frame.trust == "secure_sum" or (local and any(one.party for one in frame.data)):
         raise Refused("a table is drawn by one keeper, or is one party's report")
     for guarantee, asked in zip(guarantees, compared, strict=True):
-        line, seen, every = guarantee.obligation, set(guarantee.obligation.seen), set(table.outputs)
+        line, limits, reached, number = guarantee.obligation, guarantee.asked, guarantee.achieved, guarantee.number
+        seen, name, found = set(line.seen), line.measure.name, list[int]()
         holds = set(line.outputs) <= seen <= every and (seen == every or not local)
-        case.says("view", holds, f"line {line.line} is about whoever sees {', '.join(line.seen)}", guarantee.number)
-        if not _within(guarantee):
-            case.says(
-                "privacy", False, f"line {line.line}: figures that are not within {line.measure.name}", guarantee.number
-            )
-            continue
-        broken = _broken(table.seen(table.view(list(line.seen))), table.denominator, asked, guarantee)
-        figures = ", ".join(f"{key} = {float(value):.9g}" for key, value in guarantee.achieved.items())
-        text = f"line {line.line}, {line.neighbours}: {line.measure.name} with {figures}"
-        if broken:
-            text = f"not true: {text}, as {' beside '.join(str(table.rows[row]) for row in broken)} shows"
-        case.says("privacy", not broken, text, guarantee.number)
+        case.says("view", holds, f"line {line.line} is about whoever sees {', '.join(line.seen)}", number)
+        figures = ", ".join(f"{key} = {float(value):.9g}" for key, value in reached.items())
+        text, within = f"line {line.line}, {line.neighbours}: {name} with {figures}", _within(guarantee)
+        if within:
+            laws, delta = table.seen(table.view(list(line.seen))), reached.get("delta", Fraction(0))
+            found = broken(laws, table.denominator, asked, reached["epsilon"], delta, single=not delta)
+            if "per-atom" in name and not found:
+                share = limits["delta"] / asked.inputs
+                found = broken(laws, table.denominator, asked, limits["epsilon"], share, single=True)
+        if found:
+            text = f"not true: {text}, as {' beside '.join(str(table.rows[row]) for row in found)} shows"
+        text = text if within else f"line {line.line}: figures that are not within {name}"
+        case.says("privacy", within and not found, text, number)
     return guarantees
 
 
@@ -203,16 +185,3 @@ def _within(guarantee: Guarantee) -> bool:
     if "epsilon" not in limits or "order" in limits:
         return not delta and pure_proves(measure.name, limits, epsilon)
     return epsilon <= limits["epsilon"] and ("per-atom" in measure.name or delta <= limits.get("delta", 0))
-
-
-def _broken(laws: list[list[int]], whole: int, asked: Compared, guarantee: Guarantee) -> list[int]:
-    """Two rows that break what the plan says is achieved, or what is asked of single outputs; none if it holds."""
-    limits, epsilon, delta = (
-        guarantee.asked,
-        guarantee.achieved["epsilon"],
-        guarantee.achieved.get("delta", Fraction(0)),
-    )
-    broken = (sets if delta else single)(laws, whole, asked, epsilon, delta)
-    if broken or "per-atom" not in guarantee.obligation.measure.name:
-        return broken
-    return single(laws, whole, asked, limits["epsilon"], limits["delta"] / asked.inputs)

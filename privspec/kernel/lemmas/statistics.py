@@ -14,9 +14,8 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from privspec.kernel.core.case import Case, Rules
-from privspec.kernel.core.implies import gaussian_proves, pure_proves
 from privspec.kernel.core.numbers import ball, end, sqrt_up
-from privspec.kernel.core.problem import Guarantee, Obligation, read_guarantees
+from privspec.kernel.core.problem import Guarantee, Obligation, gaussian_proves, pure_proves, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 
 FUNCTIONS = (("probit_mle", 1),)

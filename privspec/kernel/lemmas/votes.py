@@ -8,9 +8,8 @@ from fractions import Fraction
 from flint import ctx
 
 from privspec.kernel.core.case import Case, Rules
-from privspec.kernel.core.implies import pure_proves
 from privspec.kernel.core.numbers import ball, end, exp_up, nearest_double
-from privspec.kernel.core.problem import Frame, Obligation, Share, read_guarantees
+from privspec.kernel.core.problem import Frame, Obligation, Share, pure_proves, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.lemmas.votes_losses import Choice, Measured, Value, Vote, read_vote, value_of
 from privspec.kernel.lemmas.votes_rules import RULES, Ballots, Change, Rule, winner, within
