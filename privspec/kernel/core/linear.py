@@ -13,17 +13,7 @@ from math import prod
 from flint import fmpz_mat
 
 from privspec.kernel.core.problem import Frame
-from privspec.kernel.core.reading import (
-    ENTRIES,
-    READERS,
-    WORDS,
-    Item,
-    NotNegative,
-    Positive,
-    Refused,
-    read,
-    typed,
-)  # fmt: skip
+from privspec.kernel.core.reading import ENTRIES, READERS, RECORDS, WORDS, Item, Positive, Refused, Size, read, typed
 
 NOISES = {
     "gaussian": ("gaussian", "standard_deviation", {"gaussian"}, ("gaussian-exact", "rounded-gaussian")),
@@ -123,7 +113,7 @@ class Part:
     length: Positive
     shape: str
     dimension: Positive
-    amount: NotNegative
+    amount: Size
 
     def __post_init__(self) -> None:
         if (self.stop - self.start) % self.length or self.length % self.dimension:
@@ -206,35 +196,24 @@ class Linear:
                 raise Refused("does not put each of its parts where the one before ends, or has none")
         if len({one.name for one in self.released}) < len(self.released):
             raise Refused("names an output twice")
-        errors = [self.errors, *(one for one, *_ in self.accuracy)]
+        measured = (self.errors, *(errors for errors, *_ in self.accuracy))
+        last = max((i for errors in measured for term in errors.terms for i in term), default=-1)
         maps = [(one, prod(shape)) for _, shape, one in self.constants]
         maps += [(self.target, self.inputs), *((one, one.whole.ncols()) for _, one in self.sites or ())]
         fits = all((one.whole.nrows(), one.whole.ncols()) == (self.size, width) for one, width in maps)
-        if (
-            not fits
-            or len(self.offset) != self.size
-            or any(max(t, default=0) >= self.size for e in errors for t in e.terms)
-        ):
+        if not fits or len(self.offset) != self.size or last >= self.size:
             raise Refused("has arrays that are not of the size of its inputs and outputs")
 
     @property
     def size(self) -> int:
-        """Numbers released."""
         return self.released[-1].stop
 
     @property
     def inputs(self) -> int:
-        """Coordinates of the base vector."""
         return self.held[-1].stop
 
     def rows_of(self, names: tuple[str, ...]) -> list[int]:
-        """The released numbers of some outputs."""
         return [i for one in self.released if one.name in names for i in range(one.start, one.stop)]
-
-
-def _ball(item: Item) -> Ball:
-    radius, dimension, norm = item.fields("radius", "dimension", "norm")
-    return radius.exact(0), dimension.integer(1), norm.integer(1, 2)
 
 
 def _column(item: Item) -> Column:
@@ -244,16 +223,6 @@ def _column(item: Item) -> Column:
         return name.text(), values.texts(), None, None
     low = lower.integer(None)
     return name.text(), tuple(one.text() for one in values.items(0)), low, upper.integer(low, low + ENTRIES)
-
-
-def _given(item: Item) -> Given:
-    name, shape, map_ = item.fields("name", "shape", "map")
-    return name.text(), tuple(one.integer(1, ENTRIES) for one in shape.items()), read_matrix(map_, *map_.extents(2))
-
-
-def _limit(item: Item) -> Limit:
-    errors, bound, line, text = item.fields("errors", "bound", "line", "text")
-    return _measured(errors), bound.exact(0), line.integer(), text.text()
 
 
 def _measured(item: Item) -> Measured:
@@ -274,19 +243,20 @@ def _numbers(item: Item) -> Numbers:
     return tuple(entry * unit for entry in entries)
 
 
-def _site(item: Item) -> Site:
-    name, map_ = item.fields("name", "map")
-    return name.text(), read_matrix(map_, *map_.extents(2))
-
-
 Ball = tuple[Fraction, int, int]
 Column = tuple[str, tuple[str, ...], int | None, int | None]
 Given = tuple[str, tuple[int, ...], Matrix]
 Limit = tuple[Measured, Fraction, int, str]
 Numbers = tuple[Fraction, ...]
 Site = tuple[str, Matrix]
-READERS |= {"Ball": _ball, "Column": _column, "Given": _given, "Limit": _limit, "Measured": _measured, "Site": _site}
-READERS |= {"Matrix": lambda item: read_matrix(item, *item.extents(2)), "Numbers": _numbers}
+READERS |= {"Matrix": lambda item: read_matrix(item, *item.extents(2)), "Measured": _measured, "Numbers": _numbers}
+READERS |= {"Column": _column, "Norm": lambda item: item.integer(1, 2)}
+RECORDS |= {
+    "Ball": {"radius": "Size", "dimension": "Positive", "norm": "Norm"},
+    "Given": {"name": "str", "shape": "tuple[Positive, ...]", "map": "Matrix"},
+    "Limit": {"errors": "Measured", "bound": "Size", "line": "int", "text": "str"},
+    "Site": {"name": "str", "map": "Matrix"},
+}
 WORDS |= {"Held.layout": ("entries", "cells"), "Part.shape": ("box", "l1", "l2")}
 
 

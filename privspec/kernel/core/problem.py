@@ -6,21 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privspec.kernel.core.numbers import gaussian_delta_up
-from privspec.kernel.core.reading import READERS, WORDS, Item, NotNegative, Positive, Refused, read
+from privspec.kernel.core.reading import READERS, RECORDS, WORDS, Item, Positive, Refused, Size, read
 
 FORMAT = "privspec-problem/1.0"
-FIGURES = ("epsilon", "delta", "rho", "mu", "order")
-MEASURES = {
-    "epsilon-DP": ("epsilon",),
-    "(epsilon, delta)-DP": ("epsilon", "delta"),
-    "epsilon-LDP": ("epsilon",),
-    "(epsilon, delta)-LDP": ("epsilon", "delta"),
-    "(epsilon, delta)-per-atom-LDP": ("epsilon", "delta"),
-    "epsilon-metric-DP": ("epsilon",),
-    "rho-zCDP": ("rho",),
-    "mu-GDP": ("mu",),
-    "(order, epsilon)-RDP": ("order", "epsilon"),
-}
+MEASURES = {"rho-zCDP": ("rho",), "mu-GDP": ("mu",), "(order, epsilon)-RDP": ("order", "epsilon")}
+MEASURES |= dict.fromkeys(("epsilon-DP", "epsilon-LDP", "epsilon-metric-DP"), ("epsilon",))
+MEASURES |= {f"(epsilon, delta)-{word}": ("epsilon", "delta") for word in ("DP", "LDP", "per-atom-LDP")}
 """Measures with their amounts, in order."""
 
 
@@ -31,7 +22,7 @@ class Share:
     FORM = "chosen"
 
     number: str
-    scale: NotNegative
+    scale: Size
     inverse: bool
 
 
@@ -179,15 +170,11 @@ def _trust(item: Item) -> str:
     return kind.one_of("curator", "nobody", "secure_sum")
 
 
-def _public(item: Item) -> Public:
-    name, shape, *digest = item.fields("name", "shape", "sha256", "provenance")
-    return [n.integer() for n in shape.items()], [one.text() for one in (name, *digest)]
-
-
 Amounts = dict[str, Fraction | Share]
-Public = tuple[list[int], list[str]]
+Public = tuple[str, tuple[int, ...], str, str]
 Trust = str
-READERS |= {"Amounts": _amounts, "Public": _public, "Trust": _trust}
+READERS |= {"Amounts": _amounts, "Trust": _trust}
+RECORDS["Public"] = {"name": "str", "shape": "tuple[int, ...]", "sha256": "str", "provenance": "str"}
 WORDS |= {
     "Data.rule": ("clip", "drop", "map"),
     "Frame.format": (FORMAT,),
@@ -218,7 +205,7 @@ def read_guarantees(item: Item, frame: Frame, chosen: dict[str, Fraction] | None
             elif part.exact() != expected:
                 raise part.wrong("is not what the line asks")
         figures = {key: value.exact(0) for key, value in achieved.entries()}
-        if not set(figures) <= set(FIGURES):
+        if not set(figures) <= {figure for some in MEASURES.values() for figure in some}:
             raise achieved.wrong("has figures that are not known")
         found.append(Guarantee(asked, number, amounts, figures, because.texts()))
     return found

@@ -1,6 +1,6 @@
 """A closed world: JSON of which every key is known, is read, and has the form that it must have.
 
-Whatever is read is bounded before it is built: depth, digits, exponents, sizes of arrays.
+Whatever is read is bounded before it is built: depth, digits, exponents, sizes of arrays. All else is `Refused`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,7 @@ class Refused(Exception):  # noqa: N818 - a verdict, not an error
 
 
 def parse(text: str) -> Item:
-    """A JSON document without doubled keys, numbers that are not finite, and figures out of proportion.
-
-    Raises: Refused.
-    """
+    """A JSON document without doubled keys, numbers that are not finite, and figures out of proportion."""
     before = sys.get_int_max_str_digits()
     try:
         sys.set_int_max_str_digits(640)
@@ -72,10 +69,7 @@ class Item:
         return Refused(f"{self.place} {text}")
 
     def fields(self, *names: str, optional: tuple[str, ...] = ()) -> list[Item]:
-        """The values of an object that has just these keys, in this order; those of `optional` may be left out: null.
-
-        Raises: Refused for a key that is missing, and for one that is not known.
-        """
+        """The values of an object that has just these keys, in this order; those of `optional` or null."""
         if not isinstance(self.value, dict):
             raise self.wrong("is not an object")
         for key in self.value:
@@ -162,10 +156,7 @@ class Item:
             raise self.wrong("is not an exact number") from error
 
     def same(self, expected: object) -> None:
-        """Nothing but what is expected, of the same types.
-
-        Raises: Refused.
-        """
+        """Nothing but what is expected, of the same types."""
         if canonical(self.value) != canonical(expected):
             raise self.wrong("is not what the problem and the mechanism say")
 
@@ -184,10 +175,8 @@ class Item:
         dims, unit, body, *digest = self.fields("shape", "unit", *(("data", "sha256") if packed else ("rows",)))
         size, step = prod(shape), unit.exact()
         dims.same(list(shape))
-        if size > ENTRIES:
-            raise self.wrong("is too large")
-        if step <= 0:
-            raise unit.wrong("is not positive")
+        if size > ENTRIES or step <= 0:
+            raise self.wrong("is too large, or has a unit that is not positive")
         if not packed:
             return [entry.integer(-(10**DIGITS), 10**DIGITS) for entry in body.items(size)], step
         text = body.text()
@@ -197,10 +186,9 @@ class Item:
             raw = base64.b64decode(text, validate=True)
         except ValueError as error:
             raise body.wrong("is no base64") from error
-        if len(raw) != 8 * size or hashlib.sha256(raw).hexdigest() != digest[0].text():
-            raise body.wrong("is damaged")
-        if base64.b64encode(raw).decode() != text:
-            raise body.wrong("is not written in one way")
+        same = hashlib.sha256(raw).hexdigest() == digest[0].text() and base64.b64encode(raw).decode() == text
+        if len(raw) != 8 * size or not same:
+            raise body.wrong("is damaged, or not written in one way")
         if sys.byteorder == "little":
             return memoryview(raw).cast("q").tolist(), step
         return [int.from_bytes(raw[8 * i : 8 * i + 8], "little", signed=True) for i in range(size)], step
@@ -234,7 +222,7 @@ def _grid(item: Item) -> Grid:
 
 Whole = int
 Positive = int
-NotNegative = Fraction
+Size = Fraction
 READERS = {
     "Item": lambda item: item,
     "object": lambda item: item.value,
@@ -244,19 +232,18 @@ READERS = {
     "Positive": lambda item: item.integer(1),
     "bool": Item.flag,
     "Fraction": Item.exact,
-    "NotNegative": lambda item: item.exact(0),
+    "Size": lambda item: item.exact(0),
     "Grid": _grid,
 }
 """How a value of each type is read, by the word that annotates it; whole numbers (`int`) are 0 or more."""
+RECORDS: dict[str, dict[str, str]] = {}
+"""Objects that are read as tuples: the type under each key, by the word that annotates them."""
 WORDS: dict[str, tuple[str, ...]] = {}
 """The words that a text may be, by class and field."""
 
 
 def typed(kind: str, item: Item, home: str) -> object:
-    """A value of a type as an annotation of the module `home` names it.
-
-    Raises: Refused.
-    """
+    """A value of a type as an annotation of the module `home` names it."""
     if kind.endswith(" | None"):
         return None if item.absent else typed(kind[:-7], item, home)
     if kind.startswith("list["):
@@ -265,15 +252,15 @@ def typed(kind: str, item: Item, home: str) -> object:
         return tuple(typed(kind[6:-6], one, home) for one in item.items())
     if kind in READERS:
         return READERS[kind](item)
+    if kind in RECORDS:
+        parts = item.fields(*RECORDS[kind])
+        return tuple(typed(inner, part, home) for inner, part in zip(RECORDS[kind].values(), parts, strict=True))
     known = {getattr(one, "FORM", ""): one for one in (vars(sys.modules[home])[name] for name in kind.split(" | "))}
     return read(known[item.form(*known) if len(known) > 1 else min(known)], item)
 
 
 def read(kind: type, item: Item) -> object:
-    """An object of a dataclass: its fields by their annotations, its `FORM` under "form"; a default may be left out.
-
-    Raises: Refused.
-    """
+    """An object of a dataclass: its fields by their annotations, its `FORM` under "form"; a default may be left out."""
     own, form = [one for one in fields(kind) if one.init], getattr(kind, "FORM", "")
     names = [one.name for one in own if one.default is MISSING]
     parts = item.fields(*names, *(["form"] if form else []), optional=tuple(o.name for o in own if o.name not in names))
