@@ -272,8 +272,8 @@ def rows_permuted(plan: Plan) -> None:
 
 
 def split(plan: Plan) -> None:
-    block = plan["claims"]["privacy"][0]
-    block["entries"] = [[*at, z / 2] for *at, z in block["entries"] for _ in range(2)]
+    claims = plan["claims"]
+    claims["pairs"] = [[*at, z / 2] for *at, z in claims["pairs"] for _ in range(2)]
 
 
 def bounded(value: float) -> Change:
@@ -318,12 +318,13 @@ FORGERIES: list[tuple[str, Change, str]] = [
     ("pure", set_(["0"] * 4, "mechanism", "probabilities", 0), "does not sum to one"),
     ("pure", set_(["2", "-1", "0", "0"], "mechanism", "probabilities", 0), "less than 0"),
     ("pure", set_([], "guarantees"), "entries in place of 1"),
-    ("pure", dropped("claims", "privacy"), "does not have privacy"),
+    ("pure", dropped("claims", "pairs"), "does not have pairs"),
     ("pure", set_({}, "claims"), "lower_bound is not what"),
-    ("pure", set_([[0, 0, -1.0]], "claims", "privacy", 0, "below"), "no number from 0 on"),
-    ("pure", set_([[0, -1, 1.0]], "claims", "privacy", 0, "below"), "for what is not there"),
-    ("pure", set_([[True, 0, 1.0]], "claims", "privacy", 0, "below"), "for what is not there"),
-    ("pure", set_("oracle", "claims", "privacy", 0, "form"), "of a form that is not known"),
+    ("pure", set_([[0, 0, 1, 0, -1.0]], "claims", "pairs"), "no number from 0 on"),
+    ("pure", set_([[0, 0, -1, 0, 1.0]], "claims", "pairs"), "for what is not there"),
+    ("pure", set_([[0, True, 0, 0, 1.0]], "claims", "pairs"), "for what is not there"),
+    ("pure", set_([[1, 0, 1, 0, 1.0]], "claims", "pairs"), "for what is not there"),
+    ("pure", set_([[0, 1, 1, 0, 1.0]], "claims", "pairs"), "rows that are not compared"),
     ("pure", set_([[0, 1.0]], "claims", "conditions"), "of another form"),
     ("delta", split, "two multipliers for one place"),
     ("delta", set_("0.1249", "guarantees", 0, "achieved", "delta"), "privacy: not true"),
@@ -331,7 +332,7 @@ FORGERIES: list[tuple[str, Change, str]] = [
     ("delta", epsilon("0.99"), "privacy: not true"),
     ("atoms", set_("0", "guarantees", 0, "achieved", "delta"), "privacy: not true"),
     ("metric", epsilon("0.99"), "privacy: not true"),
-    ("metric", set_([[0, 0, 0, 1.0]], "claims", "privacy", 0, "entries"), "rows that are not compared"),
+    ("metric", set_([[0, 0, 0, 0, 1.0]], "claims", "pairs"), "rows that are not compared"),
     ("worst", set_([[1.0, 1.0, 1.0, -1.0]], "claims", "loss", "worst"), "are no weights"),
     ("worst", set_([[0, 0, 0, 0]], "claims", "loss", "worst"), "are no weights"),
     ("observers", epsilon("1.9"), "privacy: not true"),
@@ -347,8 +348,9 @@ FORGERIES: list[tuple[str, Change, str]] = [
     ("fair", set_("0.2", "fairness", 0, "tolerance"), "fairness"),
     ("fair", set_([], "fairness"), "entries in place of 2"),
     ("fair", set_("z is fair", "fairness", 0, "text"), "text is not what"),
-    ("lies", set_([[0, 0, 1, 0, 2, 1.0]], "claims", "manipulation"), "a lie that nobody can tell"),
-    ("lies", set_([[0, 0, 0, 1, 7, 1.0]], "claims", "manipulation"), "bound"),
+    ("lies", set_([[1, 0, 0, 0, 1.0]], "claims", "pairs"), "a lie that nobody can tell"),
+    ("lies", set_([[1, 1, 0, 1, 1.0]], "claims", "pairs"), "a set that is none of best alternatives"),
+    ("lies", set_([[1, 1, 0, a, 1.0] for a in range(3)], "claims", "pairs"), "bound"),
     ("lies", set_([[0, 0, 0, 0, 1.5]], "claims", "loss", "shares"), "above one"),
     ("lies", dropped("mechanism", "counted"), "does not have counted"),
     ("rounds", set_(3, "mechanism", "rounds", "count"), "rounds"),
@@ -418,10 +420,10 @@ PRIMES = [n for n in range(10**6, 10**6 + 3000) if all(n % d for d in range(2, 1
             lambda p: put(p, ("problem", "blocks", 0, "prior", "shape"), _set([10**9])),
             "not a whole number in its range",
         ),
-        (lambda p: put(p, ("claims", "privacy"), _set(p["claims"]["privacy"] * 50)), "more blocks"),
+        (lambda p: put(p, ("claims", "pairs"), _set(p["claims"]["pairs"] * 50)), "two multipliers"),
         (lambda p: put(p, ("mechanism", "probabilities"), _set([["1/" + "9" * 500] * 4] * 4)), "does not sum to one"),
         (lambda p: put(p, ("claims", "loss"), _set([[[[[[[]]]]]]])), "not an object"),
-        (lambda p: put(p, ("claims", "privacy", 0, "below"), _set([[0, 0, 1e308]])), "no number from 0 on"),
+        (lambda p: put(p, ("claims", "pairs"), _set([[0, 0, 1, 0, 1e308]])), "no number from 0 on"),
     ],
 )
 def test_hostile_plans_end_at_once(change: Change, reason: str) -> None:

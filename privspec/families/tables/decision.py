@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm
+from itertools import repeat
+from math import exp, lcm
 from typing import Any
 
 import numpy as np
@@ -117,12 +119,20 @@ def _terms(
     system: FiniteSystem, dual: TableDual, blocks: Sequence[int], privacy: Sequence[Privacy], values: Values
 ) -> dict[str, Any]:
     table = system.table
-    lies = []
+    pairs: dict[tuple[int, ...], float] = defaultdict(float)
+    for index, part, block in zip(blocks, dual.privacy, privacy, strict=True):
+        for at, value in _pairs(part, block):
+            pairs[index, *at] += value
+    first = len(table.compared)
     for (k, row, ballot, lie, chosen), value in _of(values, "lie"):
-        if value > 0:
-            lies.append([k, row, ballot, lie, chosen, value])
-        else:
-            lies.append([k, Electorate(table.manipulation[k]).lied(row, ballot, lie), lie, ballot, chosen, -value])
+        lied = Electorate(table.manipulation[k]).lied(row, ballot, lie)
+        for a in (a for a in range(table.manipulation[k].alternatives) if chosen >> a & 1):
+            pairs[first + k, *((lied, row) if value > 0 else (row, lied)), a] += abs(value)
+    first += len(table.manipulation)
+    for (k, number, seen), value in _of(values, "fairness"):
+        if seen != "total":
+            a, b, _ = table.fairness[k].pairs.entries[3 * number : 3 * number + 3]
+            pairs[first + k, *((a, b) if value > 0 else (b, a)), seen] += abs(value)
     accuracy = []
     for k, line in enumerate(table.accuracy):
         rows = {at[1:]: value for at, value in _of(values, "accuracy") if at[0] == k}
@@ -132,14 +142,9 @@ def _terms(
             tangent = _tangent(system, ("accuracy", k), line.amount, values, total, weights)
             accuracy.append({"line": k, "multiplier": total, "tangent": tangent})
     return {
-        "privacy": [
-            {"requirement": index} | _block(part, block)
-            for index, part, block in zip(blocks, dual.privacy, privacy, strict=True)
-        ],
+        "pairs": [[*at, value] for at, value in pairs.items()],
         "conditions": [[*at, value] for at, value in _of(values, "condition")],
         "accuracy": accuracy,
-        "manipulation": lies,
-        "fairness": [[*at, value] for at, value in _of(values, "fairness") if at[-1] != "total"],
     }
 
 
@@ -172,16 +177,21 @@ def _tangent(
     return {"worst": worst, "shares": shares}
 
 
-def _block(part: Any, block: Privacy) -> dict[str, Any]:
-    if isinstance(part, CompleteDual):
-        return {"form": "clique", "clique": 0, "below": _sparse(part.below), "above": _sparse(part.above)}
-    assert not isinstance(block, CompleteRatio)
-    entries = zip(block.pairs[part.pairs].tolist(), part.columns.tolist(), part.values.tolist(), strict=True)
-    return {"form": "pairs", "entries": [[a, b, s, v] for (a, b), s, v in entries if v > 0]}
-
-
-def _sparse(matrix: Array) -> list[list[Any]]:
-    return [[int(r), int(s), float(matrix[r, s])] for r, s in np.argwhere(matrix > 0)]
+def _pairs(part: Any, block: Privacy) -> Iterator[tuple[tuple[int, int, int], float]]:
+    """Rows a and b and what is seen, with the multiplier of f_a <= R f_b there."""
+    if isinstance(part, PairDual):
+        assert not isinstance(block, CompleteRatio)
+        listed = zip(block.pairs[part.pairs].tolist(), part.columns.tolist(), part.values.tolist(), strict=True)
+        yield from (((a, b, seen), value) for (a, b), seen, value in listed if value > 0)
+        return
+    assert isinstance(block, CompleteRatio)
+    # f_a <= R m <= R f_b: what is above and what is below the least law m, pair by pair
+    for seen, (above, below) in enumerate(zip(part.above.T, part.below.T / exp(block.log_ratio), strict=True)):
+        tops, bottoms = (np.cumsum(one - np.minimum(above, below)) for one in (above, below))
+        ends = np.union1d(tops, bottoms)
+        ends = ends[(ends > 0) & (ends <= min(tops[-1], bottoms[-1]))]
+        first, second = (np.searchsorted(one, ends).tolist() for one in (tops, bottoms))
+        yield from zip(zip(first, second, repeat(seen), strict=False), np.diff(ends, prepend=0.0).tolist(), strict=True)
 
 
 def keys(lines: Iterable[LinearLine]) -> list[Key]:

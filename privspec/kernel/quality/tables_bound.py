@@ -8,20 +8,18 @@ less what slacks pay, bounds the loss from below, whatever the multipliers are. 
 from __future__ import annotations
 
 from fractions import Fraction
-from math import isfinite, lcm
 
 from privspec.kernel.core.numbers import BITS, exp_up, sqrt_up
 from privspec.kernel.core.problem import Guarantee
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.core.tables import Compared, triples
-from privspec.kernel.quality.tables_forms import NONE, Amount, Task
+from privspec.kernel.core.tables import Table
+from privspec.kernel.quality.stated import whole_numbers
+from privspec.kernel.quality.tables_forms import NONE, Amount, Contrast, Task, both_ways
 
 GRID = 160
 """Binary places of multipliers and reduced costs."""
 ONE = 1 << GRID
-TERMS = ("privacy", "conditions", "accuracy", "manipulation", "fairness")
-Asked = tuple[Compared, Guarantee, list[int]]
-"""The rows that an obligation compares, its figures, and the number that is seen of each column."""
+TERMS = ("pairs", "conditions", "accuracy")
 
 
 def entries(item: Item, *extents: int, signed: bool = False) -> list[list[int]]:
@@ -29,33 +27,44 @@ def entries(item: Item, *extents: int, signed: bool = False) -> list[list[int]]:
 
     Were one split into several, what is paid once for the largest of a pair would be paid for a part of it.
     """
-    found, known = [], set()
-    for entry in item.value if isinstance(item.value, list) else [None]:
-        if not isinstance(entry, list) or len(entry) != len(extents) + 1:
-            raise item.wrong("has an entry of another form")
-        *at, z = entry
-        if any(type(i) is not int or not 0 <= i < extent for i, extent in zip(at, extents, strict=True)):
+    rows = item.value if isinstance(item.value, list) else [None]
+    if any(not isinstance(row, list) or len(row) != len(extents) + 1 for row in rows):
+        raise item.wrong("has an entry of another form")
+    *places, multipliers = list(zip(*rows, strict=True)) or [()] * (len(extents) + 1)
+    for place, extent in zip(places, extents, strict=True):
+        if set(map(type, place)) - {int} or (place and not 0 <= min(place) <= max(place) < extent):
             raise item.wrong("has an entry for what is not there")
-        if type(z) not in (int, float) or not isfinite(z) or abs(z) > 1e300 or (z < 0 and not signed):
-            raise item.wrong("has a multiplier that is no number from 0 on")
-        top, bottom = z.as_integer_ratio()
-        found.append([*at, (top << GRID) // bottom])
-        known.add(tuple(at))
-    if len(known) < len(found):
+    low = -1e300 if signed else 0
+    if set(map(type, multipliers)) - {int, float} or not all(low <= z < 1e300 for z in multipliers):
+        raise item.wrong("has a multiplier that is no number from 0 on")
+    if len(set(zip(*places, strict=True))) < len(rows):
         raise item.wrong("has two multipliers for one place")
+    exact = (z.as_integer_ratio() for z in multipliers)
+    return [[*at, (top << GRID) // bottom] for *at, (top, bottom) in zip(*places, exact, strict=True)]
+
+
+def contrasts(task: Task, table: Table, guarantees: list[Guarantee]) -> list[Contrast]:
+    """What obligations, bounds on lies and lines of fairness say of pairs of laws: every table that meets them does."""
+    found, rows = [], [{row: 1} for row in range(len(task.rows))]
+    for compared, one in zip(task.compared, guarantees, strict=True):
+        known, atoms = not set(one.asked) - {"epsilon", "delta"}, "per-atom" in one.obligation.measure.name
+        epsilon, slack = (
+            one.asked.get("epsilon", NONE),
+            one.asked.get("delta", NONE) / (compared.inputs if atoms else 1),
+        )
+        exponents = [sqrt_up(square * epsilon**2, 2 * BITS) for square in compared.squares] + [epsilon]
+        pairs = both_ways(compared.every(), [(int(exp_up(q) * (1 << BITS)), slack) for q in exponents]) if known else {}
+        found.append(Contrast(table.view(list(one.obligation.seen)), rows, 1, pairs, atoms))
+    found += [votes.contrast() for votes in task.manipulation]
+    for line in task.fairness:
+        found.append(line.contrast(table.view(line.outputs), task.weights(), list(map(sqrt_up, line.squares))))
     return found
-
-
-def up(amount: int, ratio: int) -> int:
-    """An amount times a ratio over 2^BITS, rounded up."""
-    return -(-amount * ratio >> BITS)
 
 
 class Lagrangian:
     """What multipliers add up to: reduced costs (rows, columns) over 2^GRID, prices of scalars, and a constant."""
 
-    def __init__(self, task: Task, asked: list[Asked]) -> None:
-        """Nothing yet."""
+    def __init__(self, task: Task, asked: list[Contrast]) -> None:
         self.task, self.asked, self.prior = task, asked, task.weights()
         self.rows, self.columns = len(task.rows), len(task.columns)
         self.reduced = [[0] * self.columns for _ in task.rows]
@@ -65,8 +74,7 @@ class Lagrangian:
     def costs(self, row: int, numbers: list[int], unit: Fraction) -> None:
         """Costs of a row, rounded down."""
         top, bottom = unit.numerator << GRID, unit.denominator
-        own = self.reduced[row]
-        own[:] = [old + number * top // bottom for old, number in zip(own, numbers, strict=True)]
+        self.reduced[row] = [old + n * top // bottom for old, n in zip(self.reduced[row], numbers, strict=True)]
 
     def price(self, name: str, amount: Fraction) -> None:
         """A share of a scalar."""
@@ -81,45 +89,38 @@ class Lagrangian:
         self.constant += factor * amount.constant
         for price in amount.prices:
             self.price(price.name, factor * price.weight)
-        if amount.average is not None:
-            for row, (p, own) in enumerate(zip(self.prior, amount.average.rows, strict=True)):
-                self.costs(row, own, amount.average.unit * p * factor)
         listed, shares = tangent.fields("worst", "shares")
-        parts = [(amount.variations, [p * factor for p in self.prior])]
+        weights = [[p * factor for p in self.prior]]
         for worst, item in zip(amount.worst, listed.items(len(amount.worst)), strict=True):
             found = [Fraction(w.double()) for w in item.items(self.rows)]
             if min(found) < 0 or not any(found) or worst.weight < 0:
                 raise item.wrong("are no weights")
-            weights = [w / sum(found) * worst.weight * factor for w in found]
-            parts.append((worst.variations, weights))
-            for row, w in enumerate(weights):
-                if w:
-                    self.costs(row, worst.costs.rows[row], worst.costs.unit * w)
-        most = max(len(variations) for variations, _ in parts)
+            whole = factor * worst.weight / sum(found)
+            weights.append([w * whole for w in found])
+        parts = amount.parts
+        for part, own in zip(parts, weights, strict=True):
+            if part.costs is not None:
+                for row, (w, numbers) in enumerate(zip(own, part.costs.rows, strict=True)):
+                    self.costs(row, numbers, part.costs.unit * w)
+        most = max(len(part.variations) for part in parts)
         for k, j, row, value, share in entries(shares, len(parts), most, self.rows, self.columns):
-            one, weights = parts[k][0][j], parts[k][1]
-            scale = weights[row] * one.weight * Fraction(share, ONE)
+            one = parts[k].variations[j]
+            scale = weights[k][row] * one.weight * Fraction(share, ONE)
             if share > ONE or scale < 0:
                 raise shares.wrong("has an entry above one")
             self.costs(row, [int(shown == value) for shown in one.values], scale)
             self.constant -= scale * one.law.rows[row][value] * one.law.unit
 
-    # --- what every table satisfies -----------------------------------------------------------------
-
-    def add(self, terms: list[Item]) -> None:
+    def add(self, pairs: Item, conditions: Item, accuracy: Item) -> None:
         """Multipliers of all that the problem asks of tables.
 
         Raises: Refused.
         """
-        privacy, conditions, accuracy, manipulation, fairness = terms
-        if len(privacy.items()) > len(self.asked):
-            raise privacy.wrong("has more blocks than there are obligations")
-        for block in privacy.items():
-            (self._pairs if block.form("pairs", "clique") == "pairs" else self._clique)(block)
+        self._pairs(pairs)
         for k, row, z in entries(conditions, len(self.task.conditions), self.rows, signed=True):
             one, factor = self.task.conditions[k], Fraction(z, ONE)
             if z < 0 and not one.equality:
-                raise conditions.wrong("has a negative multiplier of a bound")
+                raise conditions.wrong("has a negative multiplier of an inequality")
             if one.average is not None:
                 self.costs(row, one.average.rows[row], one.average.unit * factor)
             for scaled in one.scalars:
@@ -132,93 +133,36 @@ class Lagrangian:
                 raise multiplier.wrong("is negative")
             self.amount(line.amount, factor, tangent)
             self.constant -= factor * line.limit
-        self._manipulation(manipulation)
-        self._fairness(fairness)
 
-    def _members(self, view: list[int]) -> list[list[int]]:
-        """The columns behind each number that is seen."""
-        found: list[list[int]] = [[] for _ in range(max(view) + 1)]
-        for column, seen in enumerate(view):
-            found[seen].append(column)
-        return found
-
-    def _about(self, number: Item) -> tuple[Compared, Guarantee, Fraction, Fraction, list[list[int]]]:
-        """The rows that an obligation compares, its guarantee, epsilon and delta, and the columns seen as one."""
-        compared, guarantee, view = self.asked[number.integer()]
-        limits = guarantee.asked
-        if set(limits) - {"epsilon", "delta"}:
-            raise number.wrong("bounds nothing under such a measure")
-        return compared, guarantee, limits["epsilon"], limits.get("delta", NONE), self._members(view)
-
-    def _clique(self, block: Item) -> None:
-        """One free least law m of all rows: m_s <= f_rs <= R m_s, and m sums to at most one."""
-        _, number, clique, below, above = block.fields("form", "requirement", "clique", "below", "above")
-        compared, _, epsilon, delta, members = self._about(number)
-        rows = set(compared.cliques[clique.integer()])
-        ratio, least = int(exp_up(epsilon) * (1 << BITS)), [0] * len(members)
-        for item, sign in ((below, -1), (above, 1)):
-            for row, seen, z in entries(item, self.rows, len(members)):
-                if row not in rows or delta:
-                    raise item.wrong("names a row that is not compared, or not by a pure epsilon")
-                for column in members[seen]:
-                    self.reduced[row][column] += sign * z
-                least[seen] += z if sign < 0 else -up(z, ratio)
-        self.constant += Fraction(min(0, *least), ONE)
-
-    def _pairs(self, block: Item) -> None:
-        _, number, pairs = block.fields("form", "requirement", "entries")
-        compared, guarantee, epsilon, delta, members = self._about(number)
-        levels = {(a, b): level for x, y, level in compared.every() for a, b in ((x, y), (y, x))}
-        ratios = {}
-        for level in set(levels.values()):
-            exponent = epsilon if level < 0 else sqrt_up(compared.squares[level] * epsilon**2, 2 * BITS)
-            ratios[level] = int(exp_up(exponent) * (1 << BITS))
-        heaviest: dict[tuple[int, int], int] = {}
-        total = 0
-        for a, b, seen, z in entries(pairs, self.rows, self.rows, len(members)):
-            if (a, b) not in levels:
-                raise pairs.wrong("names rows that are not compared")
-            down = up(z, ratios[levels[a, b]])
-            for column in members[seen]:
-                self.reduced[a][column] += z
-                self.reduced[b][column] -= down
-            heaviest[a, b] = max(heaviest.get((a, b), 0), z)
-            total += z
-        atoms = "per-atom" in guarantee.obligation.measure.name
-        self.constant -= (delta / compared.inputs * total if atoms else delta * sum(heaviest.values())) / ONE
-
-    def _manipulation(self, item: Item) -> None:
-        """What a lie adds to the probability of a set of best alternatives (as bits) is at most the limit."""
-        bounds = self.task.manipulation
-        kinds = max((len(votes.ballots) for votes in bounds), default=0)
-        moves = [votes.moves() for votes in bounds]
-        for k, row, ballot, lie, chosen, z in entries(item, len(bounds), self.rows, kinds, kinds, 1 << 30):
-            votes, named = bounds[k], bounds[k].ballots[ballot]
-            inside = {a for a in range(votes.alternatives) if chosen >> a & 1}
-            best = inside == set(named[: len(inside)]) or (inside >= set(named) and votes.free(ballot))
-            if (row, ballot, lie) not in moves[k] or not best or not inside:
-                raise item.wrong("names a lie that nobody can tell, or a set that is none of best alternatives")
-            mask = [chosen >> winner & 1 for winner in votes.winners]
-            self.costs(row, mask, -Fraction(z, ONE))
-            self.costs(moves[k][row, ballot, lie], mask, Fraction(z, ONE))
-            self.constant -= Fraction(z, ONE) * votes.limit
-
-    def _fairness(self, item: Item) -> None:
-        """For z_s of the difference of two laws: their sum is at most the total variation times max z - min z."""
-        lines = [(line, triples(line.pairs, len(line.squares))) for line in self.task.fairness]
-        found: dict[tuple[int, int], dict[int, int]] = {}
-        most = max((len(pairs) for _, pairs in lines), default=0)
-        for k, pair, seen, z in entries(item, len(lines), most, self.columns, signed=True):
-            found.setdefault((k, pair), {})[seen] = z
-        for (k, pair), own in found.items():
-            line, (a, b, level) = lines[k][0], lines[k][1][pair]
-            view = self.task.table_view(line.outputs)
-            for group, sign in ((a, 1), (b, -1)):
-                for row, weight in line.mixture(group, self.prior).items():
-                    self.costs(row, [own.get(seen, 0) for seen in view], sign * weight / ONE)
-            apart = Fraction(max(0, *own.values()) - min(0, *own.values()), ONE)
-            exact = line.tolerances[level] ** 2 == line.squares[level]
-            self.constant -= apart * (line.tolerances[level] if exact else sqrt_up(line.squares[level]))
+    def _pairs(self, item: Item) -> None:
+        """Multipliers of the values that are seen: the slack of a pair is paid for the largest of its own."""
+        members: list[dict[int, list[int]]] = [{} for _ in self.asked]
+        for known, one in zip(members, self.asked, strict=True):
+            for column, seen in enumerate(one.view):
+                known.setdefault(seen, []).append(column)
+        most = max((len(one.mixtures) for one in self.asked), default=0)
+        found: dict[tuple[int, int, int], dict[int, int]] = {}
+        for k, a, b, seen, z in entries(item, len(self.asked), most, most, self.columns):
+            one, columns = self.asked[k], members[k].get(seen)
+            if (a, b) not in one.pairs or columns is None:
+                raise item.wrong("names rows that are not compared, or a lie that nobody can tell")
+            ratio, slack = one.pairs[a, b]
+            if slack or one.ranks:
+                found.setdefault((k, a, b), {})[seen] = z
+            below = one.whole << BITS
+            for mixture, factor in ((one.mixtures[a], z << BITS), (one.mixtures[b], -z * ratio)):
+                for row, weight in mixture.items():
+                    change, own = factor * weight // below, self.reduced[row]
+                    for column in columns:
+                        own[column] += change
+        paid: dict[Fraction, int] = {}
+        for (k, a, b), multipliers in found.items():
+            one, slack = self.asked[k], self.asked[k].pairs[a, b][1]
+            if not one.fits(a, b, multipliers):
+                raise item.wrong("uses a set that is none of best alternatives")
+            amount = sum(multipliers.values()) if one.atoms else max(multipliers.values())
+            paid[slack] = paid.get(slack, 0) + amount
+        self.constant -= sum((slack * Fraction(amount, ONE) for slack, amount in paid.items()), NONE)
 
     # --- the least over all tables ------------------------------------------------------------------
 
@@ -237,7 +181,7 @@ class Lagrangian:
         return total
 
 
-def lower_bound(witness: Item, task: Task, asked: list[Asked]) -> Fraction:
+def lower_bound(witness: Item, task: Task, asked: list[Contrast]) -> Fraction:
     """What a witness proves of every table that meets the problem, and every number that is chosen.
 
     Raises: Refused.
@@ -245,13 +189,13 @@ def lower_bound(witness: Item, task: Task, asked: list[Asked]) -> Fraction:
     ends = {choice.name: (choice.low, choice.high) for choice in task.choices}
     if any(law.weight is not None and not 0 <= ends[law.weight][0] <= ends[law.weight][1] <= 1 for law in task.laws):
         raise Refused("a law has a share of less than nothing")
-    if task.estimates is None:
-        tangent, *terms = witness.fields("loss", *TERMS)
-        found = Lagrangian(task, asked)
-        found.amount(task.loss, Fraction(1), tangent)
-        found.add(terms)
-        return found.value()
-    return Boxes(task, asked).bound(witness)
+    if task.estimates is not None:
+        return Boxes(task, asked).bound(witness)
+    tangent, *terms = witness.fields("loss", *TERMS)
+    found = Lagrangian(task, asked)
+    found.amount(task.loss, Fraction(1), tangent)
+    found.add(*terms)
+    return found.value()
 
 
 # --- the loss of debiased estimates ---------------------------------------------------------------
@@ -265,45 +209,33 @@ class Boxes:
     within rows is that of everything less that between rows. A cut is a bound on sum f cost that is affine in alpha
     and the means, or what is affine and at most zero wherever there is a table. In a box the numerator is concave in
     each mean and affine in alpha, so its quotient is least at an end, or where its derivative vanishes. Where the law
-    has one value, or there is none, the means are known, and g is measured from there. Without a cut: g takes values
-    at least `gap` apart, so Var(g) >= (gap / 2) E|g - m| >= (gap / 2) alpha E|t - T|.
+    has one value, or there is none, s_k is 0, and nothing is said of m_k. Without a cut: g takes values at least `gap`
+    apart, so Var(g) >= (gap / 2) E|g - m| >= (gap / 2) alpha E|t - T|.
     """
 
-    def __init__(self, task: Task, asked: list[Asked]) -> None:
-        """The moments of conditions E[g_k] - alpha t_k - s_k = 0."""
-        self.task, self.asked, self.prior = task, asked, task.weights()
+    def __init__(self, task: Task, asked: list[Contrast]) -> None:
         assert task.estimates is not None
-        self.alpha, self.weights = task.estimates.alpha, task.estimates.weights
-        self.masses = [name for law in task.laws for name in law.masses()]
+        self.task, self.asked, self.prior = task, asked, task.weights()
+        self.alpha, self.weights, self.moments = task.estimates.alpha, task.estimates.weights, task.moments()
+        masses = [name for law in task.laws for name in law.masses()]
         (self.choice,) = (choice for choice in task.choices if choice.name == self.alpha)
+        known = not any(set(h) - set(masses if len(masses) > 1 else []) for _, _, h in self.moments)
         others = any(law.weight != self.alpha for law in task.laws) or len(task.laws) > 1
-        if others or min(self.weights) < 0 or self.choice.low < 0:
+        if others or not known or min(self.weights) < 0 or self.choice.low < 0:
             raise Refused("the background law has another share than 1 - alpha")
-        found = [one.moment(self.alpha) for one in task.conditions]
-        self.moments = [(g, t, {name: h.get(name, NONE) for name in self.masses}) for g, t, h in found]
-        self.free = [k for k, weight in enumerate(self.weights) if weight and len(self.masses) > 1]
+        self.free = [k for k, weight in enumerate(self.weights) if weight and len(masses) > 1]
         self.names = (self.alpha, *(f"mean {k}" for k in self.free))
 
     def mean(self, values: list[Fraction]) -> Fraction:
         """The average over rows."""
         return sum((p * v for p, v in zip(self.prior, values, strict=True)), NONE)
 
-    def origin(self, k: int) -> Fraction:
-        """Where g is measured from: a law of one value v has the known share h(v) (1 - alpha)."""
-        h = self.moments[k][2]
-        return next(iter(h.values())) if len(h) == 1 else NONE
-
     def bound(self, witness: Item) -> Fraction:
         """The least over all boxes; never below the constant, as squares are not negative."""
         cuts, tree = witness.fields("cuts", "tree")
         found = [self.cut(item) for item in cuts.items()]
-        stack = [
-            [
-                (self.choice.low, self.choice.high),
-                *((min(self.moments[k][0]), max(self.moments[k][0])) for k in self.free),
-            ]
-        ]
-        leaves = []
+        ends = [(min(self.moments[k][0]), max(self.moments[k][0])) for k in self.free]
+        stack, leaves = [[(self.choice.low, self.choice.high), *ends]], []
         for node in tree.items():
             if not stack:
                 raise node.wrong("is more than the boxes need")
@@ -323,9 +255,8 @@ class Boxes:
         if stack or not leaves:
             raise tree.wrong("leaves boxes open, or no table at all")
         spread = NONE
-        for k, weight in enumerate(self.weights):
-            t = self.moments[k][1]
-            middle = self.mean(t) if k in self.free else self.origin(k)
+        for k, (weight, (_, t, _)) in enumerate(zip(self.weights, self.moments, strict=True)):
+            middle = self.mean(t) if k in self.free else NONE
             spread += weight * self.mean([(v - middle) ** 2 for v in t])
         return max(NONE, min(leaves) - spread) + self.task.loss.constant
 
@@ -333,8 +264,7 @@ class Boxes:
         """A number c with sum_k w_k Var(g_k) >= c alpha for every table."""
         total = NONE
         for weight, (g, t, _) in zip(self.weights, self.moments, strict=True):
-            values = sorted(set(g))
-            gap = min((values[i + 1] - values[i] for i in range(len(values) - 1)), default=NONE)
+            gap = min((a - b for a in g for b in g if a > b), default=NONE)
             total += weight * gap / 2 * self.mean([abs(v - self.mean(t)) for v in t])
         return total
 
@@ -342,12 +272,11 @@ class Boxes:
         """Constant and slopes in alpha and the free means; whether it says that there is no table."""
         empty, means, *terms = item.fields("empty", "means", *TERMS)
         found = Lagrangian(self.task, self.asked)
-        for k, (weight, (g, _, _)) in enumerate(zip(self.weights, self.moments, strict=True)):
-            squares = [(value - self.origin(k)) ** 2 for value in g]
-            whole = lcm(*(square.denominator for square in squares))
+        for weight, (g, _, _) in zip(self.weights, self.moments, strict=True):
+            squares, unit = whole_numbers([value * value for value in g])
             for row, p in enumerate(self.prior if not empty.flag() else ()):
-                found.costs(row, [int(square * whole) for square in squares], weight * p / whole)
-        found.add(terms)
+                found.costs(row, squares, weight * p * unit)
+        found.add(*terms)
         for k, z in entries(means, len(self.moments), signed=True):
             if k not in self.free:
                 raise means.wrong("has an entry for what is not there")

@@ -1,4 +1,4 @@
-"""The forms of a table's block, and what each says of a law that is executed: evaluated exactly."""
+"""The forms of a table's block (see privspec.problem.table_forms), and what each says of a law, evaluated exactly."""
 
 from __future__ import annotations
 
@@ -6,10 +6,61 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
+from privspec.kernel.core.numbers import BITS
 from privspec.kernel.core.reading import Grid, Refused
 from privspec.kernel.core.tables import PAIRS, Compared, Table, triples
 
 NONE = Fraction(0)
+Limit = tuple[int, Fraction]
+"""A ratio times 2^BITS, rounded up, and a slack."""
+
+
+def both_ways(listed: list[tuple[int, int, int]], limits: list[Limit]) -> dict[tuple[int, int], Limit]:
+    """Pairs with the limit of their level, and turned round."""
+    return {pair: limits[level] for a, b, level in listed for pair in ((a, b), (b, a))}
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """Mixtures (a, b) of rows with a(S) <= ratio b(S) + slack for every set S of what is seen of columns.
+
+    `mixtures`: whole numbers by row, over `whole`. `atoms`: S is a single value. `ranks`: S holds the first of these
+    values of a pair, and if all of them, any others of these.
+    """
+
+    view: list[int]
+    mixtures: list[dict[int, int]]
+    whole: int
+    pairs: dict[tuple[int, int], Limit]
+    atoms: bool = False
+    ranks: dict[tuple[int, int], tuple[list[int], list[int]]] | None = None
+
+    def gaps(self, table: Table) -> dict[tuple[int, int], Fraction]:
+        """The largest a(S) - b(S) of each pair."""
+        seen, laws, found = table.seen(self.view), [], {}
+        for mixture in self.mixtures:
+            parts = [[weight * n for n in seen[row]] for row, weight in mixture.items()]
+            laws.append(list(map(sum, zip(*parts, strict=True))))
+        for a, b in self.pairs:
+            apart = [x - y for x, y in zip(laws[a], laws[b], strict=True)]
+            first, others = ([], range(len(apart))) if self.ranks is None else self.ranks[a, b]
+            most = total = 0
+            for v in first:
+                total += apart[v]
+                most = max(most, total)
+            most = max(most, total + sum(apart[v] for v in others if apart[v] > 0))
+            found[a, b] = Fraction(most, self.whole * table.denominator)
+        return found
+
+    def fits(self, a: int, b: int, multipliers: dict[int, int]) -> bool:
+        """Whether multipliers >= 0 add up sets S of a pair."""
+        if self.ranks is None:
+            return True
+        first, others = self.ranks[a, b]
+        steps = [multipliers.get(v, 0) for v in first]
+        rest = [multipliers.get(v, 0) for v in others]
+        falling = steps == sorted(steps, reverse=True) and max(rest, default=0) <= min(steps, default=0)
+        return falling and set(multipliers) <= {*first, *others}
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +71,13 @@ class Variation:
     values: list[int]
     law: Grid
 
-    def at(self, table: Table, row: int) -> Fraction:
-        """Its share of the total at a row."""
-        mass = [NONE] * len(self.law.rows[row])
-        for value, numerator in zip(self.values, table.numerators[row], strict=True):
-            mass[value] += Fraction(numerator, table.denominator)
-        gaps = (n - chance * self.law.unit for n, chance in zip(mass, self.law.rows[row], strict=True))
-        return self.weight * sum((gap for gap in gaps if gap > 0), NONE)
+    def by_row(self, table: Table) -> list[Fraction]:
+        drawn, found = table.seen(self.values), []
+        for mass, law in zip(drawn, self.law.rows, strict=True):
+            every = [Fraction(n, table.denominator) for n in mass] + [NONE] * (len(law) - len(mass))
+            gaps = (p - chance * self.law.unit for p, chance in zip(every, law, strict=True))
+            found.append(self.weight * sum((gap for gap in gaps if gap > 0), NONE))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +85,21 @@ class Worst:
     """`weight` times the largest, over rows, of average costs and total variations."""
 
     weight: Fraction
-    costs: Grid
+    costs: Grid | None
     variations: list[Variation]
+
+    def by_row(self, table: Table) -> list[Fraction]:
+        """But for the weight."""
+        parts = [means(table, self.costs), *(one.by_row(table) for one in self.variations)]
+        return [sum(row, NONE) for row in zip(*parts, strict=True)]
+
+
+def means(table: Table, costs: Grid | None) -> list[Fraction]:
+    """The average cost of a draw, row by row."""
+    if costs is None:
+        return [NONE] * len(table.rows)
+    each, unit = zip(table.numerators, costs.rows, strict=True), costs.unit / table.denominator
+    return [unit * sum(n * cost for n, cost in zip(row, own, strict=True)) for row, own in each]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +120,17 @@ class Amount:
     prices: list[Price]
     constant: Fraction
 
+    @property
+    def parts(self) -> list[Worst]:
+        """What is averaged over rows, and then all that is largest over rows."""
+        return [Worst(Fraction(1), self.average, self.variations), *self.worst]
+
     def value(self, table: Table, prior: list[Fraction], chosen: dict[str, Fraction]) -> Fraction:
-        """Under a table and the numbers that are chosen."""
+        mean, *others = [part.by_row(table) for part in self.parts]
         total = self.constant + sum((price.weight * chosen[price.name] for price in self.prices), NONE)
-        if self.average is not None:
-            total += sum((p * mean for p, mean in zip(prior, row_means(table, self.average), strict=True)), NONE)
-        for one in self.variations:
-            total += sum((p * one.at(table, row) for row, p in zip(range(len(table.rows)), prior, strict=True)), NONE)
-        for worst in self.worst:
-            means = enumerate(row_means(table, worst.costs))
-            total += worst.weight * max(sum((v.at(table, r) for v in worst.variations), mean) for r, mean in means)
-        return total
-
-
-def row_means(table: Table, costs: Grid) -> list[Fraction]:
-    """The average cost of a draw, row by row."""
-    each = zip(table.numerators, costs.rows, strict=True)
-    unit = costs.unit / table.denominator
-    return [unit * sum(n * cost for n, cost in zip(row, own, strict=True)) for row, own in each]
+        if self.average is not None or self.variations:
+            total += sum((p * own for p, own in zip(prior, mean, strict=True)), NONE)
+        return total + sum((part.weight * max(rows) for part, rows in zip(self.worst, others, strict=True)), NONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +153,14 @@ class Condition:
     constant: Grid
 
     def totals(self, table: Table, chosen: dict[str, Fraction]) -> list[Fraction]:
-        """The sums, row by row."""
-        parts = [self.constant.values(), *([] if self.average is None else [row_means(table, self.average)])]
-        parts += [[value * chosen[one.name] for value in one.values.values()] for one in self.scalars]
+        parts = [[value * chosen[one.name] for value in one.values.values()] for one in self.scalars]
+        parts += [self.constant.values(), means(table, self.average)]
         return [sum(row, NONE) for row in zip(*parts, strict=True)]
 
-    def moment(self, alpha: str) -> tuple[list[Fraction], list[Fraction], dict[str, Fraction]]:
+    def moment(self, alpha: str, known: str) -> tuple[list[Fraction], list[Fraction], dict[str, Fraction]]:
         """The g, t and masses' h of E[g | row] - alpha t(row) - sum h mass = 0.
 
+        The mass `known` is 1 - alpha: g and t are measured from its h then, and h is nothing.
         Raises: Refused if it is of another form.
         """
         others = {one.name: one.values.values() for one in self.scalars}
@@ -113,8 +170,9 @@ class Condition:
             raise Refused(f"line {self.line} makes no estimate unbiased")
         if any(len(set(values)) > 1 for values in others.values()):
             raise Refused(f"line {self.line} has another background for each row")
-        g = [cost * self.average.unit for cost in self.average.rows[0]]
-        return g, t, {name: -values[0] for name, values in others.items()}
+        h = {name: -values[0] for name, values in others.items()}
+        origin = h.pop(known, NONE)
+        return [cost * self.average.unit - origin for cost in self.average.rows[0]], [v - origin for v in t], h
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,34 +197,21 @@ class Votes:
     counts: Grid
     winners: list[int]
 
-    def free(self, ballot: int) -> list[int]:
-        """The alternatives of whose order a ballot says nothing: the others, where it names as many as it may."""
-        full = len(self.ballots[ballot]) == max(map(len, self.ballots))
-        return [a for a in range(self.alternatives) if full and a not in self.ballots[ballot]]
-
-    def moves(self) -> dict[tuple[int, int, int], int]:
-        """By row, ballot that is cast there and lie: the row where that is cast instead."""
-        if len(self.counts.rows) * len(self.ballots) ** 2 > PAIRS:
+    def contrast(self) -> Contrast:
+        """The row with a lie and the true one; a ballot that names as many as it may says nothing of the others."""
+        kinds, full, winners = range(len(self.ballots)), max(map(len, self.ballots)), sorted(set(self.winners))
+        place, ranks = {tuple(counts): row for row, counts in enumerate(self.counts.rows)}, {}
+        if len(place) < len(self.counts.rows) or len(place) * len(kinds) ** 2 > PAIRS:
             raise Refused("there are too many lies to try")
-        place, kinds = {tuple(counts): row for row, counts in enumerate(self.counts.rows)}, range(len(self.ballots))
-        return {
-            (row, i, j): place[tuple(n - (k == i) + (k == j) for k, n in enumerate(counts))]
-            for row, counts in enumerate(self.counts.rows) for i in kinds for j in kinds if i != j and counts[i]
-        }  # fmt: skip
-
-    def gained(self, table: Table) -> Fraction:
-        """The most that any lie brings."""
-        most = 0
-        for (row, ballot, _), lied in self.moves().items():
-            change = [0] * self.alternatives
-            for winner, old, new in zip(self.winners, table.numerators[row], table.numerators[lied], strict=True):
-                change[winner] += new - old
-            total = 0
-            for a in self.ballots[ballot]:
-                total += change[a]
-                most = max(most, total)
-            most = max(most, total + sum(max(0, change[a]) for a in self.free(ballot)))
-        return Fraction(most, table.denominator)
+        for counts, true in place.items():
+            for i, ballot in enumerate(self.ballots):
+                others = [a for a in winners if len(ballot) == full and a not in ballot]
+                for j in kinds if counts[i] else ():
+                    if i != j:
+                        lied = place[tuple(n - (k == i) + (k == j) for k, n in enumerate(counts))]
+                        ranks[lied, true] = ([a for a in ballot if a in winners], others)
+        pairs = dict.fromkeys(ranks, (1 << BITS, self.limit))
+        return Contrast(self.winners, [{row: 1} for row in range(len(place))], 1, pairs, ranks=ranks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,25 +226,23 @@ class Fairness:
     squares: list[Fraction]
     tolerances: list[Fraction]
 
-    def mixture(self, group: int, prior: list[Fraction]) -> dict[int, Fraction]:
-        """The weights of the rows of a group."""
-        rows = self.groups[group]
-        mass = sum((prior[row] for row in rows), NONE) if len(rows) > 1 else NONE
-        return {row: prior[row] / mass for row in rows} if len(rows) > 1 else {rows[0]: Fraction(1)}
+    def listed(self) -> list[tuple[int, int, int]]:
+        return triples(self.pairs, len(self.squares))
+
+    def contrast(self, view: list[int], prior: list[Fraction], slacks: list[Fraction]) -> Contrast:
+        """With the slack of each level."""
+        laws = []
+        for rows in self.groups:
+            shares = [prior[row] for row in rows] if len(rows) > 1 else [Fraction(1)]
+            laws.append({row: share / sum(shares) for row, share in zip(rows, shares, strict=True)})
+        whole = lcm(*(share.denominator for law in laws for share in law.values()))
+        mixtures = [{row: int(share * whole) for row, share in law.items()} for law in laws]
+        return Contrast(view, mixtures, whole, both_ways(self.listed(), [(1 << BITS, slack) for slack in slacks]))
 
     def gaps(self, table: Table, prior: list[Fraction]) -> list[tuple[Fraction, int]]:
         """The total variation of every pair, with its level."""
-        laws, seen = [], table.seen(table.view(self.outputs))
-        mixtures = [self.mixture(group, prior) for group in range(len(self.groups))]
-        whole = lcm(*(weight.denominator for mix in mixtures for weight in mix.values()))
-        for mix in mixtures:
-            parts = [[int(weight * whole) * n for n in seen[row]] for row, weight in mix.items()]
-            laws.append(list(map(sum, zip(*parts, strict=True))))
-        found = []
-        for a, b, level in triples(self.pairs, len(self.squares)):
-            apart = sum(x - y for x, y in zip(laws[a], laws[b], strict=True) if x > y)
-            found.append((Fraction(apart, whole * table.denominator), level))
-        return found
+        found = self.contrast(table.view(self.outputs), prior, self.tolerances).gaps(table)
+        return [(found[a, b], level) for a, b, level in self.listed()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +257,6 @@ class Choice:
     values: list[Fraction] | None
 
     def holds(self, value: Fraction) -> bool:
-        """Whether it may be this."""
         ends = (self.low_open and value == self.low) or (self.high_open and value == self.high)
         return self.low <= value <= self.high and not ends and (self.values is None or value in self.values)
 
@@ -228,7 +270,6 @@ class ChosenLaw:
     weight: str | None
 
     def masses(self) -> list[str]:
-        """The names of its masses."""
         return [f"{self.name}:{label}" for label in self.labels]
 
 
@@ -273,21 +314,23 @@ class Task:
     laws: list[ChosenLaw]
     rounds: Rounds | None
 
-    def table_view(self, outputs: list[str]) -> list[int]:
-        """What whoever sees these outputs tells apart."""
-        return Table(self.outputs, self.rows, self.columns, self.places, [], 1).view(outputs)
-
     def weights(self) -> list[Fraction]:
         """The law of rows; empty without one."""
         return [] if self.prior is None else self.prior.values()
+
+    def moments(self) -> list[tuple[list[Fraction], list[Fraction], dict[str, Fraction]]]:
+        """Of each condition, with the masses of the law that is chosen where it has several values."""
+        assert self.estimates is not None
+        masses = [name for law in self.laws for name in law.masses()]
+        known = masses[0] if len(masses) == 1 else ""
+        return [one.moment(self.estimates.alpha, known) for one in self.conditions]
 
     def errors(self, table: Table, chosen: dict[str, Fraction]) -> Fraction:
         """The average of sum_k w_k ((g_k - s_k) / alpha - t_k)^2."""
         if self.estimates is None:
             return NONE
         alpha, total = chosen[self.estimates.alpha], NONE
-        for weight, one in zip(self.estimates.weights, self.conditions, strict=True):
-            g, t, h = one.moment(self.estimates.alpha)
+        for weight, (g, t, h) in zip(self.estimates.weights, self.moments(), strict=True):
             share = sum((value * chosen[name] for name, value in h.items()), NONE)
             for p, row, truth in zip(self.weights(), table.numerators, t, strict=True):
                 squares = ((value - share - alpha * truth) ** 2 for value in g)

@@ -1,0 +1,57 @@
+"""What a plan states of its loss and of its lines, judged by one rule for every form of block."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import lcm
+
+from privspec.kernel.core.case import Case
+from privspec.kernel.core.numbers import nearest_double
+
+OPTIMAL_GAP = Fraction(1, 10**6)
+FIGURES = ("value", "lower_bound", "relative_gap", "among", "expression", "units", "kind")
+CLOSE = 10**9
+"""Inverse of the share by which noise may differ from that of the places named, and exceed what a line asks for."""
+
+
+def whole_numbers(values: list[Fraction]) -> tuple[list[int], Fraction]:
+    """Exact numbers as whole multiples of one unit."""
+    below = lcm(*(value.denominator for value in values))
+    return [value.numerator * (below // value.denominator) for value in values], Fraction(1, below)
+
+
+def judge_loss(
+    case: Case, exact: Fraction, derived: Fraction | None, classes: tuple[str, ...], noun: str, words: list[str]
+) -> None:
+    """The value is the nearest double of the exact one, and the bound at most the one that is derived, if there is any.
+
+    Args: classes, what the bound may be said to be about, and one of these, `noun`; words, expression, units and kind.
+    """
+    value, low, gap, among, *said = case.loss.fields(*FIGURES)
+    rounded = nearest_double(exact)
+    for item, known in zip([value, *said], [rounded, *words], strict=True):
+        item.same(known)
+    case.says("loss", True, f"the loss of what is executed is {rounded:.10g}")
+    if among.text() not in classes:
+        raise among.wrong("is not what the bound is about")
+    if derived is None:
+        low.same(None)
+        gap.same(None)
+        if case.status == "optimal":
+            case.says("bound", False, "the plan is said to be optimal without a bound")
+        return
+    stated = Fraction(low.double())
+    apart = (Fraction(rounded) - stated) / (Fraction(abs(rounded)) or 1)
+    gap.same(nearest_double(apart))
+    text = f"no {noun} has a loss below {min(float(stated), nearest_double(derived)):.8g} ({among.text()})"
+    case.says("bound", stated <= derived and apart >= 0, text)
+    if case.status == "optimal":
+        case.says("bound", apart <= OPTIMAL_GAP, f"the loss is within {float(apart):.1e} of the bound")
+
+
+def judge_lines(case: Case, found: list[tuple[int, Fraction, Fraction]], spare: Fraction) -> None:
+    """Each line with what it asks for at most, and what is: up to a share of it more."""
+    for number, (line, limit, value) in enumerate(found):
+        over = f", met to within {float(value / limit - 1):.0e} of it" if value > limit > 0 else ""
+        text = f"line {line}: {float(value):.9g}, asked for at most {float(limit):.9g}{over}"
+        case.says("accuracy", value <= limit * (1 + spare), text, number)
