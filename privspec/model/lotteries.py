@@ -8,8 +8,8 @@ proportion to the number of first choices (Torra 2019, Method 1), with dummy vot
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import ClassVar, Protocol, TypeAlias
 
@@ -117,6 +117,14 @@ class Lottery(ABC):
 
     __slots__ = ()
 
+    family: ClassVar[str]
+    """As plans and problems name it."""
+
+    @property
+    def number(self) -> Fraction:
+        """Its one number; 0 where it has none."""
+        return next((getattr(self, one.name) for one in fields(self)), Fraction(0))  # type: ignore[arg-type]
+
     @abstractmethod
     def law(self, scores: Sequence[Fraction]) -> Law:
         """Exact probabilities, in the order of the alternatives; they sum to 1. Where nobody voted: uniform."""
@@ -126,7 +134,7 @@ class Lottery(ABC):
 class Proportional(Lottery):
     """In proportion to the points and `dummies` more for each alternative: (S_a + k) / (sum S + m k)."""
 
-    FORM: ClassVar[str] = "proportional"
+    family: ClassVar[str] = "dictator"
 
     dummies: Fraction = Fraction(0)
 
@@ -142,7 +150,7 @@ class Proportional(Lottery):
 class Largest(Lottery):
     """The alternative with the most points; among equals the one that was declared first."""
 
-    FORM: ClassVar[str] = "largest"
+    family: ClassVar[str] = "plurality"
 
     def law(self, scores: Sequence[Fraction]) -> Law:
         first = list(scores).index(max(scores))
@@ -153,7 +161,7 @@ class Largest(Lottery):
 class RandomisedLargest(Lottery):
     """Randomised response of the winner: that of `Largest` is `ratio` times as likely as each other alternative."""
 
-    FORM: ClassVar[str] = "randomised_winner"
+    family: ClassVar[str] = "randomised_winner"
 
     ratio: Fraction
 
@@ -167,7 +175,7 @@ class RandomisedLargest(Lottery):
 class Exponential(Lottery):
     """In proportion to base^points (McSherry and Talwar 2007); `base` at least 1. Whole numbers of points."""
 
-    FORM: ClassVar[str] = "exponential"
+    family: ClassVar[str] = "exponential"
 
     base: Fraction
 
@@ -184,7 +192,7 @@ class PermuteAndFlip(Lottery):
     McKenna and Sheldon 2020. Whole numbers of points.
     """
 
-    FORM: ClassVar[str] = "permute_and_flip"
+    family: ClassVar[str] = "permute_and_flip"
 
     base: Fraction
 
@@ -225,7 +233,7 @@ class LocalPick(Lottery):
     The truth is `ratio` times as likely as each other alternative: (S_a (ratio - 1) + T) / (T (ratio + m - 1)).
     """
 
-    FORM: ClassVar[str] = "local_dictator"
+    family: ClassVar[str] = "local_dictator"
 
     ratio: Fraction
 
@@ -236,6 +244,17 @@ class LocalPick(Lottery):
             return (Fraction(1, m),) * m
         whole = voters * (self.ratio + m - 1)
         return tuple((score * (self.ratio - 1) + voters) / whole for score in scores)
+
+
+LOTTERIES: Mapping[str, Callable[[Fraction], Lottery]] = {
+    one.family: one for one in (Proportional, RandomisedLargest, Exponential, PermuteAndFlip, LocalPick)
+}
+"""The lotteries that have a number, by their families."""
+
+
+def lottery_of(family: str, number: Fraction) -> Lottery:
+    """The lottery of a family that is known."""
+    return LOTTERIES[family](number) if family in LOTTERIES else Largest()
 
 
 @dataclass(frozen=True, slots=True)

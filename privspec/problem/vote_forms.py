@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import permutations
 from math import perm
 from typing import ClassVar, TypeAlias
 
-from privspec.model.lotteries import Borda, FirstChoice, Largest, Law, Lottery, Points, Proportional
+from privspec.model.lotteries import (
+    Borda,
+    FirstChoice,
+    Largest,
+    Law,
+    Lottery,
+    Points,
+    Proportional,
+    lottery_of,
+)
 from privspec.model.values import show
 
 KINDS = 5040
@@ -21,99 +29,74 @@ KINDS = 5040
 
 
 @dataclass(frozen=True, slots=True)
-class Distance:
-    """Total variation between the winner's law and that of another lottery of the same points."""
+class Cost:
+    """`weight` times what a winner's law costs at a profile, beside another lottery of the same points.
 
-    FORM: ClassVar[str] = "distance"
+    `form`: "distance" is the total variation of the two laws, "mismatch" the probability that two independent draws
+    differ, "votes missed" the share of first choices that the winner does not have: the mismatch with the draw in
+    proportion to points. `family` and `number` are those of the lottery.
+    """
 
-    other: Lottery
+    weight: Fraction
+    form: str
+    family: str
+    number: Fraction = Fraction(0)
 
-    def at(self, law: Law, scores: Sequence[Fraction]) -> Fraction:
-        """Half the sum of the differences."""
-        other = self.other.law(scores)
-        return sum((abs(p - q) for p, q in zip(law, other, strict=True)), Fraction(0)) / 2
-
-    @property
-    def words(self) -> str:
-        """Without an article."""
-        return f"distance (total variation) of the winner's law from {lottery_words(self.other)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Miss:
-    """The probability that the winner differs from one that another lottery draws independently."""
-
-    FORM: ClassVar[str] = "mismatch"
-
-    other: Lottery
-
-    def at(self, law: Law, scores: Sequence[Fraction]) -> Fraction:
-        """One less the probability to agree."""
-        return 1 - sum((p * q for p, q in zip(law, self.other.law(scores), strict=True)), Fraction(0))
+    @classmethod
+    def beside(cls, form: str, other: Lottery) -> Cost:
+        return cls(Fraction(1), form, other.family, other.number)
 
     @property
-    def words(self) -> str:
-        """Without an article."""
-        return f"probability that the winner differs from that of {lottery_words(self.other)}"
-
-
-@dataclass(frozen=True, slots=True)
-class VotesMissed:
-    """The share of first choices that the winner does not have, on average."""
-
-    FORM: ClassVar[str] = "votes missed"
-
-    def at(self, law: Law, scores: Sequence[Fraction]) -> Fraction:
-        """One less the winner's share."""
-        total = sum(scores, Fraction(0))
-        return 1 - sum((p * s for p, s in zip(law, scores, strict=True)), Fraction(0)) / total if total else Fraction(0)
+    def other(self) -> Lottery:
+        return lottery_of(self.family, self.number)
 
     @property
-    def words(self) -> str:
-        """Without an article."""
-        return "share of voters who voted for something else than the winner"
+    def shares(self) -> bool:
+        """Whether it is compared with the draw in proportion to points."""
+        return self.family == Proportional.family and not self.number
 
-
-Cost: TypeAlias = Distance | Miss | VotesMissed
-
-
-def lottery_words(lottery: Lottery) -> str:
-    """A lottery that the winner is compared with."""
-    match lottery:
-        case Proportional():
-            return "the draw in proportion to points"
-        case Largest():
-            return "plurality (the first declared among equals)"
-    return f"the {str(getattr(lottery, 'FORM', 'other')).replace('_', '-')} lottery"
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """A weighted sum of costs and a constant: what stands inside E[ ... ] or worst[ ... ]."""
-
-    parts: tuple[tuple[Fraction, Cost], ...]
-    offset: Fraction = Fraction(0)
+    @property
+    def plurality(self) -> bool:
+        return self.family == Largest.family
 
     def at(self, law: Law, scores: Sequence[Fraction]) -> Fraction:
         """Exactly, at one profile."""
-        return sum((weight * cost.at(law, scores) for weight, cost in self.parts), self.offset)
+        pairs = list(zip(law, self.other.law(scores), strict=True))
+        if self.form == "distance":
+            return self.weight * sum((abs(p - q) for p, q in pairs), Fraction(0)) / 2
+        return self.weight * (1 - sum((p * q for p, q in pairs), Fraction(0)))
+
+    @property
+    def words(self) -> str:
+        """With its weight."""
+        other = {
+            Proportional.family: "the draw in proportion to points",
+            Largest.family: "plurality (the first declared among equals)",
+        }.get(self.family, f"the {self.family.replace('_', '-')} lottery")
+        said = {
+            "distance": f"distance (total variation) of the winner's law from {other}",
+            "mismatch": f"probability that the winner differs from that of {other}",
+            "votes missed": "share of voters who voted for something else than the winner",
+        }[self.form]
+        return f"{'' if self.weight == 1 else f'{show(self.weight)} times '}the {said}"
+
+
+Costs: TypeAlias = tuple[Cost, ...]
+"""A sum of costs: what stands inside E[ ... ] or worst[ ... ], less its constants."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """weight * E[body] or weight * worst[body]: `operator` is "E" or "worst"."""
+    """E[parts] or worst[parts]: `operator` is "E" or "worst"."""
 
-    weight: Fraction
     operator: str
-    body: Body
+    parts: Costs
 
     @property
     def words(self) -> str:
-        """As in "2 times the average over votes and draws of (...)"."""
+        """As in "the average over votes and draws of (...)"."""
         over = "average over votes and draws" if self.operator == "E" else "largest value over all votes"
-        costs = [f"{'' if w == 1 else f'{show(w)} times '}the {cost.words}" for w, cost in self.body.parts]
-        costs += [show(self.body.offset)] if self.body.offset or not costs else []
-        return f"{'' if self.weight == 1 else f'{show(self.weight)} times '}the {over} of {' plus '.join(costs)}"
+        return f"the {over} of {' plus '.join(cost.words for cost in self.parts)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +164,40 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class BallotLaw:
-    """The law of the points of one ballot under the data model, the ballots being independent."""
+class Ballots:
+    """What voters cast: `kind` "first choice", "ranking" or "partial ranking", of up to `places` of the alternatives.
 
-    line: int
-    points: tuple[tuple[Fraction, ...], ...]
-    weights: tuple[Fraction, ...]
+    `counted`: the points that they give, "first choice" or "borda".
+    """
+
+    kind: str
+    alternatives: tuple[str, ...]
+    places: int
+    counted: str
+
+    @property
+    def points(self) -> Points:
+        """What one ballot gives to each alternative."""
+        return (Borda if self.counted == Borda.name else FirstChoice)(self.alternatives)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every ballot is sure to give whole numbers of points."""
+        return self.kind != "partial ranking" or self.counted == FirstChoice.name
+
+    def kinds(self) -> tuple[Law, ...]:
+        """The points that one ballot may give, each once; empty where there are too many kinds of ballots."""
+        points, m = self.points, len(self.alternatives)
+        if isinstance(points, FirstChoice):
+            return tuple(points.of(a) for a in self.alternatives)
+        lengths = (m,) if self.kind == "ranking" else range(1, self.places + 1)
+        if sum(perm(m, k) for k in lengths) > KINDS:
+            return ()
+        return tuple(dict.fromkeys(points.of(order) for k in lengths for order in permutations(self.alternatives, k)))
+
+
+BallotLaw: TypeAlias = tuple[tuple[Law, Fraction], ...]
+"""Points that one ballot gives with their probabilities under the data model, the ballots being independent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,13 +209,12 @@ class Rounds:
     count: int | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Votes:
     """Ballots `source[party]`, one for each voter, and one output, a winner that is drawn.
 
     `voters` serve the loss only where `secret`: some requirement lets voters come and go, so that their number is
-    never public. `ballots`: "first choice", "ranking" or "partial ranking", of up to `longest` alternatives;
-    `counted`: "first choice" or "borda". `families`: rules that the spec allows, all where empty.
+    never public. `families`: rules that the spec allows, all where empty.
     """
 
     FORM: ClassVar[str] = "votes"
@@ -214,10 +224,7 @@ class Votes:
     output: str
     voters: int
     secret: bool
-    alternatives: tuple[str, ...]
-    ballots: str
-    longest: int
-    counted: str
+    ballots: Ballots
     law: BallotLaw | None
     loss: Measured | Choice
     expression: str
@@ -231,33 +238,16 @@ class Votes:
         return (self.output,)
 
     @property
-    def points(self) -> Points:
-        """What one ballot gives to each alternative."""
-        return (Borda if self.counted == Borda.name else FirstChoice)(self.alternatives)
+    def alternatives(self) -> tuple[str, ...]:
+        return self.ballots.alternatives
 
     @property
-    def whole(self) -> bool:
-        """Whether every ballot is sure to give whole numbers of points."""
-        return self.ballots != "partial ranking" or self.counted == FirstChoice.name
-
-    @cached_property
-    def kinds(self) -> tuple[Law, ...]:
-        """The points that one ballot may give, each once; empty where there are too many kinds of ballots."""
-        points, m = self.points, len(self.alternatives)
-        if isinstance(points, FirstChoice):
-            return tuple(points.of(a) for a in self.alternatives)
-        lengths = (m,) if self.ballots == "ranking" else range(1, self.longest + 1)
-        if sum(perm(m, k) for k in lengths) > KINDS:
-            return ()
-        return tuple(dict.fromkeys(points.of(order) for k in lengths for order in permutations(self.alternatives, k)))
-
-    @cached_property
     def compared(self) -> Lottery:
         """The lottery without noise that distortion is measured from: of the first comparison, else plurality."""
         sums = [line for line in (self.loss, *(limit.measured for limit in self.limits)) if isinstance(line, Measured)]
-        for _, cost in (part for line in sums for term in line.terms for part in term.body.parts):
-            if isinstance(cost, Distance | Miss):
-                return cost.other if isinstance(cost.other, Proportional | Largest) else Proportional()
+        for cost in (part for line in sums for term in line.terms for part in term.parts):
+            if cost.form != "votes missed":
+                return Largest() if cost.plurality else Proportional()
         return Largest()
 
     @property
@@ -265,22 +255,18 @@ class Votes:
         """In the language."""
         if self.compared == Largest():
             return "plurality"
-        return "random_dictator" if isinstance(self.points, FirstChoice) else "borda_lottery"
+        return "random_dictator" if self.ballots.counted == FirstChoice.name else "borda_lottery"
 
     def words(self) -> tuple[str, ...]:
         """What it says, in full sentences."""
-        m = len(self.alternatives)
-        form = {
-            "first choice": "names one",
-            "ranking": "ranks all",
-            "partial ranking": f"ranks up to {self.longest}",
-        }[self.ballots]
+        m, kind = len(self.alternatives), self.ballots.kind
+        form = {"first choice": "names one", "ranking": "ranks all"}.get(kind, f"ranks up to {self.ballots.places}")
         number = (
             f"The number of {self.party}s is a secret; {self.voters:,} serve the loss only."
             if self.secret
             else f"There are {self.voters:,} of them, which everybody knows."
         )
-        each = "one for the first choice" if self.counted == FirstChoice.name else f"{m - 1}, ..., 0 (Borda)"
+        each = "one for the first choice" if self.ballots.counted == FirstChoice.name else f"{m - 1}, ..., 0 (Borda)"
         said = [
             f"Each {self.party} casts one ballot {self.source}: it {form} of {', '.join(self.alternatives)}. {number}",
             f"One alternative is drawn as {self.output}, by a law that depends on the ballots through their sums of "
@@ -288,9 +274,10 @@ class Votes:
             f"The loss is {self.loss.words}.",
         ]
         if self.law is not None:
-            likely = "all of them equally likely" if len(set(self.law.weights)) == 1 else "with the weights listed"
+            alike = len({weight for _, weight in self.law}) == 1
+            likely = "all of them equally likely" if alike else "with the weights listed"
             said.append(
-                f"For averages ballots are independent, each of {len(self.law.points)} kinds of points, {likely}; no "
+                f"For averages ballots are independent, each of {len(self.law)} kinds of points, {likely}; no "
                 "guarantee rests on that."
             )
         for limit in self.limits:

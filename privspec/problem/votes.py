@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from math import comb
 
@@ -14,7 +15,7 @@ from privspec.model.domains import Domain, FiniteSet, IntegerRange, Interval, Pa
 from privspec.model.evaluate import bind_call, evaluate, value_type
 from privspec.model.graph import GraphNode, Model
 from privspec.model.library import Argument, Arguments
-from privspec.model.lotteries import Drawn, FirstChoice, Law, Points
+from privspec.model.lotteries import Drawn, FirstChoice, Law, Points, Proportional
 from privspec.model.measures import LDP, Chosen, EpsilonDelta, PureDP
 from privspec.model.neighbours import ReplacingEntry, ReplacingEverything, ReplacingOneOf, ReplacingRecord
 from privspec.model.priors import law_of
@@ -29,17 +30,14 @@ from privspec.problem.terms import factor_of, public, public_number, terms
 from privspec.problem.vote_forms import (
     KINDS,
     BallotLaw,
-    Body,
+    Ballots,
     Choice,
     Cost,
-    Distance,
     Limit,
     Measured,
-    Miss,
     Rounds,
     Term,
     Votes,
-    VotesMissed,
 )
 
 FAMILIES = ("dictator", "permute_and_flip", "exponential", "local_dictator", "randomised_winner", "none")
@@ -276,10 +274,7 @@ class _Reader:
             output=self.output.name,
             voters=model.parties[self.index].size,
             secret=any(requirement.neighbours.adding for requirement in model.requirements),
-            alternatives=tuple(show(a) for a in self.points.alternatives),
-            ballots=kind,
-            longest=longest,
-            counted=self.points.name,
+            ballots=Ballots(kind, tuple(show(a) for a in self.points.alternatives), longest, self.points.name),
             law=law,
             loss=loss,
             expression=spell(model.loss),
@@ -347,7 +342,7 @@ class _Reader:
         plain = data.distribution == "uniform" and not data.arguments
         if plain and isinstance(points, FirstChoice) and isinstance(domain, FiniteSet | RankingOf):
             m = len(points.alternatives)
-            return BallotLaw(data.line, tuple(points.of(a) for a in points.alternatives), (Fraction(1, m),) * m)
+            return tuple((points.of(a), Fraction(1, m)) for a in points.alternatives)
         size = domain.size or 0
         if size > KINDS:
             raise Failure(
@@ -361,8 +356,7 @@ class _Reader:
         for ballot, weight in zip(ballots, law_of(data, ballots, environment(self.model)), strict=True):
             given = points.of(ballot)
             found[given] = found.get(given, Fraction(0)) + weight
-        kept = {given: weight for given, weight in found.items() if weight}
-        return BallotLaw(data.line, tuple(kept), tuple(kept.values()))
+        return tuple((given, weight) for given, weight in found.items() if weight)
 
     def _refuse_averages(self) -> None:
         """Raises: Failure PS0522 for an average over votes that have no model of their own."""
@@ -439,7 +433,14 @@ class _Reader:
             if isinstance(term, Fraction):
                 offset += term
                 continue
-            found.append(Term(term.weight, term.operator, self._body(term.body)))
+            parts: list[Cost] = []
+            for weight, cost in self._parts(term.body, term.weight):
+                if cost is None:
+                    offset += weight
+                else:
+                    parts.append(replace(cost, weight=weight))
+            if parts:
+                found.append(Term(term.operator, tuple(parts)))
         return Measured(tuple(found), offset)
 
     def _limit(self, target: AccuracyTarget) -> Limit:
@@ -458,16 +459,6 @@ class _Reader:
         text = "solve bounds what a lie brings where it stands by itself, and is about the winner and all ballots"
         way_out = f"{FUNCTION}({self.output.name}, {self.source.name}) <= 0.1"
         raise Failure("PS0501", written.left.span, text, help=way_out)
-
-    def _body(self, expr: syntax.Expr) -> Body:
-        parts: list[tuple[Fraction, Cost]] = []
-        offset = Fraction(0)
-        for weight, cost in self._parts(expr, Fraction(1)):
-            if cost is None:
-                offset += weight
-            else:
-                parts.append((weight, cost))
-        return Body(tuple(parts), offset)
 
     def _parts(self, expr: syntax.Expr, weight: Fraction) -> Iterator[tuple[Fraction, Cost | None]]:
         model = self.model
@@ -496,12 +487,13 @@ class _Reader:
                     syntax.Comprehension(body=syntax.Call(function="mismatch") as inner, variable=by, domain=None),
                 ),
             ) if by == self.index and self._is_ballot(inner):
-                return VotesMissed()
+                return Cost.beside("votes missed", Proportional())
             case syntax.Call(function="total_variation" | "mismatch" as function):
                 for other in _others(expr, self.output.name):
                     found = drawn_of(self.model, other, self.source)
                     if found is not None:
-                        return Distance(found.lottery) if function == "total_variation" else Miss(found.lottery)
+                        form = "distance" if function == "total_variation" else "mismatch"
+                        return Cost.beside(form, found.lottery)
         raise Failure(
             "PS0520",
             expr.span,

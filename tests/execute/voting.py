@@ -40,13 +40,13 @@ def make_lottery_plan(
         "spec": {"name": "vote"},
         "problem": _problem(
             {
-                **cast,
                 "form": "votes",
                 "source": "vote",
+                "party": "voter",
+                "output": output,
                 "voters": voters or 0,
                 "secret": voters is None,
-                "longest": places,
-                "counted": points,
+                "ballots": {"kind": ballots, "alternatives": list(alternatives), "places": places, "counted": points},
                 "law": None,
                 "loss": {"form": "measured", "terms": [], "offset": "0"},
                 "expression": "0",

@@ -20,7 +20,7 @@ from privspec.families.selection.profiles import Averages
 from privspec.model.lotteries import Exponential, Largest, PermuteAndFlip, Proportional
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan
-from privspec.problem.vote_forms import Body, Distance, VotesMissed
+from privspec.problem.vote_forms import Cost
 from privspec.sweep import sweep_spec
 from privspec.templates import template_text
 from tests.families.votes import VOTES_MISSED, WORST, decided, model_of, rule, system_of, vote
@@ -157,7 +157,9 @@ def test_averages_over_all_votes() -> None:
     """Every list of votes, one by one."""
     text = vote(f"E[ {VOTES_MISSED} ]", voters=4, background="vote ~ categorical([5, 3, 2])")
     system = system_of(text)
-    bodies = [Body(((Fraction(1), cost),)) for cost in (VotesMissed(), Distance(Largest()), Distance(Proportional()))]
+    lotteries = (Proportional(), Largest(), Proportional())
+    forms = ("votes missed", "distance", "distance")
+    bodies = [(Cost.beside(form, other),) for form, other in zip(forms, lotteries, strict=True)]
     lotteries = [Proportional(Fraction(1, 2)), PermuteAndFlip(Fraction(3, 2)), Exponential(Fraction(2))]
     found = Averages(system).of(lotteries, bodies)
     shares = [Fraction(1, 2), Fraction(3, 10), Fraction(1, 5)]
@@ -166,7 +168,9 @@ def test_averages_over_all_votes() -> None:
             total = Fraction(0)
             for votes in product(range(3), repeat=4):
                 scores = [Fraction(votes.count(a)) for a in range(3)]
-                total += math.prod((shares[v] for v in votes), start=Fraction(1)) * body.at(lottery.law(scores), scores)
+                total += math.prod((shares[v] for v in votes), start=Fraction(1)) * body[0].at(
+                    lottery.law(scores), scores
+                )
             assert estimate.value == total
 
 
@@ -191,7 +195,7 @@ def test_drawn_votes_agree_with_all_votes(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_same_votes_are_drawn_every_time_and_time_is_limited() -> None:
     text = vote(f"E[ {VOTES_MISSED} ]", voters=10**5, background="vote ~ uniform")
     system = system_of(text)
-    body, told = Body(((Fraction(1), VotesMissed()),)), []
+    body, told = (Cost.beside("votes missed", Proportional()),), []
     first = Averages(system, None, lambda *step: told.append(step)).of([Exponential(Fraction(2))], [body])
     again = Averages(system).of([Exponential(Fraction(2))], [body])
     assert first == again

@@ -67,7 +67,7 @@ def test_gains_are_below_those_of_all_lies(ballots: str, voters: int) -> None:
         law = lru_cache(maxsize=None)(draw.lottery.law)
         names = system.alternatives
         for given, order in product(others, permutations(range(len(names)))):
-            true = points.of([names[a] for a in order[: system.votes.longest]])
+            true = points.of([names[a] for a in order[: system.votes.ballots.places]])
             honest = law(tuple(a + b for a, b in zip(given, true, strict=True)))
             for lie in cast:
                 lying = law(tuple(a + b for a, b in zip(given, points.of(lie), strict=True)))

@@ -11,7 +11,7 @@ import pytest
 
 from privspec.families.selection import profiles as priced
 from privspec.families.selection.bounds import best_walk, walk
-from privspec.families.selection.profiles import body_at, laws, listed, near_law, worst_case
+from privspec.families.selection.profiles import costs_at, laws, listed, near_law, worst_case
 from privspec.model.lotteries import (
     Exponential,
     Largest,
@@ -22,7 +22,7 @@ from privspec.model.lotteries import (
     RandomisedLargest,
     scores,
 )
-from privspec.problem.vote_forms import Body, Cost, Distance, Miss, VotesMissed
+from privspec.problem.vote_forms import Cost, Costs
 from tests.families.votes import system_of, vote
 
 DRAWS: tuple[Lottery, ...] = (
@@ -33,11 +33,16 @@ DRAWS: tuple[Lottery, ...] = (
     Exponential(Fraction(4, 3)),
     PermuteAndFlip(Fraction(4, 3)),
 )
-COSTS: tuple[Cost, ...] = (Distance(Proportional()), Distance(Largest()), Miss(Largest()), VotesMissed())
+COSTS: Costs = (
+    Cost.beside("distance", Proportional()),
+    Cost.beside("distance", Largest()),
+    Cost.beside("mismatch", Largest()),
+    Cost.beside("votes missed", Proportional()),
+)
 
 
-def one(cost: Cost) -> Body:
-    return Body(((Fraction(1), cost),))
+def one(cost: Cost) -> Costs:
+    return (cost,)
 
 
 @pytest.mark.parametrize("ballots", ["{a, b}", "{a, b, c}", "{a, b, c, d}"])
@@ -109,7 +114,7 @@ def test_where_nothing_is_known_a_bound_from_below() -> None:
     seen = worst_case(large, lottery, one(COSTS[0]))
     assert seen.at_least and Fraction(1, 3) < seen.value < 1
     below = np.array(list(priced._telling(small)))
-    assert float(body_at(one(COSTS[0]), laws(lottery, below), below).max()) <= float(found.value) + 1e-12
+    assert float(costs_at(one(COSTS[0]), laws(lottery, below), below).max()) <= float(found.value) + 1e-12
 
 
 # --- laws -----------------------------------------------------------------------------------------

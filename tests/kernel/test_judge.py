@@ -12,12 +12,12 @@ import pytest
 
 import privspec.kernel
 from privspec.kernel import judge
-from privspec.kernel.core.reading import Item, Refused, parse
+from privspec.kernel.core.reading import READERS, WORDS, Item, Refused, parse
 from tests.plans import SMALL, mutate, resign, solved, without
 
 ROOT = Path(privspec.kernel.__file__).parent
 ALLOWED = {"__future__", "base64", "dataclasses", "flint", "fractions", "hashlib", "json", "math", "sys"}
-LIMITS = {"core": 1592, "quality": 1640, "lemmas": 1260}
+LIMITS = {"core": 1592, "quality": 1640, "lemmas": 1021}
 """Lines, which may only be lowered; the aim is 1,100, 950 and 750."""
 ALONE = """
 import sys
@@ -53,6 +53,15 @@ def test_imports_and_lines(path: Path) -> None:
             if path.parent.name == "core":
                 assert not name.startswith(("privspec.kernel.quality", "privspec.kernel.lemmas")), name
     assert max(map(len, text.splitlines()), default=0) <= 120
+
+
+def test_words_and_readers_are_of_one_class() -> None:
+    """They are registered by the names of classes: none of these may be that of two."""
+    found = [
+        node.name for path in modules() for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)
+    ]
+    for name in {key.partition(".")[0] for key in WORDS} | set(READERS):
+        assert found.count(name) <= 1, name
 
 
 @pytest.mark.parametrize("folder", LIMITS)

@@ -16,11 +16,9 @@ import pytest
 from flint import ctx
 from scipy.optimize import linprog
 
-from privspec.kernel.core.numbers import end
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.judge import judge
-from privspec.kernel.lemmas.votes import least_cost, least_epsilon
-from privspec.kernel.lemmas.votes_losses import Cost, Measured, Term, Vote, value_of
+from privspec.kernel.lemmas.votes import Cost, Term, Total, Vote, least_cost
 from privspec.kernel.lemmas.votes_rules import Ballots, Change, Rule, within
 from privspec.model import lotteries as model
 from privspec.plan import Plan
@@ -34,26 +32,19 @@ FAMILIES = ("dictator", "local_dictator", "exponential", "permute_and_flip", "ra
 
 
 def first(m: int) -> Ballots:
-    return Ballots("first choice", m, 1, False)
+    return Ballots("first choice", tuple("abcd"[:m]), 1, "first choice")
 
 
 def ranking(m: int) -> Ballots:
-    return Ballots("ranking", m, m, True)
+    return Ballots("ranking", tuple("abcd"[:m]), m, "borda")
 
 
 def partial(m: int, places: int) -> Ballots:
-    return Ballots("partial ranking", m, places, True)
+    return Ballots("partial ranking", tuple("abcd"[:m]), places, "borda")
 
 
 def lottery(rule: Rule) -> model.Lottery:
-    kinds = {
-        "dictator": model.Proportional,
-        "local_dictator": model.LocalPick,
-        "exponential": model.Exponential,
-        "permute_and_flip": model.PermuteAndFlip,
-        "randomised_winner": model.RandomisedLargest,
-    }
-    return kinds[rule.family](rule.number)
+    return model.lottery_of(rule.family, rule.number)
 
 
 # --- laws and ratios ----------------------------------------------------------------------------------
@@ -65,14 +56,15 @@ def test_laws_enclose_those_of_the_model(family: str) -> None:
     with ctx.workprec(256):
         for scores in product(range(4), repeat=3):
             points = tuple(map(Fraction, scores))
-            for ball, exact in zip(rule.law(points), lottery(rule).law(points), strict=True):
-                assert end(ball.lower()) <= exact <= end(ball.upper())
-                assert end(ball.upper()) - end(ball.lower()) < Fraction(1, 2**200)
+            found, off = rule.law(points)
+            exact = lottery(rule).law(points)
+            assert sum(abs(p - q) for p, q in zip(found, exact, strict=True)) <= off < Fraction(1, 2**200)
+            assert not off or family in ("exponential", "permute_and_flip")
 
 
 def test_points_are_those_of_the_model() -> None:
     for ballots in (first(4), ranking(4), partial(4, 3), partial(3, 1)):
-        points = (model.Borda if ballots.borda else model.FirstChoice)(("a", "b", "c", "d")[: ballots.size])
+        points = (model.Borda if ballots.borda else model.FirstChoice)(ballots.alternatives)
         assert (points.highest, points.per_ballot) == (ballots.highest, ballots.total)
         orders = [(a,) for a in range(ballots.size)] if not ballots.borda else _orders(ballots)
         assert {points.of([points.alternatives[a] for a in order]) for order in orders} == set(ballots.kinds())
@@ -199,12 +191,12 @@ def test_one_alternative_hides_everything() -> None:
 # --- values over all profiles -------------------------------------------------------------------------
 
 COSTS = (
-    Cost("distance", PLAIN),
-    Cost("distance"),
-    Cost("mismatch", PLAIN),
-    Cost("mismatch"),
-    Cost("votes missed"),
-    Cost("distance", Rule("exponential", Fraction(2))),
+    Cost(Fraction(1, 3), "distance", "dictator", Fraction(0)),
+    Cost(Fraction(1, 3), "distance", "plurality", Fraction(0)),
+    Cost(Fraction(1, 3), "mismatch", "dictator", Fraction(0)),
+    Cost(Fraction(1, 3), "mismatch", "plurality", Fraction(0)),
+    Cost(Fraction(1, 3), "votes missed", "dictator", Fraction(0)),
+    Cost(Fraction(1, 3), "distance", "exponential", Fraction(2)),
 )
 
 
@@ -213,14 +205,14 @@ def at(cost: Cost, law: model.Law, scores: model.Law) -> Fraction:
     whole = sum(scores, Fraction(0))
     if cost.form == "votes missed":
         return 1 - sum((p * s / whole for p, s in zip(law, scores, strict=True)), Fraction(0))
-    beside = (model.Largest() if cost.other is None else lottery(cost.other)).law(scores)
+    beside = model.lottery_of(cost.family, cost.number).law(scores)
     if cost.form == "distance":
         return sum((abs(p - q) for p, q in zip(law, beside, strict=True)), Fraction(0)) / 2
     return 1 - sum((p * q for p, q in zip(law, beside, strict=True)), Fraction(0))
 
 
 def vote(ballots: Ballots, voters: int, law: Any = None) -> Vote:
-    return Vote("v", "p", "O", voters, False, ("a",), ballots, law, Measured((), Fraction(0)), "", (), None, ())
+    return Vote("v", "p", "O", voters, False, ballots, law, Total((), Fraction(0)), "", (), None, ())
 
 
 @pytest.mark.parametrize("rule", [Rule(family, Fraction(5, 2)) for family in FAMILIES], ids=FAMILIES)
@@ -242,9 +234,9 @@ def test_values_are_those_of_all_profiles(rule: Rule, ballots: Ballots) -> None:
         with ctx.workprec(256):
             law = list(zip(kinds, weights, strict=True))
             for average, expected in ((False, worst), (True, mean)):
-                term = Term(Fraction(2), average, ((Fraction(1, 3), cost),), Fraction(1))
-                low, high = value_of(rule, vote(ballots, voters, law), Measured((term,), Fraction(1, 7)))
-                assert low <= Fraction(1, 7) + 2 + Fraction(2, 3) * expected <= high, (voters, cost, average)
+                term = Term("E" if average else "worst", (cost,))
+                low, high = Total((term,), Fraction(1, 7)).of(rule, vote(ballots, voters, law), {})
+                assert low <= Fraction(1, 7) + Fraction(1, 3) * expected <= high, (voters, cost, average)
                 assert high - low < Fraction(1, 2**200)
 
 
@@ -301,9 +293,6 @@ def test_no_table_is_nearer_to_random_dictatorship(voters: int) -> None:
     best = best_table(voters, 0.5, plurality=False, adding=False)
     found = max(float(least_cost("walk", voters, 3, k, Fraction(1, 2), 1)) for k in range(1, voters + 1))
     assert best / 3 <= found <= best * (1 + 1e-7)
-    for k in range(1, voters + 1):
-        least = least_epsilon("walk", voters, 3, k, Fraction(best), 1)
-        assert all(float(epsilon) <= 0.5 * (1 + 1e-6) for epsilon in least)
 
 
 @pytest.mark.parametrize(("size", "voters"), [(3, 1), (3, 2), (3, 3), (4, 1), (4, 2)])
@@ -458,6 +447,7 @@ def failed(document: Document, path: tuple[str | int, ...], value: Any, only: st
     return " | ".join(str(claim) for claim in report.failed if only in claim.name)
 
 
+LOPSIDED = [[[str(int(a == b)) for a in range(3)], weight] for b, weight in enumerate(("1/2", "1/4", "1/4"))]
 FORGED: list[tuple[str, tuple[str | int, ...], Any, str]] = [
     ("adding", ("mechanism", "voters"), 10**6, "mechanism.voters"),  # a secret size becomes public by one number
     ("adding", ("problem", "blocks", 0, "secret"), False, "makes the number of voters public"),
@@ -486,7 +476,7 @@ FORGED: list[tuple[str, tuple[str | int, ...], Any, str]] = [
     ("group", ("guarantees", 0, "because"), ["dummy-votes"], "another lemma"),
     ("rounds", ("guarantees", 0, "because"), ["dummy-votes"], "another lemma"),
     ("exponential", ("problem", "blocks", 0, "voters"), 40, "mechanism.voters"),
-    ("borda", ("problem", "blocks", 0, "ballots"), "partial ranking", ""),
+    ("borda", ("problem", "blocks", 0, "ballots", "kind"), "partial ranking", ""),
     ("least epsilon", ("mechanism", "scalars"), {}, "epsilon"),
     ("least epsilon", ("mechanism", "scalars", "epsilon"), "1/1000", "choices"),
     ("least epsilon", ("mechanism", "scalars", "epsilon"), "11", "choices"),
@@ -496,8 +486,8 @@ FORGED: list[tuple[str, tuple[str | int, ...], Any, str]] = [
     ("rounds", ("mechanism", "rounds", "each"), "1/7", "rounds"),
     ("rounds", ("mechanism", "rounds", "fit"), 9, "rounds"),
     ("replacing", ("mechanism", "rounds"), {"count": 1, "budget": "1/2", "each": "1/2", "fit": 1}, "rounds"),
-    ("plurality", ("problem", "blocks", 0, "law", "weights"), ["1/2", "1/4", "1/4"], "loss"),
-    ("plurality", ("problem", "blocks", 0, "law", "weights"), ["1/2", "1/2", "1/2"], "no law"),
+    ("plurality", ("problem", "blocks", 0, "law", 0, 1), "1/4", "no law"),
+    ("plurality", ("problem", "blocks", 0, "law"), LOPSIDED, "loss"),
     ("plurality", ("loss", "standard_error"), 0.01, "simulation"),
     ("replacing", ("status",), "optimal", "gap"),
     ("winner", ("status",), "feasible", "gap"),
@@ -550,7 +540,7 @@ def test_a_rule_under_which_lies_pay_does_not_meet_the_line(family: str) -> None
 
 def test_powers_of_half_points_are_refused() -> None:
     document = solved_text(spec(30, BORDA, ADDING, ballots="ranking of A", options="noise family randomised_winner"))
-    changed = mutate(document, ("problem", "blocks", 0, "ballots"), "partial ranking")
+    changed = mutate(document, ("problem", "blocks", 0, "ballots", "kind"), "partial ranking")
     changed = mutate(changed, ("mechanism", "ballots"), "partial ranking")
     rule = without(changed, ("mechanism", "ratio"))
     rule = mutate(mutate(rule, ("mechanism", "family"), "exponential"), ("mechanism", "base"), "5/4")

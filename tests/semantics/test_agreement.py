@@ -276,12 +276,12 @@ def vertices(part: Part, run: range) -> list[dict[int, Fraction]]:
 
 def votes(meaning: Meaning, problem: Problem, block: Votes) -> None:
     """Ballots give their points, one unit changes sums of points, and a law of the winner costs what it should."""
-    rule = "borda_lottery" if block.counted == "borda" else "random_dictator"
+    rule = "borda_lottery" if block.ballots.counted == "borda" else "random_dictator"
     ballots = meaning.values(meaning.variables[block.source].domain)
     points = {vote: tuple(meaning.points(rule, block.source, vote).values()) for vote in ballots}
     none = points[None] = (ZERO,) * len(block.alternatives)
-    assert set(block.kinds) == set(points.values()) - {none}
-    moves = {tuple(sign * x for x in kind) for kind in block.kinds for sign in (1, -1)}
+    assert set(block.ballots.kinds()) == set(points.values()) - {none}
+    moves = {tuple(sign * x for x in kind) for kind in block.ballots.kinds() for sign in (1, -1)}
     for line, obligation in zip(meaning.spec.privacy, problem.obligations, strict=True):
         changes = {tuple(plus(total(points, a), total(points, b), -1)) for a, b, _ in meaning.compared(line)}
         (unit,) = obligation.units
@@ -290,11 +290,12 @@ def votes(meaning: Meaning, problem: Problem, block: Votes) -> None:
         assert changes == (moves if unit.count == 1 else moves | twice)
     if block.law is not None:
         shares = [meaning.likelihood(meaning.spec.background[1], {block.source: (vote,)}) for vote in ballots]
-        assert gathered(block.law.points, block.law.weights) == gathered([points[vote] for vote in ballots], shares)
+        assert gathered(*zip(*block.law, strict=True)) == gathered([points[vote] for vote in ballots], shares)
     for world in meaning.worlds():
         law = [Fraction(i + 1, 2**i + 5) for i in range(1, len(block.alternatives))]
         law = [1 - sum(law), *law]
-        costs = [term.weight * term.body.at(tuple(law), total(points, world)) for term in block.loss.terms]
+        parts = [cost for term in block.loss.terms for cost in term.parts]
+        costs = [cost.at(tuple(law), total(points, world)) for cost in parts]
         drawn = {(a,): p for a, p in zip(block.alternatives, law, strict=True)}
         assert meaning.loss(lambda _, drawn=drawn: drawn, only=world) == sum(costs, block.loss.offset)
 

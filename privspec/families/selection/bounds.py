@@ -12,9 +12,9 @@ from privspec.core.rounding import exp_up, log_down
 from privspec.families.selection.plans import lottery_value
 from privspec.families.selection.profiles import Averages, unanimous_distance
 from privspec.families.selection.system import LotterySystem, Promise
-from privspec.model.lotteries import FirstChoice, Largest, Proportional
+from privspec.model.lotteries import FirstChoice, Proportional
 from privspec.model.measures import Chosen, PureDP
-from privspec.problem.vote_forms import Cost, Distance, Limit, Measured, Miss, Term, VotesMissed
+from privspec.problem.vote_forms import Cost, Limit, Measured
 
 # --- No rule whatever agrees more often with plurality: a bound from a near tie (notes/randomis
 
@@ -36,21 +36,15 @@ def miss_of(system: LotterySystem, measured: Measured | None) -> tuple[Fraction,
 
     The total variation from plurality is the same number: what is drawn there is one alternative.
     """
-    if (
-        measured is None
-        or len(measured.terms) != 1
-        or not isinstance(system.points, FirstChoice)
-        or len(system.alternatives) < 2
-    ):
-        return None
-    (term,) = measured.terms
-    if term.operator != "worst" or len(term.body.parts) != 1:
-        return None
-    ((weight, cost),) = term.body.parts
-    plurality = isinstance(cost, Distance | Miss) and isinstance(cost.other, Largest)
-    if not plurality or weight <= 0 or term.weight <= 0:
-        return None
-    return term.weight * weight, term.weight * term.body.offset + measured.offset
+    cost = None if measured is None else alone(measured)
+    known = isinstance(system.points, FirstChoice) and len(system.alternatives) > 1
+    return (cost.weight, measured.offset) if measured and cost and cost.plurality and known else None
+
+
+def alone(measured: Measured) -> Cost | None:
+    """The cost of weight > 0 where a sum is its worst case, and a constant; else None."""
+    costs = [cost for term in measured.terms for cost in term.parts if term.operator == "worst" and cost.weight > 0]
+    return costs[0] if len(costs) == len(measured.terms) == len(measured.terms[0].parts) == 1 else None
 
 
 def least_miss(system: LotterySystem, epsilon: Fraction, *, adding: bool) -> Fraction:
@@ -91,14 +85,10 @@ def distance_limit(limit: Limit) -> Fraction | None:
     """The d of `worst[total_variation(O, w)] <= d` for the lottery w in proportion to points; None for other lines."""
     if limit.measured is None:
         return None
-    terms = limit.measured.terms
-    if len(terms) != 1 or terms[0].operator != "worst" or len(terms[0].body.parts) != 1:
+    cost = alone(limit.measured)
+    if cost is None or cost.form != "distance" or not cost.shares:
         return None
-    ((weight, cost),) = terms[0].body.parts
-    factor = weight * terms[0].weight
-    if not isinstance(cost, Distance) or cost.other != Proportional() or factor <= 0:
-        return None
-    return (limit.bound - limit.measured.offset - terms[0].weight * terms[0].body.offset) / factor
+    return (limit.bound - limit.measured.offset) / cost.weight
 
 
 def dummies_at(system: LotterySystem) -> Fraction | None:
@@ -149,16 +139,15 @@ class LotteryBound:
 
 def lower_bound(system: LotterySystem) -> LotteryBound | None:
     """For the worst distance from random dictatorship or plurality; None for other losses and requirements."""
-    if not _applies(system):
+    cost = alone(system.loss)
+    if cost is None or not _applies(system, cost):
         return _beside_plurality(system)
-    ((term,), offset) = (system.loss.terms, system.loss.offset)
-    ((weight, _),) = term.body.parts
     others = len(system.alternatives) - 1
     found = [best_walk(system.voters, others, step(promise)) for promise in system.promises if _pure(promise)]
     best = max(found, key=lambda bound: bound.value, default=None)
     if best is None:
         return None
-    return LotteryBound(term.weight * (weight * best.value + term.body.offset) + offset, best.votes)
+    return LotteryBound(cost.weight * best.value + system.loss.offset, best.votes)
 
 
 def _beside_plurality(system: LotterySystem) -> LotteryBound | None:
@@ -176,13 +165,9 @@ def _beside_plurality(system: LotterySystem) -> LotteryBound | None:
     return LotteryBound(weight * max(found) + constant, VOTES, profile=profile)
 
 
-def _applies(system: LotterySystem) -> bool:
-    terms = system.loss.terms
-    if len(terms) != 1 or terms[0].operator != "worst" or len(terms[0].body.parts) != 1:
-        return False
-    ((weight, cost),) = terms[0].body.parts
-    plain = isinstance(cost, Distance) and cost.other == Proportional() and isinstance(system.points, FirstChoice)
-    return plain and weight > 0 and terms[0].weight > 0 and len(system.alternatives) > 1
+def _applies(system: LotterySystem, cost: Cost) -> bool:
+    first = isinstance(system.points, FirstChoice) and len(system.alternatives) > 1
+    return cost.form == "distance" and cost.shares and first
 
 
 def _pure(promise: Promise) -> bool:
@@ -272,7 +257,9 @@ def truthful_bound(system: LotterySystem, averages: Averages) -> LotteryBound | 
     terms = system.loss.terms
     if not _known(system):
         return None
-    if not terms or not all(_grows(system, term) for term in terms):
+    if not terms or not all(cost.weight >= 0 and cost.shares for term in terms for cost in term.parts):
+        return None
+    if any(term.operator == "E" for term in terms) and not _alike(system):
         return None
     if any(term.operator == "E" for term in terms) and averages.profiles is None:
         return None
@@ -306,26 +293,14 @@ def _chosen(promise: Promise) -> bool:
 def _known(system: LotterySystem) -> bool:
     """Whether no lie may pay in a vote whose strategy-proof rules are known."""
     asked = any(limit.lies and limit.bound == 0 for limit in system.limits)
-    first = system.votes.ballots == "first choice" and isinstance(system.points, FirstChoice)
+    first = system.votes.ballots.kind == "first choice" and isinstance(system.points, FirstChoice)
     return asked and first and len(system.alternatives) > 2
-
-
-def _grows(system: LotterySystem, term: Term) -> bool:
-    """Whether it is convex, treats voters and alternatives alike, and grows from the shares to the uniform law."""
-    if term.weight < 0 or (term.operator == "E" and not _alike(system)):
-        return False
-    return all(weight >= 0 and _of_shares(cost) for weight, cost in term.body.parts)
-
-
-def _of_shares(cost: Cost) -> bool:
-    """A plurality winner is another one where several have most votes and are declared in another order."""
-    return isinstance(cost, VotesMissed) or (isinstance(cost, Distance | Miss) and cost.other == Proportional())
 
 
 def _alike(system: LotterySystem) -> bool:
     """Whether the data model makes every first choice as likely as any other."""
     law = system.law
-    return law is not None and len(law.points) == len(system.alternatives) and len(set(law.weights)) == 1
+    return law is not None and len(law) == len(system.alternatives) and len({weight for _, weight in law}) == 1
 
 
 def fewest(promises: Iterable[Promise]) -> Iterable[Fraction]:

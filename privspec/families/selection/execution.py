@@ -5,7 +5,7 @@ One voter's report, and the winner from the reports of all: nobody else ever see
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -35,32 +35,11 @@ from privspec.families.selection.draws import draw, law_in_doubles, report, samp
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.lemmas.votes import Executed, read_executed
-from privspec.kernel.lemmas.votes_losses import read_vote
-from privspec.model.lotteries import (
-    Borda,
-    Exponential,
-    FirstChoice,
-    LocalPick,
-    Lottery,
-    PermuteAndFlip,
-    Points,
-    Proportional,
-    RandomisedLargest,
-)
+from privspec.model.lotteries import Borda, FirstChoice, LocalPick, Lottery, Points, lottery_of
 
 if TYPE_CHECKING:
     from privspec.execute.budget import Spend
     from privspec.model.graph import Model
-
-
-LOTTERIES: Mapping[str, Callable[[Fraction], Lottery]] = {
-    "dictator": Proportional,
-    "exponential": Exponential,
-    "permute_and_flip": PermuteAndFlip,
-    "local_dictator": LocalPick,
-    "randomised_winner": RandomisedLargest,
-}
-"""The lottery of each rule, by its one number."""
 
 
 def executed_of(plan: Plan) -> Executed:
@@ -68,10 +47,8 @@ def executed_of(plan: Plan) -> Executed:
 
     Raises: KeyError, ValueError if it is no plan of a vote.
     """
-    problem, mechanism = plan["problem"], plan["mechanism"]
     try:
-        frame, (block,) = read_frame(Item(problem, "problem")), Item(problem["blocks"], "blocks").items(1)
-        return read_executed(Item(mechanism, "mechanism"), read_vote(block), frame)
+        return read_executed(Item(plan["mechanism"], "mechanism"), read_frame(Item(plan["problem"], "problem")))
     except Refused as reason:
         raise ValueError(str(reason)) from reason
 
@@ -91,18 +68,18 @@ class LotteryMechanism(Mechanism):
     def of_plan(cls, plan: Plan) -> LotteryMechanism:
         """Raises: KeyError, TypeError, ValueError if this version cannot execute the plan."""
         found = executed_of(plan)
-        ballots, rule = found.ballots, found.rule
-        alternatives = tuple(symbol(word) for word in found.alternatives)
+        vote, ballots, rule = found.vote, found.vote.ballots, found.rule
+        alternatives = tuple(symbol(word) for word in ballots.alternatives)
         if ballots.borda and rule.family == "local_dictator":
             raise ValueError("reports of single voters are first choices")
         least = ballots.size if ballots.kind == "ranking" else 1
         return cls(
-            Form(found.source, found.party, alternatives, least, ballots.places, found.drops),
+            Form(vote.source, vote.party, alternatives, least, ballots.places, found.drops),
             (Borda if ballots.borda else FirstChoice)(alternatives),
-            LOTTERIES[rule.family](rule.number),
-            found.voters,
-            found.output,
-            Labels.read([found.output], found.alternatives),
+            lottery_of(rule.family, rule.number),
+            vote.public_voters,
+            vote.output,
+            Labels.read([vote.output], ballots.alternatives),
         )
 
     @property
@@ -217,7 +194,7 @@ class LotteryExposure(Exposure):
     @property
     def outputs(self) -> frozenset[str]:
         """The winner."""
-        return frozenset((executed_of(self.plan).output,))
+        return frozenset((executed_of(self.plan).vote.output,))
 
     def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
         """It names the winner."""

@@ -12,9 +12,9 @@ from privspec.families.selection.profiles import Averages, Estimate, Scores, nea
 from privspec.families.selection.rules import LocalReports, Undisguised
 from privspec.families.selection.system import LotterySystem, Promise
 from privspec.families.selection.task import Calibrated, Draw, Property, Rule
-from privspec.model.lotteries import FirstChoice, Law, Lottery
+from privspec.model.lotteries import FirstChoice, Law, Lottery, Proportional
 from privspec.model.values import show
-from privspec.problem.vote_forms import Body, Distance, Limit, Measured, VotesMissed
+from privspec.problem.vote_forms import Cost, Costs, Limit, Measured
 
 # --- What a lie brings a voter under the rules of private voting: `accuracy: manipulation(O, vo
 
@@ -74,7 +74,7 @@ def _lies(system: LotterySystem) -> Iterator[_Lie]:
 
 
 def _ballot(system: LotterySystem, order: tuple[int, ...]) -> Scores:
-    return system.points.of(tuple(system.alternatives[a] for a in order[: system.votes.longest]))
+    return system.points.of(tuple(system.alternatives[a] for a in order[: system.votes.ballots.places]))
 
 
 def _with(given: Scores, ballot: Scores) -> Scores:
@@ -83,7 +83,7 @@ def _with(given: Scores, ballot: Scores) -> Scores:
 
 # --- Every rule of private voting at a spec: what it draws, whether the spec allows it, and wha
 
-SHARES = Body(((Fraction(1), VotesMissed()),))
+SHARES: Costs = (Cost.beside("votes missed", Proportional()),)
 """One less the share of first choices that the winner has."""
 
 
@@ -175,10 +175,10 @@ def judge(system: LotterySystem, judged: list[Judged], averages: Averages) -> li
     return [limited(system, one) for one in out] + [one for one in judged if one.draw is None]
 
 
-def _averaged(system: LotterySystem) -> list[Body]:
+def _averaged(system: LotterySystem) -> list[Costs]:
     """Everything that an average is wanted of."""
     measured = (system.loss, *(limit.measured for limit in system.limits if limit.measured is not None))
-    bodies = [term.body for m in measured for term in m.terms if term.operator == "E"]
+    bodies = [term.parts for m in measured for term in m.terms if term.operator == "E"]
     if system.law is not None:
         bodies.append(distortion(system))
         if isinstance(system.points, FirstChoice):
@@ -186,34 +186,33 @@ def _averaged(system: LotterySystem) -> list[Body]:
     return bodies
 
 
-def distortion(system: LotterySystem) -> Body:
+def distortion(system: LotterySystem) -> Costs:
     """Total variation from the lottery without noise."""
-    return Body(((Fraction(1), Distance(system.compared)),))
+    return (Cost.beside("distance", system.compared),)
 
 
 def lottery_value(system: LotterySystem, lottery: Lottery, averages: Averages) -> Estimate:
     """The loss of any lottery of points."""
-    bodies = [term.body for term in system.loss.terms if term.operator == "E"]
+    bodies = [term.parts for term in system.loss.terms if term.operator == "E"]
     means = dict(zip(bodies, averages.of([lottery], bodies)[0], strict=True)) if bodies else {}
     return _value(system, lottery, system.loss, means)
 
 
-def _limit(system: LotterySystem, draw: Draw, limit: Limit, means: dict[Body, Estimate]) -> Estimate:
+def _limit(system: LotterySystem, draw: Draw, limit: Limit, means: dict[Costs, Estimate]) -> Estimate:
     """The left side of an accuracy line."""
     if limit.measured is None:
         return gain(system, draw)
     return _value(system, draw.lottery, limit.measured, means)
 
 
-def _value(system: LotterySystem, lottery: Lottery, measured: Measured, means: dict[Body, Estimate]) -> Estimate:
+def _value(system: LotterySystem, lottery: Lottery, measured: Measured, means: dict[Costs, Estimate]) -> Estimate:
     total = Estimate(measured.offset)
     for term in measured.terms:
-        found = means[term.body] if term.operator == "E" else worst_case(system, lottery, term.body)
-        total = total + found.scaled(term.weight)
+        total = total + (means[term.parts] if term.operator == "E" else worst_case(system, lottery, term.parts))
     return total
 
 
-def _figures(system: LotterySystem, one: Judged, means: dict[Body, Estimate]) -> Figures:
+def _figures(system: LotterySystem, one: Judged, means: dict[Costs, Estimate]) -> Figures:
     assert one.draw is not None
     missed = means.get(SHARES)
     welfare = None if missed is None else replace(missed, value=1 - missed.value)

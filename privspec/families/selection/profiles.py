@@ -26,7 +26,7 @@ from privspec.model.lotteries import (
     Proportional,
     RandomisedLargest,
 )
-from privspec.problem.vote_forms import BallotLaw, Body, Cost, Distance, Miss, VotesMissed
+from privspec.problem.vote_forms import BallotLaw, Cost, Costs
 from privspec.solvers.programs import OutOfTimeError, Watch
 
 # --- What is known of a loss: its exact value, a number that it is not below, or an average ove
@@ -123,15 +123,20 @@ PROFILES = 5000
 
 
 @lru_cache(maxsize=4)
+def _kinds(system: LotterySystem) -> tuple[Scores, ...]:
+    return system.votes.ballots.kinds()
+
+
+@lru_cache(maxsize=4)
 def listed(system: LotterySystem, law: BallotLaw | None = None) -> dict[Scores, Fraction] | None:
     """Every total of points that the voters can reach with its probability under a law (0 without one).
 
     None where there are more than `PROFILES`.
     """
-    kinds = system.votes.kinds if law is None else law.points
+    kinds = _kinds(system) if law is None else tuple(given for given, _ in law)
     if not kinds or _surely_many(system, kinds):
         return None
-    shares = (Fraction(0),) * len(kinds) if law is None else law.weights
+    shares = (Fraction(0),) * len(kinds) if law is None else tuple(share for _, share in law)
     scale, bottom = lcm(*(p.denominator for given in kinds for p in given)), lcm(*(s.denominator for s in shares))
     steps = [(tuple(int(p * scale) for p in given), int(s * bottom)) for given, s in zip(kinds, shares, strict=True)]
     known = _totals(steps, system.voters, len(system.alternatives))
@@ -186,8 +191,8 @@ class Sample:
 def draw(system: LotterySystem, law: BallotLaw, profiles: int, batches: int = 10) -> Iterator[Sample]:
     """Profiles in batches, the same ones every time: what is compared meets the same voters."""
     rng = np.random.default_rng(SEED)
-    weights = np.array([float(w) for w in law.weights])
-    given = np.array([[float(p) for p in points] for points in law.points])
+    weights = np.array([float(weight) for _, weight in law])
+    given = np.array([[float(p) for p in points] for points, _ in law])
     each = max(1, min(-(-profiles // batches), CELLS // max(1, len(weights))))
     left = profiles
     while left > 0:
@@ -271,24 +276,16 @@ def _chances(base: Fraction, scores: Floats) -> Floats:
 # --- costs ----------------------------------------------------------------------------------------
 
 
-def body_at(body: Body, winners: Floats, scores: Floats) -> Floats:
-    """A weighted sum of costs at many profiles: winners and scores (n, m); result (n,)."""
-    total: Floats = np.full(len(scores), float(body.offset))
-    for weight, cost in body.parts:
-        total = total + float(weight) * cost_at(cost, winners, scores)
+def costs_at(parts: Costs, winners: Floats, scores: Floats) -> Floats:
+    """A sum of costs at many profiles, as `Cost.at` at one: winners and scores (n, m); result (n,)."""
+    total: Floats = np.zeros(len(scores))
+    for cost in parts:
+        beside = laws(cost.other, scores)
+        apart = (
+            np.abs(winners - beside).sum(axis=1) / 2 if cost.form == "distance" else 1 - (winners * beside).sum(axis=1)
+        )
+        total = total + float(cost.weight) * apart
     return total
-
-
-def cost_at(cost: Cost, winners: Floats, scores: Floats) -> Floats:
-    """A cost at many profiles, as `cost.at` at one."""
-    match cost:
-        case Distance(other=other):
-            found: Floats = np.abs(winners - laws(other, scores)).sum(axis=1) / 2
-        case Miss(other=other):
-            found = 1 - (winners * laws(other, scores)).sum(axis=1)
-        case VotesMissed():
-            found = 1 - (winners * scores).sum(axis=1) / scores.sum(axis=1)
-    return found
 
 
 # --- The worst case over all profiles of votes: closed forms for any number of voters, else all
@@ -297,38 +294,45 @@ ROUNDING = 1e-9
 """What doubles may be wrong by, relatively, when they serve as a lower bound."""
 
 
-def worst_case(system: LotterySystem, lottery: Lottery, body: Body) -> Estimate:
+def worst_case(system: LotterySystem, lottery: Lottery, parts: Costs) -> Estimate:
     """The largest cost over all profiles; a lower bound, so marked, where no formula and no list gives it."""
-    found = _closed(system, lottery, body)
+    found = _closed(system, lottery, parts)
     if found is not None:
         return Estimate(found)
     profiles = listed(system)
     if profiles is not None:
-        return Estimate(max(body.at(lottery.law(scores), scores) for scores in profiles), profiles=len(profiles))
+        return Estimate(
+            max(exact_at(parts, lottery.law(scores), scores) for scores in profiles), profiles=len(profiles)
+        )
     scores = np.array(list(_telling(system)), dtype=np.float64)
-    seen = float(body_at(body, laws(lottery, scores), scores).max())
+    seen = float(costs_at(parts, laws(lottery, scores), scores).max())
     return Estimate(Fraction(seen - abs(seen) * ROUNDING), at_least=True, profiles=len(scores))
 
 
 # --- formulas -------------------------------------------------------------------------------------
 
 
-def _closed(system: LotterySystem, lottery: Lottery, body: Body) -> Fraction | None:
+def _closed(system: LotterySystem, lottery: Lottery, parts: Costs) -> Fraction | None:
     """Where one cost stands by itself."""
-    if len(body.parts) != 1 or body.parts[0][0] < 0:
+    if len(parts) != 1 or parts[0].weight < 0:
         return None
-    ((weight, cost),) = body.parts
+    (cost,) = parts
     found = _against_shares(system, lottery, cost)
     if found is None:
         profiles = _extreme(system, lottery, cost)
         found = None if profiles is None else max(_cost_up(cost, lottery, scores) for scores in profiles)
-    return None if found is None else weight * found + body.offset
+    return found
+
+
+def exact_at(parts: Costs, law: Law, scores: Scores) -> Fraction:
+    """A sum of costs at a profile."""
+    return sum((cost.at(law, scores) for cost in parts), Fraction(0))
 
 
 def _cost_up(cost: Cost, lottery: Lottery, scores: Scores) -> Fraction:
     """The cost at a profile; no cost moves further than the law does, in l1."""
     law, error = near_law(lottery, scores)
-    return cost.at(law, scores) + error
+    return cost.at(law, scores) + cost.weight * error
 
 
 def uniform_share(system: LotterySystem, lottery: Lottery) -> Fraction | None:
@@ -347,7 +351,9 @@ def unanimous_distance(system: LotterySystem) -> Fraction:
     """Total variation between the uniform law and the shares of points when all cast one of the longest ballots."""
     if len(system.alternatives) < 2:
         return Fraction(0)
-    shares = [p / system.points.per_ballot for p in system.points.of(system.alternatives[: system.votes.longest])]
+    shares = [
+        p / system.points.per_ballot for p in system.points.of(system.alternatives[: system.votes.ballots.places])
+    ]
     even = Fraction(1, len(shares))
     return sum((abs(share - even) for share in shares), Fraction(0)) / 2
 
@@ -355,12 +361,12 @@ def unanimous_distance(system: LotterySystem) -> Fraction:
 def _against_shares(system: LotterySystem, lottery: Lottery, cost: Cost) -> Fraction | None:
     """A mixture against the shares themselves: convex in the shares, so largest where everybody agrees."""
     share = uniform_share(system, lottery)
-    if share is None or not isinstance(cost, Distance) or cost.other != Proportional():
+    if share is None or cost.form != "distance" or not cost.shares:
         return None
-    return share * unanimous_distance(system)
+    return cost.weight * share * unanimous_distance(system)
 
 
-def mixture_mean(system: LotterySystem, lottery: Lottery, body: Body) -> Estimate | None:
+def mixture_mean(system: LotterySystem, lottery: Lottery, parts: Costs) -> Estimate | None:
     """The average of votes missed by a mixture (1 - w) shares + w uniform, by the variance of counts; else None.
 
     1 - (1 - w) sum E[q^2] - w / m with E[N^2] = T p (1 - p) + T^2 p^2.
@@ -368,27 +374,25 @@ def mixture_mean(system: LotterySystem, lottery: Lottery, body: Body) -> Estimat
     share, law, voters = uniform_share(system, lottery), system.law, system.voters
     if share is None or law is None or not isinstance(system.points, FirstChoice):
         return None
-    if not all(
-        isinstance(c, VotesMissed) or (isinstance(c, Miss) and c.other == Proportional()) for _, c in body.parts
-    ):
+    if any(cost.form == "distance" or not cost.shares for cost in parts):
         return None
-    squares = sum((p * (1 - p) / voters + p * p for p in law.weights), Fraction(0))
+    squares = sum((p * (1 - p) / voters + p * p for _, p in law), Fraction(0))
     missed = 1 - (1 - share) * squares - share / len(system.alternatives)
-    return Estimate(sum((weight * missed for weight, _ in body.parts), body.offset))
+    return Estimate(sum((cost.weight * missed for cost in parts), Fraction(0)))
 
 
 def _extreme(system: LotterySystem, lottery: Lottery, cost: Cost) -> Iterator[Scores] | None:
     """Profiles of which one is the worst, for rules that treat alternatives alike and prefer those with more votes."""
     if not isinstance(system.points, FirstChoice):
         return None
-    if isinstance(cost, Distance | Miss) and isinstance(cost.other, Largest):
+    if cost.plurality:
         return _least_leads(system.voters, len(system.alternatives))
     even = system.voters % len(system.alternatives) == 0
-    votes = isinstance(cost, VotesMissed) or (isinstance(cost, Miss) and cost.other == Proportional())
+    votes = cost.shares and cost.form != "distance"
     winner = isinstance(lottery, RandomisedLargest)
     if votes and (even or winner or uniform_share(system, lottery) is not None):
         return iter((_balanced(system.voters, len(system.alternatives)),))
-    if winner and isinstance(cost, Distance) and cost.other == Proportional():
+    if winner and cost.shares:
         return _leads(system.voters, len(system.alternatives))
     return None
 
@@ -428,7 +432,7 @@ def _profile(votes: Sequence[int], m: int) -> Scores:
 def _telling(system: LotterySystem) -> Iterator[list[float]]:
     """Profiles where rules tend to be at their worst: everybody agrees, two camps, all alternatives alike."""
     m, voters = len(system.alternatives), system.voters
-    first = [float(p) for p in system.points.of(system.alternatives[: system.votes.longest])]
+    first = [float(p) for p in system.points.of(system.alternatives[: system.votes.ballots.places])]
     second = [first[1], first[0], *first[2:]] if m > 1 else first
     third = first[::-1]
     gaps = {0, 1, 2, 3, voters, *(int(voters * t / 64) for t in range(64))}
@@ -477,7 +481,7 @@ class Averages:
             found[ordered] = found.get(ordered, Fraction(0)) + mass
         return found
 
-    def of(self, lotteries: Sequence[Lottery], bodies: Sequence[Body]) -> list[list[Estimate]]:
+    def of(self, lotteries: Sequence[Lottery], bodies: Sequence[Costs]) -> list[list[Estimate]]:
         """For each lottery, the average of each body."""
         if self.profiles is not None:
             return [self._exact(lottery, bodies) for lottery in lotteries]
@@ -490,16 +494,16 @@ class Averages:
             out.append([one if one is not None else other for one, other in zip(row, simulated, strict=True)])
         return out
 
-    def _exact(self, lottery: Lottery, bodies: Sequence[Body]) -> list[Estimate]:
+    def _exact(self, lottery: Lottery, bodies: Sequence[Costs]) -> list[Estimate]:
         assert self.profiles is not None
         totals = [Fraction(0)] * len(bodies)
         for scores, mass in self.profiles.items():
             law = lottery.law(scores)
             for i, body in enumerate(bodies):
-                totals[i] += _short(mass * body.at(law, scores))
+                totals[i] += _short(mass * exact_at(body, law, scores))
         return [Estimate(total, profiles=len(self.profiles)) for total in totals]
 
-    def _drawn(self, lotteries: Sequence[Lottery], bodies: Sequence[Body]) -> list[list[Estimate]]:
+    def _drawn(self, lotteries: Sequence[Lottery], bodies: Sequence[Costs]) -> list[list[Estimate]]:
         assert self.system.law is not None
         watch = Watch(self.deadline)
         count = 0
@@ -510,7 +514,7 @@ class Averages:
             for i, lottery in enumerate(lotteries):
                 winners = laws(lottery, sample.scores)
                 for j, body in enumerate(bodies):
-                    costs = body_at(body, winners, sample.scores)
+                    costs = costs_at(body, winners, sample.scores)
                     sums[:, i, j] += costs.sum(), (costs * costs).sum()
             count += len(sample.scores)
             if self.progress is not None and sums.size:

@@ -52,7 +52,7 @@ class LotterySystem:
     @property
     def points(self) -> Points:
         """What a ballot gives."""
-        return self.votes.points
+        return self.votes.ballots.points
 
     @property
     def alternatives(self) -> tuple[str, ...]:
@@ -148,9 +148,9 @@ def task_of(votes: Votes, obligation: Obligation) -> VotingTask:
     """The electorates that an obligation compares."""
     (unit,) = obligation.units
     return VotingTask(
-        votes.points,
+        votes.ballots.points,
         None if votes.secret else votes.voters,
         unit.adding,
         votes.voters if unit.kind == "everything" else unit.count,
-        votes.whole,
+        votes.ballots.whole,
     )

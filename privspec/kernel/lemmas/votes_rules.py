@@ -1,24 +1,23 @@
 """Rules that draw a winner from sums of points: laws, and the largest ratio that a change of ballots brings.
 
-S_a are the points of alternative a, of m; a ballot gives at most h to one, and s to all together. Laws are enclosed in
-balls. Proofs: noise/notes, under the names in `RULES`.
+S_a are the points of alternative a, of m; a ballot gives at most h to one, and s to all together. Proofs: noise/notes,
+under the names in `RULES`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb, factorial, perm
+from math import comb, factorial, lcm, perm
 
-from flint import arb
+from flint import arb, arb_poly, ctx, fmpz_mpoly_ctx
 
 from privspec.kernel.core.numbers import ball, end, exp_down
-from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.reading import WORDS, Positive, Refused
 
-KINDS, PROFILES, PAIRS, WORK = 5040, 5000, 3000, 3_000_000
-"""Most kinds of ballots, profiles, pairs of profiles, and steps towards them, that are listed."""
-POWER_BITS = 2**16
-"""Binary digits up to which powers of a base are worked out."""
+PRECISION = 256
+KINDS, PROFILES, PAIRS, WORK, POWER_BITS = 5040, 5000, 3000, 3_000_000, 2**16
+"""Most kinds of ballots, profiles, pairs of profiles, steps towards them, and binary digits of a power, at once."""
 RULES = {
     "dictator": ("dummy_votes", 0, "dummy-votes"),
     "local_dictator": ("ratio", 1, "local-votes"),
@@ -27,32 +26,39 @@ RULES = {
     "randomised_winner": ("ratio", 1, "randomised-winner"),
 }
 """Families: where the one number of a rule stands, the least that it may be, and the note of its lemma."""
-LOTTERIES = {
-    "proportional": ("dictator", "dummies"),
-    "exponential": ("exponential", "base"),
-    "permute_and_flip": ("permute_and_flip", "base"),
-}
-"""Lotteries that a winner is compared with, beside plurality, as rules; and where their number stands."""
 Scores = tuple[Fraction, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Ballots:
-    """Ballots of `kind` over `size` alternatives, naming up to `places`; first choices count, or Borda's points."""
+    """Ballots of a kind, naming up to `places` of the alternatives; first choices count, or Borda's points."""
 
     kind: str
-    size: int
-    places: int
-    borda: bool
+    alternatives: tuple[str, ...]
+    places: Positive
+    counted: str
+
+    def __post_init__(self) -> None:
+        least, most = {"first choice": (1, 1), "ranking": (self.size, self.size)}.get(self.kind, (1, self.size))
+        if not least <= self.places <= most or (self.borda and self.kind == "first choice"):
+            raise Refused("has ballots of another length, or points that they do not give")
+        if len(set(self.alternatives)) != self.size:
+            raise Refused("names an alternative twice")
+
+    @property
+    def size(self) -> int:
+        return len(self.alternatives)
+
+    @property
+    def borda(self) -> bool:
+        return self.counted == "borda"
 
     @property
     def highest(self) -> int:
-        """The h of one ballot."""
         return self.size - 1 if self.borda else 1
 
     @property
     def total(self) -> int:
-        """The s of one ballot."""
         return comb(self.size, 2) if self.borda else 1
 
     @property
@@ -68,14 +74,9 @@ class Ballots:
         return tuple(Fraction(self.size - 1 - order.index(a)) if a in order else shared for a in range(self.size))
 
     def kinds(self) -> list[Scores]:
-        """The different points that ballots give.
-
-        Raises: Refused where there are too many ballots to list.
-        """
-        lengths = [self.size] if self.kind == "ranking" else list(range(1, self.places + 1))
-        if not self.borda:
-            return [self.points((a,)) for a in range(self.size)]
-        if sum(perm(self.size, k) for k in lengths) > KINDS:
+        """The different points that ballots give; refused where there are too many ballots to list."""
+        lengths = range(self.size if self.kind == "ranking" else 1, self.places + 1) if self.borda else range(1, 2)
+        if self.borda and sum(perm(self.size, k) for k in lengths) > KINDS:
             raise Refused("there are too many kinds of ballots to list")
         orders: list[tuple[int, ...]] = [()]
         found: dict[Scores, None] = {}
@@ -83,6 +84,9 @@ class Ballots:
             orders = [(*order, a) for order in orders for a in range(self.size) if a not in order]
             found |= dict.fromkeys(self.points(order) for order in orders if length in lengths)
         return list(found)
+
+
+WORDS |= {"Ballots.kind": ("first choice", "ranking", "partial ranking"), "Ballots.counted": ("first choice", "borda")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,62 +106,60 @@ class Rule:
     number: Fraction
     seen: bool = False
 
-    def law(self, scores: Scores) -> list[arb]:
-        """The probabilities of the alternatives at their points."""
-        m, whole, number = len(scores), sum(scores), self.number
-        match self.family:
-            case "dictator":  # (S_a + k) / (sum S + m k)
-                total = whole + m * number
-                return [ball(Fraction(score + number, total) if total else Fraction(1, m)) for score in scores]
-            case "local_dictator":  # each reports an alternative drawn by the own points, or another; one is drawn
-                if not whole:
-                    return [ball(Fraction(1, m))] * m
-                return [ball((s * (number - 1) + whole) / (whole * (number + m - 1))) for s in scores]
-            case "randomised_winner":  # the winner of plurality `number` times as likely as each other
-                return [ball((number if won else 1) / (number + m - 1)) for won in winner(scores)]
-        most, each = max(scores), ball(number)
+    def law(self, scores: Scores) -> tuple[list[Fraction], Fraction]:
+        """The probabilities of the alternatives at their points, and by how much they may be off together.
+
+        Permute-and-flip goes through alternatives in random order and takes each with its chance y, else the next: y_a
+        times the integral over t in [0, 1] of prod over b != a of (1 - t y_b), t the share of the order before a.
+        """
+        most, number, m = max(scores), self.number, len(scores)
+        own = {
+            "dictator": [score + number for score in scores],
+            "local_dictator": [score * (number - 1) + sum(scores) for score in scores],
+            "randomised_winner": [number if a == scores.index(most) else Fraction(1) for a in range(m)],
+            "plurality": [Fraction(a == scores.index(most)) for a in range(m)],
+        }.get(self.family)
+        if own is not None:
+            return [weight / sum(own) if sum(own) else Fraction(1, m) for weight in own], Fraction(0)
         if any((most - score).denominator != 1 for score in scores):
             raise Refused("powers of shared points are not rational")
-        chances = [1 / each ** int(most - score) for score in scores]
-        return _flips(chances) if self.family == "permute_and_flip" else _normal(chances)
+        with ctx.workprec(PRECISION):
+            chances = [1 / ball(self.number) ** int(most - score) for score in scores]
+            law = [chance / sum(chances, arb(0)) for chance in chances]
+            if self.family == "permute_and_flip":
+                law = [chance * _passed([*chances[:a], *chances[a + 1 :]]) for a, chance in enumerate(chances)]
+            return [end(p.mid()) for p in law], sum((end(p.rad()) for p in law), Fraction(0))
 
     def ratio(self, ballots: Ballots, change: Change) -> tuple[Fraction, int]:
-        """(base, power): no ratio of the probabilities of two neighbours is above base^power.
+        """(base, power): no ratio of the probabilities of two neighbours is above base^power; refused where unknown.
 
-        Raises: Refused where none is known.
+        Reports: 1 + w for each that changes, w = (r - 1) h / s. Where the winner alone is seen 1 + w g / T for g of T
+        replaced, and 1 + w for any change; one who comes to nobody, or leaves nobody: a report against the uniform law;
+        beside others the share moves by half at most.
         """
         m, g, t, number = ballots.size, change.moved, change.voters, self.number
         if m == 1 or not g:
             return Fraction(1), 1
+        w = (number - 1) * Fraction(ballots.highest, ballots.total)
         match self.family:
+            case "dictator" if not number:
+                raise Refused("without dummy votes a vote that nobody shares reveals its voter")
             case "dictator":  # whatever the number of voters
-                if not number:
-                    raise Refused("without dummy votes a vote that nobody shares reveals its voter")
                 return 1 + g * ballots.highest / number, 1
             case "randomised_winner":  # some ballot decides, at every number of voters
                 return number, 1
+            case "local_dictator" if self.seen and change.adding:
+                raise Refused("reports tell who takes part: nothing is hidden of a voter who comes or goes")
+            case "local_dictator" if self.seen:
+                return 1 + w, g
+            case "local_dictator" if change.adding and g == 1:
+                return max(m * (1 + w) / (number + m - 1), (number + m - 1) / m, 1 + w / 2), 1
             case "local_dictator":
-                return self._reports(ballots, change)
+                return (1 + w if change.adding or t is None else 1 + w * g / t), 1
         if change.adding:
             return number, g * ballots.highest
         found = None if t is None else self._powers(ballots, g, t)
         return (number, 2 * g * ballots.highest) if found is None else (found, 1)
-
-    def _reports(self, ballots: Ballots, change: Change) -> tuple[Fraction, int]:
-        """1 + w for each report that changes, w = (r - 1) h / s; less where the winner alone is seen.
-
-        There 1 + w g / T where g of T are replaced, and 1 + w for any change. One who comes to nobody, or leaves
-        nobody: a report against the uniform law; beside others the share moves by half at most.
-        """
-        r, m, g, t = self.number, ballots.size, change.moved, change.voters
-        w = (r - 1) * Fraction(ballots.highest, ballots.total)
-        if self.seen and change.adding:
-            raise Refused("reports tell who takes part: nothing is hidden of a voter who comes or goes")
-        if self.seen:
-            return 1 + w, g
-        if change.adding and g == 1:
-            return max(m * (1 + w) / (r + m - 1), (r + m - 1) / m, 1 + w / 2), 1
-        return (1 + w if change.adding or t is None else 1 + w * g / t), 1
 
     def _powers(self, ballots: Ballots, g: int, t: int) -> Fraction | None:
         """At T voters, g of them with other ballots; None where only what holds for every number is known.
@@ -171,61 +173,29 @@ class Rule:
             if self.family == "exponential":
                 return b**g * (b**t + m - 1) / (b ** (t - g) + b**g + m - 2)
             if g == 1 and t > 1:
-                return b * b * _passed(b / b**t, m - 2) / _passed(1 / b**t, m - 2)
+                with ctx.workprec(PRECISION):
+                    near, far = (_passed([arb(1), *[ball(b**k / b**t)] * (m - 2)]) for k in (1, 0))
+                    return end((ball(b * b) * near / far).upper())
         kinds = factorial(min(m, 8)) if ballots.borda else m
-        few = g == 1 and comb(t + kinds - 1, min(t, kinds - 1, 64)) * kinds * kinds <= PAIRS
-        return self._enumerated(ballots, t) if few and ballots.whole else None
-
-    def _enumerated(self, ballots: Ballots, voters: int) -> Fraction:
-        """At least the largest ratio of all pairs of profiles that differ in one ballot."""
-        kinds, worst = ballots.kinds(), Fraction(1)
-        rest: dict[Scores, None] = {(Fraction(0),) * ballots.size: None}
-        for _ in range(voters - 1):
-            rest = dict.fromkeys(_plus(one, kind) for one in rest for kind in kinds)
+        if g > 1 or not ballots.whole or comb(t + kinds - 1, min(t, kinds - 1, 64)) * kinds * kinds > PAIRS:
+            return None
+        rest: dict[Scores, None] = {(Fraction(0),) * m: None}
+        for _ in range(t - 1):
+            rest = dict.fromkeys(_plus(one, kind) for one in rest for kind in ballots.kinds())
+        worst = Fraction(1)
         for common in rest:
-            rows = [self.law(_plus(common, kind)) for kind in kinds]
-            ratios = [p / q for one in rows for other in rows for p, q in zip(one, other, strict=True)]
-            worst = max(worst, *(end(ratio.upper()) for ratio in ratios))
+            laws = [self.law(_plus(common, kind)) for kind in ballots.kinds()]
+            pairs = [(p + e, q - f) for one, e in laws for other, f in laws for p, q in zip(one, other, strict=True)]
+            worst = max(worst, *(p / q for p, q in pairs))
         return worst
 
-    def uniform_share(self, ballots: Ballots, voters: int) -> Fraction | None:
-        """The w where the law is (1 - w) S / sum S + w / m at so many voters; None for other laws."""
-        m = ballots.size
-        if self.family == "dictator":
-            whole = voters * ballots.total + m * self.number
-            return m * self.number / whole if whole else Fraction(1)
-        return m / (self.number + m - 1) if self.family == "local_dictator" else None
 
-
-def winner(scores: Scores) -> list[bool]:
-    """The alternative of most points, the first declared among equals."""
-    first = scores.index(max(scores))
-    return [a == first for a in range(len(scores))]
-
-
-def _normal(chances: list[arb]) -> list[arb]:
-    whole = sum(chances, arb(0))
-    return [chance / whole for chance in chances]
-
-
-def _flips(chances: list[arb]) -> list[arb]:
-    """Alternatives in random order, each taken with its chance y, else the next one.
-
-    y_a times the sum over sets R of the others of (-1)^|R| prod_R y / (|R| + 1): by inclusion and exclusion nobody
-    before a would be taken. Sums over sets of one size are elementary symmetric polynomials.
-    """
-    law = []
-    for a, chance in enumerate(chances):
-        symmetric = [arb(1)]
-        for other in (*chances[:a], *chances[a + 1 :]):
-            symmetric = [e + other * d for e, d in zip([*symmetric, arb(0)], [arb(0), *symmetric], strict=True)]
-        law.append(chance * sum((e * (-1) ** j / (j + 1) for j, e in enumerate(symmetric)), arb(0)))
-    return law
-
-
-def _passed(chance: Fraction, others: int) -> Fraction:
-    terms = (comb(others, k) * (-chance) ** k / ((k + 1) * (k + 2)) for k in range(others + 1))
-    return sum(terms, Fraction(0))
+def _passed(chances: list[arb]) -> arb:
+    """The integral over t in [0, 1] of the product of 1 - t y."""
+    product = arb_poly([1])
+    for chance in chances:
+        product *= arb_poly([1, -chance])
+    return sum(product.integral().coeffs(), arb(0))
 
 
 def _plus(one: Scores, other: Scores) -> Scores:
@@ -238,59 +208,27 @@ def within(ratio: tuple[Fraction, int], epsilon: Fraction) -> bool:
     return epsilon >= 0 if base <= 1 or not power else base <= exp_down(epsilon / power)
 
 
-# --- profiles ---------------------------------------------------------------------------------------------
-
-
-def totals(ballots: Ballots, voters: int, law: list[tuple[Scores, Fraction]] | None) -> list[tuple[Scores, arb]]:
-    """Every total of points of so many ballots, with its probability under a law of one ballot (without one: no sense).
+def totals(ballots: Ballots, voters: int, law: list[tuple[Scores, Fraction]]) -> list[tuple[Scores, Fraction]]:
+    """Every total of points of so many ballots, with its probability under a law of one; refused for too many.
 
     Totals that differ in the names of alternatives only are one, with the probability of all: rules and costs treat
     alternatives alike, but for which of several equals is the first, and that one is the same for rule and cost.
-    Raises: Refused where there are too many.
+    The terms of a power of the polynomial whose monomials are kinds of ballots, in halves of points.
     """
-    weighted = [(kind, Fraction(1)) for kind in ballots.kinds()] if law is None else law
-    steps = [(kind, ball(weight)) for kind, weight in weighted]
-    first = all(max(kind) == 1 == sum(kind) for kind, _ in steps)
-    if len(steps) > 1 and (voters >= PROFILES or (first and comb(voters + len(steps) - 1, voters) > PROFILES)):
-        raise Refused("there are too many profiles of votes to list")
-    if len(steps) == 1:
-        found = {tuple(voters * points for points in steps[0][0]): arb(1)}
-    else:
-        found = _counts(steps, voters) if first else _walk(steps, voters)
-    merged: dict[Scores, arb] = {}
-    for total, mass in found.items():
-        key = tuple(sorted(total, reverse=True))
-        merged[key] = merged.get(key, arb(0)) + mass
-    return list(merged.items())
-
-
-def _walk(steps: list[tuple[Scores, arb]], voters: int) -> dict[Scores, arb]:
-    """Ballot by ballot, in halves of points."""
-    moves, work = [(tuple(int(2 * p) for p in kind), weight) for kind, weight in steps], 0
-    known = {(0,) * len(moves[0][0]): arb(1)}
-    for _ in range(voters):
-        after: dict[tuple[int, ...], arb] = {}
-        for total, mass in known.items():
-            for kind, weight in moves:
-                reached = tuple(a + b for a, b in zip(total, kind, strict=True))
-                after[reached] = after.get(reached, 0) + mass * weight
-        work += len(known) * len(steps)
-        if len(after) > PROFILES or work > WORK:
-            raise Refused("there are too many profiles of votes to list")
-        known = after
-    return {tuple(Fraction(p, 2) for p in total): mass for total, mass in known.items()}
-
-
-def _counts(steps: list[tuple[Scores, arb]], voters: int) -> dict[Scores, arb]:
-    """First choices: the multinomial law."""
-    size, last, product = len(steps[0][0]), len(steps) - 1, [1]
-    for n in range(1, voters + 1):
-        product.append(product[-1] * n)
-    ways = [((Fraction(0),) * size, voters, ball(Fraction(product[-1])))]
-    for i, (kind, weight) in enumerate(steps):
-        ways = [
-            (_plus(total, tuple(n * p for p in kind)), left - n, mass * weight**n / product[n])
-            for total, left, mass in ways
-            for n in ([left] if i == last else range(left + 1))
-        ]
-    return {total: mass for total, _, mass in ways}
+    whole, last = lcm(*(weight.denominator for _, weight in law)), len(law) - 1
+    first = all(max(kind) == 1 == sum(kind) for kind, _ in law)
+    many = Refused("there are too many profiles of votes to list")
+    if last and (voters >= PROFILES or (first and comb(voters + last, voters) > PROFILES)):
+        raise many
+    ring = fmpz_mpoly_ctx.get([f"x{a}" for a in range(ballots.size)])
+    one = ring.from_dict({tuple(int(2 * p) for p in kind): int(weight * whole) for kind, weight in law})
+    power, work = ring.constant(1), 0
+    for _ in range(0 if first or not last else voters):
+        power, work = power * one, work + len(power) * len(law)
+        if len(power) > PROFILES or work > WORK:
+            raise many
+    merged: dict[Scores, int] = {}
+    for halves, mass in (one**voters if first or not last else power).to_dict().items():
+        total = tuple(sorted((Fraction(int(p), 2) for p in halves), reverse=True))
+        merged[total] = merged.get(total, 0) + int(mass)
+    return [(total, Fraction(mass, whole**voters)) for total, mass in merged.items()]
