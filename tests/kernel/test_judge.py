@@ -17,7 +17,11 @@ from tests.plans import SMALL, mutate, resign, solved, without
 
 ROOT = Path(privspec.kernel.__file__).parent
 ALLOWED = {"__future__", "base64", "dataclasses", "flint", "fractions", "hashlib", "json", "math", "sys"}
-LIMITS = {"core": 1592, "quality": 1640, "lemmas": 1019}
+LIMITS = {
+    "core": 1581,
+    "quality": 1640,
+    "lemmas": 1019,
+}
 """Lines, which may only be lowered; the aim is 1,100, 950 and 750."""
 ALONE = """
 import sys

@@ -148,6 +148,9 @@ class Cells:
         return (Part(self.start, self.stop, size, shape, size, Fraction(self.count)),)
 
 
+Difference = Units | Cells
+
+
 @dataclass(frozen=True, slots=True)
 class Released:
     """An output: the numbers `start` to `stop` of what is released."""
@@ -215,6 +218,24 @@ class Linear:
     def rows_of(self, names: tuple[str, ...]) -> list[int]:
         return [i for one in self.released if one.name in names for i in range(one.start, one.stop)]
 
+    def moved(self, item: Item, frame: Frame, wrt: tuple[str, ...]) -> tuple[Difference, ...]:
+        """What one unit can change in some inputs, where no line says so."""
+        found = typed("tuple[Units | Cells, ...]", item, __name__)
+        assert isinstance(found, tuple)
+        self.check(item, found, frame, wrt)
+        return found
+
+    def check(self, item: Item, some: tuple[Difference, ...], frame: Frame, wrt: tuple[str, ...]) -> None:
+        """Differences change inputs of their line, each as a whole; records are dropped only where they come and go."""
+        held = [(one, data.rule) for one, data in zip(self.held, frame.data, strict=True) if one.name in wrt]
+        for one in some:
+            ends, cells = [(part.start, part.stop) for part in one.parts], one.FORM == "cells"
+            rules = [rule for own, rule in held if (own.start, own.stop) in ends and (own.cells or not cells)]
+            if not rules or len(rules) != len(ends):
+                raise item.wrong("does not change inputs of its line, each of them as a whole")
+            if "drop" in rules and not (isinstance(one, Cells) and not one.moving):
+                raise item.wrong("replaces records of a table whose rule leaves records out")
+
 
 def _column(item: Item) -> Column:
     """An attribute of a table with its values in order, or with the least and the largest of whole numbers."""
@@ -269,31 +290,8 @@ def read_linear(item: Item, frame: Frame) -> Linear:
     if len(found.differences) != len(lines):
         raise item.wrong(f"has {len(found.differences)} entries in place of {len(lines)} under differences")
     for asked, some in zip(lines, found.differences, strict=True):
-        _check(item, some, found, frame, asked.wrt)
+        found.check(item, some, frame, asked.wrt)
     return found
-
-
-def read_differences(item: Item, problem: Linear, frame: Frame, wrt: tuple[str, ...]) -> tuple[Units | Cells, ...]:
-    """What one unit can change in some inputs, where no line says so."""
-    found = typed("tuple[Units | Cells, ...]", item, __name__)
-    assert isinstance(found, tuple)
-    _check(item, found, problem, frame, wrt)
-    return found
-
-
-def _check(item: Item, some: tuple[Units | Cells, ...], problem: Linear, frame: Frame, wrt: tuple[str, ...]) -> None:
-    """Differences change inputs of their line, each as a whole; records are dropped only where they come and go."""
-    held = [(one, data.rule) for one, data in zip(problem.held, frame.data, strict=True) if one.name in wrt]
-    for one in some:
-        cells = isinstance(one, Cells)
-        rules = [
-            rule for part in one.parts for own, rule in held
-            if (own.start, own.stop) == (part.start, part.stop) and (own.cells or not cells)
-        ]  # fmt: skip
-        if not rules or len(rules) != len(one.parts):
-            raise item.wrong("does not change inputs of its line, each of them as a whole")
-        if "drop" in rules and not (isinstance(one, Cells) and not one.moving):
-            raise item.wrong("replaces records of a table whose rule leaves records out")
 
 
 # --- what is executed ---------------------------------------------------------------------------------

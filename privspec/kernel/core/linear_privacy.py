@@ -14,7 +14,7 @@ from math import comb, lcm
 from flint import arb, arb_mat, ctx, fmpz_mat
 
 from privspec.kernel.core.case import NOTHING, Case
-from privspec.kernel.core.linear import Cells, Matrix, Release, Units, read_differences, read_linear, read_release
+from privspec.kernel.core.linear import Difference, Matrix, Release, read_linear, read_matrix, read_release
 from privspec.kernel.core.numbers import end, sqrt_up
 from privspec.kernel.core.problem import Frame, Guarantee, View, gaussian_proves, pure_proves, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
@@ -38,12 +38,12 @@ class Piece:
     amount: Fraction
 
 
-def pieces(difference: Units | Cells) -> tuple[list[list[Piece]], int]:
+def pieces(difference: Difference) -> tuple[list[list[Piece]], int]:
     """The pieces of every unit, and how many units change at once.
 
     Groups of units stand for units where there are few of them, and all their pieces are numbers.
     """
-    parts, count = difference.parts, difference.count if isinstance(difference, Units) else 1
+    parts, count = difference.parts, difference.count if difference.FORM == "units" else 1
     found: list[list[Piece]] = [[] for _ in range(max((part.stop - part.start) // part.length for part in parts))]
     for part in parts:
         for at in range(part.start, part.stop, size := 1 if part.shape == "box" else part.dimension):
@@ -62,7 +62,7 @@ def _groups(size: int, count: int) -> list[list[int]]:
 # --- squared lengths ----------------------------------------------------------------------------------
 
 
-def largest_square(strategy: Matrix, difference: Units | Cells, scaling: Item = NOTHING) -> Fraction:
+def largest_square(strategy: Matrix, difference: Difference, scaling: Item = NOTHING) -> Fraction:
     """At least the largest squared length of strategy d over the differences d.
 
     `scaling`: positive numbers, one for each piece of each unit, that only help to bound units of many numbers.
@@ -131,7 +131,7 @@ def _eigenvalue(gram: list[list[int]]) -> Fraction:
 # --- costs of Laplace noise ---------------------------------------------------------------------------
 
 
-def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction], difference: Units | Cells) -> Fraction:
+def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction], difference: Difference) -> Fraction:
     """At least the largest cost over the differences: the sum over answers of |move| in the scale of each.
 
     `steps`: that of the lattice where an answer may lie between its points and be rounded, else 0; it is paid where the
@@ -192,7 +192,7 @@ def seen_by(release: Release, outputs: tuple[str, ...], *, public: bool, inverse
     used = [r for r, column in enumerate(zip(*left.rows, strict=True)) if any(column)]
     if inverse.absent:
         return Seen(used)
-    mixed = Matrix(*inverse.matrix(len(seen), len(seen))) @ left
+    mixed = read_matrix(inverse, len(seen), len(seen)) @ left
     gram, (up, down) = (mixed.whole * mixed.whole.transpose()).tolist(), (mixed.unit**2).as_integer_ratio()
     off = sum((up * int(v) - down * (i == j)) ** 2 for i, row in enumerate(gram) for j, v in enumerate(row))
     defect = sqrt_up(Fraction(off, down**2))
@@ -212,7 +212,7 @@ def off_lattice(release: Release, used: list[int]) -> list[Fraction]:
     return [release.grid if one else Fraction(0) for one in off]
 
 
-def reached(release: Release, seen: Seen, difference: Units | Cells, scaling: Item = NOTHING) -> Fraction:
+def reached(release: Release, seen: Seen, difference: Difference, scaling: Item = NOTHING) -> Fraction:
     """At least mu^2 of Gaussian noise, or epsilon of the others, for what is seen and a set of differences."""
     strategy, noise = release.strategy, release.noise
     if noise.shape == "gaussian":
@@ -228,7 +228,7 @@ def reached(release: Release, seen: Seen, difference: Units | Cells, scaling: It
 
 
 def bound(
-    release: Release, frame: Frame, outputs: tuple[str, ...], differences: tuple[Units | Cells, ...], witness: Item
+    release: Release, frame: Frame, outputs: tuple[str, ...], differences: tuple[Difference, ...], witness: Item
 ) -> tuple[Seen, Fraction]:
     """What whoever sees some outputs sees, and the figure reached: mu^2 of Gaussian noise, epsilon of others.
 
@@ -276,7 +276,7 @@ def let_through(
     if view.difference.absent:
         witness.fields("inverse", "scaling")
         return None
-    differences = read_differences(view.difference, release.problem, case.frame, view.wrt)
+    differences = release.problem.moved(view.difference, case.frame, view.wrt)
     _, found = bound(release, case.frame, outputs, differences, witness)
     gaussian = release.noise.shape == "gaussian"
     return {"mu": sqrt_up(found, 100)} if gaussian else {"epsilon": found, "delta": Fraction(0)}

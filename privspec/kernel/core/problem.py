@@ -25,6 +25,13 @@ class Share:
     scale: Size
     inverse: bool
 
+    def at(self, chosen: dict[str, Fraction]) -> Fraction:
+        """The amount; refused where the number is not chosen, or is zero and divides."""
+        picked = chosen.get(self.number)
+        if picked is None or (self.inverse and not picked):
+            raise Refused(f"{self.number} is an amount, and it is not chosen")
+        return self.scale / picked if self.inverse else self.scale * picked
+
 
 @dataclass(frozen=True, slots=True)
 class Measure:
@@ -41,16 +48,7 @@ class Measure:
             raise Refused("is not a measure with these amounts")
 
     def figures(self, chosen: dict[str, Fraction]) -> dict[str, Fraction]:
-        """The amounts at the numbers that are chosen; refused where one is not chosen, or is zero and divides."""
-        found = {}
-        for key, amount in self.amounts.items():
-            if isinstance(amount, Share):
-                picked = chosen.get(amount.number)
-                if picked is None or (amount.inverse and not picked):
-                    raise Refused(f"{amount.number} is an amount, and it is not chosen")
-                amount = amount.scale / picked if amount.inverse else amount.scale * picked
-            found[key] = amount
-        return found
+        return {key: one.at(chosen) if isinstance(one, Share) else one for key, one in self.amounts.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,6 @@ from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from math import isfinite, prod
 
-from flint import fmpz_mat
-
 DIGITS = 400
 """Most digits of a whole number, of a numerator or of a denominator."""
 DEPTH = 40
@@ -192,11 +190,6 @@ class Item:
         if sys.byteorder == "little":
             return memoryview(raw).cast("q").tolist(), step
         return [int.from_bytes(raw[8 * i : 8 * i + 8], "little", signed=True) for i in range(size)], step
-
-    def matrix(self, rows: int, columns: int) -> tuple[fmpz_mat, Fraction]:
-        """A matrix of whole numbers of a known shape, and the value of one step."""
-        entries, unit = self.array(rows, columns)
-        return fmpz_mat(rows, columns, entries), unit
 
 
 # --- what annotations say -----------------------------------------------------------------------------

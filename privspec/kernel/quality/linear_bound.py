@@ -21,7 +21,7 @@ from math import isqrt
 
 from flint import arb, ctx, fmpz_mat
 
-from privspec.kernel.core.linear import Cells, Matrix, Units
+from privspec.kernel.core.linear import Cells, Matrix, Units, read_matrix
 from privspec.kernel.core.numbers import ball, exp_up, sqrt_down, sqrt_up
 from privspec.kernel.core.reading import Item
 from privspec.kernel.quality.linear_figures import error_rows, identity, minus, row_squares, turned, whole_numbers
@@ -218,7 +218,8 @@ def _pairs(item: Item, n: int, unit: Fraction, view: View) -> tuple[fmpz_mat, Fr
 
     Only what F F' is enters a bound, so F stands for all these pairs at once.
     """
-    factor, step = item.matrix(n, item.extents(2)[1])
+    found = read_matrix(item, n, item.extents(2)[1])
+    factor, step = found.whole, found.unit
     if step != unit:
         raise item.wrong("is not in the unit of the differences")
     known = [one for one in view.differences if isinstance(one, Cells) and one.moving]
@@ -238,7 +239,7 @@ def _full(aim: Aim, columns: Columns, vectors: Item, slack: Item) -> tuple[Fract
     through, array = vectors.fields("through_target", "array")
     image, width = aim.image, len(columns.visible)
     rows = image.whole.ncols() if through.flag() else image.whole.nrows()
-    given = Matrix(*array.matrix(rows, width))
+    given = read_matrix(array, rows, width)
     hidden = {id(seen): aim.hidden(seen) for seen in columns.visible}
     if through.flag():
         if any(hidden.values()):
@@ -261,14 +262,14 @@ def _defect(gram: Matrix, slack: Item) -> Fraction:
     size = gram.whole.nrows()
     off = minus(gram, identity(size))
     if not slack.absent:
-        free = Matrix(*slack.matrix(size, slack.extents(2)[1]))
+        free = read_matrix(slack, size, slack.extents(2)[1])
         off = minus(off, Matrix(-(free.whole * free.whole.transpose()), free.unit**2))
     return (isqrt(sum(v * v for row in off.rows for v in row)) + 1) * off.unit
 
 
 def _confined(aim: Aim, maps: Matrix, columns: Columns, vectors: Item) -> tuple[Fraction, Fraction]:
     """tr(Z'T F), and kappa with sum (m'z)^2 <= kappa c for every column m of the maps and its cost c."""
-    found = Matrix(*vectors.matrix(aim.target.whole.nrows(), len(columns.visible)))
+    found = read_matrix(vectors, aim.target.whole.nrows(), len(columns.visible))
     rows = found.rows
     if any(rows[i][c] for c, seen in enumerate(columns.visible) for i, fine in enumerate(seen) if not fine):
         raise vectors.wrong("uses outputs that an observer does not see")
