@@ -76,18 +76,11 @@ class Rules:
     """How plans of one form of block are judged."""
 
     def judge(self, case: Case) -> object:
-        """Judge every statement of a plan, into `case.found`.
-
-        Returns: what is executed, as it was read.
-        Raises: Refused for what cannot be read, or is not known.
-        """
+        """What is executed, as it was read, once every statement of a plan was judged, into `case.found`."""
         raise NotImplementedError
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
-        """What some outputs together let through of one unit of a view; where nobody is trusted, all messages do.
-
-        `witness`: what helps to bound it, null where nothing does.
-        """
+        """What outputs, or all messages where nobody is trusted, let through of a unit; `witness` helps to bound it."""
         witness.same(None)
         return None
 

@@ -23,10 +23,7 @@ def ball(value: Fraction) -> arb:
 
 
 def end(value: arb) -> Fraction:
-    """The exact value of the end of a ball.
-
-    Raises: ArithmeticError if it is out of all proportion.
-    """
+    """The exact value of the end of a ball, unless it is out of all proportion."""
     mantissa, exponent = value.man_exp()
     if abs(int(exponent)) > FINEST:
         raise ArithmeticError("a figure out of proportion")

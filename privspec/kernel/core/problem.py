@@ -209,8 +209,6 @@ def read_guarantees(item: Item, frame: Frame, chosen: dict[str, Fraction] | None
     return found
 
 
-# --- what proves a measure -----------------------------------------------------------------------------
-
 APPROXIMATE = ("epsilon-DP", "(epsilon, delta)-DP", "epsilon-LDP", "(epsilon, delta)-LDP")
 """Measures of epsilon, with a delta that is 0 where it is not named."""
 

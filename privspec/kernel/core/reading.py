@@ -192,9 +192,6 @@ class Item:
         return [int.from_bytes(raw[8 * i : 8 * i + 8], "little", signed=True) for i in range(size)], step
 
 
-# --- what annotations say -----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Grid:
     """Exact numbers in rows: whole numbers times `unit`; an array of one axis is one row."""

@@ -99,9 +99,6 @@ def read_law(item: Item, size: tuple[int, int]) -> tuple[list[list[int]], int]:
     return [[p.numerator * (whole // p.denominator) for p in row] for row in table], whole
 
 
-# --- what laws tell apart: pairs of rows that break a limit -----------------------------------------
-
-
 def broken(
     laws: list[list[int]], whole: int, asked: Compared, epsilon: Fraction, delta: Fraction, *, single: bool
 ) -> list[int]:
@@ -145,9 +142,6 @@ def let_through(laws: list[list[int]], whole: int, asked: Compared) -> dict[str,
         return {"epsilon": Fraction(0), "delta": Fraction(apart, whole)}
     with ctx.workprec(2 * BITS):
         return {"epsilon": end(ball(Fraction(over, under)).log().upper()), "delta": Fraction(0)}
-
-
-# --- guarantees -----------------------------------------------------------------------------------
 
 
 def privacy(case: Case, table: Table, compared: list[Compared], chosen: dict[str, Fraction]) -> list[Guarantee]:
