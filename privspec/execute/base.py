@@ -14,50 +14,77 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.execute.exact import ExactVector, integers
+from privspec.execute.exact import ExactVector, Integers, integers
 from privspec.execute.executed import ExecutedInput
+from privspec.kernel.core.linear import Alike
 
 
 def place_entries(entry: ExecutedInput, values: NDArray[np.float64]) -> ExactVector:
-    """Values (k,), not a number where missing, clipped to the domain and rounded to its grid.
+    """Values (k,), not a number where missing, clipped to the domain and rounded to its grid; sums of those added up.
 
     A missing value becomes the point of the domain nearest to zero.
     """
     if entry.ball is not None:
-        return _place_balls(entry, values)
-    parts: list[ExactVector] = []
+        return _added(entry.alike, _place_balls(entry, values))
     # coordinates that share their bounds are placed together; most inputs have one pair of bounds
     pairs = list(zip(entry.lower, entry.upper, strict=True))
+    if len(pairs) == 1:
+        return _place_between(*pairs[0], entry.grid, values, entry.alike)
     cuts = [0, *(i for i in range(1, len(pairs)) if pairs[i] != pairs[i - 1]), len(pairs)]
-    for begin, end in pairwise(cuts):
-        if begin < end:
-            parts.append(_place_between(*pairs[begin], entry.grid, values[begin:end]))
+    parts = [_place_between(*pairs[b], entry.grid, values[b:e]) for b, e in pairwise(cuts) if b < e]
     return ExactVector.joined(parts)
 
 
 def _place_between(
-    lower: Fraction | None, upper: Fraction | None, grid: Fraction, values: NDArray[np.float64]
+    lower: Fraction | None,
+    upper: Fraction | None,
+    grid: Fraction,
+    values: NDArray[np.float64],
+    alike: Alike | None = None,
 ) -> ExactVector:
     finite = np.nan_to_num(values, nan=0.0)
     low = -np.inf if lower is None else float(lower)
     high = np.inf if upper is None else float(upper)
     clipped = np.clip(finite, low, high)
     if lower is None or upper is None:
-        return _place_unbounded(lower, upper, grid, clipped)
+        return _added(alike, _place_unbounded(lower, upper, grid, clipped))
     count = grid.denominator
     width = upper - lower
-    if width == 0:
-        steps = integers([0] * len(clipped))
-    else:
-        share = (clipped - low) / float(width)
-        steps = integers(np.clip(np.rint(share * count), 0, count))
+    share = (clipped - low) / float(width) if width else np.zeros(len(clipped))
+    steps, copies = _sums(alike, np.clip(np.rint(share * count), 0, count))
     step = width / count
     denominator = np.lcm.reduce([lower.denominator, step.denominator], dtype=object)
     return ExactVector(
         steps * (step.numerator * (denominator // step.denominator))
-        + lower.numerator * (denominator // lower.denominator),
+        + copies * (lower.numerator * (denominator // lower.denominator)),
         int(denominator),
     )
+
+
+LIMB = 2**26
+"""Whole numbers up to 2^53 are added up in two parts, sums of which are whole numbers of 64 bits."""
+
+
+def _sums(alike: Alike | None, steps: NDArray[np.float64]) -> tuple[Integers, Integers]:
+    """Whole numbers up to 2^53 added up by class, number by number of a unit, and how many went into each sum."""
+    if alike is None:
+        return integers(steps), integers([1] * len(steps))
+    classes = np.repeat(np.array(alike.classes), np.array(alike.counts))
+    sums = np.zeros((2, len(alike.copies), alike.length), dtype=np.int64)
+    for part, limb in zip(sums, (steps // LIMB, steps % LIMB), strict=True):
+        np.add.at(part, classes, limb.astype(np.int64).reshape(-1, alike.length))
+    high, low = (integers(part.reshape(-1).tolist()) for part in sums)
+    return high * LIMB + low, integers([copies for copies in alike.copies for _ in range(alike.length)])
+
+
+def _added(alike: Alike | None, placed: ExactVector) -> ExactVector:
+    """The sums of the units of each class, number by number."""
+    if alike is None:
+        return placed
+    sums = np.zeros((len(alike.copies), alike.length), dtype=object)
+    classes = np.repeat(np.array(alike.classes), np.array(alike.counts))
+    np.add.at(sums, classes, placed.numerators.reshape(-1, alike.length))
+    return ExactVector(integers(sums.reshape(-1)), placed.denominator)
 
 
 def _place_unbounded(

@@ -35,7 +35,7 @@ def read_inputs(
     header: bool = True,
     keeper: Keeper | None = None,
 ) -> ExactVector:
-    """The base vector (n,) of a plan's data by input name; see `read_blocks`."""
+    """The base vector of a plan's data by input name, numbers that count alike added up; see `read_blocks`."""
     return read_blocks(
         executed.inputs, data, declared=declared, schemas=schemas, strict=strict, header=header, keeper=keeper
     )
@@ -51,7 +51,7 @@ def read_blocks(
     header: bool = True,
     keeper: Keeper | None = None,
 ) -> ExactVector:
-    """The base vector (n,) of data by input name: paths, numpy, polars, pandas, pyarrow objects, lists.
+    """The base vector of data by input name: paths, numpy, polars, pandas, pyarrow objects, lists.
 
     Args: declared, the shape of each input of entries (by default a vector); schemas, the attributes of
         tables where the plan itself does not list them; header, whether text files have one; keeper, told how

@@ -14,7 +14,7 @@ from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.core.matrices import DyadicMatrix
 from privspec.execute.noise import NoiseLaw, law_of
 from privspec.execute.samplers import KNORM_LIMIT
-from privspec.kernel.core.linear import Held, Matrix, Release, read_linear, read_release
+from privspec.kernel.core.linear import Alike, Held, Matrix, Release, read_linear, read_release
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused
 
@@ -47,14 +47,12 @@ class InputBall:
 class ExecutedInput:
     """Where an input stands in the base vector and how its values are put on their grid.
 
-    `lower`, `upper`: one bound for each coordinate, None where there is none; `grid`: the step as a share of
-    upper - lower (of one unit where a bound is missing, of the radius for balls); `ball`: radius and the
-    number of coordinates
-    of each ball; `attributes` of a table whose records are counted into cells; `drops`: records that do
-    not fit
-    are left out instead of being put into their nearest cell; `shape` of the declared value and
-    the `index` set that its first axis runs over, where the plan says so; `records`, the number of records of a
-    table, where it is public.
+    `lower`, `upper`: a bound for each coordinate, or one for all of them, None where there is none; `grid`: the step
+    as a share of upper - lower (of one unit where a bound is missing, of the radius for balls); `ball`: radius and
+    the number of coordinates of each ball; `attributes` of a table whose records are counted into cells; `drops`:
+    records that do not fit are left out instead of being put into their nearest cell; `shape` of the declared value
+    and the `index` set that its first axis runs over, where the plan says so; `records`, the number of records of a
+    table, where it is public; `alike`: which units are added up, where some are.
     """
 
     name: str
@@ -70,6 +68,7 @@ class ExecutedInput:
     shape: tuple[int, ...] | None = None
     index: str | None = None
     records: int | None = None
+    alike: Alike | None = None
 
     @property
     def size(self) -> int:
@@ -167,11 +166,12 @@ def executed_of(release: Release, frame: Frame) -> Executed:
     Raises: ValueError, OverflowError for numbers beyond those of 64 bits times a power of two.
     """
     problem, rows = release.problem, release.strategy.whole.nrows()
-    held = zip(problem.held, release.steps, frame.data, strict=True)
+    units = (one if max(one.copies) > 1 else None for _, one in problem.places.values())
+    held = zip(problem.held, release.steps, frame.data, units, strict=True)
     if release.noise.shape == "knorm-l2" and rows > KNORM_LIMIT:
         raise ValueError(f"the K-norm sampler takes at most {KNORM_LIMIT} strategy rows, not {rows}")
     return Executed(
-        tuple(input_of(one, step, data.rule, data.party) for one, step, data in held),
+        tuple(input_of(one, step, data.rule, data.party, alike) for one, step, data, alike in held),
         _dyadic(release.strategy),
         law_of(release.noise.shape, release.noise.scales),
         release.grid,
@@ -186,16 +186,15 @@ def executed_of(release: Release, frame: Frame) -> Executed:
     )
 
 
-def input_of(held: Held, grid: Fraction, rule: str, index: str | None) -> ExecutedInput:
+def input_of(held: Held, grid: Fraction, rule: str, index: str | None, alike: Alike | None = None) -> ExecutedInput:
     """An input as it is read."""
-    size = held.stop - held.start
     return ExecutedInput(
         held.name,
         held.start,
         held.stop,
         "cells" if held.cells else "entries",
-        (held.lower,) * size,
-        (held.upper,) * size,
+        (held.lower,),
+        (held.upper,),
         grid,
         None if held.ball is None else InputBall(*held.ball),
         tuple(
@@ -206,6 +205,7 @@ def input_of(held: Held, grid: Fraction, rule: str, index: str | None) -> Execut
         None if held.cells else held.shape,
         index,
         None if rule == "drop" else held.records,
+        alike,
     )
 
 

@@ -415,21 +415,33 @@ def _norm(value: Value, expr: syntax.Norm) -> Fraction:
 def places(argument: syntax.Comprehension, environment: Environment) -> Iterator[Value]:
     """What the variable of a comprehension runs through."""
     domain = argument.domain
+    if isinstance(domain, syntax.SetOf):
+        return iter([_symbol(item, environment) for item in domain.items])
+    run = places_in_turn(argument, environment) or range(0)
+    if len(run) > ENUMERATION_LIMIT + 1:
+        raise Failure("PS0225", argument.span if domain is None else domain.span, "too many terms to compute")
+    return (Fraction(i) for i in run)
+
+
+def places_in_turn(argument: syntax.Comprehension, environment: Environment) -> range | None:
+    """The whole numbers that the variable of a comprehension runs through; None where it runs through something else.
+
+    Raises: Failure PS0228 for what it cannot run through.
+    """
+    domain = argument.domain
     if domain is None:
         size = environment.parties.get(argument.variable)
         if size is None:
             raise Failure("PS0228", argument.span, f"{argument.variable} is not an index set")
-        return (Fraction(i) for i in range(1, size + 1))
+        return range(1, size + 1)
+    if isinstance(domain, syntax.SetOf):
+        return None
     if isinstance(domain, syntax.RangeOf):
         low, high = evaluate(domain.low, environment), evaluate(domain.high, environment)
         if isinstance(low, Fraction) and isinstance(high, Fraction) and low.denominator == high.denominator == 1:
-            if high - low > ENUMERATION_LIMIT:
-                raise Failure("PS0225", domain.span, "too many terms to compute")
-            return (Fraction(i) for i in range(int(low), int(high) + 1))
-    if isinstance(domain, syntax.SetOf):
-        return iter([_symbol(item, environment) for item in domain.items])
+            return range(int(low), int(high) + 1)
     if isinstance(domain, syntax.Name) and domain.id in environment.parties:
-        return (Fraction(i) for i in range(1, environment.parties[domain.id] + 1))
+        return range(1, environment.parties[domain.id] + 1)
     raise Failure("PS0228", domain.span, "a range lo..hi, a set or an index set is wanted here")
 
 

@@ -83,19 +83,18 @@ class InputBlock:
         high = self.domain.bounds[1]
         return np.full(self.size, np.inf if high is None else approximate(high))
 
-    @cached_property
-    def record(self) -> tuple[Indices, ...]:
-        """Coordinates of each record: one factor of the outermost power, for each person."""
-        self.check_size()
+    @property
+    def record_length(self) -> int:
+        """Coordinates of a record: of one factor of the outermost power, for each person."""
+        if self.layout == "cells":
+            return 1
         shape = self.domain.shape
-        inner = self._count(shape[1:]) if isinstance(self.domain, Power) else self._count(shape)
-        return self._runs(1 if self.layout == "cells" else inner)
+        return self._count(shape[1:] if isinstance(self.domain, Power) else shape)
 
-    @cached_property
-    def party_units(self) -> tuple[Indices, ...]:
-        """Coordinates of each person of the index set; all of them if there is none."""
-        self.check_size()
-        return self._runs(self._count(self.domain.shape) if self.index else self.size)
+    @property
+    def party_length(self) -> int:
+        """Coordinates that one person of the index set holds; all of them if there is none."""
+        return self._count(self.domain.shape) if self.index else self.size
 
     @staticmethod
     def _count(shape: tuple[int, ...]) -> int:
@@ -104,7 +103,9 @@ class InputBlock:
             count *= extent
         return count
 
-    def _runs(self, length: int) -> tuple[Indices, ...]:
+    def runs(self, length: int) -> tuple[Indices, ...]:
+        """The coordinates, so many at a time."""
+        self.check_size()
         every = np.arange(self.start, self.stop, dtype=np.intp)
         return tuple(every.reshape(-1, max(length, 1)))
 
@@ -227,8 +228,12 @@ class NeighbourRelation(ABC):
         return f"{verb} {what}"
 
     @abstractmethod
+    def length(self, block: InputBlock) -> int:
+        """How many coordinates of an input belong to each unit."""
+
     def units(self, block: InputBlock) -> Sequence[Indices]:
         """Coordinates of an input that belong to each unit."""
+        return block.runs(self.length(block))
 
     def differences(
         self, blocks: Sequence[InputBlock], n: int, scale: Fraction = Fraction(1)
@@ -259,8 +264,8 @@ class ReplacingEntry(NeighbourRelation):
 
     unit: ClassVar[str] = "entry"
 
-    def units(self, block: InputBlock) -> Sequence[Indices]:
-        return [np.array([i], dtype=np.intp) for i in range(block.start, block.stop)]
+    def length(self, block: InputBlock) -> int:
+        return 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +274,8 @@ class ReplacingRecord(NeighbourRelation):
 
     unit: ClassVar[str] = "record"
 
-    def units(self, block: InputBlock) -> Sequence[Indices]:
-        return block.record
+    def length(self, block: InputBlock) -> int:
+        return block.record_length
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,8 +288,8 @@ class ReplacingVoter(NeighbourRelation):
     def unit_name(self) -> str:
         return self.party
 
-    def units(self, block: InputBlock) -> Sequence[Indices]:
-        return block.party_units
+    def length(self, block: InputBlock) -> int:
+        return block.party_length
 
     def differences(
         self, blocks: Sequence[InputBlock], n: int, scale: Fraction = Fraction(1)
@@ -318,8 +323,8 @@ class ReplacingEverything(NeighbourRelation):
     def describe(self) -> str:
         return "replacing everything"
 
-    def units(self, block: InputBlock) -> Sequence[Indices]:
-        return [np.arange(block.start, block.stop, dtype=np.intp)]
+    def length(self, block: InputBlock) -> int:
+        return block.size
 
     def differences(
         self, blocks: Sequence[InputBlock], n: int, scale: Fraction = Fraction(1)
@@ -363,8 +368,8 @@ class ReplacingOneOf(NeighbourRelation):
         """The relation of one input."""
         return dict(self.parts)[block.name]
 
-    def units(self, block: InputBlock) -> Sequence[Indices]:
-        return self.of(block).units(block)
+    def length(self, block: InputBlock) -> int:
+        return self.of(block).length(block)
 
     def differences(
         self, blocks: Sequence[InputBlock], n: int, scale: Fraction = Fraction(1)

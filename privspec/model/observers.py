@@ -155,7 +155,7 @@ def how_many(model: Model, unit: Unit | None) -> int | None:
     blocks = [block for block in model.blocks if block.name in unit.wrt]
     if any(block.layout == "cells" for block in blocks):
         return None
-    return max((len(unit.relation.units(block)) for block in blocks), default=None)
+    return max((block.size // max(unit.relation.length(block), 1) for block in blocks), default=None)
 
 
 def default_relation(model: Model, name: str) -> NeighbourRelation:

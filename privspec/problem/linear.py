@@ -34,7 +34,7 @@ from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.problem.form import Numbers
-from privspec.problem.linear_lowering import Errors, check_priced, lowered, noisy_site_map, raise_failure
+from privspec.problem.linear_lowering import Errors, Lowered, check_priced, lowered, noisy_site_map, raise_failure
 from privspec.problem.types import Block
 
 SHORT = 10**6
@@ -61,6 +61,28 @@ class Sparse:
 
 
 Matrix: TypeAlias = Numbers | Sparse
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Units of an input, `length` numbers each: `counts[i]` in turn are of class `classes[i]`, numbered as they appear.
+
+    An input that is laid out is a single unit.
+    """
+
+    length: int
+    counts: Numbers
+    classes: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A matrix of equal columns, of the units of each class in turn of every input, which `columns` has once each."""
+
+    FORM: ClassVar[str] = "repeat"
+
+    units: tuple[Alike, ...]
+    columns: Matrix
 
 
 def numbers_of(values: Any, shape: tuple[int, ...]) -> Numbers:
@@ -228,7 +250,7 @@ class Linear:
 
     held: tuple[Held, ...]
     released: tuple[Released, ...]
-    target: Matrix
+    target: Matrix | Repeat
     offset: Numbers
     constants: tuple[Given, ...]
     errors: Measured
@@ -335,7 +357,7 @@ def blocks(model: Model) -> tuple[Block, ...]:
             Released(o.name, o.start, o.stop, o.shape, model.nodes[o.name].definition is not None)
             for o in found.outputs
         ),
-        target=matrix_of(found.target),
+        target=_target_of(found),
         offset=numbers_of(found.offset, (len(found.offset),)),
         constants=tuple(Given(c.name, tuple(c.shape), matrix_of(c.map)) for c in found.constants),
         errors=_measured(found.errors),
@@ -351,6 +373,19 @@ def blocks(model: Model) -> tuple[Block, ...]:
         families=model.families,
     )
     return (linear,)
+
+
+def _target_of(found: Lowered) -> Matrix | Repeat:
+    """Every column, or those of classes once each."""
+    columns = matrix_of(found.target)
+    if found.layout.plain:
+        return columns
+
+    def listed(values: tuple[int, ...]) -> Numbers:
+        return Numbers((len(values),), Fraction(1), values)
+
+    places = found.layout.kernel_places.values()
+    return Repeat(tuple(Alike(one.length, listed(one.counts), listed(one.classes)) for _, one in places), columns)
 
 
 def _measured(errors: Errors) -> Measured:
@@ -394,13 +429,8 @@ def differences_of(model: Model, requirement: Requirement) -> tuple[Difference, 
 
     Raises: SpecError PS0526 where one unit can change an input without limit.
     """
-    blocks = {name: model.block(name) for name in requirement.wrt}
-    relation = requirement.neighbours
-    joined = relation.joined if isinstance(relation, ReplacingOneOf) else ((relation, requirement.wrt),)
     try:
-        return tuple(
-            difference for own, names in joined for difference in _differences([blocks[name] for name in names], own)
-        )
+        return moved_by(model, requirement)
     except UnboundedError as error:
         label = Label(error.block.span, error.why)
         raise SpecError(
@@ -410,6 +440,19 @@ def differences_of(model: Model, requirement: Requirement) -> tuple[Difference, 
         ) from error
     except Failure as failure:
         raise_failure(model, failure)
+
+
+def moved_by(model: Model, requirement: Requirement) -> tuple[Difference, ...]:
+    """The same.
+
+    Raises: UnboundedError where one unit can change an input without limit, Failure for inputs without numbers.
+    """
+    blocks = {name: model.block(name) for name in requirement.wrt}
+    relation = requirement.neighbours
+    joined = relation.joined if isinstance(relation, ReplacingOneOf) else ((relation, requirement.wrt),)
+    return tuple(
+        difference for own, names in joined for difference in _differences([blocks[name] for name in names], own)
+    )
 
 
 def _differences(blocks: list[InputBlock], relation: NeighbourRelation) -> tuple[Difference, ...]:
@@ -438,8 +481,7 @@ def _units(parts: list[Part], group: int) -> Units:
 
 def _part(block: InputBlock, relation: NeighbourRelation) -> Part:
     """What one unit changes in one input."""
-    units = relation.units(block)
-    length = len(units[0]) if len(units) else 1
+    length = max(relation.length(block), 1)
     geometry = block.geometry
     amount = geometry.reach(block, adding=relation.adding)
     if isinstance(geometry, BallGeometry) and length > 1:

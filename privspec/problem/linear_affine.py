@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from privspec.problem.linear_classes import Partition, SplitError, UnlikeError
+
 Array: TypeAlias = NDArray[np.float64]
 Matrix: TypeAlias = "Array | sparse.csr_array"
 
@@ -102,6 +104,14 @@ class Affine:
             parts[symbol] = parts[symbol] + scaled if symbol in parts else scaled
         return Affine(shape, left.offset + sign * right.offset, parts)
 
+    def of_classes(self) -> Affine:
+        """The same where what belongs to one unit is all there is in its class."""
+        parts: dict[str, Matrix] = {}
+        for symbol, part in self.coefficients.items():
+            name = symbol.removeprefix(own_symbol(""))
+            parts[name] = parts[name] + part if name in parts else part
+        return Affine(self.shape, self.offset, parts)
+
     def dense(self, symbol: str, width: int) -> Array:
         """The coefficient matrix of a symbol as a dense array; zeros if it does not occur."""
         part = self.coefficients.get(symbol)
@@ -114,6 +124,93 @@ def constant(value: object) -> Affine:
     """A public value without symbols."""
     array = np.asarray(value, dtype=float)
     return Affine(array.shape, array.reshape(-1).copy(), {})
+
+
+# --- values for each unit ---------------------------------------------------------------------------
+
+
+def own_symbol(name: str) -> str:
+    """The symbol of what belongs to one unit alone: its coordinates are those of the unit's class."""
+    return f"one unit's {name}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PerUnit:
+    """A value for each of many units in a row, the same function of the unit within a class: row c of `each`.
+
+    `each` has the shape (classes, *shape). `sources`: the inputs that the units are of, with the place of the first.
+    """
+
+    partition: Partition
+    each: Affine
+    sources: frozenset[tuple[str, int, int]]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As of all values together."""
+        return (self.partition.size, *self.each.shape[1:])
+
+    def split(self, wanted: Partition) -> SplitError:
+        """That classes of the sources are to be split so that these are not told apart."""
+        return SplitError(*((name, wanted.embedded(first, size)) for name, first, size in sorted(self.sources)))
+
+    def refuse(self) -> UnlikeError:
+        """That the units are needed one by one."""
+        return UnlikeError(sorted({name for name, _, _ in self.sources}))
+
+    def of_constants(self, rows: Array) -> Array:
+        """One row for each class of constants (N, ...) that are the same within classes.
+
+        Raises: SplitError where they are not.
+        """
+        wanted = Partition.of_rows(rows)
+        if self.partition.with_(wanted).number > self.partition.number:
+            raise self.split(wanted)
+        return rows[self.partition.first]
+
+    def scaled(self, factor: Array) -> PerUnit:
+        """Times one number, or one for each value."""
+        if factor.ndim and factor.shape == self.shape:
+            factor = self.of_constants(factor)
+        elif factor.ndim:
+            raise self.refuse()
+        return PerUnit(self.partition, self.each.scaled(factor), self.sources)
+
+    def plus(self, other: PerUnit | Affine, sign: float = 1.0) -> PerUnit:
+        """Plus or minus values of the same units, one value for all of them, or constants."""
+        if isinstance(other, PerUnit):
+            if other.shape != self.shape:
+                raise self.refuse()
+            both = self.partition.with_(other.partition)
+            if both.number > self.partition.number:
+                raise self.split(both)
+            if both.number > other.partition.number:
+                raise other.split(both)
+            return PerUnit(both, self.each.plus(other.each, sign), self.sources | other.sources)
+        if any(symbol.startswith(own_symbol("")) for symbol in other.coefficients):
+            raise self.refuse()
+        if not other.shape:
+            return PerUnit(self.partition, self.each.plus(other, sign), self.sources)
+        if other.coefficients or other.shape != self.shape:
+            raise self.refuse()
+        rows = constant(self.of_constants(other.offset.reshape(other.shape)))
+        return PerUnit(self.partition, self.each.plus(rows, sign), self.sources)
+
+    def unit(self, kind: int) -> Affine:
+        """The value of a unit of some class."""
+        inner = self.each.shape[1:]
+        size = int(np.prod(inner, dtype=int))
+        return self.each.taken(np.arange(kind * size, (kind + 1) * size), inner)
+
+    def total(self, weights: Array) -> Affine:
+        """The sum of all values, those of a class times its row of weights (classes, ...): (..., *shape)."""
+        inner = self.each.shape[1:]
+        flat, eye = weights.reshape(len(weights), -1).T, sparse.eye_array(int(np.prod(inner, dtype=int)))
+        once, every = (sparse.csr_array(sparse.kron(w, eye)) for w in (flat, flat * self.partition.copies))
+        parts: dict[str, Matrix] = {}
+        for symbol, part in self.each.coefficients.items():
+            parts[symbol] = sparse.csr_array((once if symbol.startswith(own_symbol("")) else every) @ part)
+        return Affine((*weights.shape[1:], *inner), np.asarray(every @ self.each.offset), parts).of_classes()
 
 
 # --- squares ----------------------------------------------------------------------------------------

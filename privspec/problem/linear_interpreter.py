@@ -17,23 +17,35 @@ from scipy import sparse
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
-from privspec.language.walk import names_used
+from privspec.language.walk import names_used, walk
 from privspec.model.domains import Table, Tables, Type
-from privspec.model.evaluate import Environment, Reader, bind_call, evaluate, floats, places, value_type
+from privspec.model.evaluate import (
+    Environment,
+    Reader,
+    bind_call,
+    evaluate,
+    floats,
+    places,
+    places_in_turn,
+    value_type,
+)
 from privspec.model.graph import Model
-from privspec.model.library import Argument, Arguments
+from privspec.model.library import Argument, Arguments, library
 from privspec.model.values import Value
 from privspec.problem.linear_affine import (
     INPUTS,
     Affine,
+    PerUnit,
     Squares,
     Worst,
     constant,
     constant_symbol,
     noise_symbol,
     output_symbol,
+    own_symbol,
     stack,
 )
+from privspec.problem.linear_classes import FROM, MOST, Layout, Partition, UnlikeError
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -44,8 +56,37 @@ class Cells:
     table: Table
 
 
-Moving: TypeAlias = Affine | Cells
+Moving: TypeAlias = Affine | Cells | PerUnit
 Reading: TypeAlias = "Moving | Value"
+Binding: TypeAlias = "Value | Member"
+"""What the variable of a loop stands for."""
+FOLDED = 64
+"""Numbers of a unit up to which a function of all units is read by what it does to their sum."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Member:
+    """A unit of class `kind`, in place of the variable of a loop over units from the place `first` (from 0) on.
+
+    `sources`: which units the body of the loop looks at, in the form of `PerUnit`.
+    """
+
+    first: int
+    partition: Partition
+    kind: int
+    sources: set[tuple[str, int, int]]
+
+
+class _SplitLoopError(Exception):
+    """The body of a loop is not the same for all places of a class."""
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        super().__init__("the loop is to be split")
+
+
+class _CountedLoopError(Exception):
+    """The body of a loop uses its variable for more than to take the unit of that place."""
 
 
 class UnsupportedError(SpecError):
@@ -78,9 +119,11 @@ class Interpreter:
     """
 
     model: Model
+    layout: Layout
     sites: frozenset[str] = frozenset()
     computed_outputs: bool = False
     _nodes: dict[str, Reading] = field(default_factory=dict)
+    _rows: dict[tuple[int, int, int], Partition] = field(default_factory=dict)
 
     # --- nodes -------------------------------------------------------------------------------------
 
@@ -98,6 +141,8 @@ class Interpreter:
                 return value.plus(Affine.symbol(noise_symbol(name), value.shape))
             case Cells(counts, table):
                 return Cells(counts.plus(Affine.symbol(noise_symbol(name), counts.shape)), table)
+            case PerUnit(partition, each, sources):
+                return PerUnit(partition, each.plus(Affine.symbol(own_symbol(noise_symbol(name)), each.shape)), sources)
             case _:
                 return value
 
@@ -114,40 +159,49 @@ class Interpreter:
             return Affine.symbol(output_symbol(name), node.type.shape)
         raise unsupported(self.model.source, span, f"{name} has no definition that solve can compute")
 
-    def _of_each(self, definition: syntax.Expr, party: str) -> Affine:
+    def _of_each(self, definition: syntax.Expr, party: str) -> Affine | PerUnit:
         """A value that is defined for each member of an index set."""
         members = range(1, self.model.parties[party].size + 1)
+        found = self._per_unit(definition, party, members, {})
+        if found is not None:
+            return found
         values = [self._affine(definition, {party: Fraction(member)}) for member in members]
         return replace(stack(values), shape=(len(values), *values[0].shape))
 
     def _input(self, name: str) -> Reading:
-        block = next(b for b in self.model.blocks if b.name == name)
         node = self.model.nodes[name]
-        width = block.stop - block.start
+        at, share = self.layout.places[name]
+        width = share.width
         if not node.type.numeric and not isinstance(node.type.element, Tables):
             raise unsupported(
                 self.model.source, node.span, f"solve cannot compute with {name}, {node.type.describe()}, yet"
             )
         place = sparse.csr_array(
-            (np.ones(width), (np.arange(width), np.arange(block.start, block.stop))),
-            shape=(width, self.model.size),
+            (np.ones(width), (np.arange(width), np.arange(at, at + width))), shape=(width, self.layout.width)
         )
+        if share.partition is not None:
+            each = Affine((share.partition.number, *node.type.shape[1:]), np.zeros(width), {own_symbol(INPUTS): place})
+            return PerUnit(share.partition, each, frozenset({(name, 0, share.partition.size)}))
         shape = (width,) if isinstance(node.type.element, Tables) else node.type.shape
         value = Affine(shape, np.zeros(width), {INPUTS: place})
         return Cells(value, node.type.element.table) if isinstance(node.type.element, Tables) else value
 
     # --- expressions -------------------------------------------------------------------------------
 
-    def expression(self, expr: syntax.Expr, local: Mapping[str, Value] | None = None) -> Reading:
+    def expression(self, expr: syntax.Expr, local: Mapping[str, Binding] | None = None) -> Reading:
         """An expression as an affine value, or as a public value when it depends on nothing secret."""
         bound = dict(local or {})
-        if not any(n in self.model.nodes and n not in bound and not self._public(n) for n in names_used(expr)):
-            return evaluate(expr, self._environment(bound))
+        names = names_used(expr)
+        if not any(n in self.model.nodes and n not in bound and not self._public(n) for n in names):
+            return evaluate(expr, self._environment(self._of_one_unit(expr, bound)))
         match expr:
             case syntax.Name():
                 return self.node(expr.id, expr.span)
             case syntax.Negate():
-                return self._affine(expr.operand, bound).scaled(-1.0)
+                value = self.expression(expr.operand, bound)
+                if isinstance(value, PerUnit):
+                    return value.scaled(np.array(-1.0))
+                return self._as_affine(value, expr.operand.span).scaled(-1.0)
             case syntax.Binary():
                 return self._binary(expr, bound)
             case syntax.Transpose():
@@ -169,8 +223,8 @@ class Interpreter:
     def _public(self, name: str) -> bool:
         return name in self.model.values
 
-    def _environment(self, local: Mapping[str, Value]) -> Environment:
-        return environment_of(self.model, local)
+    def _environment(self, local: Mapping[str, Binding]) -> Environment:
+        return environment_of(self.model, {n: value for n, value in local.items() if not isinstance(value, Member)})
 
     def _not_linear(self, span: Span, message: str) -> UnsupportedError:
         return unsupported(
@@ -180,7 +234,7 @@ class Interpreter:
             help_="`privspec check` accepts this spec; see `privspec explain-error PS0501` for what solve computes",
         )
 
-    def _affine(self, expr: syntax.Expr, local: dict[str, Value]) -> Affine:
+    def _affine(self, expr: syntax.Expr, local: dict[str, Binding]) -> Affine:
         return self._as_affine(self.expression(expr, local), expr.span)
 
     def _as_affine(self, value: Reading, span: Span) -> Affine:
@@ -189,17 +243,24 @@ class Interpreter:
                 return value
             case Cells(counts, _):
                 return counts
+            case PerUnit():
+                raise value.refuse()
             case Fraction() | np.ndarray():
                 return constant(floats(value, span))
             case _:
                 raise self._not_linear(span, "numbers are wanted here")
 
-    def _binary(self, expr: syntax.Binary, local: dict[str, Value]) -> Affine:
+    def _binary(self, expr: syntax.Binary, local: dict[str, Binding]) -> Affine | PerUnit:
         left, right = self.expression(expr.left, local), self.expression(expr.right, local)
         if expr.op in "+-":
             sign = 1.0 if expr.op == "+" else -1.0
+            if isinstance(left, PerUnit):
+                other = right if isinstance(right, PerUnit) else self._as_affine(right, expr.right.span)
+                return left.plus(other, sign)
+            if isinstance(right, PerUnit):
+                return right.scaled(np.array(sign)).plus(self._as_affine(left, expr.left.span))
             return self._as_affine(left, expr.left.span).plus(self._as_affine(right, expr.right.span), sign)
-        moving_left, moving_right = isinstance(left, Affine | Cells), isinstance(right, Affine | Cells)
+        moving_left, moving_right = isinstance(left, Moving), isinstance(right, Moving)
         if moving_left and moving_right:
             self._check_given(left, expr.left.span)
             self._check_given(right, expr.right.span)
@@ -207,17 +268,22 @@ class Interpreter:
         match expr.op:
             case "*":
                 factor, value, span = (right, left, expr.left.span) if moving_left else (left, right, expr.right.span)
-                return self._as_affine(value, span).scaled(self._floats(factor, expr.span))
+                return self._scaled(value, self._floats(factor, expr.span), span)
             case "/" if moving_left:
-                return self._as_affine(left, expr.left.span).scaled(1.0 / self._floats(right, expr.right.span))
+                return self._scaled(left, 1.0 / self._floats(right, expr.right.span), expr.left.span)
             case "@":
                 return self._product(expr, left, right)
             case _:
                 raise self._not_linear(expr.span, f"`{expr.op}` of a secret value is not linear")
 
+    def _scaled(self, value: Reading, factor: np.ndarray, span: Span) -> Affine | PerUnit:
+        if isinstance(value, PerUnit):
+            return value.scaled(factor)
+        return self._as_affine(value, span).scaled(factor)
+
     def _floats(self, value: Reading, span: Span) -> np.ndarray:
         self._check_given(value, span)
-        if isinstance(value, Affine | Cells):
+        if isinstance(value, Moving):
             raise self._not_linear(span, "a public number is wanted here")
         return floats(value, span)
 
@@ -239,7 +305,9 @@ class Interpreter:
                 )
             )
 
-    def _product(self, expr: syntax.Binary, left: Reading, right: Reading) -> Affine:
+    def _product(self, expr: syntax.Binary, left: Reading, right: Reading) -> Affine | PerUnit:
+        if isinstance(left, PerUnit) or isinstance(right, PerUnit):
+            return self._product_per_unit(expr, left, right)
         if isinstance(right, Affine | Cells):
             matrix, value = self._floats(left, expr.left.span), self._as_affine(right, expr.right.span)
             if matrix.ndim == 0 or not value.shape:
@@ -263,6 +331,17 @@ class Interpreter:
         order = np.arange(back.size).reshape(back.shape).T
         return back.taken(order.reshape(-1), order.shape)
 
+    def _product_per_unit(self, expr: syntax.Binary, left: Reading, right: Reading) -> Affine | PerUnit:
+        """Sums over the units, those of a class with the same weights."""
+        if isinstance(right, PerUnit):
+            matrix = self._floats(left, expr.left.span)
+            return right.total(right.of_constants(np.moveaxis(matrix, -1, 0))) if matrix.ndim else right.scaled(matrix)
+        assert isinstance(left, PerUnit)
+        matrix = self._floats(right, expr.right.span)
+        if matrix.ndim and len(left.shape) > 1:
+            raise left.refuse()
+        return left.total(left.of_constants(matrix)) if matrix.ndim else left.scaled(matrix)
+
     def _by_columns(self, value: Affine, apply: Callable[[np.ndarray], np.ndarray]) -> Affine:
         """A linear function on arrays of this shape, applied to every coefficient column."""
         shape = np.shape(apply(np.zeros(value.shape)))
@@ -273,10 +352,13 @@ class Interpreter:
 
         return value.mapped(shape, rows)
 
-    def _index(self, expr: syntax.Index, local: dict[str, Value]) -> Affine:
-        value = self._affine(expr.base, local)
+    def _index(self, expr: syntax.Index, local: dict[str, Binding]) -> Affine:
+        value, indices = self.expression(expr.base, local), expr.indices
+        if isinstance(value, PerUnit):
+            value, indices = self._unit(value, indices[0], local), indices[1:]
+        value = self._as_affine(value, expr.base.span)
         at: list[int] = []
-        for axis, item in enumerate(expr.indices):
+        for axis, item in enumerate(indices):
             place = self.expression(item, local)
             if not isinstance(place, Fraction) or place.denominator != 1 or axis >= len(value.shape):
                 raise self._not_linear(item.span, "a whole number is wanted here")
@@ -291,9 +373,114 @@ class Interpreter:
         taken = np.arange(value.size).reshape(value.shape)[tuple(at)]
         return value.taken(np.asarray(taken).reshape(-1), np.shape(taken))
 
+    # --- units that count alike ----------------------------------------------------------------------
+
+    def _per_unit(self, body: syntax.Expr, variable: str, run: range, local: Mapping[str, Binding]) -> PerUnit | None:
+        """What the body of a loop is for each place; None where the places are taken one by one.
+
+        Raises: SplitError, UnlikeError where inputs are in classes that do not serve this loop.
+        """
+        if self.layout.plain or len(run) < 2 or any(isinstance(value, Member) for value in local.values()):
+            return None
+        partition = Partition.single(len(run))
+        while partition.number <= MOST:
+            sources: set[tuple[str, int, int]] = set()
+            members = [Member(run.start - 1, partition, kind, sources) for kind in range(partition.number)]
+            try:
+                rows = [self._affine(body, {**local, variable: member}) for member in members]
+            except _SplitLoopError as error:
+                partition = partition.with_(error.partition)
+                continue
+            except _CountedLoopError:
+                if len(run) < FROM:
+                    return None
+                break
+            each = replace(stack(rows), shape=(len(rows), *rows[0].shape))
+            return PerUnit(partition, each, frozenset(sources))
+        raise UnlikeError([share.name for share in self.layout.shares if share.partition is not None])
+
+    def _unit(self, value: PerUnit, item: syntax.Expr, local: dict[str, Binding]) -> Affine:
+        """The value of the unit at a place: a member of a loop, or one that is a class of its own."""
+        member = local.get(item.id) if isinstance(item, syntax.Name) else None
+        alone = not isinstance(member, Member)
+        if not isinstance(member, Member):
+            place = self.expression(item, local)
+            if not isinstance(place, Fraction) or place.denominator != 1:
+                raise self._not_linear(item.span, "a whole number is wanted here")
+            self._check_place(place, value.shape[0], item.span)
+            member = Member(int(place) - 1, Partition.single(1), 0, set())
+        self._check_place(Fraction(member.first + 1), value.shape[0], item.span)
+        self._check_place(Fraction(member.first + member.partition.size), value.shape[0], item.span)
+        inner, kinds = value.partition.within(member.first, member.partition.size)
+        part = PerUnit(inner, value.each, frozenset((n, at + member.first, size) for n, at, size in value.sources))
+        if np.any(inner.copies < value.partition.copies[kinds]):
+            raise part.split(Partition.single(inner.size))
+        both = member.partition.with_(inner)
+        if both.number > member.partition.number:
+            raise _SplitLoopError(inner)
+        if both.number > inner.number:
+            raise part.split(member.partition)
+        member.sources.update(part.sources)
+        unit = value.unit(int(kinds[member.kind]))
+        return unit.of_classes() if alone else unit
+
+    def _check_place(self, place: Fraction, size: int, span: Span) -> None:
+        if not 1 <= place <= size:
+            raise unsupported(self.model.source, span, f"there is no entry {place}: it has {size}", "PS0209")
+
+    def _of_one_unit(self, expr: syntax.Node | None, bound: Mapping[str, Binding]) -> Mapping[str, Binding]:
+        """Bindings for an expression that is public, with a place of the class for each variable of a loop over units.
+
+        Raises: _SplitLoopError if it is not the same for all places of the class, _CountedLoopError if it uses the
+            variable for more than to look up entries.
+        """
+        names = [] if expr is None else names_used(expr)
+        members = {name: value for name in names if isinstance(value := bound.get(name), Member)}
+        for name, member in members.items():
+            assert expr is not None
+            looked_up = [
+                node
+                for node in walk(expr)
+                if isinstance(node, syntax.Index)
+                and isinstance(node.indices[0], syntax.Name)
+                and node.indices[0].id == name
+                and name not in names_used(node.base)
+            ]
+            used = sum(isinstance(node, syntax.Name) and node.id == name for node in walk(expr))
+            if used > len(looked_up) or len(members) > 1:
+                raise _CountedLoopError
+            for node in looked_up:
+                wanted = self._equal_rows(node, member, bound)
+                if member.partition.with_(wanted).number > member.partition.number:
+                    raise _SplitLoopError(wanted)
+            bound = {**bound, name: Fraction(member.first + 1 + int(member.partition.first[member.kind]))}
+        return bound
+
+    def _equal_rows(self, node: syntax.Index, member: Member, bound: Mapping[str, Binding]) -> Partition:
+        """The places of a loop by the entries of a public value that are looked up."""
+        key = (id(node), member.first, member.partition.size)
+        if key not in self._rows:
+            rows = floats(evaluate(node.base, self._environment(bound)), node.span)
+            if not rows.ndim or member.first + member.partition.size > len(rows):
+                raise _CountedLoopError
+            self._rows[key] = Partition.of_rows(rows[member.first : member.first + member.partition.size])
+        return self._rows[key]
+
+    def _folded(self, value: PerUnit, apply: Callable[[np.ndarray], np.ndarray]) -> Affine:
+        """A linear function of all units in which their order does not matter, by what it does to their sum."""
+        count, inner = value.shape[0], value.shape[1:]
+        size = int(np.prod(inner, dtype=int))
+        if size > FOLDED:
+            raise value.refuse()
+        basis = np.broadcast_to(np.eye(size).reshape(*inner, size), (count, *inner, size))
+        image = np.asarray(apply(basis), dtype=np.float64) / count
+        matrix = image.reshape(-1, size)
+        whole = value.total(np.ones(value.partition.number))
+        return whole.mapped(image.shape[:-1], lambda rows: matrix @ rows, sparse.csr_array(matrix))
+
     # --- calls -------------------------------------------------------------------------------------
 
-    def _call(self, expr: syntax.Call, local: dict[str, Value]) -> Reading:
+    def _call(self, expr: syntax.Call, local: dict[str, Binding]) -> Reading:
         positional: list[Argument] = []
         values: list[Reading] = []
         keywords: dict[str, Argument] = {}
@@ -302,6 +489,12 @@ class Interpreter:
                 inner = self.expression(argument.value, local)
                 keywords[argument.name] = self._argument(inner, argument.span)
             elif isinstance(argument, syntax.Comprehension):
+                run = places_in_turn(argument, self._environment(self._of_one_unit(argument.domain, local)))
+                alike = None if run is None else self._per_unit(argument.body, argument.variable, run, local)
+                if alike is not None:
+                    values.append(alike)
+                    positional.append(Argument(Type(alike.shape), None, None, argument.span, iterated=True))
+                    continue
                 terms = [
                     self._affine(argument.body, {**local, argument.variable: place})
                     for place in places(argument, self._environment(local))
@@ -317,11 +510,16 @@ class Interpreter:
         bound = bind_call(expr, Arguments(tuple(positional), keywords))
         if not bound.linear or len(bound.data) != 1:
             raise self._not_linear(expr.span, f"{expr.function} is not linear")
-        return self._by_columns(self._as_affine(values[bound.data[0]], expr.span), bound.apply)
+        moved = values[bound.data[0]]
+        if isinstance(moved, PerUnit):
+            if not library()[expr.function].symmetric:
+                raise moved.refuse()
+            return self._folded(moved, bound.apply)
+        return self._by_columns(self._as_affine(moved, expr.span), bound.apply)
 
     def _argument(self, value: Reading, span: Span) -> Argument:
         match value:
-            case Affine():
+            case Affine() | PerUnit():
                 return Argument(Type(value.shape), None, None, span)
             case Cells(_, table):
                 return Argument(Type((), Tables(table)), None, table, span)
@@ -330,7 +528,7 @@ class Interpreter:
 
     # --- losses ------------------------------------------------------------------------------------
 
-    def loss(self, expr: syntax.Expr, local: Mapping[str, Value] | None = None) -> Squares | Worst:
+    def loss(self, expr: syntax.Expr, local: Mapping[str, Binding] | None = None) -> Squares | Worst:
         """A loss as weighted squares, averaged over the noise, or as the worst of several."""
         bound = dict(local or {})
         match expr:
@@ -351,7 +549,7 @@ class Interpreter:
             case _:
                 return self._squares(expr, bound)
 
-    def _squares(self, expr: syntax.Expr, local: dict[str, Value]) -> Squares:
+    def _squares(self, expr: syntax.Expr, local: dict[str, Binding]) -> Squares:
         match expr:
             case syntax.Over(body=body, given=None):
                 return self._squares(body, local)
@@ -384,26 +582,26 @@ class Interpreter:
                     "write E[ ||O - y||^2 ], a weighted sum of such terms, or max(E[ (O[j] - y[j])^2 ] for j in 1..m)",
                 )
 
-    def _weighted(self, left: syntax.Expr, right: syntax.Expr, expr: syntax.Expr, local: dict[str, Value]) -> Squares:
+    def _weighted(self, left: syntax.Expr, right: syntax.Expr, expr: syntax.Expr, local: dict[str, Binding]) -> Squares:
         if all(self._public(n) or n in local for n in names_used(left)):
             return self._squares(right, local).scaled(self._weight(left, local))
         if all(self._public(n) or n in local for n in names_used(right)):
             return self._squares(left, local).scaled(self._weight(right, local))
         raise self._not_linear(expr.span, "a product of two losses is not a sum of squares")
 
-    def _weight(self, expr: syntax.Expr, local: dict[str, Value]) -> float:
+    def _weight(self, expr: syntax.Expr, local: dict[str, Binding]) -> float:
         value = evaluate(expr, self._environment(local))
         if not isinstance(value, Fraction) or value <= 0:
             raise unsupported(self.model.source, expr.span, "a weight of a loss must be a positive number", "PS0503")
         return float(value)
 
-    def _is_two(self, expr: syntax.Expr, local: dict[str, Value]) -> bool:
+    def _is_two(self, expr: syntax.Expr, local: dict[str, Binding]) -> bool:
         return (
             not set(names_used(expr)) - set(local) - set(self.model.parameters)
             and evaluate(expr, self._environment(local)) == 2
         )
 
-    def _square_of(self, base: syntax.Expr, local: dict[str, Value]) -> Squares:
+    def _square_of(self, base: syntax.Expr, local: dict[str, Binding]) -> Squares:
         match base:
             case syntax.Norm(operand=operand, order="2"):
                 return Squares.of(self._affine(operand, local)).total()

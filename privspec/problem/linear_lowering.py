@@ -26,6 +26,7 @@ from privspec.problem.linear_affine import (
     Affine,
     Array,
     Matrix,
+    PerUnit,
     Squares,
     Worst,
     constant_symbol,
@@ -33,8 +34,9 @@ from privspec.problem.linear_affine import (
     output_symbol,
     stack,
 )
+from privspec.problem.linear_classes import Layout, SplitError, UnlikeError
 from privspec.problem.linear_interpreter import Cells, Interpreter, environment_of, unsupported
-from privspec.problem.linear_supported import refuse_too_large, refuse_unsupported
+from privspec.problem.linear_supported import refuse_laid_out, refuse_too_large, refuse_unsupported
 
 CONSISTENT = 1e-9
 """Relative size below which two ways to say what an output stands for count as the same."""
@@ -90,7 +92,7 @@ class Lowered:
     """Unbiased outputs: o = target @ u + offset + maps of `constants` + noise.
 
     target (m, n), offset (m,); the loss is the expected sum of the squares of `errors`, or the largest of them if
-    `worst`. `candidates`: names of the nodes where noise may enter.
+    `worst`. `candidates`: names of the nodes where noise may enter. u adds up units that count alike, by `layout`.
     """
 
     outputs: tuple[OutputSlice, ...]
@@ -101,6 +103,7 @@ class Lowered:
     candidates: tuple[str, ...]
     limits: tuple[Limit, ...]
     constants: tuple[OpenConstant, ...]
+    layout: Layout
 
 
 def lowered(model: Model) -> Lowered:
@@ -108,10 +111,18 @@ def lowered(model: Model) -> Lowered:
 
     Raises: SpecError PS05xx with every construct that cannot be computed yet, PS02xx for a value that has none.
     """
-    try:
-        return _lowered(model)
-    except Failure as failure:
-        raise_failure(model, failure)
+    layout = Layout.of(model)
+    while True:
+        try:
+            refuse_too_large(model, layout)
+            refuse_laid_out(model, layout)
+            return _lowered(model, layout)
+        except SplitError as error:
+            layout = layout.finer(error.wanted)
+        except UnlikeError as error:
+            layout = layout.laid_out(error.names)
+        except Failure as failure:
+            raise_failure(model, failure)
 
 
 def raise_failure(model: Model, failure: Failure) -> NoReturn:
@@ -122,24 +133,23 @@ def raise_failure(model: Model, failure: Failure) -> NoReturn:
     ) from failure
 
 
-def _lowered(model: Model) -> Lowered:
+def _lowered(model: Model, layout: Layout) -> Lowered:
     refuse_unsupported(model)
-    refuse_too_large(model)
     if model.loss is None:
         raise unsupported(
             model.source, model.spec.span, "there is no loss to minimise", "PS0504", "add a loss: section"
         )
     outputs = _outputs(model)
-    quiet = Interpreter(model)
+    quiet = Interpreter(model, layout)
     loss = quiet.loss(model.loss)
     rows, weights, worst = _error_rows(model, loss)
     error_map = _output_matrix(rows, outputs)
     free = [o for o in outputs if model.nodes[o.name].definition is None]
     inverse = _Solver(model, error_map, free)
-    computed = _computed(model, outputs, Interpreter(model, computed_outputs=True))
+    computed = _computed(model, outputs, Interpreter(model, layout, computed_outputs=True))
     opened = [node for node in model.constants if node.definition is None and node.name not in model.values]
     widths = {constant_symbol(node.name): int(np.prod(node.type.shape, dtype=int)) for node in opened}
-    aims, offset = inverse.targets(rows, computed, {INPUTS: model.size, **widths})
+    aims, offset = inverse.targets(rows, computed, {INPUTS: layout.width, **widths})
     _check_consistent(model, error_map, rows, aims, offset)
     return Lowered(
         outputs=tuple(outputs),
@@ -148,34 +158,40 @@ def _lowered(model: Model) -> Lowered:
         errors=Errors(error_map, weights),
         worst=worst,
         candidates=_sites_of(model),
-        limits=tuple(_limits(model, outputs, aims, offset)),
+        limits=tuple(_limits(model, layout, outputs, aims, offset)),
         constants=tuple(
             OpenConstant(node.name, node.type.shape, aims[constant_symbol(node.name)])
             for node in opened
             if aims[constant_symbol(node.name)].any()
         ),
+        layout=layout,
     )
 
 
 def site_map(model: Model, system: Lowered, name: str) -> Array:
-    """How unit noise at a node reaches the outputs (m, size of the node); all zero where it does not."""
+    """How unit noise at a node reaches the outputs (m, size of the node); all zero where it does not.
+
+    Where a node has a value for each of many units, noise on those of a class counts as one, of the size of its sum.
+    """
     m = len(system.target)
     out = next((o for o in system.outputs if o.name == name), None)
     if out is not None:
         return np.eye(m)[:, out.start : out.stop]
-    noisy = Interpreter(model, sites=frozenset((name,)))
+    noisy = Interpreter(model, system.layout, sites=frozenset((name,)))
     assert model.loss is not None
     rows, _, _ = _error_rows(model, noisy.loss(model.loss))
     value = noisy.node(name, model.nodes[name].span)
-    inner = value.counts if isinstance(value, Cells) else value
+    inner = value.counts if isinstance(value, Cells) else value.each if isinstance(value, PerUnit) else value
     width = inner.size if isinstance(inner, Affine) else 0
     symbol = noise_symbol(name)
     free = [o for o in system.outputs if model.nodes[o.name].definition is None]
     inverse = _Solver(model, _output_matrix(rows, system.outputs), free)
     effect = inverse.solve(-rows.dense(symbol, width))
-    computed = Interpreter(model, sites=frozenset((name,)), computed_outputs=True)
+    computed = Interpreter(model, system.layout, sites=frozenset((name,)), computed_outputs=True)
     for out, moved in _computed(model, system.outputs, computed):
         effect[out.start : out.stop] = moved.dense(symbol, width)
+    if isinstance(value, PerUnit):
+        return effect * np.sqrt(np.repeat(value.partition.copies, width // value.partition.number))
     return effect
 
 
@@ -389,9 +405,11 @@ def _check_consistent(
 # --- accuracy -------------------------------------------------------------------------------------
 
 
-def _limits(model: Model, outputs: Sequence[OutputSlice], aims: Mapping[str, Array], offset: Array) -> Iterator[Limit]:
+def _limits(
+    model: Model, layout: Layout, outputs: Sequence[OutputSlice], aims: Mapping[str, Array], offset: Array
+) -> Iterator[Limit]:
     """Every instance of every accuracy line."""
-    quiet = Interpreter(model)
+    quiet = Interpreter(model, layout)
     for accuracy in model.accuracy:
         written = accuracy.target
         for local in target_places(model, written):

@@ -15,6 +15,7 @@ from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import Chosen
 from privspec.model.neighbours import plural
 from privspec.model.requirements import Curator, Nobody, Requirement
+from privspec.problem.linear_classes import Layout
 
 FAMILIES = ("gaussian", "laplace", "geometric", "knorm")
 """Noise families that the linear compiler knows."""
@@ -22,6 +23,8 @@ LARGEST_EPSILON = 250
 """Pure epsilon up to which e^epsilon and what it multiplies are doubles."""
 LARGEST_MU = 1000
 """Gaussian budgets beyond this leave less noise than the grid of the inputs."""
+LAID_OUT = 2**15
+"""Numbers of an input that count one by one, at most: what is solved is square in them."""
 LARGEST_MAP = 2**27
 """Coefficients of one value as a function of the inputs: a gigabyte of doubles."""
 
@@ -36,7 +39,7 @@ def refuse_unsupported(model: Model) -> None:
         raise SpecError(found)
 
 
-def refuse_too_large(model: Model) -> None:
+def refuse_too_large(model: Model, layout: Layout) -> None:
     """Check that every value, as a function of the inputs, fits into memory.
 
     Raises: SpecError PS0512 with one diagnostic for each value that does not.
@@ -44,16 +47,39 @@ def refuse_too_large(model: Model) -> None:
     found = [
         Diagnostic(
             "PS0512",
-            f"{node.name} has {size:,} entries for {model.size:,} secret numbers, which is too much to compute with",
+            f"{node.name} has {size:,} entries for {layout.width:,} secret numbers, which is too much to compute with",
             (Label(node.span, f"more than {LARGEST_MAP:,} coefficients"),),
             help="use fewer cells, a coarser grid or fewer answers",
             source=model.source,
         )
         for node in (*model.intermediates, *model.outputs)
-        if (size := prod(node.type.shape)) * model.size > LARGEST_MAP
+        if (size := prod(node.type.shape)) * layout.width > LARGEST_MAP
     ]
     if found:
         raise SpecError(found)
+
+
+def refuse_laid_out(model: Model, layout: Layout) -> None:
+    """Check that inputs whose numbers count one by one fit into memory.
+
+    Raises: SpecError PS0512.
+    """
+    wide = [share for share in layout.shares if share.partition is None and share.width > LAID_OUT]
+    wide = [share for share in wide if model.block(share.name).layout == "entries"]
+    if wide:
+        raise SpecError(
+            [
+                Diagnostic(
+                    "PS0512",
+                    f"{share.name} has {share.width:,} numbers that do not count alike, and each of them by itself is "
+                    "too much to compute with",
+                    (Label(model.block(share.name).span, f"more than {LAID_OUT:,} numbers"),),
+                    help="ask for sums and means of them, or for fewer numbers",
+                    source=model.source,
+                )
+                for share in wide
+            ]
+        )
 
 
 def _unsupported(model: Model) -> Iterator[Diagnostic]:

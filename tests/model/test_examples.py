@@ -85,8 +85,8 @@ def test_people_index_collections():
     assert model.nodes["beta"].domain == L1Ball(Fraction(2), 3)
     assert model.nodes["O"].type.shape == (3,)
     (block,) = model.blocks
-    assert len(block.party_units) == 20
-    assert len(block.record) == 100
+    assert block.size // block.party_length == 20
+    assert block.size // block.record_length == 100
 
 
 def test_default_units():

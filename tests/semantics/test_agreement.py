@@ -18,9 +18,10 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.language import syntax
 from privspec.model.build import load_model
+from privspec.problem import linear_classes
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import Numbers
-from privspec.problem.linear import Cells, Difference, Linear, Matrix, Part, Sparse, Units
+from privspec.problem.linear import Cells, Difference, Linear, Matrix, Part, Repeat, Sparse, Units
 from privspec.problem.table_forms import Amount, Table, Variation
 from privspec.problem.types import Problem
 from privspec.problem.vote_forms import Votes
@@ -51,6 +52,13 @@ def agree(text: str) -> None:
 @pytest.mark.parametrize("count", [60, pytest.param(3000, marks=pytest.mark.slow)])
 def test_specs_mean_what_problems_say(kind: Callable[[random.Random], str], count: int) -> None:
     settings(max_examples=count)(given(st.randoms(use_true_random=False).map(kind))(agree))()
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(3000, marks=pytest.mark.slow)])
+def test_specs_mean_the_same_in_classes(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """Where units that count alike are added up, however few there are."""
+    monkeypatch.setattr(linear_classes, "FROM", 2)
+    settings(max_examples=count)(given(st.randoms(use_true_random=False).map(specs.linear))(agree))()
 
 
 def table(meaning: Meaning, problem: Problem, block: Table) -> None:
@@ -224,11 +232,28 @@ def base(meaning: Meaning, block: Linear, world: World) -> list[Fraction]:
     return found
 
 
-def times(matrix: Matrix, vector: Sequence[Fraction]) -> list[Fraction]:
+def times(matrix: Matrix | Repeat, vector: Sequence[Fraction]) -> list[Fraction]:
+    if isinstance(matrix, Repeat):
+        return times(matrix.columns, added_up(matrix, vector))
     if isinstance(matrix, Sparse):
         listed = dict(zip(matrix.places.values(), matrix.values.values(), strict=True))
         matrix = Numbers.of([listed.get(i, ZERO) for i in range(prod(matrix.shape))], matrix.shape)
     return [sum(map(operator.mul, row, vector), ZERO) for row in rows_of(matrix, matrix.shape[0])]
+
+
+def added_up(matrix: Repeat, vector: Sequence[Fraction]) -> list[Fraction]:
+    """The sums of the units of each class."""
+    found: list[Fraction] = []
+    entries = iter(vector)
+    for units in matrix.units:
+        sums: dict[int, list[Fraction]] = {}
+        for count, kind in zip(units.counts.entries, units.classes.entries, strict=True):
+            for _ in range(count):
+                unit = [next(entries) for _ in range(units.length)]
+                sums[kind] = plus(sums.get(kind, [ZERO] * units.length), unit)
+        found += [entry for kind in sorted(sums) for entry in sums[kind]]
+    assert not list(entries)
+    return found
 
 
 def units_of(difference: Units) -> list[list[tuple[Part, range]]]:

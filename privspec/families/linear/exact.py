@@ -21,7 +21,7 @@ from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import site_maps
 from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism
 from privspec.families.linear.witness import Scene, Seen, witness
-from privspec.kernel.core.linear import Release, read_linear, read_release
+from privspec.kernel.core.linear import Cells, Places, Release, Units, read_linear, read_release
 from privspec.kernel.core.linear_privacy import VERTICES, Piece, bounds, pieces
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, read_frame
@@ -31,7 +31,6 @@ from privspec.kernel.quality.linear_bound import exceeds
 from privspec.kernel.quality.linear_figures import covariance, doubles, nearest
 from privspec.model.measures import LDP, EpsilonDelta
 from privspec.model.neighbours import PairDifferences
-from privspec.problem.linear import Difference, differences_of
 from privspec.solvers.programs import Array, box_scaling
 
 SCALING_BITS = 50
@@ -63,10 +62,10 @@ def achieved(problem: Problem, frame: Frame, release: Release, views: list[dict[
     return found
 
 
-def view_witnesses(problem: Problem, release: LinearRelease) -> list[dict[str, Any]]:
+def view_witnesses(problem: Problem, release: LinearRelease, read: Release) -> list[dict[str, Any]]:
     """For each requirement: an inverse root of what a mixed view sees, and the scaling of large boxes."""
     found = []
-    for requirement in problem.model.requirements:
+    for requirement, differences in zip(problem.model.requirements, read.problem.differences, strict=True):
         exposed = problem.model.exposed(requirement)
         rows = [i for o in problem.system.outputs if o.name in exposed for i in range(o.start, o.stop)]
         mixed = release.rounding == "outputs" and len(rows) < problem.system.outputs_count
@@ -76,14 +75,14 @@ def view_witnesses(problem: Problem, release: LinearRelease) -> list[dict[str, A
             seen = release.outputs_matrix.to_float()[rows]
             inverse, root = inverse_root(seen)
             strategy = root @ strategy
-        scaling = [_scaling(strategy, difference) for difference in differences_of(problem.model, requirement)]
+        scaling = [_scaling(strategy, difference, read.problem.places) for difference in differences]
         found.append({"inverse": inverse, "scaling": scaling if any(one is not None for one in scaling) else None})
     return found
 
 
-def _scaling(strategy: Array, difference: Difference) -> list[list[str]] | None:
+def _scaling(strategy: Array, difference: Units | Cells, places: Places) -> list[list[str]] | None:
     """A number for each piece of each unit, where some unit is a box of many numbers."""
-    listed, _ = pieces(difference)
+    listed = [unit for unit, _ in pieces(difference, places)[0]]
     boxes = [all(piece.shape == "box" for piece in unit) for unit in listed]
     if not any(box and len(unit) > VERTICES for box, unit in zip(boxes, listed, strict=True)):
         return None
@@ -93,7 +92,7 @@ def _scaling(strategy: Array, difference: Difference) -> list[list[str]] | None:
     ]
 
 
-def _box(strategy: Array, unit: list[Piece]) -> list[str]:
+def _box(strategy: Array, unit: tuple[Piece, ...]) -> list[str]:
     at, amounts = [piece.at.start for piece in unit], [piece.amount or Fraction(1) for piece in unit]
     columns = strategy[:, at] * np.array([float(amount) for amount in amounts])
     shares = box_scaling(columns.T @ columns)

@@ -411,12 +411,13 @@ def _answers_listed(problem: Problem, forced: set[str]) -> bool:
 
 
 def input_variances(problem: Problem, budgets: tuple[float, ...]) -> Array:
-    """Variances of independent noise on the inputs that alone hides every difference."""
+    """Variances of noise on each number of the inputs, of sums by class, that alone hides every difference."""
     n = problem.system.inputs_count
     variances = np.zeros(n)
     for view, budget in zip(problem.system.views, budgets, strict=True):
-        variances = np.maximum(variances, _own_variances(view.differences, n) / budget**2)
-    return variances
+        own = _own_variances(view.differences, n) if view.numbers is None else view.numbers
+        variances = np.maximum(variances, own / budget**2)
+    return variances * problem.system.lowered.layout.copies
 
 
 def _own_variances(differences: Differences, n: int) -> Array:

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.rounding import sqrt_up
 from privspec.core.spans import Span
 from privspec.families.infeasible import Infeasible, unbounded
+from privspec.kernel.core.linear import Cells, Units
+from privspec.kernel.core.linear_privacy import pieces, units_of
 from privspec.model import neighbours
 from privspec.model.graph import Model
 from privspec.model.neighbours import (
     BallDifferences,
     BoxDifferences,
     Differences,
+    Indices,
     PairDifferences,
     UnboundedError,
     VectorDifferences,
 )
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
+from privspec.problem.linear import moved_by
+from privspec.problem.linear_classes import Layout
 from privspec.problem.linear_interpreter import unsupported
 from privspec.problem.linear_lowering import (
     Lowered,
@@ -46,7 +54,8 @@ class ProtectedView:
     `rows`: joint output rows that the requirement names (None = all); `differences`: of the inputs, in data
     units, as doubles; `exact`: the same as the model states them; `counts`: every input is a table's counts;
     `cover`: how many times larger these differences are than ones that neighbours surely have (1 where they are
-    exact, k where k records are covered by k times one).
+    exact, k where k records are covered by k times one); `numbers`: where coordinates are sums over a class, the
+    variances of noise on each number that alone would hide these differences at mu 1.
     """
 
     requirement: Requirement
@@ -56,6 +65,7 @@ class ProtectedView:
     exact: neighbours.Differences
     counts: bool = False
     cover: float = 1.0
+    numbers: Array | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -132,7 +142,7 @@ LARGEST_NUMBER = 1e100
 """Size up to which the squares and cubes of a number and of its inverse are doubles."""
 
 
-def protected_views(model: Model, outputs: Sequence[OutputSlice]) -> list[ProtectedView] | Infeasible:
+def protected_views(model: Model, outputs: Sequence[OutputSlice], layout: Layout) -> list[ProtectedView] | Infeasible:
     """One view for each set of differences of each requirement, in order; or why no finite noise protects it."""
     total = outputs[-1].stop if outputs else 0
     views = []
@@ -140,26 +150,114 @@ def protected_views(model: Model, outputs: Sequence[OutputSlice]) -> list[Protec
         exposed = model.exposed(requirement)
         seen = [o for o in outputs if o.name in exposed]
         rows = np.concatenate([np.arange(o.start, o.stop, dtype=np.intp) for o in seen])
-        blocks = [model.block(name) for name in requirement.wrt]
         try:
-            sets = requirement.neighbours.differences(blocks, model.size)
+            sets = _sets(model, requirement, layout)
         except UnboundedError as error:
             return unbounded(model, requirement, error)
         counts = all(block.layout == "cells" for block in model.blocks)
         seen_rows = None if len(rows) == total else rows
         views += [
-            ProtectedView(
-                requirement,
-                index,
-                seen_rows,
-                plain_differences(d, model.size),
-                d,
-                counts,
-                _cover(model, requirement, d),
-            )
-            for d in sets
+            ProtectedView(requirement, index, seen_rows, plain_differences(d, layout.width), d, counts, cover, numbers)
+            for d, cover, numbers in sets
         ]
     return views
+
+
+def _sets(model: Model, requirement: Requirement, layout: Layout) -> list[tuple[Differences, float, Array | None]]:
+    """Sets of differences, each with its `cover` and what noise on each number would hide it.
+
+    Raises: UnboundedError if one unit can change an input without limit.
+    """
+    if layout.plain:
+        blocks = [model.block(name) for name in requirement.wrt]
+        found = requirement.neighbours.differences(blocks, model.size)
+        return [(one, _cover(model, requirement, one), None) for one in found]
+    sets: list[tuple[Differences, float, Array | None]] = []
+    for difference in moved_by(model, requirement):
+        if isinstance(difference, Cells):
+            start, _ = layout.kernel_places[difference.start]
+            cells = np.arange(start, start + difference.stop - difference.start, dtype=np.intp)
+            count = difference.count
+            alone = VectorDifferences(cells, np.array([Fraction(count)] * len(cells), dtype=object), moved=count)
+            sets.append(
+                (PairDifferences(cells, Fraction(count), moved=count) if difference.moving else alone, 1.0, None)
+            )
+        else:
+            hidden = _hidden_by_numbers(difference, layout)
+            sets += [(one, cover, hidden) for one, cover in class_differences(difference, layout)]
+    return sets
+
+
+def class_differences(difference: Units, layout: Layout) -> list[tuple[Differences, float]]:
+    """What units that may change do to the sums of their classes, as sets of differences; each with its `cover`.
+
+    Several units at once are covered by so many times one where the kernel does not list them. That is what they can
+    do if there are as many alike.
+    """
+    listed, count = pieces(difference, layout.kernel_places)
+    units = [unit for unit, _ in listed]
+    spare = max(Fraction(count, min(count, copies)) for _, copies in listed)
+    if all(len(unit) == len(unit[0].at) == 1 for unit in units):
+        indices = np.array([unit[0].at[0] for unit in units], dtype=np.intp)
+        amounts = _fractions(unit[0].amount * count for unit in units)
+        return [(VectorDifferences(indices, amounts, spare == 1, count), float(spare))]
+    shapes = {piece.shape for unit in units for piece in unit}
+    least = min(piece.amount for unit in units for piece in unit)
+    blocks = [np.array([i for piece in unit for i in piece.at], dtype=np.intp) for unit in units]
+    if shapes == {"l1"}:
+        sums = [sum((piece.amount for piece in unit), Fraction(0)) * count for unit in units]
+        sizes = _fractions(size for size, block in zip(sums, blocks, strict=True) for _ in block)
+        cover = float(spare * max(sizes) / (least * count))
+        return [(VectorDifferences(np.concatenate(blocks), sizes, cover == 1, count, tuple(blocks)), cover)]
+    if shapes == {"l2"}:
+        radii = [
+            unit[0].amount if len(unit) == 1 else sqrt_up(sum((p.amount**2 for p in unit), Fraction(0)))
+            for unit in units
+        ]
+        return [
+            (BallDifferences(some, radius * count, cover == 1), float(cover))
+            for radius in sorted(set(radii))
+            for some in [tuple(block for block, own in zip(blocks, radii, strict=True) if own == radius)]
+            for cover in [spare * radius / least]
+        ]
+    sets: list[tuple[list[Indices], dict[int, Fraction]]] = []
+    for unit, block in zip(units, blocks, strict=True):
+        reach = {i: piece.amount * count for piece in unit for i in piece.at}
+        fits = ((some, known) for some, known in sets if all(known.get(i, r) == r for i, r in reach.items()))
+        some, known = next(fits, ([], {}))
+        if not some:
+            sets.append((some, known))
+        some.append(block)
+        known.update(reach)
+    exact = spare == 1 and shapes == {"box"}
+    return [
+        (
+            BoxDifferences(tuple(some), _fractions(known.get(i, Fraction(0)) for i in range(layout.width)), exact),
+            float(spare),
+        )
+        for some, known in sets
+    ]
+
+
+def _hidden_by_numbers(difference: Units, layout: Layout) -> Array:
+    """Variances (width,) of independent noise on each number of the inputs that alone hides what units do, at mu 1."""
+    found = np.zeros(layout.width)
+    units, count = units_of(difference, layout.kernel_places)
+    # of all that an input holds, a class moves as often as it has copies
+    times = layout.copies if sum(copies for _, copies in units) == 1 else np.ones(layout.width)
+    for unit, _ in units:
+        entries = sum(float(times[i]) for piece in unit for i in piece.at) if unit[0].shape == "box" else 1.0
+        for piece in unit:
+            for i in piece.at:
+                found[i] = max(found[i], entries * count * (float(piece.amount) / times[i]) ** 2)
+    return found
+
+
+def _fractions(values: Iterable[Fraction]) -> NDArray[Any]:
+    listed = list(values)
+    found = np.empty(len(listed), dtype=object)
+    found[:] = listed
+    return found
 
 
 def moves(view: ProtectedView, target: Array) -> bool:
@@ -276,7 +374,7 @@ def lower(model: Model) -> LinearSystem | Infeasible:
     """
     found = lowered(model)
     try:
-        views = protected_views(model, found.outputs)
+        views = protected_views(model, found.outputs, found.layout)
     except Failure as failure:
         raise_failure(model, failure)
     if isinstance(views, Infeasible):

@@ -154,8 +154,9 @@ def _places(problem: Problem, bound: Bound | None) -> Iterator[Place]:
 
     inputs = [node.name for node in model.inputs]
     fine, reason = verdict(set(inputs), curator=False)
-    yield Place(f"Laplace noise on {' and '.join(inputs)}", np.eye(n), system.target, fine, reason, problem.local)
-    quiet = Interpreter(model)
+    if system.lowered.layout.plain:
+        yield Place(f"Laplace noise on {' and '.join(inputs)}", np.eye(n), system.target, fine, reason, problem.local)
+    quiet = Interpreter(model, system.lowered.layout)
     for name in system.candidates:
         node = model.nodes[name]
         if name in inputs or (node.definition is None and name not in {o.name for o in system.outputs}):

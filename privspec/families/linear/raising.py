@@ -43,9 +43,9 @@ def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...
     if mechanism is None:
         raise InternalError("a classic cannot be executed")
     model, family = problem.model, mechanism.release.noise.family
-    executed, views = _executed(problem, mechanism), view_witnesses(problem, mechanism.release)
-    whole = problem_document(elaborate(model))
+    executed, whole = _executed(problem, mechanism), problem_document(elaborate(model))
     stated = Stated(problem, mechanism, *read_back(whole, family, executed))
+    views = view_witnesses(problem, mechanism.release, stated.release)
     amounts = achieved(problem, stated.frame, stated.release, views)
     loss, bound, covariance = stated.loss(), stated.bound(), stated.covariance()
     gap = None if bound is None else bound.gap(loss)
@@ -126,11 +126,14 @@ def _executed(problem: Problem, mechanism: Mechanism) -> dict[str, Any]:
 def _input_grid_bits(problem: Problem, mechanism: Mechanism) -> int:
     """Bits of the grid of the inputs: what rounding moves is lost in the noise of every output."""
     release, system = mechanism.release, problem.system
+    layout = system.lowered.layout
     widths = np.zeros(system.inputs_count)
     for block in problem.model.blocks:
         if block.schema is None:
             low, high = block.domain.bounds
-            widths[block.start : block.stop] = 1.0 if low is None or high is None else float(high - low)
+            at, share = layout.places[block.name]
+            widths[at : at + share.width] = 1.0 if low is None or high is None else float(high - low)
+    widths *= layout.copies
     deviations = np.linalg.norm(release.output_map(system.target) * np.sqrt(release.row_variances()), axis=1)
     noisy = deviations > 0
     reach = (np.abs(system.target[noisy]) @ widths) / (2 * ROUNDED_SHARE * deviations[noisy])

@@ -6,7 +6,7 @@ R z + offset, or T (R z) + offset where R gives estimates of u, rounded to a gri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 
@@ -24,11 +24,46 @@ NOISES = {
 
 
 @dataclass(frozen=True, slots=True)
+class Alike:
+    """Units of an input, `length` numbers each: `counts[i]` in turn are of class `classes[i]`, numbered as they appear.
+
+    What is released depends on the units of a class through their sum alone, whose numbers are coordinates.
+    """
+
+    length: Positive
+    counts: Wholes
+    classes: Wholes
+
+    def __post_init__(self) -> None:
+        first = list(dict.fromkeys(self.classes))
+        if len(self.counts) != len(self.classes) or min(self.counts, default=0) < 1 or first != list(range(len(first))):
+            raise Refused("does not put every unit into one class, in order")
+
+    @property
+    def copies(self) -> list[int]:
+        """How many units each class has."""
+        found = [0] * (max(self.classes) + 1)
+        for count, own in zip(self.counts, self.classes, strict=True):
+            found[own] += count
+        return found
+
+    @property
+    def numbers(self) -> list[int]:
+        """How many numbers each coordinate adds up."""
+        return [copies for copies in self.copies for _ in range(self.length)]
+
+
+Places = dict[int, tuple[int, Alike]]
+"""By the start of an input in the base vector: its first coordinate, and which units are added up."""
+
+
+@dataclass(frozen=True, slots=True)
 class Matrix:
-    """Whole numbers times a unit."""
+    """Whole numbers times a unit; `alike`: of each input, where columns stand for the units of a class."""
 
     whole: fmpz_mat
     unit: Fraction
+    alike: tuple[Alike, ...] = ()
 
     def __matmul__(self, other: Matrix) -> Matrix:
         return Matrix(self.whole * other.whole, self.unit * other.unit)
@@ -182,7 +217,7 @@ class Linear:
 
     held: tuple[Held, ...]
     released: tuple[Released, ...]
-    target: Matrix
+    target: Target
     offset: Numbers
     constants: tuple[Given, ...]
     errors: Measured
@@ -192,6 +227,7 @@ class Linear:
     differences: tuple[tuple[Units | Cells, ...], ...]
     sites: tuple[Site, ...] | None
     families: tuple[str, ...]
+    places: Places = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         for row in (self.held, self.released):
@@ -199,6 +235,12 @@ class Linear:
                 raise Refused("does not put each of its parts where the one before ends, or has none")
         if len({one.name for one in self.released}) < len(self.released):
             raise Refused("names an output twice")
+        laid_out, at = tuple(Alike(one.stop - one.start, (1,), (0,)) for one in self.held), 0
+        for held, one in zip(self.held, self.target.alike or laid_out, strict=True):
+            if sum(one.counts) * one.length != held.stop - held.start or (held.cells and one.counts != (1,)):
+                raise Refused("has classes that are not of all units of an input, or of cells")
+            self.places[held.start] = at, one
+            at += len(one.numbers)
         measured = (self.errors, *(errors for errors, *_ in self.accuracy))
         last = max((i for errors in measured for term in errors.terms for i in term), default=-1)
         maps = [(one, prod(shape)) for _, shape, one in self.constants]
@@ -213,7 +255,7 @@ class Linear:
 
     @property
     def inputs(self) -> int:
-        return self.held[-1].stop
+        return sum(len(one.numbers) for _, one in self.places.values())
 
     def rows_of(self, names: tuple[str, ...]) -> list[int]:
         return [i for one in self.released if one.name in names for i in range(one.start, one.stop)]
@@ -264,14 +306,32 @@ def _numbers(item: Item) -> Numbers:
     return tuple(entry * unit for entry in entries)
 
 
+def _target(item: Item) -> Target:
+    if not isinstance(item.value, dict) or item.value.get("form") != "repeat":
+        return read_matrix(item, *item.extents(2))
+    _, units, columns = item.fields("form", "units", "columns")
+    found, alike = read_matrix(columns, *columns.extents(2)), typed("tuple[Alike, ...]", units, __name__)
+    assert isinstance(alike, tuple)
+    return Matrix(found.whole, found.unit, alike)
+
+
+def _wholes(item: Item) -> Wholes:
+    entries, unit = item.array(*item.extents(1))
+    if unit != 1:
+        raise item.wrong("are not whole numbers")
+    return tuple(entries)
+
+
 Ball = tuple[Fraction, int, int]
 Column = tuple[str, tuple[str, ...], int | None, int | None]
 Given = tuple[str, tuple[int, ...], Matrix]
 Limit = tuple[Measured, Fraction, int, str]
 Numbers = tuple[Fraction, ...]
 Site = tuple[str, Matrix]
+Target = Matrix
+Wholes = tuple[int, ...]
 READERS |= {"Matrix": lambda item: read_matrix(item, *item.extents(2)), "Measured": _measured, "Numbers": _numbers}
-READERS |= {"Column": _column, "Norm": lambda item: item.integer(1, 2)}
+READERS |= {"Column": _column, "Norm": lambda item: item.integer(1, 2), "Target": _target, "Wholes": _wholes}
 RECORDS |= {
     "Ball": {"radius": "Size", "dimension": "Positive", "norm": "Norm"},
     "Given": {"name": "str", "shape": "tuple[Positive, ...]", "map": "Matrix"},
@@ -361,7 +421,7 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
         raise rounding.wrong("is for Gaussian noise on outputs at a curator")
     if frame.trust == "secure_sum" or (local and known == "knorm-l2"):
         raise family.wrong("is not a mechanism for this trust")
-    if local and any(sum(map(bool, row)) > 1 for row in found.strategy.rows):
+    if local and (problem.target.alike or any(sum(map(bool, row)) > 1 for row in found.strategy.rows)):
         raise strategy.wrong("sends a message that depends on more than one number of one party")
     return found
 

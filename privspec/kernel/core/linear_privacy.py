@@ -14,7 +14,17 @@ from math import comb, lcm
 from flint import arb, arb_mat, ctx, fmpz_mat
 
 from privspec.kernel.core.case import NOTHING, Case
-from privspec.kernel.core.linear import Difference, Matrix, Release, read_linear, read_matrix, read_release
+from privspec.kernel.core.linear import (
+    Alike,
+    Difference,
+    Matrix,
+    Part,
+    Places,
+    Release,
+    read_linear,
+    read_matrix,
+    read_release,
+)  # fmt: skip
 from privspec.kernel.core.numbers import end, sqrt_up
 from privspec.kernel.core.problem import Frame, Guarantee, View, gaussian_proves, pure_proves, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
@@ -38,44 +48,102 @@ class Piece:
     amount: Fraction
 
 
-def pieces(difference: Difference) -> tuple[list[list[Piece]], int]:
-    """The pieces of every unit, and how many units change at once.
+Unit = tuple[tuple[Piece, ...], int]
+"""What a unit moves, and how many units move the same."""
 
-    Groups of units stand for units where there are few of them, and all their pieces are numbers.
+
+def units_of(difference: Difference, places: Places | None = None) -> tuple[list[Unit], int]:
+    """Every unit in the sums of units that count alike, and how many units change at once.
+
+    Raises: Refused where units that change together do not count alike together.
     """
-    parts, count = difference.parts, difference.count if difference.FORM == "units" else 1
-    found: list[list[Piece]] = [[] for _ in range(max((part.stop - part.start) // part.length for part in parts))]
-    for part in parts:
-        for at in range(part.start, part.stop, size := 1 if part.shape == "box" else part.dimension):
-            found[(at - part.start) // part.length].append(Piece(range(at, at + size), part.shape, part.amount))
-    count = min(count, len(found))
-    if count > 1 and comb(len(found), count) <= GROUPS and all(part.shape == "box" for part in parts):
-        return [[piece for unit in some for piece in found[unit]] for some in _groups(len(found), count)], 1
-    return found, count
+    parts, found = difference.parts, dict[tuple[Piece, ...], int]()
+    runs = [_runs(part, (places or {}).get(part.start), alone=len(parts) == 1) for part in parts]
+    while any(runs):
+        step, unit = min(run[-1][1] for run in runs if run), tuple[Piece, ...]()
+        for run in filter(None, runs):
+            moved, count = run.pop()
+            unit += moved
+            if count > step:
+                run.append((moved, count - step))
+        found[unit] = found.get(unit, 0) + step
+    return list(found.items()), min(difference.count if difference.FORM == "units" else 1, sum(found.values()))
 
 
-def _groups(size: int, count: int) -> list[list[int]]:
-    """Every choice of `count` of so many."""
-    return [[*some, i] for i in range(count - 1, size) for some in _groups(i, count - 1)] if count else [[]]
+def _runs(part: Part, place: tuple[int, Alike] | None, *, alone: bool) -> list[Unit]:
+    """What the units of a part move, in turn from the last to the first; in any order if it is `alone`."""
+    size, length = 1 if part.shape == "box" else part.dimension, part.stop - part.start
+    at, one = place or (part.start, Alike(length, (1,), (0,)))
+
+    def moved(start: int, length: int, times: int = 1) -> tuple[Piece, ...]:
+        starts = range(start, start + length, size)
+        return tuple(Piece(range(i, i + size), part.shape, part.amount * times) for i in starts)
+
+    if one.length % size:
+        raise Refused("vectors do not lie in units that count alike")
+    if one.counts == (1,):
+        return [(moved(i, part.length), 1) for i in range(at, at + length, part.length)][::-1]
+    if part.length == length:
+        return [(tuple(p for k, n in enumerate(one.copies) for p in moved(at + k * one.length, one.length, n)), 1)]
+    if alone and one.length % part.length == 0:
+        starts = range(at, at + len(one.numbers), part.length)
+        return [(moved(i, part.length), n) for i, n in zip(starts, one.numbers[:: part.length], strict=True)]
+    if part.length != one.length:
+        raise Refused("units that change together do not count alike together")
+    runs = zip(reversed(one.counts), reversed(one.classes), strict=True)
+    return [(moved(at + kind * one.length, one.length), count) for count, kind in runs]
+
+
+def pieces(difference: Difference, places: Places | None = None) -> tuple[list[Unit], int]:
+    """The same; groups of units stand for units where there are few of them, and all their pieces are numbers."""
+    found, count = units_of(difference, places)
+    listed = count > 1 and all(part.shape == "box" for part in difference.parts)
+    if not listed or comb(len(found) + count * any(copies > 1 for _, copies in found), count) > GROUPS:
+        return found, count
+    return [(tuple(p for k, n in some for p in _times(found[k][0], n)), 1) for some in _groups(found, count)], 1
+
+
+def _times(unit: tuple[Piece, ...], times: int) -> tuple[Piece, ...]:
+    return tuple(Piece(piece.at, piece.shape, piece.amount * times) for piece in unit)
+
+
+def _groups(units: list[Unit], count: int) -> list[list[tuple[int, int]]]:
+    """Every choice of `count` units, as the places of those that move the same and how many of them."""
+    if not units or not count:
+        return [] if count else [[]]
+    *rest, (_, copies) = units
+    some = [(k, group) for k in range(min(copies, count) + 1) for group in _groups(rest, count - k)]
+    return [[*group, (len(rest), k)] if k else group for k, group in some]
+
+
+def _largest(found: list[Fraction], units: list[Unit], count: int) -> Fraction:
+    """The sum of the `count` largest of what units reach."""
+    total = Fraction(0)
+    for value, copies in sorted(zip(found, (copies for _, copies in units), strict=True), reverse=True):
+        total += value * min(copies, count)
+        count -= min(copies, count)
+    return total
 
 
 # --- squared lengths ----------------------------------------------------------------------------------
 
 
-def largest_square(strategy: Matrix, difference: Difference, scaling: Item = NOTHING) -> Fraction:
+def largest_square(
+    strategy: Matrix, difference: Difference, scaling: Item = NOTHING, places: Places | None = None
+) -> Fraction:
     """At least the largest squared length of strategy d over the differences d.
 
     `scaling`: positive numbers, one for each piece of each unit, that only help to bound units of many numbers.
     """
-    (listed, count), columns = pieces(difference), list(zip(*strategy.rows, strict=True))
+    (listed, count), columns = pieces(difference, places), list(zip(*strategy.rows, strict=True))
     given = [NOTHING] * len(listed) if scaling.absent else scaling.items(len(listed))
-    found = [_unit(columns, unit, own) for unit, own in zip(listed, given, strict=True)]
+    found = [_unit(columns, unit, own) for (unit, _), own in zip(listed, given, strict=True)]
     if count == 1:
         return max(found, default=Fraction(0)) * strategy.unit**2
-    return sum(map(sqrt_up, sorted(found)[-count:]), Fraction(0)) ** 2 * strategy.unit**2
+    return _largest(list(map(sqrt_up, found)), listed, count) ** 2 * strategy.unit**2
 
 
-def _unit(columns: list[tuple[int, ...]], unit: list[Piece], scaling: Item) -> Fraction:
+def _unit(columns: list[tuple[int, ...]], unit: tuple[Piece, ...], scaling: Item) -> Fraction:
     """The largest squared length of one unit, in squared whole numbers.
 
     With y = d / c, c positive and one number for each piece, |B d|^2 <= lambda |y|^2 <= lambda sum (amount / c)^2 for
@@ -86,7 +154,7 @@ def _unit(columns: list[tuple[int, ...]], unit: list[Piece], scaling: Item) -> F
     kept = [(piece, c) for piece, c in zip(unit, given, strict=True) if piece.amount]
     shapes = {piece.shape for piece, _ in kept}
     if len(kept) > 1 and not shapes <= {"box", "l2"}:
-        return sum((sqrt_up(_unit(columns, [piece], NOTHING)) for piece, _ in kept), Fraction(0)) ** 2
+        return sum((sqrt_up(_unit(columns, (piece,), NOTHING)) for piece, _ in kept), Fraction(0)) ** 2
     if len(kept) < 2 and not shapes & {"l2", "swap"}:
         return max((sum(v * v for v in columns[i]) * p.amount**2 for p, _ in kept for i in p.at), default=Fraction(0))
     exact = shapes == {"swap"} or (shapes == {"box"} and len(kept) <= VERTICES)
@@ -131,7 +199,13 @@ def _eigenvalue(gram: list[list[int]]) -> Fraction:
 # --- costs of Laplace noise ---------------------------------------------------------------------------
 
 
-def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction], difference: Difference) -> Fraction:
+def largest_cost(
+    answers: Matrix,
+    scales: list[Fraction],
+    steps: list[Fraction],
+    difference: Difference,
+    places: Places | None = None,
+) -> Fraction:
     """At least the largest cost over the differences: the sum over answers of |move| in the scale of each.
 
     `steps`: that of the lattice where an answer may lie between its points and be rounded, else 0; it is paid where the
@@ -140,7 +214,8 @@ def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction],
     below = lcm(*(scale.numerator for scale in scales))
     weights = [below // scale.numerator * scale.denominator for scale in scales]
     paid = [s * w / below for s, w in zip(steps, weights, strict=True)]
-    (listed, count), columns, totals = pieces(difference), list(zip(*answers.rows, strict=True)), list[Fraction]()
+    (listed, count), columns = pieces(difference, places), list(zip(*answers.rows, strict=True))
+    totals = list[Fraction]()
 
     def length(move: tuple[int, ...]) -> Fraction:
         return answers.unit / below * sum(abs(v) * w for v, w in zip(move, weights, strict=True))
@@ -148,7 +223,7 @@ def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction],
     def step(moved: tuple[int, ...]) -> Fraction:
         return sum((p for v, p in zip(moved, paid, strict=True) if v), Fraction(0)) if any(steps) else Fraction(0)
 
-    for unit in listed:
+    for unit, _ in listed:
         total, touched = Fraction(0), [columns[i] for piece in unit if piece.shape not in COUNTED for i in piece.at]
         for piece in unit:
             moves = columns[piece.at.start : piece.at.stop]
@@ -158,7 +233,7 @@ def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction],
             each = [length(move) + (step(move) if piece.shape in COUNTED else 0) for move in moves]
             total += (sum(each) if piece.shape in ("box", "l2") else max(each, default=0)) * piece.amount
         totals.append(total + step(tuple(map(any, zip(*touched, strict=True)))) if touched else total)
-    return sum(sorted(totals)[-count:], Fraction(0))
+    return _largest(totals, listed, count)
 
 
 # --- what an observer sees ----------------------------------------------------------------------------
@@ -205,25 +280,26 @@ def off_lattice(release: Release, used: list[int]) -> list[Fraction]:
     """The step of the lattice for each answer that may lie between its points; 0 where all answers are points of it."""
     rows, moduli = release.strategy.rows, list[tuple[slice, int]]()
     for held, step in zip(release.problem.held, release.steps, strict=True):
+        at, one = release.problem.places[held.start]
         points = {step * held.width} | ({held.lower} if held.lower and not held.ball else set())
         wholes = {(release.strategy.unit * point / release.grid).denominator for point in points}
-        moduli += [(slice(held.start, held.stop), whole) for whole in wholes if whole > 1]
+        moduli += [(slice(at, at + len(one.numbers)), whole) for whole in wholes if whole > 1]
     off = (any(v % whole for at, whole in moduli for v in rows[r][at]) for r in used)
     return [release.grid if one else Fraction(0) for one in off]
 
 
 def reached(release: Release, seen: Seen, difference: Difference, scaling: Item = NOTHING) -> Fraction:
     """At least mu^2 of Gaussian noise, or epsilon of the others, for what is seen and a set of differences."""
-    strategy, noise = release.strategy, release.noise
+    strategy, noise, places = release.strategy, release.noise, release.problem.places
     if noise.shape == "gaussian":
         answers = strategy.some(seen.used) if seen.mixture is None else seen.mixture
-        return largest_square(answers, difference, scaling) * seen.slack / noise.scales[0] ** 2
+        return largest_square(answers, difference, scaling, places) * seen.slack / noise.scales[0] ** 2
     steps = off_lattice(release, seen.used)
     if noise.shape == "laplace":
-        return largest_cost(strategy.some(seen.used), [noise.scales[r] for r in seen.used], steps, difference)
+        return largest_cost(strategy.some(seen.used), [noise.scales[r] for r in seen.used], steps, difference, places)
     if noise.shape != "knorm-l2":
         raise Refused(f"nothing is known of noise of the shape {noise.shape}")
-    square, rounded = largest_square(strategy, difference, scaling), Fraction(sum(map(bool, steps)))
+    square, rounded = largest_square(strategy, difference, scaling, places), Fraction(sum(map(bool, steps)))
     return (sqrt_up(square, 100) + release.grid * sqrt_up(rounded, 100)) / noise.scales[0]
 
 

@@ -146,7 +146,7 @@ def _box(block: core.Linear) -> tuple[list[Fraction], list[Fraction]]:
             low, high = Fraction(0), Fraction(held.records)
         if low is None or high is None:
             low, high = Fraction(-COUNT), Fraction(COUNT)
-        ends += [(low, high)] * (held.stop - held.start)
+        ends += [(low * copies, high * copies) for copies in block.places[held.start][1].numbers]
     return [(low + high) / 2 for low, high in ends], [(high - low) / 2 for low, high in ends]
 
 
@@ -158,7 +158,7 @@ def grids(case: Case, release: core.Release, found: Figures) -> None:
     block, step = release.problem, list[Fraction]()
     for held, grid in zip(block.held, release.steps, strict=True):
         own = Fraction(0) if held.cells else grid * held.width / (1 if held.ball else 2)
-        step += [own] * (held.stop - held.start)
+        step += [own * copies for copies in block.places[held.start][1].numbers]
     steps, unit = whole_numbers(step)
     whole = release.strategy.unit.denominator == 1 and release.grid == 1 and not any(step)
     answer = Fraction(0) if whole or release.round_outputs else found.noise.unit * release.grid / 2
@@ -206,9 +206,13 @@ def widths(block: core.Linear) -> dict[str, int]:
     """The places where noise may enter, those named, or else inputs and outputs, and how many numbers each has."""
     if block.sites is not None:
         return {name: map_.whole.ncols() for name, map_ in block.sites}
-    return {one.name: one.stop - one.start for one in block.held} | {
-        one.name: one.stop - one.start for one in block.released
-    }
+    inputs = {one.name: one.stop - one.start for one in _laid_out(block)}
+    return inputs | {one.name: one.stop - one.start for one in block.released}
+
+
+def _laid_out(block: core.Linear) -> list[core.Held]:
+    """The inputs whose numbers are coordinates by themselves, not added up."""
+    return [one for one in block.held if max(block.places[one.start][1].copies) == 1]
 
 
 def place(block: core.Linear, name: str) -> Matrix:
@@ -220,8 +224,9 @@ def place(block: core.Linear, name: str) -> Matrix:
         if known == name:
             return map_
     if block.sites is None:
-        for one in (one for one in block.held if one.name == name):
-            return columns_of(block.target, one.start, one.stop)
+        for one in (one for one in _laid_out(block) if one.name == name):
+            at, _ = block.places[one.start]
+            return columns_of(block.target, at, at + one.stop - one.start)
         for own in (own for own in block.released if own.name == name):
             return columns_of(identity(block.size), own.start, own.stop)
     raise Refused(f"the problem does not let noise enter at {name[:40]}")
@@ -243,7 +248,8 @@ def stated_sites(release: core.Release, found: Figures) -> list[dict[str, object
         parameters = {"scale": str(scales[0]), "rows": found.noise.whole.ncols()}
         return [{"at": " and ".join(names), "shape": "knorm-l2", "parameters": parameters, "grid": str(release.grid)}]
     known = widths(block)
-    together = [[one.name for one in block.held], names] if block.sites is None else [list(known)]
+    inputs = [one.name for one in block.held if one.name in known]
+    together = [inputs, names] if block.sites is None else [list(known)]
     for chosen in [*([name] for name in known), *together]:
         fits = sum(known[name] for name in chosen) == found.noise.whole.ncols()
         if fits and _same_matrix(found.noise, beside([place(block, name) for name in chosen])):
@@ -362,7 +368,12 @@ def proved(frame: Frame, release: core.Release, item: Item) -> tuple[Fraction, t
     if priced and MEETING not in words:
         raise prices.wrong("are for Gaussian noise of any covariance")
     views = [
-        bounds.View(visible, differences, asked.measure.name, asked.measure.figures({}))
+        bounds.View(
+            visible,
+            [bounds.Difference.of(one, block.places) for one in differences],
+            asked.measure.name,
+            asked.measure.figures({}),
+        )
         for asked, visible, differences in zip(frame.obligations, seen, block.differences, strict=True)
     ]
     return bounds.lower_bound(bounds.Aim(target, terms, chosen, paid, maps), views, pure, witness), words

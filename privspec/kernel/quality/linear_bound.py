@@ -21,7 +21,8 @@ from math import isqrt
 
 from flint import arb, ctx, fmpz_mat
 
-from privspec.kernel.core.linear import Cells, Matrix, Units, read_matrix
+from privspec.kernel.core.linear import Cells, Matrix, Places, Units, read_matrix
+from privspec.kernel.core.linear_privacy import Piece, Unit, units_of
 from privspec.kernel.core.numbers import ball, exp_up, sqrt_down, sqrt_up
 from privspec.kernel.core.reading import Item
 from privspec.kernel.quality.linear_figures import error_rows, identity, minus, row_squares, turned, whole_numbers
@@ -53,11 +54,53 @@ class Aim:
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """Units of which up to `count` change at once; `at`: the unit and the piece of it that move a coordinate."""
+
+    units: list[Unit]
+    count: int
+    at: dict[int, tuple[int, int]]
+
+    @classmethod
+    def of(cls, difference: Units | Cells, places: Places) -> Difference:
+        """Of units that move one coordinate the last stands for it, which gives a factor that is large enough."""
+        units, count = units_of(difference, places)
+        pairs = ((unit, number, p) for unit, (own, _) in enumerate(units) for number, p in enumerate(own))
+        return cls(units, count, {i: (unit, number) for unit, number, piece in pairs for i in piece.at})
+
+    def piece(self, place: tuple[int, int]) -> Piece:
+        return self.units[place[0]][0][place[1]]
+
+    def gauge(self, column: dict[int, Fraction]) -> Fraction | None:
+        """The least factor by which the convex hull of the differences contains a column, rounded up, if one does.
+
+        Units of a class stand for each other: the hull has each of them at most as often as there are.
+        """
+        powers: dict[tuple[int, int], Fraction] = {}
+        for i, a in column.items():
+            if i not in self.at or self.piece(self.at[i]).amount == 0:
+                return None
+            square = self.piece(self.at[i]).shape == "l2"
+            powers[self.at[i]] = powers.get(self.at[i], Fraction(0)) + (a * a if square else abs(a))
+        shares: dict[int, Fraction] = {}
+        for (unit, number), power in powers.items():
+            piece = self.piece((unit, number))
+            size = (sqrt_up(power) if piece.shape == "l2" else power) / piece.amount
+            if piece.shape == "swap":
+                if sum(column.values()):
+                    return None
+                size /= 2
+            shares[unit] = max(shares.get(unit, size), size)
+        alone = [share / self.units[unit][1] for unit, share in shares.items()]
+        return max([*alone, sum(shares.values(), Fraction(0)) / self.count], default=Fraction(0))
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """An obligation in a bound: which released numbers it sees, its differences, its measure with the amounts."""
 
     seen: list[bool]
-    differences: tuple[Cells | Units, ...]
+    differences: list[Difference]
     measure: str
     amounts: dict[str, Fraction]
 
@@ -181,36 +224,12 @@ def _sparse(item: Item, n: int, unit: Fraction, view: View) -> tuple[list[list[t
         if len(entries) != len(pairs):
             raise column.wrong("names an input twice")
         moved = {i: a * unit for i, a in entries.items() if a}
-        known = [g for g in (gauge(difference, moved) for difference in view.differences) if g is not None]
+        known = [g for g in (difference.gauge(moved) for difference in view.differences) if g is not None]
         if not known:
             raise column.wrong("is no difference of neighbours")
         total += min(known) ** 2
         found.append(list(entries.items()))
     return found, total
-
-
-def gauge(difference: Cells | Units, column: dict[int, Fraction]) -> Fraction | None:
-    """The least factor by which the convex hull of the differences contains a column, rounded up; None if none does."""
-    if isinstance(difference, Cells):
-        if any(not difference.start <= i < difference.stop for i in column):
-            return None
-        size = sum(map(abs, column.values()), Fraction(0)) / difference.count
-        return size if not difference.moving else size / 2 if sum(column.values()) == 0 else None
-    powers: dict[tuple[int, int, int], Fraction] = {}
-    for i, a in column.items():
-        number = next((k for k, part in enumerate(difference.parts) if part.start <= i < part.stop), None)
-        if number is None or difference.parts[number].amount == 0:
-            return None
-        part = difference.parts[number]
-        unit, place = divmod(i - part.start, part.length)
-        key = (unit, number, place // part.dimension)
-        powers[key] = powers.get(key, Fraction(0)) + (a * a if part.shape == "l2" else abs(a))
-    shares: dict[int, Fraction] = {}
-    for (unit, number, _), power in powers.items():
-        part = difference.parts[number]
-        size = (sqrt_up(power) if part.shape == "l2" else power) / part.amount
-        shares[unit] = max(shares.get(unit, size), size)
-    return max([*shares.values(), sum(shares.values(), Fraction(0)) / difference.count], default=Fraction(0))
 
 
 def _pairs(item: Item, n: int, unit: Fraction, view: View) -> tuple[fmpz_mat, Fraction]:
@@ -222,10 +241,10 @@ def _pairs(item: Item, n: int, unit: Fraction, view: View) -> tuple[fmpz_mat, Fr
     factor, step = found.whole, found.unit
     if step != unit:
         raise item.wrong("is not in the unit of the differences")
-    known = [one for one in view.differences if isinstance(one, Cells) and one.moving]
+    known = [piece for one in view.differences for unit, _ in one.units for piece in unit if piece.shape == "swap"]
     if len(known) != 1:
         raise item.wrong("lists pairs where no record moves from one cell to another")
-    cells, size = range(known[0].start, known[0].stop), known[0].count
+    cells, size = known[0].at, known[0].amount
     moment = Matrix(factor * factor.transpose(), unit).rows
     rows = Matrix(factor, unit).rows
     outside = any(any(row) for i, row in enumerate(rows) if i not in cells) or any(map(sum, zip(*rows, strict=True)))

@@ -1,0 +1,265 @@
+"""Inputs whose units count alike: in classes and laid out, a spec has the same answers, losses and guarantees."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privspec.api import Problem
+from privspec.core.diagnostics import SpecError
+from privspec.execute.data import read_inputs
+from privspec.execute.exact import multiply
+from privspec.execute.executed import read_executed
+from privspec.problem import linear_classes
+from privspec.problem.linear_lowering import Lowered, lowered
+from tests.families.specs import Array, model_of, spec
+
+MU = "O is 1-GDP wrt x, replacing one entry"
+
+
+@contextmanager
+def alike_from(units: int) -> Iterator[None]:
+    """Inputs of at least so many units are put into classes."""
+    before = linear_classes.FROM
+    linear_classes.FROM = units
+    try:
+        yield
+    finally:
+        linear_classes.FROM = before
+
+
+def both(text: str) -> tuple[Lowered, Lowered]:
+    """A spec in classes and laid out."""
+    with alike_from(2):
+        found = lowered(model_of(text))
+    with alike_from(10**9):
+        return found, lowered(model_of(text))
+
+
+def spread(found: Lowered) -> Array:
+    """The target with a column for every number of the inputs."""
+    parts = []
+    for at, one in found.layout.kernel_places.values():
+        own = found.target[:, at : at + len(one.numbers)].reshape(len(found.target), -1, one.length)
+        parts.append(own[:, np.repeat(one.classes, one.counts)].reshape(len(found.target), -1))
+    return np.hstack(parts)
+
+
+def classes(found: Lowered) -> list[int | None]:
+    """The number of classes of each input, None where it is laid out."""
+    return [None if share.partition is None else share.partition.number for share in found.layout.shares]
+
+
+X = "input x in [0, 1]^12; intermediate y; output O"
+READ = {
+    "a sum": (spec(X, "y = sum(x)"), [1]),
+    "a mean": (spec(X, "y = mean(x)"), [1]),
+    "all of an array": (spec("input x in [0, 1]^(12, 2); intermediate y; output O", "y = total(x)"), [1]),
+    "rows": (spec("input x in [0, 1]^(12, 2); intermediate y; output O", "y = sum(x)"), [1]),
+    "a map of rows": (spec("input x in [0, 1]^(12, 2); intermediate y; output O", "y = [1, 2] @ sum(x)"), [1]),
+    "shifted and scaled": (spec(X, "y = sum(3 * x - 1) / 12"), [1]),
+    "less the mean": (spec(X, "y = [sum(x - mean(x)), sum(x)]"), [1]),
+    "weights": (spec(X, "y = sum([1, 1, 2, 2, 1, 1, 2, 2, 1, 1, 1, 1] * x)"), [2]),
+    "a product": (spec(X, "y = [1, 1, 2, 2, 1, 1, 2, 2, 1, 1, 1, 1] @ x"), [2]),
+    "a product from behind": (spec(X, "y = x @ [1, 1, 2, 2, 1, 1, 2, 2, 1, 1, 1, 1]"), [2]),
+    "constants": (spec(X, "y = sum(x + [1, 1, 2, 2, 1, 1, 2, 2, 1, 1, 1, 1])"), [2]),
+    "ones": (spec(X, "y = ones(3, 12) @ x"), [1]),
+    "a part": (spec(X, "y = sum(x[i] for i in 3..7)"), [2]),
+    "parts": (spec(X, "y = [sum(x[i] for i in 1..6), sum(x[i] for i in 4..12)]"), [3]),
+    "one of them": (spec(X, "y = [sum(x), x[5]]"), [2]),
+    "looked up": (
+        spec("input x in [0, 1]^12; constant w = [1, 1, 2, 2, 1, 1, 2, 2, 1, 1, 1, 1]; intermediate y; output O",
+             "y = sum(w[i] * x[i] for i in 1..12)"), [2],
+    ),
+    "several": (
+        spec("input x in [0, 1]^12; intermediate a; intermediate b; output A; output B", "a = sum(x); b = 2 * mean(x)",
+             "E[ (A - a)^2 ] + E[ (B - b)^2 ]", "all outputs are 1-GDP wrt x, replacing one entry"), [1],
+    ),
+    "two inputs": (
+        spec("input x in [0, 1]^12; input z in [0, 3]^12; intermediate y; output O",
+             "y = [sum(x + 2 * z), sum(x[i] - z[i] for i in 1..4)]", privacy="O is 1-GDP wrt x, replacing one entry"),
+        [2, 2],
+    ),
+    "one laid out": (
+        spec("input x in [0, 1]^12; input z in [0, 3]; intermediate y; output O", "y = sum(x) + z"), [1, None],
+    ),
+    "running totals": (spec(X, "y = prefix_sums(x)"), [None]),
+    "neighbours": (spec(X, "y = sum(x[i] - x[i + 1] for i in 1..11)"), [None]),
+    "all of them": (spec("input x in [0, 1]^12; output O", "", "E[ ||O - x||^2 ]"), [None]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READ)
+def test_expressions_mean_the_same(name: str) -> None:
+    text, expected = READ[name]
+    found, plain = both(text)
+    assert classes(found) == expected
+    assert spread(found) == pytest.approx(plain.target, rel=0, abs=1e-15)
+    assert found.offset == pytest.approx(plain.offset, rel=1e-12)
+
+
+PARTY = """parties:
+  p in 1..12
+variables:
+  input x[p] in {domain}
+  input z[p] in [0, 2]
+  intermediate v[p] = 2 * x[p]{first} + z[p]
+  intermediate y
+  output O
+background:
+  y = {y}
+loss: E[ ||O - y||^2 ]
+privacy: O is 1-GDP wrt (x, z), replacing one p
+"""
+
+
+@pytest.mark.parametrize(
+    ("domain", "first", "y", "expected"),
+    [
+        ("[0, 1]", "", "sum(v[p] for p)", [1, 1]),
+        ("[0, 1]", "", "mean(x[p] - z[p] for p)", [1, 1]),
+        ("[0, 1]", "", "[sum(v), sum(z[p] for p in 1..4)]", [2, 2]),
+        ("[0, 1]^3", "[2]", "sum(v[p] for p)", [1, 1]),
+        ("[0, 1]^3", "[2]", "sum([1, 2, 3] @ x[p] + v[p] for p)", [1, 1]),
+        ("[0, 1]^3", "[2]", "sum(x[p] for p)", [1, 1]),
+        ("[0, 1]^3", "[2]", "sum(x[p, 2] for p) + sum(sum(x[p, j] for j in 1..2) for p)", [1, 1]),
+        ("[0, 1]", "", "sum(x[p] + sum(z) for p)", [1, 1]),
+        ("[0, 1]", "", "sum(x[p] * p for p)", [None, None]),
+    ],
+)
+def test_parties_mean_the_same(domain: str, first: str, y: str, expected: list[int | None]) -> None:
+    found, plain = both(PARTY.format(domain=domain, first=first, y=y))
+    assert classes(found) == expected
+    assert np.array_equal(spread(found), plain.target)
+
+
+# --- plans ----------------------------------------------------------------------------------------------
+
+
+def solved(text: str, units: int) -> dict[str, Any]:
+    """A plan that its own kernel confirms."""
+    with alike_from(units):
+        plan = Problem(text, {}).solve()
+        assert plan.verify().ok, str(plan.verify())
+        document: dict[str, Any] = json.loads(plan.to_json())
+        return document
+
+
+def same_plan(text: str) -> None:
+    """In classes and laid out: the same loss and guarantees, or better ones where less of it is a bound."""
+    found, plain = solved(text, 2), solved(text, 10**9)
+    assert found["problem"]["blocks"][0]["target"]["form"] == "repeat"
+    tight = plain["status"] == "optimal" or plain["mechanism"]["family"] != "gaussian"
+    assert found["status"] == plain["status"] or not tight
+    loss, known = found["loss"], plain["loss"]
+    assert loss["value"] <= known["value"] * (1 + 1e-6)
+    assert loss["lower_bound"] >= known["lower_bound"] * (1 - 2e-6)
+    assert loss["value"] >= known["lower_bound"] and (not tight or loss["value"] >= known["value"] * (1 - 1e-6))
+    for own, other in zip(found["guarantees"], plain["guarantees"], strict=True):
+        for key, figure in own["achieved"].items():
+            assert float(figure) == pytest.approx(float(other["achieved"][key]), rel=1e-4)
+
+
+SUMS = "y = [sum(x), sum(x[i] for i in 1..4)]"
+SOLVED = {
+    "entries": spec(X, SUMS),
+    "a mean": spec(X, "y = mean(x)", privacy="O is (1, 1e-6)-DP wrt x, replacing one entry"),
+    "adding": spec("input x in [-1, 3]^12; intermediate y; output O", SUMS,
+                   privacy="O is 1-GDP wrt x, adding or removing one entry"),
+    "pure": spec(X, SUMS, privacy="O is 1-DP wrt x, replacing one entry"),
+    "zCDP": spec(X, SUMS, privacy="O is 1-zCDP wrt x, replacing one entry"),
+    "two at once": spec(X, SUMS, privacy="O is 1-GDP wrt x, replacing up to 2 entries"),
+    "two at once, pure": spec(X, SUMS, privacy="O is 1-DP wrt x, replacing up to 2 entries"),
+    "everything": spec(X, SUMS, privacy="O is 1-GDP wrt x, replacing everything"),
+    "records": spec("input x in [0, 1]^(12, 2); intermediate y; output O", "y = sum(x)",
+                    privacy="O is 1-GDP wrt x, replacing one record"),
+    "entries of records": spec("input x in [0, 1]^(12, 2); intermediate y; output O", "y = sum(x)"),
+    "balls": spec("input x in l2_ball(2, 3)^12; intermediate y; output O", "y = sum(x)",
+                  privacy="O is 1-GDP wrt x, replacing one record"),
+    "two balls": spec("input x in l2_ball(2, 3)^12; intermediate y; output O", "y = sum(x)",
+                      privacy="O is 1-GDP wrt x, replacing up to 2 records"),
+    "diamonds": spec("input x in l1_ball(2, 3)^12; intermediate y; output O", "y = sum(x)",
+                     privacy="O is 1-DP wrt x, replacing one record"),
+    "parties": PARTY.format(domain="[0, 1]", first="", y="[sum(v), sum(z[p] for p in 1..4)]"),
+    "vectors of parties": PARTY.format(domain="[0, 1]^2", first="[2]", y="sum(v)"),
+    "two lines": spec(X.replace("output O", "intermediate b; output O; output B"), "y = sum(x); b = mean(x)",
+                      "E[ (O - y)^2 ] + E[ (B - b)^2 ]",
+                      "O is 0.5-GDP wrt x, replacing one entry; (O, B) is 1-GDP wrt x, replacing one entry"),
+    "worst": spec(X, SUMS, "max(E[ (O[j] - y[j])^2 ] for j in 1..2)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_plans_are_the_same(name: str) -> None:
+    same_plan(SOLVED[name])
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_random_maps_with_repeated_columns(data: st.DataObject) -> None:
+    """Against what is laid out: the same loss, bound and guarantee."""
+    kinds, rows = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
+    columns = data.draw(
+        st.lists(st.lists(st.integers(-3, 3), min_size=rows, max_size=rows), min_size=kinds, max_size=kinds)
+    )
+    chosen = data.draw(st.lists(st.integers(0, kinds - 1), min_size=8, max_size=10))
+    matrix = np.array([columns[k] for k in chosen]).T
+    if not matrix.any(axis=1).all() or 2 * len(np.unique(matrix, axis=1).T) > len(chosen):
+        return
+    unit = data.draw(st.sampled_from(["one entry", "up to 2 entries", "everything"]))
+    measure = data.draw(st.sampled_from(["1-GDP", "1-DP"] if unit != "everything" else ["1-GDP"]))
+    written = ", ".join(f"[{', '.join(map(str, row))}]" for row in matrix.tolist())
+    text = spec(
+        f"input x in [0, 2]^{len(chosen)}; intermediate y; output O", f"y = [{written}] @ x",
+        privacy=f"O is {measure} wrt x, replacing {unit}",
+        options="noise family gaussian" if measure == "1-GDP" else "",
+    )  # fmt: skip
+    same_plan(text)
+
+
+def test_a_run_adds_up_what_a_plan_does_not_tell_apart() -> None:
+    text = SOLVED["vectors of parties"]
+    dice = np.random.default_rng(0)
+    data = {"x": dice.uniform(-0.5, 1.5, (12, 2)), "z": dice.uniform(0, 2, 12)}
+    data["x"][3, 1] = np.nan
+    answers = []
+    for units in (2, 10**9):
+        with alike_from(units):
+            executed = read_executed(solved(text, units))
+            exact = multiply(executed.strategy, read_inputs(executed, data)).fractions()
+            answers.append(executed.reconstruction.to_float() @ np.array([float(v) for v in exact]))
+            assert executed.strategy.shape[1] == (3 if units == 2 else 36)
+    assert answers[0] == pytest.approx(answers[1], rel=1e-9)
+
+
+def test_sums_are_exact_where_doubles_are_not() -> None:
+    """A thousand numbers on a grid of 2^-52."""
+    text = spec(X.replace("^12", "^1000"), "y = sum(x)")
+    executed = read_executed(solved(text, 2))
+    values = np.random.default_rng(1).uniform(0, 1, 1000)
+    (sum_,) = read_inputs(executed, {"x": values}).fractions()
+    grid = executed.inputs[0].grid
+    assert sum_ == sum((round(Fraction(v) / grid) * grid for v in values.tolist()), Fraction(0))
+
+
+# --- a million ------------------------------------------------------------------------------------------
+
+
+def test_a_million_numbers_are_one_class() -> None:
+    plan = solved(spec(X.replace("^12", "^1000000"), "y = sum(x)", privacy="O is (1, 1e-6)-DP wrt x"), 512)
+    assert plan["mechanism"]["executed"]["strategy"]["shape"] == [1, 1]
+    assert len(json.dumps(plan)) < 20_000
+
+
+def test_numbers_that_count_one_by_one_are_refused_where_they_are_many() -> None:
+    with pytest.raises(SpecError, match="do not count alike") as refused:
+        lowered(model_of(spec(X.replace("^12", "^100000"), "y = prefix_sums(x)[5]")))
+    assert refused.value.diagnostics[0].code == "PS0512"
