@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from privspec.kernel.core.case import PLAN, Case
 from privspec.kernel.core.linear import Release
+from privspec.kernel.core.problem import View
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.forms import FORMS
 from privspec.problem.form import Numbers
@@ -38,7 +39,7 @@ def exposures_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     executed = rules.judge(case)
     found = []
     for view in case.frame.views:
-        witness = [_witness(executed, outputs) for outputs in (view.outputs, *((name,) for name in view.unnamed))]
+        witness = [_witness(executed, view, outputs) for outputs in (view.outputs, *((name,) for name in view.unnamed))]
         bound, bare = rules.exposed(case, executed, view, Item(witness, "witness"))
         amounts = None if bound is None else {key: _up(value) for key, value in bound.items()}
         found.append(view.head() | {"not_protected": bare, "bound": amounts, "witness": witness})
@@ -49,12 +50,12 @@ def _up(value: Fraction) -> str:
     return format(DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(), "f")
 
 
-def _witness(executed: object, outputs: tuple[str, ...]) -> dict[str, Any] | None:
+def _witness(executed: object, view: View, outputs: tuple[str, ...]) -> dict[str, Any] | None:
     """An inverse of what is seen of a release of rounded outputs; of other mechanisms nothing helps."""
     if not isinstance(executed, Release):
         return None
     seen = executed.problem.rows_of(outputs)
-    if executed.of_inputs or not executed.round_outputs or len(seen) == executed.problem.size:
+    if view.difference.absent or executed.of_inputs or not executed.round_outputs or len(seen) == executed.problem.size:
         return {"inverse": None, "scaling": None}
     rows, unit = executed.reconstruction.rows, float(executed.reconstruction.unit)
     inverse, _ = inverse_root(np.array([[float(v) for v in rows[i]] for i in seen]) * unit)

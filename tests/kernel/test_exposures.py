@@ -101,6 +101,7 @@ FORGED = {
     "another observer": lambda plan: plan["exposures"][0].update(observer="nobody"),
     "not protected is not said": lambda plan: plan["exposures"][0].update(not_protected=[]),
     "not protected is said of another": lambda plan: plan["exposures"][0].update(not_protected=["A"]),
+    "help that is not needed": lambda plan: plan["exposures"][0]["witness"][0].update(inverse={"shape": [1]}),
     "free text": lambda plan: plan["exposures"][0].update(note="harmless"),
 }
 

@@ -350,7 +350,7 @@ def let_through(
 ) -> dict[str, Fraction] | None:
     """What some outputs tell of a unit that no line is about, rounded up; None where it has no limit."""
     if view.difference.absent:
-        witness.fields("inverse", "scaling")
+        witness.same({"inverse": None, "scaling": None})
         return None
     differences = release.problem.moved(view.difference, case.frame, view.wrt)
     _, found = bound(release, case.frame, outputs, differences, witness)
