@@ -17,6 +17,7 @@ from typing import Any
 class Family:
     """A family: the `form` of its problems; its `compiler`, `mechanism` and `exposure`, classes of its `folder`.
 
+    `together`: when two groups of outputs are better solved as one problem: "always", at the "same input", "never".
     `jointly`: the module whose `JointMechanism` draws together with the voters themselves, where a family has one.
     `reading`: the module that says specs in this form. It has `reads(model)`, whether its forms can say what the spec
     says, `blocks(model)`, which may raise PS05xx, and `difference_of(model, line)`: what one unit of a line changes, in
@@ -29,6 +30,7 @@ class Family:
     compiler: str
     mechanism: str
     exposure: str
+    together: str = "never"
     jointly: str = ""
 
     @property
@@ -64,10 +66,13 @@ class Family:
 
 
 FAMILIES = (
-    Family("selection", "votes", "votes", "Lotteries", "LotteryMechanism", "LotteryExposure", "joint_draw.plans"),
-    Family("tables", "table", "tables", "Finite", "FiniteMechanism", "TableExposure"),
+    Family("systems", "system", "systems", "Systems", "SystemMechanism", "SystemExposure"),
+    Family(
+        "selection", "votes", "votes", "Lotteries", "LotteryMechanism", "LotteryExposure", "never", "joint_draw.plans"
+    ),
+    Family("tables", "table", "tables", "Finite", "FiniteMechanism", "TableExposure", "same input"),
     Family("statistics", "statistics", "statistics", "Statistics", "StatisticMechanism", "StatisticExposure"),
-    Family("linear", "linear", "linear", "Linear", "LinearMechanism", "LinearExposure"),
+    Family("linear", "linear", "linear", "Linear", "LinearMechanism", "LinearExposure", "always"),
 )
 """All families, in the order in which their readings are asked; those after the first that takes a spec stay unread."""
 

@@ -56,11 +56,13 @@ from privspec.explain.quantities import (
 )
 from privspec.explain.questions import Question
 from privspec.explain.statistics import statistic_fact
+from privspec.explain.system import system_fact
 from privspec.explain.tables import table_fact
 from privspec.explain.voting import lottery_fact
 from privspec.explain.voting_rules import RULES
 from privspec.model.observers import how_many, unit_of
 from privspec.model.parameters import overrides, parameter_words
+from privspec.problem.systems import System
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -73,12 +75,17 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Context], MechanismFact]] = 
 }
 
 
-def mechanism_fact(plan: Mapping[str, Any], context: Context) -> MechanismFact:
+def mechanism_fact(
+    plan: Mapping[str, Any], context: Context, model: Model | None = None, judgement: Judgement | None = None
+) -> MechanismFact:
     """The mechanism of a plan; of a family that is not known, an object that says so.
 
     Raises: ValueError, KeyError if the mechanism is not of the form of its family.
     """
-    reader = _READERS.get(str((plan.get("mechanism") or {}).get("family", "")))
+    family = str((plan.get("mechanism") or {}).get("family", ""))
+    if family == System.FORM:
+        return system_fact(plan, model, facts, judgement or Judgement())
+    reader = _READERS.get(family)
     return additive_noise(plan) if reader is None else reader(plan, context)
 
 
@@ -102,7 +109,7 @@ def facts(plan: Mapping[str, Any], model: Model | None = None, judgement: Judgem
     spec = plan.get("spec") or {}
     run = executed(plan)
     outputs = output_noise(plan)
-    mechanism = mechanism_fact(plan, where)
+    mechanism = mechanism_fact(plan, where, model, judgement)
     judged = tuple(mechanism.judged(claim(g)) for g in plan.get("guarantees") or ())
     stated = tuple(item for item, _ in judged)
     claims = tuple(

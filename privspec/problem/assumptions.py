@@ -175,10 +175,24 @@ def _statistic(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
             yield _said(text, "proved", note="probit-routes")
 
 
+def _system(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
+    from privspec.problem.systems import parts_of
+
+    said = []
+    problems = plan["problem"]["blocks"][0]["parts"]
+    for part, own, problem in zip(parts_of(model), plan["mechanism"]["parts"], problems, strict=True):
+        found = OF_FORM[part.family.form](part.model, {**own, **problem})
+        said += [one for one in found if one not in said]
+    text = "Parts draw their noise independently; what they spend of a line is composed for one unit in all of them."
+    yield _said(text, "proved", note="composition")
+    yield from said
+
+
 OF_FORM: Mapping[str, Callable[[Model, Mapping[str, Any]], Iterator[Assumption]]] = {
     "table": _table,
     "statistics": _statistic,
     "votes": _votes,
     "linear": _linear,
+    "system": _system,
 }
 """By the form of the problem."""

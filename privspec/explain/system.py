@@ -1,0 +1,147 @@
+"""A plan of a system: what each part spends of the lines that parts share, and every part in its family's own words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from privspec.explain.document import Block, Judged, Note, Section, Sentence, Table, proved
+from privspec.explain.facts import MechanismFact, Rows
+from privspec.explain.questions import Question, took_part
+from privspec.families.systems.execution import part_plans
+from privspec.model.reports import listing
+from privspec.model.values import show
+from privspec.problem.systems import parts_of
+
+if TYPE_CHECKING:
+    from privspec.explain.claims import Claim
+    from privspec.explain.facts import AlternativeFact, Facts, Judgement
+    from privspec.model.graph import Model
+
+_COMPOSED = Note("composition")
+
+
+@dataclass(frozen=True, slots=True)
+class SystemFact(MechanismFact):
+    """The facts of every part, each as if its plan stood alone, and what it spends of each line, in words."""
+
+    parts: tuple[Facts, ...]
+    shares: tuple[tuple[str, ...], ...]
+
+    drawn_label: ClassVar[str] = "What is released"
+    subject: ClassVar[str] = "The system as executed"
+    reached_label: ClassVar[str] = "Reached by all parts together"
+    exact_curve: ClassVar[str] = "all parts together (a bound)"
+    entry: ClassVar[Judged] = Judged("privacy")
+    loss_note: ClassVar[Note] = _COMPOSED
+    measure: ClassVar[str] = "noise is drawn for each part of what is released, by the plan that this report describes."
+
+    def judged(self, claim: Claim) -> tuple[Claim, Question]:
+        """The claim as it stands; the question is whether one took part."""
+        return claim, took_part(claim.relation)
+
+    def released(self) -> frozenset[str]:
+        return frozenset().union(*(part.mechanism.released() for part in self.parts))
+
+    def gaps(self) -> tuple[str, ...]:
+        return tuple(gap for part in self.parts for gap in part.mechanism.gaps())
+
+    def drawn(self, facts: Facts) -> str:
+        return f"{len(self.parts)} parts with independent noise"
+
+    def summary_rows(self, _facts: Facts) -> Rows:
+        """Each part: what is drawn, how far it is off, what it spends."""
+        rows: Rows = []
+        for part, shares in zip(self.parts, self.shares, strict=True):
+            label, error = part.mechanism.error(part)
+            spent = f"spends {' and '.join(dict.fromkeys(shares))}"
+            off = f" · {label[0].lower()}{label[1:]}: {error}" if error else ""
+            rows.append((_names(part), f"{part.mechanism.drawn(part)} · {spent}{off}"))
+        return rows
+
+    def error(self, facts: Facts) -> tuple[str, str]:
+        """The sum of the losses of the parts."""
+        return "Expected loss", "" if facts.loss is None else f"{facts.loss.value}, the sum over all parts"
+
+    def compared(self, item: AlternativeFact, facts: Facts) -> str:
+        """How many times the loss."""
+        return f": {item.times} × the loss"
+
+    def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
+        return tuple(sentence for part in self.parts for sentence in part.mechanism.public_accuracy(part))
+
+    def exactly(self, facts: Facts) -> str:
+        return " ".join(dict.fromkeys(f"{_names(part)}: {part.mechanism.exactly(part)}" for part in self.parts))
+
+    def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
+        words = f"The release has {len(self.parts)} parts, whose noise is drawn independently of one another."
+        every = [sentence for part in self.parts for sentence in part.mechanism.auditor_points(part)]
+        return (proved(words, _COMPOSED), *dict.fromkeys(every))
+
+    def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
+        return (self._budget(), *self._each(lambda part: part.mechanism.auditor_tables(part)))
+
+    def data(self, facts: Facts) -> tuple[Sentence, ...]:
+        return tuple(dict.fromkeys(one for part in self.parts for one in part.mechanism.data(part)))
+
+    def engineer_sections(self, facts: Facts) -> tuple[Section, ...]:
+        """How the budget splits, then every part."""
+        own = (
+            replace(section, heading=f"{_names(part)}: {section.heading}")
+            for part in self.parts
+            for section in part.mechanism.engineer_sections(part)
+        )
+        return (Section("How the budget splits", (self._budget(),)), *own)
+
+    def execution(self, facts: Facts) -> tuple[Block, ...]:
+        return self._each(lambda part: part.mechanism.execution(part))
+
+    def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
+        names = dict.fromkeys(str(i) for part in self.parts for i in _inputs(part))
+        return (f"privspec run {plan}{''.join(f' --input {name}={name}.csv' for name in names)}",)
+
+    def _budget(self) -> Table:
+        rows = []
+        for part, shares in zip(self.parts, self.shares, strict=True):
+            loss = "" if part.loss is None else part.loss.value.text
+            rows.append((_names(part), part.family, " and ".join(dict.fromkeys(shares)), loss))
+        return Table("What each part spends (claim privacy)", ("Outputs", "Family", "Spends", "Loss"), tuple(rows))
+
+    def _each(self, blocks: Callable[[Facts], tuple[Block, ...]]) -> tuple[Block, ...]:
+        return tuple(
+            replace(block, caption=f"{_names(part)}: {block.caption}") if isinstance(block, Table) else block
+            for part in self.parts
+            for block in blocks(part)
+        )
+
+
+def _names(part: Facts) -> str:
+    return listing(sorted(part.mechanism.released()))
+
+
+def _inputs(part: Facts) -> list[str]:
+    return [block.name for block in part.model.blocks] if part.model is not None else []
+
+
+def system_fact(
+    plan: Mapping[str, Any], model: Model | None, facts: Callable[..., Facts], judgement: Judgement
+) -> SystemFact:
+    """The mechanism of a plan of a system; `facts` reads the plan of a part.
+
+    Raises: KeyError, ValueError if it is not of that form.
+    """
+    plans = part_plans(plan)
+    models = [None] * len(plans) if model is None else [part.model for part in parts_of(model)]
+    read = tuple(facts(one | {"digest": ""}, own, judgement) for one, own in zip(plans, models, strict=True))
+    shares = tuple(tuple(_share(share) for share in one["shares"]) for one in plan["mechanism"]["parts"])
+    return SystemFact("system", read, shares)
+
+
+def _share(share: Mapping[str, Any]) -> str:
+    """As in "0.734278-DP"."""
+    amounts = ", ".join(show(Fraction(value)) for _, value in share["amounts"])
+    name = re.sub(r"^\(.*\)|^[a-z]+", "", share["name"])
+    return f"({amounts}){name}" if len(share["amounts"]) > 1 else f"{amounts}{name}"

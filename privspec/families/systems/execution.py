@@ -1,0 +1,145 @@
+"""A plan of a system as a mechanism that can be run: every part reads its own inputs and draws its own noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.execute.exact import ExactVector
+from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret, Target
+from privspec.execute.problems import refuse
+from privspec.execute.randomness import Randomness
+from privspec.problem.systems import parts_of
+from privspec.registry import family_of_plan
+
+if TYPE_CHECKING:
+    from privspec.execute.budget import Spend
+    from privspec.model.graph import Model
+
+
+def part_plans(plan: Plan) -> tuple[dict[str, Any], ...]:
+    """The plan of each part, as if it stood alone: about its problem, in which each line asks for the part's share.
+
+    Raises: KeyError, ValueError if they are not of that form.
+    """
+    (block,) = plan["problem"]["blocks"]
+    found = []
+    for part, made in zip(block["parts"], plan["mechanism"]["parts"], strict=True):
+        asked = zip(part["problem"]["obligations"], made["shares"], strict=True)
+        problem = part["problem"] | {"obligations": [one | {"measure": share} for one, share in asked]}
+        own = {key: value for key, value in made.items() if key != "shares"}
+        found.append({"format": plan["format"], "spec": plan["spec"], **own, "problem": problem})
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SystemMechanism(Mechanism):
+    """The mechanisms of the parts, and the inputs that each of them reads."""
+
+    parts: tuple[Mechanism, ...]
+    inputs: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> SystemMechanism:
+        """Raises: KeyError, TypeError, ValueError, UsageError if this version cannot execute a part."""
+        plans = part_plans(plan)
+        read = tuple(tuple(str(one["name"]) for one in part["problem"]["data"]) for part in plans)
+        return cls(tuple(family_of_plan(part).executes().of_plan(part) for part in plans), read)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What the parts release, one part after another."""
+        return tuple(name for part in self.parts for name in part.outputs)
+
+    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+        """Every part reads its own inputs; one that several parts have is read by each.
+
+        Raises: as the parts do; DataError PS0801 for data of no part.
+        """
+        known = dict.fromkeys(name for names in self.inputs for name in names)
+        for name in data:
+            if name not in known:
+                refuse("PS0801", f"the plan has no input {name}", help=f"its inputs are {', '.join(known)}")
+        models = _models(circumstances.model, len(self.parts))
+        return _Secrets(
+            tuple(
+                part.read({name: data[name] for name in names if name in data}, replace(circumstances, model=model))
+                for part, names, model in zip(self.parts, self.inputs, models, strict=True)
+            )
+        )
+
+    def simulate(
+        self,
+        repetitions: int,
+        seed: int,
+        base: ExactVector | Mapping[str, Any] | None,
+        target: Target | None,
+        *,
+        approximate: bool,
+    ) -> NDArray[np.float64]:
+        """Draws of every part from a seed of its own, side by side (repetitions, m)."""
+        given = base if isinstance(base, Mapping) else None
+        found = []
+        for number, (part, names) in enumerate(zip(self.parts, self.inputs, strict=True)):
+            own = None if given is None else {name: given[name] for name in names if name in given}
+            drawn = part.simulate(repetitions, seed + number, own, target, approximate=approximate)
+            found.append(drawn.reshape(repetitions, -1))
+        return np.hstack(found)
+
+
+def _models(model: Model | None, count: int) -> tuple[Model | None, ...]:
+    return (None,) * count if model is None else tuple(part.model for part in parts_of(model))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Secrets(Secret):
+    """The data of every part, read."""
+
+    parts: tuple[Secret, ...]
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(rule for part in self.parts for rule in part.rules))
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        drawn = [part.draw(randomness) for part in self.parts]
+        outputs = {name: values for one in drawn for name, values in one.outputs.items()}
+        return Drawn(outputs, columns={name: some for one in drawn for name, some in one.columns.items()})
+
+    def deviations(self) -> Mapping[str, NDArray[np.float64]]:
+        return {name: values for part in self.parts for name, values in part.deviations().items()}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SystemExposure(Exposure):
+    """All parts are released together."""
+
+    plan: Plan
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        """All that is released."""
+        return frozenset().union(*(family_of_plan(part).exposes()(part).outputs for part in part_plans(self.plan)))
+
+    def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
+        """It names all outputs."""
+        return self.outputs <= outputs
+
+    def joint_spend(self, model: Model, requirement: int) -> Spend | None:
+        """Not known where no line names everything."""
+        return None
+
+
+def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+    """How data fit the spec, told to the keeper; nothing is solved and nothing released.
+
+    Raises: DataError where their structure does not fit, as a run does.
+    """
+    for part in parts_of(model):
+        names = [node.name for node in part.model.inputs]
+        own = {name: data[name] for name in names if name in data}
+        part.family.fits(part.model, own, replace(circumstances, model=part.model))

@@ -1,0 +1,208 @@
+"""Systems from graph to plan: each part is solved by its family, for the share of every line that its split gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from time import perf_counter
+from typing import Any
+
+from privspec.core.diagnostics import SolveError, SpecError
+from privspec.families.document import guarantee_head, plan_document, versions
+from privspec.families.family import Decision, Settings
+from privspec.families.infeasible import Infeasible
+from privspec.families.systems.splits import KINDS, Curve, Kind, Line, Split, best_split, compared
+from privspec.language import syntax
+from privspec.language.spelling import spell
+from privspec.model.graph import Model
+from privspec.model.values import show
+from privspec.problem.elaborate import elaborate
+from privspec.problem.form import document as problem_document
+from privspec.problem.systems import Part, parts_of, refuse_unsupported, restricted, share
+
+NOTE = "composition"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SystemDecision:
+    """The parts as they were solved, and the split of each line that several share."""
+
+    model: Model
+    parts: tuple[Part, ...]
+    made: tuple[Decision, ...]
+    splits: Mapping[int, Split]
+    considered: tuple[tuple[str, float], ...]
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """The mechanisms of the parts."""
+        return "; ".join(one.name for one in self.made)
+
+    @property
+    def loss(self) -> float:
+        """The sum of the losses of the parts."""
+        return sum(one.loss for one in self.made)
+
+    @property
+    def lower_bound(self) -> float | None:
+        """Nothing is proved of other splits."""
+        return None
+
+    def document(self) -> dict[str, Any]:
+        """The plan."""
+        documents = [one.document() for one in self.made]
+        total = float(sum(Fraction(one["loss"]["value"]) for one in documents))
+        fairness = [line for one in documents for line in one.get("fairness") or []]
+        loss = self.model.loss
+        return plan_document(
+            self.model,
+            {
+                "problem": problem_document(elaborate(self.model)),
+                "status": "feasible",
+                "loss": {
+                    "value": total,
+                    "lower_bound": None,
+                    "relative_gap": None,
+                    "expression": "" if loss is None else spell(loss),
+                    "units": " + ".join(one["loss"]["units"] for one in documents),
+                    "among": "",
+                    "kind": " + ".join(one["loss"]["kind"] for one in documents),
+                },
+                "alternatives": [
+                    {"name": name, "loss": value, "admissible": True, "reason": ""} for name, value in self.considered
+                ],
+                "mechanism": {"family": "system", "parts": [self._part(*pair) for pair in enumerate(documents)]},
+                "guarantees": [self._guarantee(number) for number in range(len(self.model.requirements))],
+                "accuracy": [line for one in documents for line in one["accuracy"]],
+                **({"fairness": fairness} if fairness else {}),
+                "claims": {},
+                "remarks": {
+                    "binding": [],
+                    "solver": {"name": "parts", "seconds": self.seconds, "notes": [], "versions": versions()},
+                },
+            },
+        )
+
+    def _part(self, number: int, plan: Mapping[str, Any]) -> dict[str, Any]:
+        outer = ("format", "spec", "problem", "assumptions", "digest")
+        shares = [one["measure"] for one in plan["problem"]["obligations"]]
+        return {"shares": shares, **{key: value for key, value in plan.items() if key not in outer}}
+
+    def _guarantee(self, number: int) -> dict[str, Any]:
+        requirement = self.model.requirements[number]
+        achieved = {key: show(value) for key, value in requirement.measure.amounts.items()}
+        return guarantee_head(requirement, number) | {"achieved": achieved, "because": [NOTE]}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SystemParts:
+    """A spec in parts; `shared`: the lines that several parts have, each with the parts' numbers."""
+
+    parts: tuple[Part, ...]
+    shared: Mapping[int, tuple[int, ...]]
+
+
+class Systems:
+    """Takes specs whose outputs are of several kinds."""
+
+    def lower(self, model: Model) -> SystemParts:
+        """The parts, and the lines that they share.
+
+        Raises: SpecError PS0501.
+        """
+        parts = parts_of(model)
+        refuse_unsupported(model, parts)
+        having = {
+            number: tuple(i for i, part in enumerate(parts) if number in part.lines)
+            for number in range(len(model.requirements))
+        }
+        return SystemParts(parts, {number: some for number, some in having.items() if len(some) > 1})
+
+    def decide(self, model: Model, system: SystemParts, settings: Settings) -> SystemDecision | Infeasible:
+        """Every part at its share of the best split."""
+        begun, solved = perf_counter(), _Solver(model, system.parts, settings)
+        splits: dict[int, Split] = {}
+        considered: list[tuple[str, float]] = []
+        for number, sharing in system.shared.items():
+            requirement = model.requirements[number]
+            line = Line(requirement.measure.name, dict(requirement.measure.amounts))
+            curves = [solved.curves(part, number) for part in sharing]
+            split = best_split(line, curves)
+            if split is None:
+                raise SpecError(_no_split(model, number))
+            splits[number] = split
+            considered += compared(line, split, curves)
+        shares = [
+            {
+                number: (split.kinds[some.index(i)], split.amounts[some.index(i)])
+                for number, split in splits.items()
+                for some in (system.shared[number],)
+                if i in some
+            }
+            for i in range(len(system.parts))
+        ]
+        made = []
+        for i, own in enumerate(shares):
+            found = solved.part(i, own, settings)
+            if isinstance(found, Infeasible):
+                return found
+            made.append(found)
+        return SystemDecision(model, system.parts, tuple(made), splits, tuple(considered), perf_counter() - begun)
+
+    def size(self, system: SystemParts) -> int:
+        """That of the largest part is found when it is solved."""
+        return len(system.parts)
+
+
+class _Solver:
+    """Solves parts at shares, each once."""
+
+    def __init__(self, model: Model, parts: tuple[Part, ...], settings: Settings) -> None:
+        self.model, self.parts, self.settings = model, parts, settings
+
+    def part(
+        self, number: int, shares: Mapping[int, tuple[Kind, Fraction]], settings: Settings
+    ) -> Decision | Infeasible:
+        """A part at its shares of the lines that it has with others.
+
+        Raises: SpecError, SolveError.
+        """
+        written = self.model.spec.privacy
+        lines: dict[int, syntax.Requirement] = {
+            line: share(written[line], kind.word, (amount,)) for line, (kind, amount) in shares.items()
+        }
+        part = self.parts[number]
+        model = restricted(self.model, part.outputs, lines)
+        compiler = part.family.compiles()
+        system = compiler.lower(model)
+        if isinstance(system, Infeasible):
+            return system
+        found: Decision | Infeasible = compiler.decide(model, system, settings)
+        return found
+
+    def curves(self, number: int, line: int) -> dict[Kind, Curve]:
+        """What a part costs against its share of a line, in each kind that its family can spend."""
+
+        def solve(kind: Kind, amount: Fraction) -> float | None:
+            try:
+                found = self.part(number, {line: (kind, amount)}, replace(self.settings, alternatives=False))
+            except (SpecError, SolveError):
+                return None
+            return None if isinstance(found, Infeasible) else found.loss
+
+        return {kind: Curve(solve, kind) for kind in KINDS}
+
+
+def _no_split(model: Model, number: int) -> Any:
+    from privspec.core.diagnostics import Diagnostic, Label
+
+    line = model.requirements[number]
+    return Diagnostic(
+        "PS0501",
+        "solve finds no way for these outputs to share this line yet",
+        (Label(line.span),),
+        help="give each kind of output a line of its own",
+        source=model.source,
+    )

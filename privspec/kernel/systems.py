@@ -1,0 +1,153 @@
+"""Systems: parts that are judged like plans of their own, each within its share of the lines, and their composition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from privspec.kernel.core.case import PLAN, Case, Rules
+from privspec.kernel.core.composition import Spent, composed_proves
+from privspec.kernel.core.numbers import nearest_double
+from privspec.kernel.core.problem import Guarantee, Obligation, Unit, read_guarantees
+from privspec.kernel.core.reading import Item, Refused, read
+
+NOTE = "composition"
+
+
+@dataclass(frozen=True, slots=True)
+class PartOfSystem:
+    """The problem of a part, and for each of its obligations the number of the system's that it comes from."""
+
+    problem: Item
+    lines: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Outputs in parts with independent noise; the loss is the sum of theirs."""
+
+    FORM = "system"
+
+    outputs: tuple[str, ...]
+    expression: str
+    parts: tuple[PartOfSystem, ...]
+
+
+class SystemRules(Rules):
+    """How plans of systems are judged; `forms`: the rules of the parts."""
+
+    def __init__(self, forms: dict[str, Rules]) -> None:
+        self.forms = dict(forms)
+
+    def judge(self, case: Case) -> object:
+        """Every part, then what they spend together of each line, then the sum of their losses."""
+        system = read(System, case.block)
+        assert isinstance(system, System)
+        family, made = case.mechanism.fields("family", "parts")
+        family.same("system")
+        case.claims.same({})
+        cases, executed, spent = [], [], [list[tuple[Obligation, Spent]]() for _ in case.frame.obligations]
+        for part, plan in zip(system.parts, made.items(len(system.parts)), strict=True):
+            own = self._case(case, part, plan)
+            rules = self.forms[own.block.form(*self.forms)]
+            executed.append(rules.judge(own))
+            names = ", ".join(_outputs(own))
+            case.found += [replace(claim, text=f"{names}: {claim.text}", item=None) for claim in own.found]
+            for line, obligation in zip(part.lines, own.frame.obligations, strict=True):
+                spent[line].append((obligation, (obligation.measure.name, obligation.measure.figures({}))))
+            cases.append(own)
+        if sorted(name for own in cases for name in _outputs(own)) != sorted(system.outputs):
+            raise case.block.wrong("has parts that do not give its outputs, each of them once")
+        for guarantee, shares in zip(read_guarantees(case.guarantees, case.frame), spent, strict=True):
+            _composed(case, cases, guarantee, shares)
+        _loss(case, cases, system.expression)
+        return tuple(executed)
+
+    def _case(self, case: Case, part: PartOfSystem, plan: Item) -> Case:
+        """The plan of a part about its problem, in which each line asks for the share that the plan gives it."""
+        if not isinstance(plan.value, dict) or not isinstance(part.problem.value, dict):
+            raise plan.wrong("is not an object")
+        shares, *_ = plan.fields("shares", *(key for key in plan.value if key != "shares"))
+        problem = dict(part.problem.value)
+        asked = Item(problem.get("obligations"), "obligations").items(len(part.lines))
+        pairs = zip(asked, shares.items(len(asked)), strict=True)
+        problem["obligations"] = [
+            {key: item.value for key, item in one.entries()} | {"measure": share.value} for one, share in pairs
+        ]
+        body = {key: value for key, value in plan.value.items() if key != "shares"}
+        given = {"format": PLAN, "spec": None, "assumptions": None, "digest": "", "problem": problem}
+        if set(body) & set(given):
+            raise plan.wrong("repeats what the system says")
+        found = read(Case, Item(body | given, plan.place))
+        assert isinstance(found, Case)
+        found.exposures.same(None)
+        if max(part.lines, default=-1) >= len(case.frame.obligations) or len(set(part.lines)) != len(part.lines):
+            raise part.problem.wrong("is under a line that the system does not have")
+        if found.frame.trust != case.frame.trust or not set(found.frame.data) <= set(case.frame.data):
+            raise part.problem.wrong("is about other data, or other trust, than the system")
+        return found
+
+
+def _outputs(case: Case) -> tuple[str, ...]:
+    """What a part gives, by the words of its form."""
+    found = [item for key, item in case.block.entries() if key in ("outputs", "output", "released")]
+    (names,) = found
+    if isinstance(names.value, str):
+        return (names.text(),)
+    return tuple(
+        one.text() if isinstance(one.value, str) else dict(one.entries())["name"].text() for one in names.items()
+    )
+
+
+def _composed(case: Case, cases: list[Case], guarantee: Guarantee, shares: list[tuple[Obligation, Spent]]) -> None:
+    """A line holds of what all parts show together, moved by one unit in all inputs at once."""
+    asked, number = guarantee.obligation, guarantee.number
+    for own in cases:
+        given, held = set(_outputs(own)) & set(asked.seen), {data.name for data in own.frame.data}
+        if not given or not held & set(asked.wrt):
+            continue
+        wrt = tuple(name for name in asked.wrt if name in held)
+        if not any(
+            set(one.seen) >= given and one.wrt == wrt and one.units == _within(asked.units, held) for one, _ in shares
+        ):
+            raise Refused(f"{', '.join(sorted(given))} has no share of line {asked.line}")
+    spent = [share for _, share in shares]
+    amounts, holds = asked.measure.figures({}), guarantee.because == (NOTE,)
+    if len(shares) == 1:
+        holds = holds and shares[0][0].measure == asked.measure and guarantee.achieved == amounts
+    else:
+        holds = holds and all(guarantee.achieved.get(key, -1) <= value for key, value in amounts.items())
+        holds = holds and set(guarantee.achieved) == set(amounts)
+        holds = holds and composed_proves(asked.measure.name, guarantee.achieved, spent)
+    words = " and ".join(_share_words(name, figures) for name, figures in spent)
+    case.says("privacy", holds, f"line {asked.line}: {words} together", number)
+
+
+def _within(units: tuple[Unit, ...], held: set[str]) -> tuple[Unit, ...]:
+    """The units of a line in some of its inputs."""
+    found = [replace(unit, inputs=tuple(name for name in unit.inputs if name in held)) for unit in units]
+    return tuple(unit for unit in found if unit.inputs)
+
+
+def _share_words(name: str, figures: dict[str, Fraction]) -> str:
+    return f"{name} ({', '.join(f'{key} {float(value):.6g}' for key, value in figures.items())})"
+
+
+def _loss(case: Case, cases: list[Case], expression: str) -> None:
+    """The loss is the sum of those of the parts, which were derived; nothing is proved of other splits."""
+    value, low, gap, said, units, among, kind = case.loss.fields(
+        "value", "lower_bound", "relative_gap", "expression", "units", "among", "kind"
+    )
+    parts = [dict(own.loss.entries()) for own in cases]
+    total = sum((Fraction(part["value"].double()) for part in parts), Fraction(0))
+    value.same(nearest_double(total))
+    said.same(expression)
+    for item, key in ((units, "units"), (kind, "kind")):
+        item.same(" + ".join(part[key].text() for part in parts))
+    for item, expected in ((low, None), (gap, None), (among, "")):
+        item.same(expected)
+    case.accuracy.same([line.value for own in cases for line in own.accuracy.items()])
+    fairness = [line.value for own in cases if not own.fairness.absent for line in own.fairness.items()]
+    case.fairness.same(fairness or None)
+    case.says("loss", True, f"the loss of all parts is {float(total):.10g}")
+    case.says("bound", case.status == "feasible", "other splits of the budget were tried; none is proved worse")

@@ -1,0 +1,317 @@
+"""Systems: specs whose outputs no one family takes, as parts that each have one, under the lines that they share.
+
+A part is a problem of its own: the spec without the other outputs and what only they need. Lines of privacy stay,
+about the outputs and inputs of the part; what each part may spend of a line is for the compiler to find, and for the
+kernel to compose (noise/notes/composition.md). The loss of a system is the sum of the losses of its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar, TypeVar
+
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.language.spelling import spell
+from privspec.language.walk import names_used, walk
+from privspec.model.build import build
+from privspec.model.graph import Model
+from privspec.model.requirements import Curator, Requirement
+from privspec.model.targets import needed
+from privspec.model.worlds import finite
+from privspec.problem.statistics import routed_call
+from privspec.registry import FAMILIES, Family
+
+T = TypeVar("T")
+MEASURES = ("epsilon-DP", "(epsilon, delta)-DP", "rho-zCDP", "mu-GDP")
+"""Measures of a line that parts can share."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartOfSystem:
+    """The problem of a part; `lines`: for each of its obligations, the number of the system's that it comes from."""
+
+    problem: Any
+    lines: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Parts with problems of their own, whose losses are summed; `expression` is that sum in the words of the spec."""
+
+    FORM: ClassVar[str] = "system"
+
+    outputs: tuple[str, ...]
+    expression: str
+    parts: tuple[PartOfSystem, ...]
+
+    def words(self) -> tuple[str, ...]:
+        """Its parts, and that their noise is independent."""
+        listed = " | ".join(", ".join(block.outputs) for part in self.parts for block in part.problem.blocks)
+        head = f"The outputs are released in {len(self.parts)} parts with independent noise: {listed}."
+        return (head, *(words for part in self.parts for block in part.problem.blocks for words in block.words()))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Part:
+    """The spec of some outputs alone; `lines` as in `PartOfSystem`."""
+
+    outputs: tuple[str, ...]
+    model: Model
+    lines: tuple[int, ...]
+    family: Family
+
+
+def reads(model: Model) -> bool:
+    """Whether outputs belong to several families, or to several problems of a family that takes one at a time."""
+    return len(parts_of(model)) > 1
+
+
+def blocks(model: Model) -> tuple[System]:
+    """The one system of a spec.
+
+    Raises: SpecError PS05xx for what systems cannot say, or a part cannot.
+    """
+    from privspec.problem.elaborate import elaborate
+
+    found = parts_of(model)
+    refuse_unsupported(model, found)
+    assert model.loss is not None
+    return (
+        System(
+            tuple(node.name for node in model.outputs),
+            spell(model.loss),
+            tuple(PartOfSystem(elaborate(part.model), part.lines) for part in found),
+        ),
+    )
+
+
+def difference_of(_model: Model, _moved: Requirement) -> None:
+    """What a unit changes in all parts together is bounded by none of them."""
+
+
+def parts_of(model: Model) -> tuple[Part, ...]:
+    """The parts of a spec, found once for the model that was asked about last; see `_parts`."""
+    if not _LAST or _LAST[0][0] is not model:
+        _LAST[:] = [(model, _parts(model))]
+    return _LAST[0][1]
+
+
+_LAST: list[tuple[Model, tuple[Part, ...]]] = []
+
+
+def _parts(model: Model) -> tuple[Part, ...]:
+    """The parts of a spec in the order of its outputs; none where it has one output, or is one problem of a family.
+
+    Outputs stay together that share a term of the loss, a line of accuracy or fairness, a condition, or noise: linear
+    outputs do, and finite ones of the same input.
+    """
+    if len(model.outputs) < 2 or model.loss is None or model.components or not _of_several_kinds(model):
+        return ()
+    groups = _groups(model)
+    if len(groups) < 2:
+        return ()
+    found = [_part(model, group) for group in groups]
+    pairs = [{i, j} for i, one in enumerate(found) for j, other in enumerate(found[:i]) if _one_problem(one, other)]
+    merged = _joined([{i} for i in range(len(found))] + pairs)
+    if len(merged) < 2:
+        return ()
+    return tuple(
+        found[min(some)] if len(some) == 1 else _part(model, {name for i in some for name in found[i].outputs})
+        for some in sorted(merged, key=min)
+    )
+
+
+def _of_several_kinds(model: Model) -> bool:
+    """Whether more than one family is needed, by a look at outputs and functions; parts are built only then."""
+    drawn = [node.domain is not None and node.domain.size is not None for node in model.outputs]
+    return not finite(model) and (any(drawn) or routed_call(model) is not None)
+
+
+def _one_problem(one: Part, other: Part) -> bool:
+    """Whether a family takes both parts better together than apart."""
+    if one.family != other.family:
+        return False
+    inputs = {node.name for node in one.model.inputs} & {node.name for node in other.model.inputs}
+    return one.family.together == "always" or (one.family.together == "same input" and bool(inputs))
+
+
+def restricted(model: Model, outputs: tuple[str, ...], shares: Mapping[int, syntax.Requirement] | None = None) -> Model:
+    """The model of some outputs alone; `shares`: lines of privacy, by number, in place of the system's own."""
+    return _part(model, set(outputs), shares or {}).model
+
+
+def _part(model: Model, outputs: set[str], shares: Mapping[int, syntax.Requirement] | None = None) -> Part:
+    kept = _needs(model, outputs)
+    spec, lines = model.spec, []
+    privacy = []
+    for number, (line, written) in enumerate(zip(model.requirements, spec.privacy, strict=True)):
+        if set(line.outputs) & outputs and set(line.wrt) & kept:
+            lines.append(number)
+            asked = (shares or {}).get(number, written)
+            privacy.append(replace(asked, subjects=_some(written.subjects, outputs), wrt=_some(written.wrt, kept)))
+    sub = replace(
+        spec,
+        variables=tuple(v for v in spec.variables if v.target.name in kept),
+        background=tuple(s for s in spec.background if _about(s, model) <= kept),
+        loss=_sum([term for term in _terms(model.loss) if _outputs(model, term) & outputs]),
+        accuracy=tuple(line for line in spec.accuracy if _outputs(model, line) & outputs),
+        fairness=tuple(line for line in spec.fairness if _outputs(model, line) & outputs),
+        privacy=tuple(privacy),
+        options=tuple(o for o in (_option(option, model, kept) for option in spec.options) if o is not None),
+    )
+    given = [n.name for n in model.constants if n.definition is None and n.name in kept]
+    constants = {name: model.values[name] for name in given if name in model.values}
+    if not privacy and not sub.fairness:
+        raise SpecError(_no_line(model, min(outputs)))
+    found = build(
+        sub, model.source, parameters=model.parameters, constants=constants, base=model.base, files=model.files
+    )
+    return Part(
+        tuple(n.name for n in found.outputs), replace(found, name=model.name), tuple(lines), family_of_part(found)
+    )
+
+
+def _no_line(model: Model, output: str) -> Diagnostic:
+    return Diagnostic(
+        "PS0501",
+        f"solve cannot compute a system with an output that no line is about ({output}) yet",
+        (Label(model.nodes[output].span),),
+        help="name it in a line of privacy, or release it by a spec of its own",
+        source=model.source,
+    )
+
+
+def family_of_part(model: Model) -> Family:
+    """The family of a part: one of those that are no system."""
+    return next(family for family in FAMILIES if family.form != System.FORM and family.reads.reads(model))
+
+
+def _groups(model: Model) -> list[set[str]]:
+    """Outputs that stay together whatever their families, in the order of the first of each."""
+    conditions = [line.relation for line in model.constraints]
+    shared = [*_terms(model.loss), *model.spec.accuracy, *model.spec.fairness, *conditions]
+    order = [node.name for node in model.outputs]
+    sets = [_outputs(model, item) for item in shared]
+    sets += [_needs(model, {name}, through_loss=False) & set(order) for name in order]
+    return sorted(_joined(sets), key=lambda some: min(map(order.index, some)))
+
+
+def _joined(sets: Iterable[set[T]]) -> list[set[T]]:
+    """The unions of sets that touch one another."""
+    found: list[set[T]] = []
+    for some in filter(None, sets):
+        touching = [one for one in found if one & some]
+        found = [one for one in found if not one & some] + [some.union(*touching)]
+    return found
+
+
+def _needs(model: Model, outputs: set[str], *, through_loss: bool = True) -> set[str]:
+    """All variables that some outputs are about: computed from, compared with, or named with in a line of theirs."""
+    names = set(outputs)
+    if through_loss:
+        lines = [*_terms(model.loss), *model.spec.accuracy, *model.spec.fairness, *model.spec.background]
+        for item in lines:
+            used = _used(item)
+            if _outputs(model, item) & outputs:
+                names |= used & set(model.nodes)
+    return {before for name in names if name in model.nodes for before in needed(model, name)} | names
+
+
+def _outputs(model: Model, item: syntax.Node) -> set[str]:
+    """The outputs that a line is about, through intermediates too."""
+    names = _used(item) & set(model.nodes)
+    every = {before for name in names for before in needed(model, name)}
+    return {node.name for node in model.outputs if node.name in every}
+
+
+def _about(statement: syntax.BackgroundStatement, model: Model) -> set[str]:
+    """The variables that a line of the background is about: on its left, except where a condition names more."""
+    left = statement.subject if isinstance(statement, syntax.SensitivityClaim) else statement.left
+    conditions = isinstance(statement, syntax.Relation) and statement.op not in ("=", "~")
+    return _used(statement if conditions else left) & set(model.nodes)
+
+
+def _used(item: syntax.Node) -> set[str]:
+    """Every name that a line uses, as a value or as what it is about."""
+    return {*names_used(item), *(node.name for node in walk(item) if isinstance(node, syntax.Ref))}
+
+
+def _terms(expr: syntax.Expr | None) -> Iterator[syntax.Expr]:
+    """The terms of a sum."""
+    match expr:
+        case None:
+            return
+        case syntax.Binary(op="+", left=left, right=right):
+            yield from _terms(left)
+            yield from _terms(right)
+        case _:
+            yield expr
+
+
+def _sum(terms: list[syntax.Expr]) -> syntax.Expr | None:
+    found: syntax.Expr | None = None
+    for term in terms:
+        found = term if found is None else syntax.Binary("+", found, term, span=term.span)
+    return found
+
+
+def _some(names: syntax.Names, kept: set[str]) -> syntax.Names:
+    if isinstance(names, syntax.AllOf):
+        return names
+    return replace(names, items=tuple(item for item in names.items if item.name in kept))
+
+
+def _option(option: syntax.Option, model: Model, kept: set[str]) -> syntax.Option | None:
+    if not isinstance(option, syntax.NoiseAt):
+        return option
+    sites = tuple(site for site in option.sites if _used(site) & set(model.nodes) <= kept)
+    return replace(option, sites=sites) if sites else None
+
+
+def refuse_unsupported(model: Model, parts: tuple[Part, ...]) -> None:
+    """Check that a system can be computed.
+
+    Raises: SpecError with one PS0501 for each line that cannot.
+    """
+    found = [*_unsupported(model, parts)]
+    if found:
+        raise SpecError(found)
+
+
+def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
+    def at(span: Span, what: str, help_: str | None = None) -> Diagnostic:
+        return Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source)
+
+    if not isinstance(model.trust, Curator):
+        span = getattr(model.trust, "span", None) or model.spec.span
+        yield at(span, f"outputs of several kinds under `trust {model.trust.name}`", "a system needs `trust curator`")
+    for span in model.family_spans:
+        yield at(span, "noise families of outputs of several kinds", "leave the line out: each part takes the best")
+    for choice in model.choices:
+        yield at(choice.span, f"a value for {choice.name} in a spec whose outputs are of several kinds")
+    for term in _terms(model.loss):
+        if not _outputs(model, term):
+            yield at(term.span, "a loss with a term that is about no output")
+    covered = {name for part in parts for name in part.outputs}
+    for number, line in enumerate(model.requirements):
+        sharing = [part for part in parts if number in part.lines]
+        if len(sharing) > 1 and line.measure.name not in MEASURES:
+            names = ", ".join(MEASURES)
+            yield at(line.span, f"{line.measure.name} shared by outputs of several kinds", f"known here: {names}")
+        for part in sharing:
+            own = part.model.requirements[part.lines.index(number)]
+            if own.neighbours.describe() != line.neighbours.describe():
+                yield at(
+                    line.span, "a unit that is another one for each kind of output", "say it: replacing one person"
+                )
+    assert covered == {node.name for node in model.outputs}
+
+
+def share(line: syntax.Requirement, measure: str, amounts: tuple[Fraction, ...]) -> syntax.Requirement:
+    """A line of privacy with another measure: "DP" or "GDP", and exact amounts."""
+    figures = tuple(syntax.Number(value, span=line.amount.span) for value in amounts)
+    return replace(line, amount=replace(line.amount, items=figures), measure=measure)

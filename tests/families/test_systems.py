@@ -1,0 +1,238 @@
+"""Systems: parts of several families under one line; the split that is found, what is executed, what is refused."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privspec.core.diagnostics import DataError, SpecError
+from privspec.core.spans import Source
+from privspec.execute.randomness import SimulationRandomness
+from privspec.families.family import Settings, compiler_of
+from privspec.families.systems.splits import GAUSSIAN, PURE, Line, Split, rounded_down
+from privspec.model.build import load_model
+from privspec.model.graph import Model
+from privspec.pipeline import Request, check, solve
+from privspec.plan import Plan
+from privspec.problem.systems import parts_of, reads
+from privspec.templates import template_text
+
+PRIVACY = "all outputs are (1, 1e-6)-DP wrt all inputs, replacing one person"
+
+
+def city(privacy: str = PRIVACY, loss: str = "", options: str = "", more: str = "") -> str:
+    """A mean, a count and a vote of five people."""
+    return f"""\
+spec city
+parties: person in 1..5
+variables:
+  input pay[person] in [0, 2]
+  input works[person] in {{0, 1}}
+  input vote[person] in {{north, south}}
+  intermediate winner
+  intermediate said
+  output mean_pay
+  output working in 0..5
+  output seat in {{north, south}}
+background:
+  said = sum(works)
+  said ~ uniform
+  winner = random_dictator(vote)
+{more}
+loss: {loss or "E[ (mean_pay - mean(pay))^2 ] + E[ |working - said| ] + worst[ total_variation(seat, winner) ]"}
+privacy:
+  {privacy}
+{options}
+"""
+
+
+def model_of(text: str) -> Model:
+    return load_model(Source("city.priv", text))
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return solve(Request(Source("city.priv", city())))
+
+
+DATA: dict[str, Any] = {
+    "pay": [0.5, 1.0, 2.0, 0.0, 1.5],
+    "works": [1, 0, 1, 1, 0],
+    "vote": ["north", "south", "north", "north", "south"],
+}
+
+
+def request_of(template: str) -> Request:
+    """A template with its files."""
+    return Request(Source(f"{template}.priv", template_text(template)), base=Path(__file__).parents[2] / "specs")
+
+
+def shares_of(plan: Plan) -> list[tuple[str, Fraction]]:
+    """The measure and amount that each part spends of the one line."""
+    found = [part["shares"] for part in plan.document["mechanism"]["parts"]]
+    return [(share["name"], Fraction(share["amounts"][0][1])) for (share,) in found]
+
+
+def test_outputs_are_parts_of_their_families() -> None:
+    parts = parts_of(model_of(city()))
+    assert [(part.outputs, part.family.folder, part.lines) for part in parts] == [
+        (("mean_pay",), "linear", (0,)),
+        (("working",), "tables", (0,)),
+        (("seat",), "tables", (0,)),
+    ]
+    assert [[node.name for node in part.model.inputs] for part in parts] == [["pay"], ["works"], ["vote"]]
+
+
+@pytest.mark.parametrize("template", ["two_observers", "linear_queries", "marginals", "crowd_vldp"])
+def test_what_one_family_takes_is_no_system(template: str) -> None:
+    assert not reads(check(request_of(template)))
+
+
+def test_outputs_of_one_line_of_the_loss_stay_together() -> None:
+    loss = "E[ (mean_pay - mean(pay))^2 ] + E[ |working - said| + mismatch(seat, winner) ]"
+    text = city(loss=loss, more="vote ~ uniform")
+    assert [part.outputs for part in parts_of(model_of(text))] == [("mean_pay",), ("working", "seat")]
+
+
+def test_a_system_is_solved_verified_and_told(plan: Plan) -> None:
+    found = plan.verify()
+    assert found.ok, found
+    assert plan.status == "feasible"
+    assert plan.loss.lower_bound is None
+    assert [measure for measure, _ in shares_of(plan)] == ["epsilon-DP"] * 3
+    spent = sum(amount for _, amount in shares_of(plan))
+    assert 1 - Fraction(1, 10**5) <= spent <= 1 + Fraction(1, 10**4)  # delta pays for a little more than 1
+    parts = plan.document["mechanism"]["parts"]
+    assert plan.loss.value == pytest.approx(sum(part["loss"]["value"] for part in parts), rel=1e-12)
+    for reader in ("public", "auditor", "engineer"):
+        page = plan.explain(reader)
+        assert "cannot describe" not in page
+    assert "0." in plan.explain("auditor")
+    assert "What each part spends" in plan.explain("auditor")
+
+
+def test_the_split_is_better_than_others(plan: Plan) -> None:
+    """A thousand splits read off losses that were solved on a grid: none is better by more than what the grid hides."""
+    model = model_of(city())
+    line = Line("(epsilon, delta)-DP", {"epsilon": Fraction(1), "delta": Fraction(1, 10**6)})
+    system = compiler_of(model).lower(model)
+    from privspec.families.systems.family import _Solver
+
+    solver = _Solver(model, system.parts, Settings(alternatives=False))
+    curves = [solver.curves(i, 0)[PURE] for i in range(3)]
+    for curve in curves:
+        for k in range(1, 25):
+            curve.add(Fraction(k, 24))
+    random = np.random.default_rng(3)
+    best = plan.loss.value
+    for weights in random.dirichlet([1, 1, 1], 1000):
+        amounts = line.scaled((PURE,) * 3, [float(w) for w in weights])
+        assert line.allows((PURE,) * 3, amounts)
+        if min(amounts) >= Fraction(1, 24):
+            loss = sum(curve.at(float(a)) for curve, a in zip(curves, amounts, strict=True))
+            assert loss >= best * (1 - 2e-3)
+
+
+@pytest.mark.parametrize(
+    ("measure", "asked"),
+    [
+        ("epsilon-DP", {"epsilon": Fraction(1)}),
+        ("(epsilon, delta)-DP", {"epsilon": Fraction(1), "delta": Fraction(1, 10**6)}),
+        ("rho-zCDP", {"rho": Fraction(1, 2)}),
+        ("mu-GDP", {"mu": Fraction(1)}),
+    ],
+)
+def test_the_largest_split_of_a_direction_is_allowed_and_no_larger_one(
+    measure: str, asked: dict[str, Fraction]
+) -> None:
+    line = Line(measure, asked)
+    kinds = (PURE, PURE) if measure == "epsilon-DP" else (PURE, GAUSSIAN)
+    amounts = line.scaled(kinds, (1.0, 0.5))
+    assert line.allows(kinds, amounts)
+    assert not line.allows(kinds, [a * (1 + Fraction(1, 10**5)) for a in amounts])
+    assert line.about(kinds, (1.0, 0.5)) == pytest.approx(float(amounts[0]), rel=1e-5)
+
+
+@pytest.mark.parametrize("value", [1.0, 0.123456789, 3e-9, 12345678.9])
+def test_shares_are_rounded_down(value: float) -> None:
+    found = rounded_down(value)
+    assert value * (1 - 1e-6) <= found <= Fraction(value)
+
+
+@pytest.mark.parametrize("amount", ["1-DP", "0.5-zCDP", "1-GDP"])
+def test_other_measures_are_shared(amount: str) -> None:
+    plan = solve(Request(Source("city.priv", city(PRIVACY.replace("(1, 1e-6)-DP", amount)))))
+    assert plan.verify().ok
+    assert len(shares_of(plan)) == 3
+
+
+def test_a_line_of_one_part_is_that_parts_own() -> None:
+    own, shared = "mean_pay is 1-GDP wrt pay, replacing one person", "(working, seat) is 1-DP wrt (works, vote), "
+    lines = f"{own}\n  {shared}replacing one person"
+    plan = solve(Request(Source("city.priv", city(lines))))
+    assert plan.verify().ok
+    assert [name for name, _ in shares_of(plan)] == ["mu-GDP", "epsilon-DP", "epsilon-DP"]
+    assert shares_of(plan)[0] == ("mu-GDP", Fraction(1))
+    assert sum(amount for _, amount in shares_of(plan)[1:]) <= 1
+
+
+def test_a_run_releases_all_parts_and_debits_once(plan: Plan, tmp_path: Path) -> None:
+    release = plan.run(DATA, ledger=tmp_path / "ledger.db", new_ledger=True)
+    assert set(release.values) == {"mean_pay", "working", "seat"}
+    assert release.private
+    events = json.loads(json.dumps(release.to_json()))["ledger"]["event"]
+    assert events == 3  # created, limited, debited
+    assert set(release.labels) == {"mean_pay", "working", "seat"}
+
+
+def test_draws_follow_the_parts(plan: Plan) -> None:
+    """Over 400 seeded releases: the mean is unbiased, and words are those of the spec."""
+    means = []
+    for seed in range(400):
+        release = plan.run(DATA, randomness=SimulationRandomness(seed))
+        means.append(float(np.ravel(release.values["mean_pay"])[0]))
+        assert str(np.ravel(release.values["seat"])[0]) in ("north", "south")
+    parts = plan.document["mechanism"]["parts"]
+    deviation = parts[0]["loss"]["value"] ** 0.5
+    assert abs(np.mean(means) - 1.0) < 6 * deviation / 400**0.5
+
+
+def test_data_of_no_part_are_refused(plan: Plan) -> None:
+    with pytest.raises(DataError, match="PS0801"):
+        plan.run({**DATA, "age": [1]}, randomness=SimulationRandomness(1))
+    with pytest.raises(DataError, match="PS0801"):
+        plan.run({"pay": DATA["pay"]}, randomness=SimulationRandomness(1))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (city(options="options: noise family laplace"), "noise families"),
+        (city(options="options: trust nobody"), "trust nobody"),
+        (city(PRIVACY.replace("(1, 1e-6)-DP", "(2, 1)-RDP")), "RDP shared"),
+    ],
+)
+def test_what_systems_cannot_say_is_refused(text: str, words: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        solve(Request(Source("city.priv", text)))
+    assert any(words in d.message or words in (d.help or "") for d in caught.value.diagnostics), (
+        caught.value.diagnostics
+    )
+
+
+def test_check_says_what_a_system_means() -> None:
+    from privspec.problem.elaborate import elaborate
+    from privspec.problem.words import words
+
+    said = words(elaborate(check(Request(Source("city.priv", city())))))
+    assert any("in 3 parts with independent noise: mean_pay | working | seat" in line for line in said)
+
+
+def test_split_knows_what_it_spends() -> None:
+    split = Split((PURE, GAUSSIAN), (Fraction(1, 2), Fraction(1, 3)), 1.0)
+    assert split.spent == [("epsilon-DP", {"epsilon": Fraction(1, 2)}), ("mu-GDP", {"mu": Fraction(1, 3)})]

@@ -1,0 +1,277 @@
+"""Plans of systems that were tampered with, and the composition beside a numeric integral of the product law."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from privspec.kernel import judge
+from privspec.kernel.core.composition import composed_proves, delta_up, pure_mu_up
+from privspec.kernel.core.reading import Item, Refused
+from privspec.verification import verify
+from tests.plans import Document, resign, solved_text
+
+SPEC = """\
+spec two
+parties: person in 1..4
+variables:
+  input pay[person] in [0, 2]
+  input works[person] in {0, 1}
+  intermediate said
+  output mean_pay
+  output working in 0..4
+background:
+  said = sum(works)
+  said ~ uniform
+loss: E[ (mean_pay - mean(pay))^2 ] + E[ |working - said| ]
+privacy:
+  (mean_pay, working) is (1, 1e-6)-DP wrt (pay, works), replacing one person
+  mean_pay is 2-GDP wrt pay, replacing one person
+"""
+
+
+@pytest.fixture(scope="module")
+def plan() -> Document:
+    return solved_text(SPEC)
+
+
+def verdict(plan: Document) -> str:
+    """All that does not hold, or "" where everything does."""
+    found = judge(Item(plan, "plan"))
+    return "; ".join(f"{claim.name}: {claim.text}" for claim in found.failed)
+
+
+def test_the_plan_holds(plan: Document) -> None:
+    assert verdict(plan) == ""
+    assert [part["shares"][0]["name"] for part in plan["mechanism"]["parts"]] == ["mu-GDP", "epsilon-DP"]
+
+
+def part(plan: Document, number: int) -> Any:
+    """A part of the mechanism."""
+    return plan["mechanism"]["parts"][number]
+
+
+def larger_share(plan: Document) -> None:
+    """A part asks for more than its law spends: its guarantee follows, the composition does not."""
+    part(plan, 0)["shares"][0]["amounts"][0][1] = "2"
+    part(plan, 0)["guarantees"][0]["mu"] = "2"
+
+
+def smaller_share(plan: Document) -> None:
+    part(plan, 1)["shares"][0]["amounts"][0][1] = "1/100"
+    part(plan, 1)["guarantees"][0]["epsilon"] = "1/100"
+
+
+def other_measure(plan: Document) -> None:
+    part(plan, 1)["shares"][0] = {"name": "rho-zCDP", "amounts": [["rho", "1"]], "distance": None, "each": []}
+
+
+def one_part_left_out(plan: Document) -> None:
+    plan["mechanism"]["parts"].pop()
+
+
+def parts_in_other_places(plan: Document) -> None:
+    plan["mechanism"]["parts"].reverse()
+
+
+def a_part_twice(plan: Document) -> None:
+    plan["problem"]["blocks"][0]["parts"].append(copy.deepcopy(plan["problem"]["blocks"][0]["parts"][0]))
+    plan["mechanism"]["parts"].append(copy.deepcopy(part(plan, 0)))
+
+
+def no_share_of_a_line(plan: Document) -> None:
+    """The count is said to be under no line of the system."""
+    block = plan["problem"]["blocks"][0]["parts"][1]
+    block["problem"]["obligations"], block["lines"] = [], []
+    part(plan, 1)["shares"], part(plan, 1)["guarantees"] = [], []
+
+
+def lines_exchanged(plan: Document) -> None:
+    """The count counts towards the line about the mean, the mean alone towards the line about both."""
+    plan["problem"]["blocks"][0]["parts"][1]["lines"] = [1]
+
+
+def a_line_that_is_not_there(plan: Document) -> None:
+    plan["problem"]["blocks"][0]["parts"][1]["lines"] = [7]
+
+
+def one_line_twice(plan: Document) -> None:
+    plan["problem"]["blocks"][0]["parts"][0]["lines"] = [0, 0]
+
+
+def another_unit(plan: Document) -> None:
+    """A part protects one entry where the line moves a person."""
+    for unit in plan["problem"]["blocks"][0]["parts"][0]["problem"]["obligations"][0]["units"]:
+        unit["kind"], unit["party"] = "entry", None
+
+
+def other_data(plan: Document) -> None:
+    plan["problem"]["blocks"][0]["parts"][0]["problem"]["data"][0]["rule"] = "drop"
+
+
+def other_trust(plan: Document) -> None:
+    plan["problem"]["blocks"][0]["parts"][0]["problem"]["trust"]["kind"] = "nobody"
+
+
+def reached_more_than_asked(plan: Document) -> None:
+    plan["guarantees"][0]["achieved"]["delta"] = "1e-3"
+
+
+def reached_less_than_true(plan: Document) -> None:
+    plan["guarantees"][0]["achieved"]["delta"] = "1e-9"
+
+
+def another_reason(plan: Document) -> None:
+    plan["guarantees"][0]["because"] = ["post-processing"]
+
+
+def said_to_be_optimal(plan: Document) -> None:
+    plan["status"] = "optimal"
+
+
+def with_a_bound(plan: Document) -> None:
+    plan["loss"]["lower_bound"] = plan["loss"]["value"]
+    plan["loss"]["relative_gap"] = 0.0
+
+
+def another_loss(plan: Document) -> None:
+    plan["loss"]["value"] *= 0.9
+
+
+def a_loss_of_a_part(plan: Document) -> None:
+    part(plan, 0)["loss"]["value"] *= 0.9
+
+
+def a_system_within(plan: Document) -> None:
+    """A part that is a system of its own."""
+    inner = plan["problem"]["blocks"][0]["parts"][0]["problem"]
+    inner["blocks"] = [{"form": "system", "outputs": ["mean_pay"], "expression": "", "parts": []}]
+
+
+def words_of_its_own(plan: Document) -> None:
+    part(plan, 0)["format"] = "privspec-plan/2.0"
+
+
+def an_unknown_key(plan: Document) -> None:
+    part(plan, 0)["proved"] = True
+
+
+def shares_of_another_number(plan: Document) -> None:
+    part(plan, 0)["shares"] = part(plan, 0)["shares"][:1]
+
+
+def less_noise(plan: Document) -> None:
+    noise = part(plan, 0)["mechanism"]["executed"]["noise"]
+    noise["standard_deviation"] = str(Fraction(noise["standard_deviation"]) / 2)
+
+
+def a_claim_of_its_own(plan: Document) -> None:
+    plan["claims"] = {"bound": None}
+
+
+def exposures_of_a_part(plan: Document) -> None:
+    part(plan, 0)["exposures"] = []
+
+
+FORGED: list[Callable[[Document], None]] = [
+    larger_share, smaller_share, other_measure, one_part_left_out, parts_in_other_places, a_part_twice,
+    no_share_of_a_line, lines_exchanged, a_line_that_is_not_there, one_line_twice, another_unit, other_data,
+    other_trust, reached_more_than_asked, reached_less_than_true, another_reason, said_to_be_optimal,
+    with_a_bound, another_loss, a_loss_of_a_part, a_system_within, words_of_its_own, an_unknown_key,
+    shares_of_another_number, less_noise, a_claim_of_its_own, exposures_of_a_part,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("forge", FORGED, ids=lambda forge: forge.__name__)
+def test_what_is_forged_is_refused_by_the_kernel_alone(plan: Document, forge: Callable[[Document], None]) -> None:
+    forged = copy.deepcopy(plan)
+    forge(forged)
+    assert verdict(resign(forged)) != ""
+
+
+def test_another_problem_is_refused_beside_the_kernel(plan: Document) -> None:
+    """A problem whose second part lost its line: consistent in itself, and not what the spec means."""
+    import json
+
+    forged = copy.deepcopy(plan)
+    block = forged["problem"]["blocks"][0]["parts"][1]["problem"]
+    block["data"][0]["line"] += 1
+    found = verify(json.dumps(resign(forged)))
+    assert any(claim.name == "problem" for claim in found.failed)
+
+
+# --- the composition ------------------------------------------------------------------------------------
+
+
+def product_delta(epsilon: float, mu: float, pure: list[float]) -> float:
+    """Hockey-stick divergence of randomised responses and one Gaussian, by quadrature over the Gaussian's answer."""
+    found = 0.0
+    for signs in product((1, -1), repeat=len(pure)):
+        p = np.prod([1 / (1 + np.exp(-s * q)) for s, q in zip(signs, pure, strict=True)])
+        q_ = np.prod([1 / (1 + np.exp(s * q)) for s, q in zip(signs, pure, strict=True)])
+        if mu == 0:
+            found += max(0.0, p - np.exp(epsilon) * q_)
+            continue
+        edge = (epsilon + np.log(q_ / p)) / mu + mu / 2  # where p phi(x - mu) = e^epsilon q phi(x)
+        weighted = lambda x: p * norm.pdf(x - mu) - np.exp(epsilon) * q_ * norm.pdf(x)  # noqa: B023, E731
+        found += quad(weighted, max(edge, -12), 12 + mu, limit=200, epsabs=1e-13)[0] if edge < 12 + mu else 0.0
+    return found
+
+
+@pytest.mark.parametrize("mu", ["0", "1/10", "1/2", "2"])
+@pytest.mark.parametrize("pure", [[], ["1/10"], ["3/10", "7/10"], ["1/5", "1/5", "2"]])
+@pytest.mark.parametrize("epsilon", ["0", "1/2", "2"])
+def test_the_sum_is_the_divergence_of_the_product(mu: str, pure: list[str], epsilon: str) -> None:
+    amounts = [Fraction(q) for q in pure]
+    found = delta_up(Fraction(epsilon), Fraction(mu) ** 2, amounts)
+    expected = product_delta(float(Fraction(epsilon)), float(Fraction(mu)), [float(q) for q in amounts])
+    assert float(found) >= expected - 1e-10
+    assert float(found) == pytest.approx(expected, abs=2e-9)
+
+
+@pytest.mark.parametrize("epsilon", ["1/100", "1/2", "3", "20"])
+def test_the_mu_of_a_pure_law_touches_its_curve(epsilon: str) -> None:
+    found = pure_mu_up(Fraction(epsilon))
+    assert norm.sf(float(found) / 2) == pytest.approx(1 / (1 + np.exp(float(Fraction(epsilon)))), rel=1e-9)
+
+
+PURE_HALF, GAUSS_HALF = ("epsilon-DP", {"epsilon": Fraction(1, 2)}), ("mu-GDP", {"mu": Fraction(1, 2)})
+PAIR = ("(epsilon, delta)-DP", {"epsilon": Fraction(1, 2), "delta": Fraction(1, 10**6)})
+
+
+@pytest.mark.parametrize(
+    ("measure", "asked", "shares", "holds"),
+    [
+        ("epsilon-DP", {"epsilon": Fraction(1)}, [PURE_HALF, PURE_HALF], True),
+        ("epsilon-DP", {"epsilon": Fraction(99, 100)}, [PURE_HALF, PURE_HALF], False),
+        ("epsilon-DP", {"epsilon": Fraction(9)}, [PURE_HALF, GAUSS_HALF], False),
+        ("epsilon-DP", {"epsilon": Fraction(9)}, [PURE_HALF, PAIR], False),
+        ("rho-zCDP", {"rho": Fraction(1, 4)}, [PURE_HALF, GAUSS_HALF], True),
+        ("rho-zCDP", {"rho": Fraction(24, 100)}, [PURE_HALF, GAUSS_HALF], False),
+        ("rho-zCDP", {"rho": Fraction(9)}, [PURE_HALF, PAIR], False),
+        ("mu-GDP", {"mu": Fraction(9)}, [PURE_HALF, PAIR], False),
+        ("mu-GDP", {"mu": Fraction(81, 100)}, [PURE_HALF, GAUSS_HALF], True),
+        ("mu-GDP", {"mu": Fraction(7, 10)}, [PURE_HALF, GAUSS_HALF], False),
+        ("(epsilon, delta)-DP", {"epsilon": Fraction(1), "delta": Fraction(2, 10**6)}, [PAIR, PAIR], True),
+        ("(epsilon, delta)-DP", {"epsilon": Fraction(1), "delta": Fraction(1, 10**6)}, [PAIR, PAIR], False),
+    ],
+)
+def test_what_parts_prove_together(measure: str, asked: dict[str, Fraction], shares: list[Any], holds: bool) -> None:
+    assert composed_proves(measure, asked, shares) is holds
+
+
+def test_too_many_parts_and_unknown_measures_are_refused() -> None:
+    with pytest.raises(Refused):
+        composed_proves("(epsilon, delta)-DP", {"epsilon": Fraction(1), "delta": Fraction(0)}, [PURE_HALF] * 13)
+    with pytest.raises(Refused):
+        composed_proves("epsilon-metric-DP", {"epsilon": Fraction(1)}, [PURE_HALF])
+    with pytest.raises(Refused):
+        composed_proves("epsilon-DP", {"epsilon": Fraction(1)}, [("rho-zCDP", {"rho": Fraction(1)})])
