@@ -20,7 +20,7 @@ ALLOWED = {"__future__", "base64", "dataclasses", "flint", "fractions", "hashlib
 LIMITS = {
     "core": 1776,
     "quality": 1665,
-    "lemmas": 1019,
+    "lemmas": 977,
 }
 """Lines, which may only be lowered; the aim is 1,100, 950 and 750."""
 ALONE = """

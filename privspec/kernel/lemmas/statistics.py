@@ -15,15 +15,14 @@ from flint import arb, ctx
 
 from privspec.kernel.core.case import Case, Rules
 from privspec.kernel.core.numbers import ball, end, sqrt_up
-from privspec.kernel.core.problem import Guarantee, Obligation, gaussian_proves, pure_proves, read_guarantees
+from privspec.kernel.core.problem import Guarantee, gaussian_proves, pure_proves, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 
-FUNCTIONS = (("probit_mle", 1),)
 BLOCK = (
     *("form", "function", "version", "source", "party", "parties", "count", "dimension", "radius", "within", "grid"),
     *("each", "pool", "mean", "output", "routes", "sites", "families", "loss"),
 )
-MECHANISM = ("family", "route", "where", "finish_first", "weights", "sites")
+SIMULATED = ("model", "seed", "crowds", "expression", "definitions")
 AMONG = "the ways that this plan lists, by simulation under the data model"
 STEP = Fraction(1, 2**20)
 SLOPE, CURVE, PAIR = 836_642 * STEP, 333_772 * STEP, 472_024 * STEP
@@ -155,14 +154,10 @@ class Executed:
 
 
 def read_executed(block: Item, mechanism: Item) -> Executed:
-    """What a plan executes for a block.
-
-    Raises: Refused where it is not one of the ways that the block allows.
-    """
+    """What a plan executes for a block; refused where it is not one of the ways that the block allows."""
     given = dict(zip(BLOCK, block.fields(*BLOCK), strict=True))
-    if (given["function"].text(), given["version"].integer()) not in FUNCTIONS:
-        raise block.wrong("is of no function and version whose statistics are known")
-    given["grid"].same(str(STEP))
+    for key, said in (("function", "probit_mle"), ("version", 1), ("grid", str(STEP))):
+        given[key].same(said)
     (norm, inside), radius = given["within"].fields("norm", "radius"), given["radius"]
     reach = None if radius.absent else radius.exact(0)
     records = Records(given["count"].integer(1), given["dimension"].integer(1), reach, norm.text(), inside.exact(0))
@@ -170,13 +165,14 @@ def read_executed(block: Item, mechanism: Item) -> Executed:
         raise block.wrong("has a ball that is empty, too large or not known")
     known = statistics_of(records)
     for item, (at, one) in zip(given["routes"].items(len(known)), known.items(), strict=True):
-        place, size, wider, name = item.fields("at", "size", "estimated_within", "name")
+        *parts, name = item.fields("at", "size", "estimated_within", "name")
         name.text()
-        ball_ = None if one.estimated is None else {"norm": records.norm, "radius": str(one.estimated)}
-        for part, expected in ((place, at), (size, one.size), (wider, ball_)):
+        wide = None if one.estimated is None else {"norm": records.norm, "radius": str(one.estimated)}
+        for part, expected in zip(parts, (at, one.size, wide), strict=True):
             part.same(expected)
-
-    family, route, where, first, weights, places = mechanism.fields(*MECHANISM)
+    family, route, where, first, weights, places = mechanism.fields(
+        "family", "route", "where", "finish_first", "weights", "sites"
+    )
     family.same("statistic")
     if route.text() not in known or where.text() not in ("each party", "pool"):
         raise route.wrong("is no statistic of such records, or noise enters neither at each party nor at the pool")
@@ -202,9 +198,7 @@ def _noise(site: Item, at: str, statistic: Statistic, families: tuple[str, ...] 
     where, shape, parameters, grid = site.fields("at", "shape", "parameters", "grid")
     where.same(at)
     grid.same(str(STEP))
-    if shape.text() not in SHAPES:
-        raise shape.wrong("is no law of noise that is known")
-    family, key, _, _ = SHAPES[shape.text()]
+    family, key, _, _ = SHAPES[shape.one_of(*SHAPES)]
     if families is not None and family not in families:
         raise shape.wrong(f"is of a family that the spec does not allow: {', '.join(families)}")
     size, *bound = (item.exact(0) for item in parameters.fields(key, *(("bound",) if family == "sphere" else ())))
@@ -218,7 +212,7 @@ def _noise(site: Item, at: str, statistic: Statistic, families: tuple[str, ...] 
 class Statistics(Rules):
     """Privacy by the lemmas; the loss is simulated, and nothing is proved of it."""
 
-    def judge(self, case: Case) -> object:
+    def judge(self, case: Case) -> Executed:
         """Who sees what, then every guarantee; the loss is for the record."""
         run, trust = read_executed(case.block, case.mechanism), case.frame.trust
         held = {data.name: data.party for data in case.frame.data}
@@ -228,62 +222,56 @@ class Statistics(Rules):
         case.says("view", run.each_party or trust == "curator", f"{text}, under trust {trust}")
         case.says("rounding", True, f"{run.statistic.size} numbers ({run.route}), like the noise on the grid 2^-20")
         for guarantee in read_guarantees(case.guarantees, case.frame):
-            _guarantee(case, run, guarantee)
-        _loss(case)
+            self._guarantee(case, run, guarantee)
+        self._loss(case)
         return run
 
+    def _guarantee(self, case: Case, run: Executed, guarantee: Guarantee) -> None:
+        """Every different pair of a noise and a measure that it must meet: that of each party.
 
-def _moves(run: Executed, asked: Obligation) -> Moves:
-    """What one unit moves: one party's statistic, and the sum over parties by as much."""
-    (unit,) = asked.units
-    local = "LDP" in asked.measure.name  # any two values of all that a party holds are compared, in its own report
-    fits = (asked.outputs, asked.seen, asked.wrt) == ((run.output,), (run.output,), (run.source,))
-    if fits and (unit.count, unit.adding, unit.apart) == (1, False, None) and (run.each_party or not local):
-        if unit.kind == "record":
-            return run.statistic.party if local else run.statistic.record
-        if (unit.kind, unit.party) == ("party", run.party) or (unit.kind, run.parties) == ("everything", 1):
-            return run.statistic.party
-    raise Refused(f"line {asked.line} is about outputs, inputs or units that no lemma covers")
+        One unit moves one party's statistic, and the sum over parties by as much; of a local guarantee any two values
+        of all that a party holds are compared, in its own report.
+        """
+        asked, each, parties = guarantee.obligation, guarantee.obligation.measure.each, run.parties
+        (unit, *more), local = asked.units, "LDP" in asked.measure.name
+        about = (asked.outputs, asked.seen, asked.wrt) == ((run.output,), (run.output,), (run.source,))
+        fits = not more and (unit.count, unit.adding, unit.apart) == (1, False, None) and (run.each_party or not local)
+        whole = (unit.kind, unit.party) == ("party", run.party) or (unit.kind, parties) == ("everything", 1)
+        if not about or not fits or not (unit.kind == "record" or whole):
+            raise Refused(f"line {asked.line} is about outputs, inputs or units that no lemma covers")
+        moves = run.statistic.record if unit.kind == "record" and not local else run.statistic.party
+        if each and len(each) != parties:
+            raise Refused(f"line {asked.line} has another number of parties")
+        noises = run.noises * (parties if each and len(run.noises) == 1 else 1)
+        wanted = [(one.name, one.figures({})) for one in each] or [(asked.measure.name, guarantee.asked)] * len(noises)
+        normal = {noise.shape == "gaussian" for noise in noises}
+        figure, proves, power = ("mu", gaussian_proves, 2) if True in normal else ("epsilon", pure_proves, 1)
+        amounts, said = [noise.amount(moves) for noise in noises], guarantee.achieved.get(figure, Fraction(-1))
+        proved = all(proves(*one, amount**power) for one, amount in zip(wanted, amounts, strict=True))
+        lemmas = dict.fromkeys(lemma for noise in run.noises for lemma in SHAPES[noise.shape][3])
+        stated = len(guarantee.achieved) == 1 and max(amounts) <= said
+        stated = stated and any(proves(*one, said**power) for one in wanted)
+        stated = stated and guarantee.because == ("probit-routes", *lemmas, "post-processing")
+        figures = f"{figure} {float(max(amounts)):.8g} by the lemmas {', '.join(lemmas)}"
+        tail = "" if stated else f"; the plan states {figure} {float(max(said, Fraction(0))):.8g}, or other lemmas"
+        holds = stated and proved and len(normal) == 1
+        case.says("privacy", holds, f"{run.output}, {asked.neighbours}: {figures}{tail}", guarantee.number)
 
-
-def _guarantee(case: Case, run: Executed, guarantee: Guarantee) -> None:
-    """Every different pair of a noise and a measure that it must meet: that of each party."""
-    asked, each = guarantee.obligation, guarantee.obligation.measure.each
-    if each and len(each) != run.parties:
-        raise Refused(f"line {asked.line} has another number of parties")
-    moves, noises = _moves(run, asked), run.noises * (run.parties if each and len(run.noises) == 1 else 1)
-    wanted = [(one.name, one.figures({})) for one in each] or [(asked.measure.name, guarantee.asked)] * len(noises)
-    normal = {noise.shape == "gaussian" for noise in noises}
-    figure, proves = ("mu", gaussian_proves) if True in normal else ("epsilon", pure_proves)
-    amounts, said = [noise.amount(moves) for noise in noises], guarantee.achieved.get(figure)
-
-    def keeps(asked: tuple[str, dict[str, Fraction]], amount: Fraction) -> bool:
-        return proves(*asked, amount**2 if figure == "mu" else amount)
-
-    proved = len(normal) == 1 and all(map(keeps, wanted, amounts))
-    lemmas = dict.fromkeys(lemma for noise in run.noises for lemma in SHAPES[noise.shape][3])
-    stated = said is not None and len(guarantee.achieved) == 1 and max(amounts) <= said
-    stated = stated and any(keeps(one, said or Fraction(0)) for one in wanted)
-    stated = stated and guarantee.because == ("probit-routes", *lemmas, "post-processing")
-    text = f"{run.output}, {asked.neighbours}: {figure} {float(max(amounts)):.8g} by the lemmas {', '.join(lemmas)}"
-    tail = "" if stated else f"; the plan states {figure} {float(said or 0):.8g}, or other lemmas"
-    case.says("privacy", stated and proved, text + tail, guarantee.number)
-
-
-def _loss(case: Case) -> None:
-    """What is stated comes from a simulation that is not done again; no bound is claimed."""
-    simulated = case.block.fields(*BLOCK)[-1]
-    model, seed, most, expression, terms = simulated.fields("model", "seed", "crowds", "expression", "definitions")
-    _ = model.text(), seed.integer(), terms.texts()
-    fixed = {"lower_bound": None, "relative_gap": None, "expression": expression.text(), "among": AMONG}
-    fixed |= {"units": "units of the loss expression", "kind": "expected"}
-    value, bare, error, drawn, *rest = case.loss.fields("value", "without_noise", "standard_error", "crowds", *fixed)
-    for item, part in zip(rest, fixed.values(), strict=True):
-        item.same(part)
-    _ = value.double(), bare.double(), drawn.integer(1, most.integer(1))
-    if error.double() < 0 or case.status != "feasible":
-        raise case.loss.wrong("claims more than a simulation shows")
-    case.accuracy.items(0)
-    case.fairness.same(None)
-    case.claims.same({})
-    case.says("loss", True, "by simulation only: see the problem's words for data model, seed and count", derived=False)
+    def _loss(self, case: Case) -> None:
+        """What is stated comes from a simulation that is not done again; no bound is claimed."""
+        model, seed, most, expression, terms = case.block.fields(*BLOCK)[-1].fields(*SIMULATED)
+        _ = model.text(), seed.integer(), terms.texts()
+        fixed = {"lower_bound": None, "relative_gap": None, "expression": expression.text(), "among": AMONG}
+        fixed |= {"units": "units of the loss expression", "kind": "expected"}
+        value, bare, error, drawn, *rest = case.loss.fields(
+            "value", "without_noise", "standard_error", "crowds", *fixed
+        )
+        for item, part in zip(rest, fixed.values(), strict=True):
+            item.same(part)
+        _ = value.double(), bare.double(), drawn.integer(1, most.integer(1))
+        if error.double() < 0 or case.status != "feasible":
+            raise case.loss.wrong("claims more than a simulation shows")
+        for item, nothing in ((case.accuracy, []), (case.fairness, None), (case.claims, {})):
+            item.same(nothing)
+        text = "by simulation only: see the problem's words for data model, seed and count"
+        case.says("loss", True, text, derived=False)

@@ -8,8 +8,8 @@ from fractions import Fraction
 from privspec.kernel.core.case import Case, Rules
 from privspec.kernel.core.numbers import exp_up, nearest_double
 from privspec.kernel.core.problem import Frame, Guarantee, Obligation, Share, pure_proves, read_guarantees
-from privspec.kernel.core.reading import READERS, WORDS, Item, Refused, Size, read
-from privspec.kernel.lemmas.votes_rules import RULES, Ballots, Change, Rule, Scores, totals, within
+from privspec.kernel.core.reading import READERS, RECORDS, WORDS, Item, Refused, Size, read
+from privspec.kernel.lemmas.votes_rules import OFF, POWERS, RULES, Ballots, Rule, Scores, totals, within
 
 OPTIMAL_GAP = 1e-6
 FARTHEST = 500
@@ -24,12 +24,13 @@ SCOPES = {
 """What a loss is the least of, by the form of the bound."""
 LISTED = "the rules of private voting that this plan lists"
 STATED = ("value", "lower_bound", "relative_gap", "expression", "units", "among", "kind")
-NONE, ONE = Fraction(0), Fraction(1)
+NONE = Fraction(0)
 SHARES, PLURALITY = Rule("dictator", NONE), Rule("plurality", NONE)
+MISSED = False, SHARES
 MIXTURES = ("dictator", "local_dictator")
 """Rules of a law (1 - w) S / sum S + w / m."""
-Value = tuple[Fraction, Fraction]
-"""A number, and by how much it may be off; or two numbers that it is between."""
+Ends = tuple[Fraction, Fraction]
+"""Two numbers that a loss is between."""
 Chosen = dict[str, Fraction]
 
 
@@ -48,63 +49,55 @@ class Cost:
     family: str
     number: Size
 
+    def __post_init__(self) -> None:
+        missed = self.form == "votes missed" and self.beside != MISSED
+        if missed or (self.family in RULES and self.number < RULES[self.family][1]):
+            raise Refused("is no cost that is known")
+
     @property
     def beside(self) -> tuple[bool, Rule]:
         """Whether it is a distance, and from what."""
         return self.form == "distance", Rule(self.family, self.number)
 
-    def at(self, rule: Rule, scores: Scores) -> Value:
-        (one, off), (other, more) = rule.law(scores), self.beside[1].law(scores)
-        pairs = list(zip(one, other, strict=True))
-        missed = 1 - sum((p * q for p, q in pairs), NONE)
-        cost = sum((abs(p - q) for p, q in pairs), NONE) / 2 if self.form == "distance" else missed
-        return self.weight * cost, abs(self.weight) * 2 * (off + more)
+    def at(self, rule: Rule, scores: Scores) -> Fraction:
+        pairs = list(zip(rule.law(scores), self.beside[1].law(scores), strict=True))
+        if self.form == "distance":
+            return self.weight * sum((abs(p - q) for p, q in pairs), NONE) / 2
+        return self.weight * (1 - sum((p * q for p, q in pairs), NONE))
 
-    def worst(self, rule: Rule, ballots: Ballots, voters: int) -> list[Scores]:
+    def worst(self, rule: Rule, vote: Vote) -> list[Scores]:
         """Profiles of which one is the worst; none where that is not known (worst-cases).
 
         The randomised winner misses plurality alike everywhere. Mixtures with the uniform law are farthest from the
         shares where all cast one of the longest ballots. Of first choices: a mismatch with the shares is largest where
         votes are even, as laws order alternatives as votes do (Chebyshev's sum inequality); a loss beside plurality
         where j lead with the least score that j of them, and no j + 1, can have, the rest in one hand; for the
-        randomised winner beside shares also the largest such score.
+        randomised winner beside shares also the largest such score. All of these are profiles: none is too many.
         """
-        m, (apart, other), winner = ballots.size, self.beside, rule.family == "randomised_winner"
-        longest = tuple(voters * p for p in ballots.points(tuple(range(ballots.places))))
-        if (winner and other == PLURALITY) or (
-            rule.family in MIXTURES and self.beside == (True, SHARES) and self.weight >= 0
-        ):
-            return [longest]
-        if self.weight < 0 or ballots.borda or other not in (SHARES, PLURALITY):
+        t, m, other, winner = vote.voters, vote.ballots.size, self.beside[1], rule.family == "randomised_winner"
+        mixture, (each, more) = rule.family in MIXTURES, divmod(t, m)
+        if (winner and other == PLURALITY) or (mixture and self.beside == (True, SHARES) and self.weight >= 0):
+            return [tuple(t * p for p in vote.ballots.points(tuple(range(vote.ballots.places))))]
+        known = other == PLURALITY or (winner and other == SHARES) or (self.beside == MISSED and (mixture or not more))
+        if self.weight < 0 or vote.ballots.borda or not known:
             return []
-        each, more = divmod(voters, m)
-        found = [[each + 1] * more + [each] * (m - more)] if other == SHARES else []
-        if other == SHARES and not winner and (apart or (more and rule.family not in MIXTURES)):
-            return []
-        for j in range(1, m + 1 if winner or not found else 1):
-            for most in (voters // (j + 1) + 1 if j < m else voters // m, *[voters // j] * len(found[:1])):
-                rest = voters - j * most
-                if most >= 1 and 0 <= rest <= most and (j < m or not rest):
-                    found.append(([most] * j + [rest] + [0] * m)[:m])
+        found = [[each + 1] * more + [each] * (m - more)]
+        for j, most in [(k, n) for k in range(1, m + 1) for n in (t // (k + 1) + 1, t // k)]:
+            rest = t - j * most
+            if 0 <= rest <= most and (j < m or not rest):
+                found.append(([most] * j + [rest] + [0] * m)[:m])
         return [tuple(map(Fraction, one)) for one in found]
 
-    def mean(self, rule: Rule, ballots: Ballots, voters: int, law: list[tuple[Scores, Fraction]]) -> Value:
+    def mean(self, rule: Rule, vote: Vote, law: BallotLaw) -> Fraction:
         """On average. Of mixtures the mismatch is 1 - (1 - w) sum q^2 - w / m, E[N^2] = T p (1 - p) + T^2 p^2."""
-        m = ballots.size
-        if rule.family in MIXTURES and self.beside == (False, SHARES) and not ballots.borda:
-            w = m * min(rule.law((Fraction(voters), *[NONE] * (m - 1)))[0]) if m > 1 else ONE
-            squares = sum((p * (1 - p) / voters + p * p for _, p in law), NONE)
-            return self.weight * (1 - (1 - w) * squares - w / m), NONE
+        t, m = vote.voters, vote.ballots.size
+        if rule.family in MIXTURES and self.beside == MISSED and not vote.ballots.borda:
+            w = m * min(rule.law((Fraction(t), *[NONE] * (m - 1)))) if m > 1 else Fraction(1)
+            squares = sum((p * (1 - p) / t + p * p for _, p in law), NONE)
+            return self.weight * (1 - (1 - w) * squares - w / m)
         if rule.family == "randomised_winner" and self.beside[1] == PLURALITY:
-            return self.at(rule, self.worst(rule, ballots, voters)[0])
-        return added([(mass, *self.at(rule, one)) for one, mass in totals(ballots, voters, law)])
-
-
-def added(values: list[tuple[Fraction, Fraction, Fraction]]) -> Value:
-    """The sum of numbers by their weights."""
-    return sum((mass * value for mass, value, _ in values), NONE), sum(
-        (abs(mass) * off for mass, _, off in values), NONE
-    )
+            return self.at(rule, self.worst(rule, vote)[0])
+        return sum((mass * self.at(rule, one) for one, mass in totals(vote.ballots, t, law)), NONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +107,18 @@ class Term:
     operator: str
     parts: tuple[Cost, ...]
 
-    def of(self, rule: Rule, vote: Vote) -> Value:
-        ballots, voters = vote.ballots, vote.voters
-        if not voters:
+    def of(self, rule: Rule, vote: Vote) -> Fraction:
+        if not vote.voters:
             raise Refused("a loss of no voters")
         if self.operator == "E":
             if vote.law is None:
                 raise Refused("an average over votes without a data model")
-            return added([(ONE, *part.mean(rule, ballots, voters, vote.law)) for part in self.parts])
-        known = self.parts[0].worst(rule, ballots, voters) if len(self.parts) == 1 else []
-        every = known or [one for one, _ in totals(ballots, voters, [(kind, ONE) for kind in ballots.kinds()])]
-        found = [added([(ONE, *part.at(rule, scores)) for part in self.parts]) for scores in every]
-        return max(value for value, _ in found), max(off for _, off in found)
+            return sum((part.mean(rule, vote, vote.law) for part in self.parts), NONE)
+        profiles = self.parts[0].worst(rule, vote) if len(self.parts) == 1 else []
+        if not profiles:
+            kinds = [(kind, Fraction(1)) for kind in vote.ballots.kinds()]
+            profiles = [one for one, _ in totals(vote.ballots, vote.voters, kinds)]
+        return max(sum((part.at(rule, one) for part in self.parts), NONE) for one in profiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +130,11 @@ class Total:
     terms: tuple[Term, ...]
     offset: Fraction
 
-    def of(self, rule: Rule, vote: Vote, chosen: Chosen) -> Value:
-        """Two numbers that it is between, under a rule; refused where it cannot be worked out."""
-        value, off = added([(ONE, self.offset, NONE), *((ONE, *term.of(rule, vote)) for term in self.terms)])
+    def of(self, rule: Rule, vote: Vote, chosen: Chosen) -> Ends:
+        parts = [part for term in self.terms for part in term.parts]
+        powers = {rule.family, *(part.family for part in parts)} & {*POWERS}
+        value = self.offset + sum(term.of(rule, vote) for term in self.terms)
+        off = 4 * OFF * sum(abs(part.weight) for part in parts) if powers else 0
         return value - off, value + off
 
     def alone(self, *wanted: tuple[bool, Rule]) -> Fraction | None:
@@ -162,33 +157,18 @@ class Choice:
     weight: Fraction
     inverse: bool
 
-    def of(self, rule: Rule, vote: Vote, chosen: Chosen) -> Value:
+    def of(self, rule: Rule, vote: Vote, chosen: Chosen) -> Ends:
         number = chosen[self.name]
         return (self.weight / number if self.inverse else self.weight * number,) * 2
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """An accuracy line: `measured`, or without it what a lie brings a voter, is at most `bound`."""
-
-    line: int
-    text: str
-    measured: Total | None
-    bound: Fraction
-
-
-@dataclass(frozen=True, slots=True)
-class Rounds:
-    """So many votes share an epsilon; None where solving picks how many."""
-
-    name: str
-    budget: Size
-    count: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Vote:
-    """The block of a vote; `secret`: the number of voters may not become public; `law` that of points of a ballot."""
+    """The block of a vote; `secret`: the number of voters may not become public; `law` that of points of a ballot.
+
+    `limits`: of a total, or of what a lie brings a voter where there is none; `rounds`: the name of their number,
+    None where solving picks it, and the epsilon that they share.
+    """
 
     FORM = "votes"
 
@@ -201,20 +181,33 @@ class Vote:
     law: BallotLaw | None
     loss: Total | Choice
     expression: str
-    limits: tuple[Line, ...]
+    limits: tuple[Limited, ...]
     rounds: Rounds | None
     families: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        kinds, law = {kind for kind, _ in self.law or ()}, self.law or [((Fraction(self.ballots.total),), ONE)]
-        if sum(weight for _, weight in law) != 1 or (self.law is not None and len(kinds) != len(law)):
+        total, law = sum(self.ballots.ladder), self.law
+        if law is not None and not (
+            sum(weight for _, weight in law) == 1 == len(law) / len({kind for kind, _ in law})
+            and all(sum(kind) == total and len(kind) == self.ballots.size for kind, _ in law)
+        ):
             raise Refused("has what is no law of the points of a ballot")
-        if self.voters > 10**18 or any(sum(kind) != self.ballots.total for kind, _ in law):
-            raise Refused("has what is no law of the points of a ballot, or too many voters")
+        if self.voters > 10**18:
+            raise Refused("has too many voters")
 
     @property
     def public_voters(self) -> int | None:
         return None if self.secret else self.voters
+
+    def group(self, obligation: Obligation) -> int:
+        """How many ballots an obligation compares at most."""
+        (unit,) = obligation.units
+        return self.voters if unit.kind == "everything" else unit.count
+
+    def change(self, obligation: Obligation) -> tuple[bool, int, int | None]:
+        """Whether ballots come and go, how many, and of how many."""
+        adding, many = obligation.units[0].adding, self.group(obligation)
+        return adding, many if adding or self.secret else min(many, self.voters), self.public_voters
 
 
 def _law(item: Item) -> BallotLaw:
@@ -223,7 +216,13 @@ def _law(item: Item) -> BallotLaw:
 
 
 BallotLaw = list[tuple[Scores, Fraction]]
+Limited = tuple[int, str, Total | None, Fraction]
+Rounds = tuple[str, Fraction, int | None]
 READERS |= {"BallotLaw": _law}
+RECORDS |= {
+    "Limited": {"line": "int", "text": "str", "measured": "Total | None", "bound": "Fraction"},
+    "Rounds": {"name": "str", "budget": "Size", "count": "int | None"},
+}
 WORDS |= {
     "Cost.form": ("distance", "mismatch", "votes missed"),
     "Cost.family": (*RULES, "plurality"),
@@ -246,9 +245,12 @@ def proved(case: Case, vote: Vote, witness: Item, low: Fraction) -> Fraction | N
     number = choice.weight / low if choice.inverse else low / choice.weight
     better = Fraction(number // 1 + 1) if falls and choice.whole else number
     out = choice.high is not None and better > choice.high if falls else better <= choice.low
-    measured = [(limit.measured, limit.bound) for limit in vote.limits if limit.measured is not None]
-    missed = (max(bounds(case, vote, witness, m, {choice.name: better}), default=b) > b for m, b in measured)
-    return low if out or any(missed) else None
+    missed = any(
+        max(bounds(case, vote, witness, total, {choice.name: better}), default=bound) > bound
+        for _, _, total, bound in vote.limits
+        if total is not None
+    )
+    return low if out or missed else None
 
 
 def bounds(case: Case, vote: Vote, witness: Item, measured: Total, chosen: Chosen) -> list[Fraction]:
@@ -265,15 +267,15 @@ def bounds(case: Case, vote: Vote, witness: Item, measured: Total, chosen: Chose
         raise Refused("no such bound is known for these ballots")
     if form == "strategy-proof":
         witness.fields("form")
-        honest = any(limit.measured is None and limit.bound == 0 for limit in vote.limits)
+        honest = any(total is None and bound == 0 for _, _, total, bound in vote.limits)
         if vote.ballots.kind != "first choice" or m < 3 or not honest:
             raise Refused("a bound for strategy-proof rules, where lies are allowed or such rules are not known")
         even = vote.law is not None and len(vote.law) == m and len({weight for _, weight in vote.law}) == 1
         parts = [(term.operator, part) for term in measured.terms for part in term.parts]
         if not all(part.weight >= 0 and part.beside[1] == SHARES and (word != "E" or even) for word, part in parts):
             return []
-        moved = [(change_of(one, vote), epsilon) for one, name, epsilon in pure if name == "epsilon-DP" and epsilon > 0]
-        dummies = [change.moved / (_power(epsilon) - 1) for change, epsilon in moved if not change.adding]
+        moved = [(vote.change(one), epsilon) for one, name, epsilon in pure if name == "epsilon-DP" and epsilon > 0]
+        dummies = [g / (_power(epsilon) - 1) for (adding, g, _), epsilon in moved if not adding]
         return [measured.of(Rule("dictator", each), vote, chosen)[0] for each in dummies]
     _, detail = witness.fields("form", "votes" if form == "walk" else "profile")
     each, more = divmod(voters, m)
@@ -306,49 +308,48 @@ def least_cost(form: str, voters: int, m: int, votes: int, epsilon: Fraction, st
 class Executed:
     """What `run` does: draws the winner of the ballots of `vote` by this rule.
 
-    `drops`: ballots that do not fit are left out, not mapped; `rounds`: how many votes share which epsilon.
+    `drops`: ballots that do not fit are left out, not mapped; `local`: voters have to send reports; `rounds`: how many
+    votes share which epsilon.
     """
 
     vote: Vote
     rule: Rule
     drops: bool
+    local: bool
     rounds: tuple[int, Fraction] | None
     chosen: Chosen
 
 
 def read_executed(mechanism: Item, frame: Frame) -> Executed:
     """All but the rule, its number and the numbers that are picked is as the problem says."""
-    vote = read(Vote, frame.blocks[0])
+    vote, drops, local = read(Vote, frame.blocks[0]), frame.data[0].rule == "drop", frame.trust == "nobody"
     assert isinstance(vote, Vote)
     _units(frame, vote)
     family = mechanism.value.get("family") if isinstance(mechanism.value, dict) else None
     if family not in RULES:
         raise mechanism.wrong("is of a family that is not known")
-    (key, least, _), ballots, drops = RULES[family], vote.ballots, frame.data[0].rule == "drop"
+    (key, least, _), ballots = RULES[family], vote.ballots
     said: dict[str, object] = {"input": vote.source, "party": vote.party, "output": vote.output}
     said |= {"ballots": ballots.kind, "places": ballots.places, "points": ballots.counted}
     said |= {"alternatives": ballots.alternatives, "voters": vote.public_voters, "leaves_out": drops}
     _, number, shared, scalars, *same = mechanism.fields("family", key, "rounds", "scalars", *said)
     for item, value in zip(same, said.values(), strict=True):
         item.same(value)
-    rule = Rule(family, number.exact(least), family == "local_dictator" and local(frame))
+    local = local or any("LDP" in one.measure.name for one in frame.obligations)
+    rule = Rule(family, number.exact(least), family == "local_dictator" and local)
     names = [vote.loss.name] if isinstance(vote.loss, Choice) else []
     chosen = {name: item.exact(0) for name, item in zip(names, scalars.fields(*names), strict=True)}
     if vote.rounds is None:
         shared.same(None)
-        return Executed(vote, rule, drops, None, chosen)
-    budget, known = vote.rounds.budget, vote.rounds.count
-    count = chosen.get(vote.rounds.name, NONE) if known is None else Fraction(known)
+        return Executed(vote, rule, drops, local, None, chosen)
+    name, budget, known = vote.rounds
+    count = chosen.get(name, NONE) if known is None else Fraction(known)
     if count < 1 or count.denominator != 1:
         raise shared.wrong("is no number of rounds")
-    if [item.exact() for item in shared.fields("count", "budget", "each", "fit")] != [
-        count,
-        budget,
-        budget / count,
-        count,
-    ]:
+    figures = [item.exact() for item in shared.fields("count", "budget", "each", "fit")]
+    if figures != [count, budget, budget / count, count]:
         raise shared.wrong("does not share the epsilon that rounds have together")
-    return Executed(vote, rule, drops, (int(count), budget), chosen)
+    return Executed(vote, rule, drops, local, (int(count), budget), chosen)
 
 
 def _units(frame: Frame, vote: Vote) -> None:
@@ -371,18 +372,6 @@ def _units(frame: Frame, vote: Vote) -> None:
             raise frame.blocks[0].wrong(text)
 
 
-def local(frame: Frame) -> bool:
-    """Whether voters have to send reports."""
-    return frame.trust == "nobody" or any("LDP" in one.measure.name for one in frame.obligations)
-
-
-def change_of(obligation: Obligation, vote: Vote) -> Change:
-    """What an obligation compares."""
-    (unit,), voters = obligation.units, vote.public_voters
-    group = vote.voters if unit.kind == "everything" else unit.count
-    return Change(unit.adding, group if unit.adding or voters is None else min(group, voters), voters)
-
-
 class VoteRules(Rules):
     """Plans that draw a winner from votes."""
 
@@ -392,18 +381,19 @@ class VoteRules(Rules):
         self._mechanism(case, executed)
         for one in read_guarantees(case.guarantees, case.frame, executed.chosen):
             self._privacy(case, executed, one)
-        exact = self._loss(case, executed)
+        self._loss(case, executed)
         self._accuracy(case, executed)
-        self._bound(case, executed.vote, exact)
+        self._bound(case, executed.vote)
         return executed
 
     def _mechanism(self, case: Case, executed: Executed) -> None:
         vote, rule, choice = executed.vote, executed.rule, executed.vote.loss
         text = "the winner is seen" + (", and every report" if rule.seen else "")
-        case.says("view", rule.seen or not local(case.frame), text)
-        fits = vote.ballots.whole or rule.family not in ("exponential", "permute_and_flip")
-        allowed = not vote.families or rule.family in vote.families
-        case.says("law", allowed and fits, f"{rule.family} with {RULES[rule.family][0]} {rule.number}")
+        case.says("view", rule.seen or not executed.local, text)
+        allowed = (not vote.families or rule.family in vote.families) and (
+            vote.ballots.whole or rule.family not in POWERS
+        )
+        case.says("law", allowed, f"{rule.family} with {RULES[rule.family][0]} {rule.number}")
         if isinstance(choice, Choice):
             picked = executed.chosen[choice.name]
             inside = max(picked, choice.low) == picked > 0 and (choice.high is None or picked <= choice.high)
@@ -411,85 +401,77 @@ class VoteRules(Rules):
             case.says("choices", inside and (picked.denominator == 1 or not choice.whole), text)
         if executed.rounds is not None and vote.rounds is not None:
             count, budget = executed.rounds
-            known = (Share(vote.rounds.name, budget, True), budget / count)
+            known = (Share(vote.rounds[0], budget, True), budget / count)
             holds = all(one.measure.amounts["epsilon"] in known for one in case.frame.obligations)
             case.says("rounds", holds, f"{count} votes share an epsilon of {budget}, each with {budget / count}")
 
     def _privacy(self, case: Case, executed: Executed, one: Guarantee) -> None:
-        vote, family, measure, unit = (
-            executed.vote,
-            executed.rule.family,
-            one.obligation.measure,
-            one.obligation.units[0],
-        )
-        ratio = executed.rule.ratio(vote.ballots, change_of(one.obligation, vote))
-        many = (vote.voters if unit.kind == "everything" else unit.count) > 1
-        named = (RULES[family][2], *["group-privacy"] * many, *["repeated-votes"] * (vote.rounds is not None))
-        if one.because != named:
+        vote, asked, lemma = executed.vote, one.obligation, RULES[executed.rule.family][2]
+        ratio = executed.rule.ratio(vote.ballots, *vote.change(asked))
+        many, rounds = vote.group(asked) > 1, vote.rounds is not None
+        if one.because != (lemma, *["group-privacy"] * many, *["repeated-votes"] * rounds):
             raise case.guarantees.wrong("names another lemma than the one it rests on")
-        said = one.achieved.get("epsilon", -ONE)
-        proved = set(one.achieved) == {"epsilon"} and within(ratio, said) and not measure.each
+        said = one.achieved.get("epsilon", Fraction(-1))
         spare = said != one.asked["epsilon"] and said > 0 and within(ratio, said * (1 - SPENT))
-        text = f"{one.obligation.neighbours}: no probability changes by more than e^{float(said):.6g} ({named[0]})"
-        holds = proved and pure_proves(measure.name, one.asked, said) and not spare
-        case.says("privacy", holds, f"{measure.name}, {text}", one.number)
+        holds = set(one.achieved) == {"epsilon"} and within(ratio, said) and not asked.measure.each and not spare
+        text = f"{asked.measure.name}, {asked.neighbours}: no probability changes by more than e^{float(said):.6g}"
+        holds = holds and pure_proves(asked.measure.name, one.asked, said)
+        case.says("privacy", holds, f"{text} ({lemma})", one.number)
 
-    def _loss(self, case: Case, executed: Executed) -> bool:
-        """Whether the value that is stated is the nearest double of the one derived; False where it was simulated."""
+    def _loss(self, case: Case, executed: Executed) -> None:
+        """The value that is stated is the nearest double of the one derived; a simulated one is tested only."""
         stated = case.loss.fields(*STATED, optional=("standard_error", "profiles"))
-        value, _, _, expression, units, _, kind, error, profiles = stated
-        vote, asked = executed.vote, executed.vote.loss
-        expression.same(vote.expression)
-        units.same("units of the loss expression")
-        kind.same("expected" if any(t.operator == "E" for t in getattr(asked, "terms", ())) else "worst")
+        value, bound, _, expression, units, _, kind, error, profiles = stated
+        asked = executed.vote.loss
+        averaged = isinstance(asked, Total) and any(term.operator == "E" for term in asked.terms)
+        words = (executed.vote.expression, "units of the loss expression", "expected" if averaged else "worst")
+        for item, word in zip((expression, units, kind), words, strict=True):
+            item.same(word)
         try:
-            low, high = map(nearest_double, asked.of(executed.rule, vote, executed.chosen))
+            low, high = map(nearest_double, asked.of(executed.rule, executed.vote, executed.chosen))
         except Refused:
             if error.absent:
                 raise
             count, off = profiles.integer(1), error.double()
             text = f"tested, not proved: a mean over {count} simulated profiles, standard error {off:.2g}"
             case.says("loss", off > 0 and case.status == "feasible", text)
-            return False
+            if not bound.absent or not case.claims.fields(optional=("bound",))[0].absent:
+                raise bound.wrong("stands beside a simulated loss") from None
+            return
         if not error.absent or not profiles.absent:
             raise error.wrong("is of a simulation, where the exact loss is known")
         case.says("loss", low == high == value.double(), f"re-derived {low:.12g}, the plan says {value.double():.12g}")
-        return True
 
     def _accuracy(self, case: Case, executed: Executed) -> None:
         vote, rule = executed.vote, executed.rule
         for i, (item, limit) in enumerate(zip(case.accuracy.items(len(vote.limits)), vote.limits, strict=True)):
-            line, text, value, bound = item.fields("line", "text", "value", "bound")
-            line.same(limit.line)
-            text.same(limit.text)
-            found = (NONE, NONE) if limit.measured is None else limit.measured.of(rule, vote, executed.chosen)
-            if limit.measured is None and rule.family not in MIXTURES and vote.ballots.size > 2:
-                raise Refused(f"line {limit.line}: nobody knows what a lie brings at most under this rule")
-            low, high, most = map(nearest_double, (*found, limit.bound))
-            holds = low == high == value.double() and found[1] <= limit.bound and most == bound.double()
-            case.says("accuracy", holds, f"line {limit.line}: {low:.10g}, asked for at most {most:.10g}", i)
+            (line, text, total, most), (*heads, value, bound) = limit, item.fields("line", "text", "value", "bound")
+            for head, known in zip(heads, (line, text), strict=True):
+                head.same(known)
+            if total is None and rule.family not in MIXTURES and vote.ballots.size > 2:
+                raise Refused(f"line {line}: nobody knows what a lie brings at most under this rule")
+            found = (NONE, NONE) if total is None else total.of(rule, vote, executed.chosen)
+            low, high, asked = map(nearest_double, (*found, most))
+            holds = low == high == value.double() and found[1] <= most and asked == bound.double()
+            case.says("accuracy", holds, f"line {line}: {low:.10g}, asked for at most {asked:.10g}", i)
 
-    def _bound(self, case: Case, vote: Vote, exact: bool) -> None:
+    def _bound(self, case: Case, vote: Vote) -> None:
         (witness,) = case.claims.fields(optional=("bound",))
         said, bound, gap, _, _, among, *_ = case.loss.fields(*STATED, optional=("standard_error", "profiles"))
         among.same(LISTED if witness.absent else SCOPES[witness.form(*SCOPES)])
-        if witness.absent:
-            if not (bound.absent and gap.absent and case.status == "feasible"):
-                raise bound.wrong("is claimed without its proof")
+        if witness.absent and bound.absent and gap.absent and case.status == "feasible":
             return
-        if not exact:
-            raise bound.wrong("stands beside a simulated loss")
+        if witness.absent:
+            raise bound.wrong("is claimed without its proof")
         low, high = Fraction(bound.double()), Fraction(said.double())
         try:
             found = proved(case, vote, witness, low)
         except Refused as reason:
             case.says("bound", False, str(reason))
             return
-        if found is None:
-            case.says("bound", False, "a bound is claimed for a loss that it is not known for, or by no line")
-            return
-        text = f"{among.text()}: none has a loss below {nearest_double(found):.10g}"
-        case.says("bound", low <= found, text)
+        text = "a bound is claimed for a loss that it is not known for, or by no line"
+        text = text if found is None else f"{among.text()}: none has a loss below {nearest_double(found):.10g}"
+        case.says("bound", found is not None and low <= found, text)
         off = nearest_double((high - low) / abs(high)) if high else 0.0
         holds = gap.double() == off and (case.status == "optimal") == (off <= OPTIMAL_GAP)
         case.says("gap", holds, f"{100 * off:.3g} % of the loss lies above the bound: {case.status}")

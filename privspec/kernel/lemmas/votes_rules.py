@@ -15,7 +15,7 @@ from flint import arb, arb_poly, ctx, fmpz_mpoly_ctx
 from privspec.kernel.core.numbers import ball, end, exp_down
 from privspec.kernel.core.reading import WORDS, Positive, Refused
 
-PRECISION = 256
+PRECISION, OFF, POWERS = 256, Fraction(1, 2**220), ("exponential", "permute_and_flip")
 KINDS, PROFILES, PAIRS, WORK, POWER_BITS = 5040, 5000, 3000, 3_000_000, 2**16
 """Most kinds of ballots, profiles, pairs of profiles, steps towards them, and binary digits of a power, at once."""
 RULES = {
@@ -54,12 +54,9 @@ class Ballots:
         return self.counted == "borda"
 
     @property
-    def highest(self) -> int:
-        return self.size - 1 if self.borda else 1
-
-    @property
-    def total(self) -> int:
-        return comb(self.size, 2) if self.borda else 1
+    def ladder(self) -> list[int]:
+        """The points of a first place, a second, and so on."""
+        return [self.size - 1 - i if self.borda else int(i == 0) for i in range(self.size)]
 
     @property
     def whole(self) -> bool:
@@ -67,11 +64,10 @@ class Ballots:
         return not self.borda or self.kind == "ranking"
 
     def points(self, order: tuple[int, ...]) -> Scores:
-        """What an order of alternatives gives; in Borda's count those that it leaves out share the rest evenly."""
-        if not self.borda:
-            return tuple(Fraction(a == order[0]) for a in range(self.size))
-        shared = Fraction(self.size - len(order) - 1, 2)
-        return tuple(Fraction(self.size - 1 - order.index(a)) if a in order else shared for a in range(self.size))
+        """What an order of alternatives gives: those that it leaves out share evenly what is left."""
+        ladder = self.ladder
+        shared = Fraction(sum(ladder[len(order) :]), max(1, self.size - len(order)))
+        return tuple(Fraction(ladder[order.index(a)]) if a in order else shared for a in range(self.size))
 
     def kinds(self) -> list[Scores]:
         """The different points that ballots give; refused where there are too many ballots to list."""
@@ -90,15 +86,6 @@ WORDS |= {"Ballots.kind": ("first choice", "ranking", "partial ranking"), "Ballo
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """Up to `moved` of the ballots are replaced, or come and go; `voters` is None where their number is secret."""
-
-    adding: bool
-    moved: int
-    voters: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Rule:
     """A rule with its one number; `seen`: whether every voter's report is public, not the winner alone."""
 
@@ -106,8 +93,8 @@ class Rule:
     number: Fraction
     seen: bool = False
 
-    def law(self, scores: Scores) -> tuple[list[Fraction], Fraction]:
-        """The probabilities of the alternatives at their points, and by how much they may be off together.
+    def law(self, scores: Scores) -> list[Fraction]:
+        """The probabilities of the alternatives at their points; those of `POWERS` are off by at most `OFF` together.
 
         Permute-and-flip goes through alternatives in random order and takes each with its chance y, else the next: y_a
         times the integral over t in [0, 1] of prod over b != a of (1 - t y_b), t the share of the order before a.
@@ -120,7 +107,7 @@ class Rule:
             "plurality": [Fraction(a == scores.index(most)) for a in range(m)],
         }.get(self.family)
         if own is not None:
-            return [weight / sum(own) if sum(own) else Fraction(1, m) for weight in own], Fraction(0)
+            return [weight / sum(own) if sum(own) else Fraction(1, m) for weight in own]
         if any((most - score).denominator != 1 for score in scores):
             raise Refused("powers of shared points are not rational")
         with ctx.workprec(PRECISION):
@@ -128,38 +115,39 @@ class Rule:
             law = [chance / sum(chances, arb(0)) for chance in chances]
             if self.family == "permute_and_flip":
                 law = [chance * _passed([*chances[:a], *chances[a + 1 :]]) for a, chance in enumerate(chances)]
-            return [end(p.mid()) for p in law], sum((end(p.rad()) for p in law), Fraction(0))
+            if sum(end(p.rad()) for p in law) > OFF:
+                raise Refused("powers out of proportion")
+            return [end(p.mid()) for p in law]
 
-    def ratio(self, ballots: Ballots, change: Change) -> tuple[Fraction, int]:
+    def ratio(self, ballots: Ballots, adding: bool, g: int, t: int | None) -> tuple[Fraction, int]:
         """(base, power): no ratio of the probabilities of two neighbours is above base^power; refused where unknown.
 
+        Up to g of t ballots (None: a secret number) are replaced, or come and go.
         Reports: 1 + w for each that changes, w = (r - 1) h / s. Where the winner alone is seen 1 + w g / T for g of T
         replaced, and 1 + w for any change; one who comes to nobody, or leaves nobody: a report against the uniform law;
         beside others the share moves by half at most.
         """
-        m, g, t, number = ballots.size, change.moved, change.voters, self.number
+        m, number, highest = ballots.size, self.number, ballots.ladder[0]
         if m == 1 or not g:
             return Fraction(1), 1
-        w = (number - 1) * Fraction(ballots.highest, ballots.total)
+        w = (number - 1) * Fraction(highest, sum(ballots.ladder))
         match self.family:
             case "dictator" if not number:
                 raise Refused("without dummy votes a vote that nobody shares reveals its voter")
             case "dictator":  # whatever the number of voters
-                return 1 + g * ballots.highest / number, 1
+                return 1 + g * highest / number, 1
             case "randomised_winner":  # some ballot decides, at every number of voters
                 return number, 1
-            case "local_dictator" if self.seen and change.adding:
+            case "local_dictator" if self.seen and adding:
                 raise Refused("reports tell who takes part: nothing is hidden of a voter who comes or goes")
             case "local_dictator" if self.seen:
                 return 1 + w, g
-            case "local_dictator" if change.adding and g == 1:
+            case "local_dictator" if adding and g == 1:
                 return max(m * (1 + w) / (number + m - 1), (number + m - 1) / m, 1 + w / 2), 1
             case "local_dictator":
-                return (1 + w if change.adding or t is None else 1 + w * g / t), 1
-        if change.adding:
-            return number, g * ballots.highest
-        found = None if t is None else self._powers(ballots, g, t)
-        return (number, 2 * g * ballots.highest) if found is None else (found, 1)
+                return (1 + w if adding or t is None else 1 + w * g / t), 1
+        found = None if adding or t is None else self._powers(ballots, g, t)
+        return (number, (1 if adding else 2) * g * highest) if found is None else (found, 1)
 
     def _powers(self, ballots: Ballots, g: int, t: int) -> Fraction | None:
         """At T voters, g of them with other ballots; None where only what holds for every number is known.
@@ -185,8 +173,8 @@ class Rule:
         worst = Fraction(1)
         for common in rest:
             laws = [self.law(_plus(common, kind)) for kind in ballots.kinds()]
-            pairs = [(p + e, q - f) for one, e in laws for other, f in laws for p, q in zip(one, other, strict=True)]
-            worst = max(worst, *(p / q for p, q in pairs))
+            pairs = [pair for one in laws for other in laws for pair in zip(one, other, strict=True)]
+            worst = max(worst, *((p + OFF) / (q - OFF) for p, q in pairs))
         return worst
 
 
