@@ -17,7 +17,7 @@ from flint import fmpz_mat
 from privspec.families.exposures import inverse_root
 from privspec.kernel import judge
 from privspec.kernel.core.linear import Cells, Held, Linear, Matrix, Measured, Noise, Part, Release, Released, Units
-from privspec.kernel.core.linear_privacy import Seen, largest_cost, largest_square, reached, seen_by
+from privspec.kernel.core.linear_privacy import Seen, largest_cost, largest_square, pieces, reached, seen_by
 from privspec.kernel.core.reading import Item, Refused
 from tests import plans
 from tests.families.specs import spec
@@ -94,10 +94,10 @@ def test_squares_and_costs_cover_all_moves(name: str, seed: int) -> None:
     rows, scales = answers.rows, [F(1), F(2), F(1, 2), F(3, 7)]
     shifts = [[sum(row[i] * v for i, v in move.items()) for row in rows] for move in moves(difference)]
     square = max(sum(v * v for v in shift) for shift in shifts) * answers.unit**2
-    found = largest_square(answers, difference)
+    found = largest_square(answers, pieces(difference))
     assert found >= square
     cost = max(sum((abs(v) * answers.unit / b for v, b in zip(s, scales, strict=True)), F(0)) for s in shifts)
-    stated = largest_cost(answers, scales, [F(0)] * 4, difference)
+    stated = largest_cost(answers, scales, [F(0)] * 4, pieces(difference))
     assert stated >= cost
     if name in EXACT:
         assert found == square
@@ -109,19 +109,19 @@ def test_squares_and_costs_cover_all_moves(name: str, seed: int) -> None:
 def test_euclidean_balls(seed: int) -> None:
     answers = strategy(seed)
     values = np.array(answers.rows, dtype=float) / 3
-    found = largest_square(answers, Units((ball(0, 6, 3, 2, 2),), 1))
+    found = largest_square(answers, pieces(Units((ball(0, 6, 3, 2, 2),), 1)))
     true = max(np.linalg.norm(values[:, :3], 2), np.linalg.norm(values[:, 3:], 2)) ** 2 * 4
     assert true * (1 - 1e-12) <= float(found) <= true * (1 + 1e-9)
     # two at once, and two in one unit, are covered
-    both = float(largest_square(answers, Units((ball(0, 6, 3, 2, 2),), 2)))
+    both = float(largest_square(answers, pieces(Units((ball(0, 6, 3, 2, 2),), 2))))
     assert both >= np.linalg.norm(values, 2) ** 2 * 4
-    assert float(largest_square(answers, Units((ball(0, 6, 3, 2, 2, length=6),), 1))) >= both / 2
+    assert float(largest_square(answers, pieces(Units((ball(0, 6, 3, 2, 2, length=6),), 1)))) >= both / 2
 
 
 def test_balls_of_two_norms_in_one_unit() -> None:
     """(1, 1) of length sqrt(2) moves by sqrt(2) in a Euclidean ball, whatever moves beside it."""
     ones, unit = Matrix(fmpz_mat([[1, 1, 1, 1]]), F(1)), Units((ball(0, 2, 2, 1), ball(2, 4, 2, 2)), 1)
-    assert float(largest_square(ones, unit)) >= (1 + 2**0.5) ** 2
+    assert float(largest_square(ones, pieces(unit))) >= (1 + 2**0.5) ** 2
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -132,10 +132,10 @@ def test_large_boxes_are_bounded_whatever_scaling_helps(seed: int) -> None:
     signs = np.array([[1, -1][int(b)] for b in dice.integers(0, 2, 18 * 4000)]).reshape(18, -1)
     reached_ = float(((whole @ signs) ** 2).sum(axis=0).max())
     for scaling in (None, [[int(v) for v in dice.integers(1, 9, 18)]]):
-        assert float(largest_square(answers, difference, Item(scaling, "scaling"))) >= reached_
+        assert float(largest_square(answers, pieces(difference), Item(scaling, "scaling"))) >= reached_
     for other, why in (([[-1] * 18], "less than 0"), ([[0] * 18], "not positive"), ([[1] * 17], "in place of")):
         with pytest.raises((Refused, ValueError), match=why):
-            largest_square(answers, difference, Item(other, "scaling"))
+            largest_square(answers, pieces(difference), Item(other, "scaling"))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -148,7 +148,7 @@ def test_rounded_answers_of_mixtures(seed: int) -> None:
     rounded = [np.floor((answers + np.array(s)) / 4 + 0.5) for s in product(range(4), repeat=rows)]
     worst = max(int(np.abs(r[:, None, :] - r[None, :, :]).sum(axis=2).max()) for r in rounded)
     ones, difference = [F(1)] * rows, Units((ball(0, 3, 3, 1, 2),), 1)
-    assert worst <= largest_cost(Matrix(fmpz_mat(whole.tolist()), F(1)), ones, ones, difference)
+    assert worst <= largest_cost(Matrix(fmpz_mat(whole.tolist()), F(1)), ones, ones, pieces(difference))
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ privacy: O is 1-GDP wrt (x, y), replacing one voter
     model = load_model(Source("s", text))
     (difference,) = differences_of(model, model.requirements[0])
     ones = Matrix(fmpz_mat(1, model.size, [1] * model.size), F(1))
-    found = float(largest_square(ones, difference))
+    found = float(largest_square(ones, pieces(difference)))
     assert reach * (1 - 1e-12) <= found <= 36 * (1 + 1e-9)
     if domains[1] != "[0, 1]^2":
         assert found == pytest.approx(reach)

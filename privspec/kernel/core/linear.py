@@ -105,9 +105,6 @@ def read_matrix(item: Item, rows: int, columns: int) -> Matrix:
     return Matrix(fmpz_mat(rows, columns, flat), unit)
 
 
-# --- the problem --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Held:
     """An input: the coordinates `start` to `stop`; `ball`: radius, dimension and norm; `columns` of a table."""
@@ -354,9 +351,6 @@ def read_linear(item: Item, frame: Frame) -> Linear:
     return found
 
 
-# --- what is executed ---------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Noise:
     """Independent normal noise of `scales[0]` on every answer, Laplace noise of one scale each, or a K-norm vector."""
@@ -392,17 +386,12 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
     known, key, words, notes = NOISES[family.one_of(*NOISES)]
     if problem.families and not words & set(problem.families):
         raise family.wrong("is not a family of noise that the problem allows")
-    (shape, scale), (of, matrix), rows = (
-        noise.fields("shape", key),
-        reconstruction.fields("of", "matrix"),
-        strategy.extents(2)[0],
-    )
+    (shape, scale), (of, matrix) = noise.fields("shape", key), reconstruction.fields("of", "matrix")
+    rows, local = strategy.extents(2)[0], frame.trust == "nobody"
     shape.same(known)
     scales = tuple(one.exact() for one in (scale.items(rows) if known == "laplace" else [scale]))
-    of_inputs, round_outputs = (
-        of.one_of("inputs", "outputs") == "inputs",
-        rounding.one_of("strategy", "outputs") == "outputs",
-    )
+    of_inputs = of.one_of("inputs", "outputs") == "inputs"
+    round_outputs = rounding.one_of("strategy", "outputs") == "outputs"
     found = Release(
         problem,
         tuple(_step(*pair) for pair in zip(inputs.items(len(problem.held)), problem.held, strict=True)),
@@ -414,7 +403,6 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
         output_grid.exact(),
         round_outputs,
     )
-    local = frame.trust == "nobody"
     if min(found.grid, found.output_grid, *scales) <= 0 or rows < 1:
         raise item.wrong("has a grid or a scale that is not positive, or no answers")
     if round_outputs and (of_inputs or local or known != "gaussian"):

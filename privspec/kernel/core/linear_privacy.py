@@ -24,7 +24,7 @@ from privspec.kernel.core.linear import (
     read_linear,
     read_matrix,
     read_release,
-)  # fmt: skip
+)
 from privspec.kernel.core.numbers import end, sqrt_up
 from privspec.kernel.core.problem import Frame, Guarantee, View, gaussian_proves, pure_proves, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
@@ -50,13 +50,12 @@ class Piece:
 
 Unit = tuple[tuple[Piece, ...], int]
 """What a unit moves, and how many units move the same."""
+Moves = tuple[list[Unit], int]
+"""Every unit in the sums of units that count alike, and how many units change at once."""
 
 
-def units_of(difference: Difference, places: Places | None = None) -> tuple[list[Unit], int]:
-    """Every unit in the sums of units that count alike, and how many units change at once.
-
-    Raises: Refused where units that change together do not count alike together.
-    """
+def units_of(difference: Difference, places: Places | None = None) -> Moves:
+    """What a difference moves; refused where units that change together do not count alike together."""
     parts, found = difference.parts, dict[tuple[Piece, ...], int]()
     runs = [_runs(part, (places or {}).get(part.start), alone=len(parts) == 1) for part in parts]
     while any(runs):
@@ -94,17 +93,14 @@ def _runs(part: Part, place: tuple[int, Alike] | None, *, alone: bool) -> list[U
     return [(moved(at + kind * one.length, one.length), count) for count, kind in runs]
 
 
-def pieces(difference: Difference, places: Places | None = None) -> tuple[list[Unit], int]:
+def pieces(difference: Difference, places: Places | None = None) -> Moves:
     """The same; groups of units stand for units where there are few of them, and all their pieces are numbers."""
     found, count = units_of(difference, places)
     listed = count > 1 and all(part.shape == "box" for part in difference.parts)
     if not listed or comb(len(found) + count * any(copies > 1 for _, copies in found), count) > GROUPS:
         return found, count
-    return [(tuple(p for k, n in some for p in _times(found[k][0], n)), 1) for some in _groups(found, count)], 1
-
-
-def _times(unit: tuple[Piece, ...], times: int) -> tuple[Piece, ...]:
-    return tuple(Piece(piece.at, piece.shape, piece.amount * times) for piece in unit)
+    groups = ([(piece, n) for k, n in some for piece in found[k][0]] for some in _groups(found, count))
+    return [(tuple(Piece(p.at, p.shape, p.amount * n) for p, n in group), 1) for group in groups], 1
 
 
 def _groups(units: list[Unit], count: int) -> list[list[tuple[int, int]]]:
@@ -125,17 +121,12 @@ def _largest(found: list[Fraction], units: list[Unit], count: int) -> Fraction:
     return total
 
 
-# --- squared lengths ----------------------------------------------------------------------------------
-
-
-def largest_square(
-    strategy: Matrix, difference: Difference, scaling: Item = NOTHING, places: Places | None = None
-) -> Fraction:
+def largest_square(strategy: Matrix, moves: Moves, scaling: Item = NOTHING) -> Fraction:
     """At least the largest squared length of strategy d over the differences d.
 
     `scaling`: positive numbers, one for each piece of each unit, that only help to bound units of many numbers.
     """
-    (listed, count), columns = pieces(difference, places), list(zip(*strategy.rows, strict=True))
+    (listed, count), columns = moves, list(zip(*strategy.rows, strict=True))
     given = [NOTHING] * len(listed) if scaling.absent else scaling.items(len(listed))
     found = [_unit(columns, unit, own) for (unit, _), own in zip(listed, given, strict=True)]
     if count == 1:
@@ -196,16 +187,7 @@ def _eigenvalue(gram: list[list[int]]) -> Fraction:
         return end((norm.log() / 2**SQUARINGS).exp().upper())
 
 
-# --- costs of Laplace noise ---------------------------------------------------------------------------
-
-
-def largest_cost(
-    answers: Matrix,
-    scales: list[Fraction],
-    steps: list[Fraction],
-    difference: Difference,
-    places: Places | None = None,
-) -> Fraction:
+def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction], moves: Moves) -> Fraction:
     """At least the largest cost over the differences: the sum over answers of |move| in the scale of each.
 
     `steps`: that of the lattice where an answer may lie between its points and be rounded, else 0; it is paid where the
@@ -214,8 +196,7 @@ def largest_cost(
     below = lcm(*(scale.numerator for scale in scales))
     weights = [below // scale.numerator * scale.denominator for scale in scales]
     paid = [s * w / below for s, w in zip(steps, weights, strict=True)]
-    (listed, count), columns = pieces(difference, places), list(zip(*answers.rows, strict=True))
-    totals = list[Fraction]()
+    (listed, count), columns, totals = moves, list(zip(*answers.rows, strict=True)), list[Fraction]()
 
     def length(move: tuple[int, ...]) -> Fraction:
         return answers.unit / below * sum(abs(v) * w for v, w in zip(move, weights, strict=True))
@@ -226,17 +207,14 @@ def largest_cost(
     for unit, _ in listed:
         total, touched = Fraction(0), [columns[i] for piece in unit if piece.shape not in COUNTED for i in piece.at]
         for piece in unit:
-            moves = columns[piece.at.start : piece.at.stop]
+            ends = columns[piece.at.start : piece.at.stop]
             if piece.shape == "swap":
-                pairs = ((a, b) for i, a in enumerate(moves) for b in moves[:i])
-                moves = [tuple(x - y for x, y in zip(a, b, strict=True)) for a, b in pairs]
-            each = [length(move) + (step(move) if piece.shape in COUNTED else 0) for move in moves]
+                pairs = ((a, b) for i, a in enumerate(ends) for b in ends[:i])
+                ends = [tuple(x - y for x, y in zip(a, b, strict=True)) for a, b in pairs]
+            each = [length(move) + (step(move) if piece.shape in COUNTED else 0) for move in ends]
             total += (sum(each) if piece.shape in ("box", "l2") else max(each, default=0)) * piece.amount
         totals.append(total + step(tuple(map(any, zip(*touched, strict=True)))) if touched else total)
     return _largest(totals, listed, count)
-
-
-# --- what an observer sees ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,16 +268,16 @@ def off_lattice(release: Release, used: list[int]) -> list[Fraction]:
 
 def reached(release: Release, seen: Seen, difference: Difference, scaling: Item = NOTHING) -> Fraction:
     """At least mu^2 of Gaussian noise, or epsilon of the others, for what is seen and a set of differences."""
-    strategy, noise, places = release.strategy, release.noise, release.problem.places
+    strategy, noise, moves = release.strategy, release.noise, pieces(difference, release.problem.places)
     if noise.shape == "gaussian":
         answers = strategy.some(seen.used) if seen.mixture is None else seen.mixture
-        return largest_square(answers, difference, scaling, places) * seen.slack / noise.scales[0] ** 2
+        return largest_square(answers, moves, scaling) * seen.slack / noise.scales[0] ** 2
     steps = off_lattice(release, seen.used)
     if noise.shape == "laplace":
-        return largest_cost(strategy.some(seen.used), [noise.scales[r] for r in seen.used], steps, difference, places)
+        return largest_cost(strategy.some(seen.used), [noise.scales[r] for r in seen.used], steps, moves)
     if noise.shape != "knorm-l2":
         raise Refused(f"nothing is known of noise of the shape {noise.shape}")
-    square, rounded = largest_square(strategy, difference, scaling, places), Fraction(sum(map(bool, steps)))
+    square, rounded = largest_square(strategy, moves, scaling), Fraction(sum(map(bool, steps)))
     return (sqrt_up(square, 100) + release.grid * sqrt_up(rounded, 100)) / noise.scales[0]
 
 
