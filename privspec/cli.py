@@ -552,7 +552,7 @@ def run(
 ) -> None:
     """Execute exactly that plan on data; the budget ledger is debited first."""
     from privspec.execute.keeper import Keeper
-    from privspec.execute.randomness import SimulationRandomness
+    from privspec.noise.samplers import SimulationRandomness
 
     found = _plan(plan)
     paths = {name: Path(path) for name, path in _pairs(inputs, "--input").items()}

@@ -17,11 +17,11 @@ from privspec.core.files import PRIVATE, refuse_overwriting, write_atomically
 if TYPE_CHECKING:
     from privspec.execute.family import Progress
     from privspec.execute.keeper import Keeper
-    from privspec.execute.randomness import Randomness
     from privspec.execute.release import Release
     from privspec.explain.facts import Judgement
     from privspec.families.tables.estimation.aggregate import Aggregate
     from privspec.model.graph import Model
+    from privspec.noise.samplers import Randomness
     from privspec.verification import Verification
 
 FORMAT_NAME = "privspec-plan"

@@ -20,7 +20,7 @@ from privspec.api import Problem
 from privspec.cli import run_command_line
 from privspec.core.spans import Source
 from privspec.execute.drawing import TableLaw
-from privspec.execute.randomness import SystemRandomness
+from privspec.noise.samplers import SystemRandomness
 from privspec.pipeline import Request
 from privspec.plan import Plan
 from privspec.sweep import sweep_spec

@@ -24,8 +24,8 @@ import privspec
 from privspec.core.diagnostics import BudgetError
 from privspec.execute import ledger
 from privspec.execute.data import read_inputs
-from privspec.execute.executed import read_executed
-from privspec.families.linear.strategy import simulate
+from privspec.execute.family import simulate
+from privspec.families.linear.execution import read_executed
 
 HERE = Path(__file__).resolve().parent
 READERS = ("public", "auditor", "engineer")
@@ -85,7 +85,7 @@ def agreement(plan: privspec.Plan, name: str, people: pl.DataFrame, repetitions:
     """The total squared error of simulated releases of the same rows, from the samplers of a real release."""
     started = time.perf_counter()
     executed = read_executed(plan.document)
-    base = read_inputs(executed, {"people": people})
+    base = read_inputs(executed.inputs, {"people": people})
     draws = simulate(plan.document, repetitions, seed, base=base)
     errors = ((draws - EXACT[name](people)) ** 2).sum(axis=1)
     say(f"{name}: {repetitions:,} releases simulated in {time.perf_counter() - started:.1f} s")

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 import privspec
 from privspec.execute.drawing import RowLaw, TableLaw
-from privspec.execute.randomness import SimulationRandomness
 from privspec.families.tables.comparisons import RandomisedResponse
 from privspec.families.tables.context import Neighbours, TableContext
 from privspec.families.tables.estimation.channel import Channel
@@ -20,6 +19,7 @@ from privspec.families.tables.estimation.choice import choose_estimator
 from privspec.families.tables.estimation.estimators import ESTIMATORS
 from privspec.families.tables.estimation.update import COARSE
 from privspec.families.tables.noise import PlanarLaplace
+from privspec.noise.samplers import SimulationRandomness
 
 Array = NDArray[np.float64]
 BITS = 53

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 from privspec.core.spans import Source, Span
 
@@ -48,6 +49,11 @@ class PrivspecError(Exception):
         items = (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
         self.diagnostics: tuple[Diagnostic, ...] = items
         super().__init__("; ".join(f"{d.code}: {d.message}" for d in items))
+
+    @classmethod
+    def of(cls, code: str, message: str, *notes: str, help: str | None = None) -> Self:  # noqa: A002
+        """An error of one diagnostic that has no place in a spec."""
+        return cls(Diagnostic(code, message, notes=notes, help=help))
 
 
 class UsageError(PrivspecError):

@@ -12,15 +12,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from privspec.core.diagnostics import BudgetError, Diagnostic, UsageError
+from privspec.core.diagnostics import BudgetError, UsageError
 from privspec.core.rounding import sqrt_up
-from privspec.execute.executed import names_of
 
 if TYPE_CHECKING:
     pass
 
 _DISTANCE = re.compile(r"\bdistance\s+(?P<metric>.+?)\s*(?:,\s*(?:seen|replacing|adding)\b.*)?$")
 """The distance in the text of a requirement."""
+
+
+def names_of(value: Any) -> tuple[str, ...]:
+    """The names in a `wrt` or `outputs` entry, which may be one name or a list."""
+    return (value,) if isinstance(value, str) else tuple(str(v) for v in value)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -125,9 +129,7 @@ def spend_of_guarantee(guarantee: Mapping[str, Any]) -> Spend:
         spend = Spend()
     amounts = [a for a in (spend.mu, spend.pure, spend.rho, *(spend.pair or ())) if a is not None]
     if not amounts or min(amounts) < 0:
-        raise UsageError(
-            Diagnostic("PS1008", "the ledger cannot account for a guarantee of this plan: it states no amount")
-        )
+        raise UsageError.of("PS1008", "the ledger cannot account for a guarantee of this plan: it states no amount")
     return spend
 
 
@@ -347,14 +349,12 @@ def parse_limit(text: str) -> tuple[Limit, Unit | None]:
         pairs = [part.split("=", 1) for part in re.findall(r"\w+\s*=\s*[^\s,]+", match["amounts"])]
         limit = limit_from_json({k.strip(): v.strip() for k, v in pairs})
     except (ValueError, ZeroDivisionError) as error:
-        raise UsageError(
-            Diagnostic(
-                "PS1002",
-                f"not a budget: {text}",
-                notes=(str(error),),
-                help="write 'epsilon=2 delta=1e-6', 'epsilon=1', 'rho=0.1' or 'mu=0.5', perhaps followed by "
-                "'wrt x, replacing one record'",
-            )
+        raise UsageError.of(
+            "PS1002",
+            f"not a budget: {text}",
+            str(error),
+            help="write 'epsilon=2 delta=1e-6', 'epsilon=1', 'rho=0.1' or 'mu=0.5', perhaps followed by "
+            "'wrt x, replacing one record'",
         ) from None
     if match["wrt"] is None:
         return limit, None
@@ -374,5 +374,5 @@ def own_limit(spend: Spend) -> Limit:
     if spend.rho is not None:
         return RhoLimit(spend.rho)
     if spend.pair is None:
-        raise BudgetError(Diagnostic("PS1008", "a release without an amount cannot be accounted for"))
+        raise BudgetError.of("PS1008", "a release without an amount cannot be accounted for")
     return EpsilonDeltaLimit(*spend.pair)

@@ -1,135 +1,140 @@
-"""Reads the data of a run into the exact base vector.
+"""Reads the data of a run into the exact base vector: entries put on their grids, records counted in their cells.
 
-The rule for what does not fit is public, looks at one entry or record at a time, and never stops a run
-(unless `strict` is asked for): see the rules in `problems`. A run stops only for what is public anyway: a
-missing file or column, or another size than the declared one.
+The rule for what does not fit is public, looks at one entry or record at a time, whatever the others are, and never
+stops a run (unless `strict` is asked for): see the rules in `problems`. So data sets that differ in one entry are still
+neighbours after it. A run stops only for what is public anyway: a missing file or column, or another size than the
+declared one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from math import floor, isqrt, prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.execute.arrays import Declared, read_entries
-from privspec.execute.base import place_counts, place_entries
-from privspec.execute.exact import ExactVector
-from privspec.execute.executed import Attribute, Executed, ExecutedInput
+from privspec.core.matrices import ExactVector, Integers, integers
+from privspec.execute.arrays import Declared, is_frame, load_json, number, read_entries
+from privspec.execute.family import Circumstances
+from privspec.execute.frames import collect, column_names, load_frame, readable
 from privspec.execute.keeper import Fit, Keeper
 from privspec.execute.problems import CLIP_RULE, DROP_RULE, FIRST_RULE, STRICT_RULE, given_for, refuse, refuse_strictly
+from privspec.kernel.core.linear import Alike, Held
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".parquet", ".npy", ".json")
+NO_PLACE = -1
+"""The code of a value that is missing or not in its attribute's domain."""
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """An input as the kernel reads it, and the grid that its values are put on.
+
+    `step`: as a share of upper - lower (of one unit where a bound is missing, of the radius for balls); `drops`:
+    records that do not fit are left out of a table instead of being put into another cell; `index`: the set that the
+    first axis runs over; `alike`: which units are added up, where some are.
+    """
+
+    held: Held
+    step: Fraction
+    drops: bool = False
+    index: str | None = None
+    alike: Alike | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of coordinates."""
+        return self.held.stop - self.held.start
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The bounds of every coordinate, infinite where there is none."""
+        lower, upper = self.held.lower, self.held.upper
+        return -np.inf if lower is None else float(lower), np.inf if upper is None else float(upper)
+
+    def lengths(self, values: Array) -> Array:
+        """The lengths of the vectors of a ball (k,), in its norm; empty where there is no ball."""
+        if self.held.ball is None:
+            return np.zeros(0)
+        _, dimension, norm = self.held.ball
+        with np.errstate(over="ignore"):
+            return np.asarray(np.linalg.norm(np.nan_to_num(values).reshape(-1, dimension), ord=norm, axis=1))
+
+    def beyond(self, values: Array) -> int:
+        """How many vectors lie outside their ball, but for round-off."""
+        return 0 if self.held.ball is None else int((self.lengths(values) > float(self.held.ball[0]) * _NEAR).sum())
+
+
+_NEAR = 1 + 1e-12
 
 
 def read_inputs(
-    executed: Executed,
-    data: Mapping[str, Any],
-    *,
-    declared: Mapping[str, Declared] | None = None,
-    schemas: Mapping[str, tuple[Attribute, ...]] | None = None,
-    strict: bool = False,
-    header: bool = True,
-    keeper: Keeper | None = None,
-) -> ExactVector:
-    """The base vector of a plan's data by input name, numbers that count alike added up; see `read_blocks`."""
-    return read_blocks(
-        executed.inputs, data, declared=declared, schemas=schemas, strict=strict, header=header, keeper=keeper
-    )
-
-
-def read_blocks(
-    inputs: Sequence[ExecutedInput],
-    data: Mapping[str, Any],
-    *,
-    declared: Mapping[str, Declared] | None = None,
-    schemas: Mapping[str, tuple[Attribute, ...]] | None = None,
-    strict: bool = False,
-    header: bool = True,
-    keeper: Keeper | None = None,
+    inputs: Sequence[Grid], data: Mapping[str, Any], circumstances: Circumstances | None = None
 ) -> ExactVector:
     """The base vector of data by input name: paths, numpy, polars, pandas, pyarrow objects, lists.
 
-    Args: declared, the shape of each input of entries (by default a vector); schemas, the attributes of
-        tables where the plan itself does not list them; header, whether text files have one; keeper, told how
-        data fit.
     Raises: DataError (PS0801 to PS0809), whose messages hold no value of the data.
     """
-    names = [i.name for i in inputs]
+    said = circumstances or Circumstances()
+    names = [one.held.name for one in inputs]
     for name in data:
         if name not in names:
             refuse("PS0801", f"the plan has no input {name}", help=f"its inputs are {', '.join(names)}")
     for name in names:
         given_for(name, data)
-    keeper = keeper or Keeper()
     parts = []
-    for entry in inputs:
-        source = located(entry.name, data[entry.name])
-        if entry.layout == "cells":
-            from privspec.execute.tables import count_cells
-
-            attributes = entry.attributes or (schemas or {}).get(entry.name, ())
-            counts = count_cells(entry, attributes, source, strict=strict, header=header, keeper=keeper)
-            parts.append(place_counts(counts))
-        else:
-            form = (declared or {}).get(entry.name) or Declared(entry.name, entry.shape or (entry.size,), entry.index)
-            fit = fit_of(entry, keeper)
-            values = read_entries(replace(form, told=fit.cell), source, header=header)
-            count_entries(entry, fit, values)
-            if strict and not _all_fit(entry, values):
-                refuse_strictly(entry.name)
-            parts.append(place_entries(entry, values))
+    for one in inputs:
+        source = located(one.held.name, data[one.held.name])
+        values = count_cells(one, source, said) if one.held.cells else _entries(one, source, said)
+        parts.append(place_entries(one, values))
     return ExactVector.joined(parts)
 
 
-def fit_of(entry: ExecutedInput, keeper: Keeper) -> Fit:
-    """Where to count how the entries of an input fit."""
-    lower, upper = _ends(entry)
-    return keeper.fit(
-        entry.name,
-        fate=f"each becomes {'zero' if entry.ball else 'the number nearest to zero'}",
-        what="in records outside the ball" if entry.ball else "",
-        lower=float(lower.min()),
-        upper=float(upper.max()),
+def _entries(one: Grid, source: Any, circumstances: Circumstances) -> Array:
+    """The entries of an input, not a number where one is missing; how they fit is told to the keeper."""
+    held, (lower, upper) = one.held, one.ends
+    fit = circumstances.keeper.fit(
+        held.name,
+        fate=f"each becomes {'zero' if held.ball else 'the number nearest to zero'}",
+        what="in records outside the ball" if held.ball else "",
+        lower=lower,
+        upper=upper,
     )
-
-
-def count_entries(entry: ExecutedInput, fit: Fit, values: NDArray[np.float64]) -> None:
-    """Tell the keeper how many entries move."""
-    lower, upper = _ends(entry)
+    declared = Declared(held.name, held.shape, one.index, told=fit.cell)
+    values = read_entries(declared, source, header=circumstances.header)
     fit.rows += len(values)
-    if entry.ball is None:
+    beyond = one.beyond(values)
+    if held.ball is None:
         fit.numbers(values, lower, upper)
     else:
-        with np.errstate(over="ignore"):
-            known = np.nan_to_num(values).reshape(-1, entry.ball.size)
-            lengths = np.linalg.norm(known, ord=entry.ball.norm, axis=1)
-        fit.outside += int((lengths > float(entry.ball.radius) * (1 + 1e-12)).sum()) * entry.ball.size
+        fit.outside += beyond * held.ball[1]
+    if circumstances.strict and (beyond or not np.all(np.isfinite(values) & (values >= lower) & (values <= upper))):
+        refuse_strictly(held.name)
+    return values
 
 
-def _ends(entry: ExecutedInput) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return (
-        np.array([-np.inf if b is None else float(b) for b in entry.lower]),
-        np.array([np.inf if b is None else float(b) for b in entry.upper]),
-    )
-
-
-def data_rules(executed: Executed, strict: bool) -> tuple[str, ...]:
+def data_rules(inputs: Sequence[Grid], strict: bool) -> tuple[str, ...]:
     """What is done with data that do not fit, in words: part of every release."""
     if strict:
         return (STRICT_RULE,)
-    rules = []
-    if any(i.layout == "entries" for i in executed.inputs):
-        rules.append(CLIP_RULE)
-    rules += [
-        f"{i.name}: {DROP_RULE if i.drops else FIRST_RULE}; numbers move into their range"
-        for i in executed.inputs
-        if i.layout == "cells"
-    ]
-    return tuple(rules)
+    return (
+        *((CLIP_RULE,) if any(not one.held.cells for one in inputs) else ()),
+        *(
+            f"{one.held.name}: {DROP_RULE if one.drops else FIRST_RULE}; numbers move into their range"
+            for one in inputs
+            if one.held.cells
+        ),
+    )
 
 
 def located(name: str, source: Any, suffixes: Sequence[str] = SUFFIXES) -> Any:
@@ -147,10 +152,250 @@ def located(name: str, source: Any, suffixes: Sequence[str] = SUFFIXES) -> Any:
     return path
 
 
-def _all_fit(entry: ExecutedInput, values: NDArray[np.float64]) -> bool:
-    lower, upper = _ends(entry)
-    fit = bool(np.all(np.isfinite(values) & (values >= lower) & (values <= upper)))
-    if fit and entry.ball is not None:
-        lengths = np.linalg.norm(values.reshape(-1, entry.ball.size), ord=entry.ball.norm, axis=1)
-        return bool(np.all(lengths <= float(entry.ball.radius) * (1 + 1e-12)))
-    return fit
+# --- entries on their grid ------------------------------------------------------------------------
+
+
+LIMB = 2**26
+"""Whole numbers up to 2^53 are added up in two parts, sums of which are whole numbers of 64 bits."""
+
+
+def place_entries(one: Grid, values: NDArray[Any]) -> ExactVector:
+    """Values (k,), not a number where missing, clipped to the domain and rounded to its grid; sums of those added up.
+
+    A missing value becomes the point of the domain nearest to zero. Counts of cells stay as they are.
+    """
+    held, (low, high) = one.held, one.ends
+    if held.cells:
+        return ExactVector(integers(values), 1)
+    if held.ball is not None:
+        return _added(one.alike, _place_balls(one, held.ball, values))
+    clipped, count = np.clip(np.nan_to_num(values, nan=0.0), low, high), one.step.denominator
+    if held.lower is None or held.upper is None:
+        # multiples of the grid itself: there is no width to take a share of
+        steps = [round(Fraction(float(value)) * count) for value in clipped]
+        if held.lower is not None:
+            steps = [max(step, -((-held.lower * count) // 1)) for step in steps]
+        if held.upper is not None:
+            steps = [min(step, (held.upper * count) // 1) for step in steps]
+        return _added(one.alike, ExactVector(integers(steps), count))
+    width = held.upper - held.lower
+    shares = (clipped - low) / float(width) if width else np.zeros(len(clipped))
+    sums, copies = _sums(one.alike, np.clip(np.rint(shares * count), 0, count))
+    step = width / count
+    below = np.lcm.reduce([held.lower.denominator, step.denominator], dtype=object)
+    return ExactVector(
+        sums * (step.numerator * (below // step.denominator))
+        + copies * (held.lower.numerator * (below // held.lower.denominator)),
+        int(below),
+    )
+
+
+def _sums(alike: Alike | None, steps: Array) -> tuple[Integers, Integers]:
+    """Whole numbers up to 2^53 added up by class, number by number of a unit, and how many went into each sum."""
+    if alike is None:
+        return integers(steps), integers([1] * len(steps))
+    classes = np.repeat(np.array(alike.classes), np.array(alike.counts))
+    sums = np.zeros((2, len(alike.copies), alike.length), dtype=np.int64)
+    for part, limb in zip(sums, (steps // LIMB, steps % LIMB), strict=True):
+        np.add.at(part, classes, limb.astype(np.int64).reshape(-1, alike.length))
+    high, low = (integers(part.reshape(-1).tolist()) for part in sums)
+    return high * LIMB + low, integers([copies for copies in alike.copies for _ in range(alike.length)])
+
+
+def _added(alike: Alike | None, placed: ExactVector) -> ExactVector:
+    """The sums of the units of each class, number by number."""
+    if alike is None:
+        return placed
+    sums = np.zeros((len(alike.copies), alike.length), dtype=object)
+    classes = np.repeat(np.array(alike.classes), np.array(alike.counts))
+    np.add.at(sums, classes, placed.numerators.reshape(-1, alike.length))
+    return ExactVector(integers(sums.reshape(-1)), placed.denominator)
+
+
+def _place_balls(one: Grid, ball: tuple[Fraction, int, int], values: Array) -> ExactVector:
+    """Records scaled into their ball and rounded toward zero, so that they stay inside it, exactly."""
+    radius, size, norm = ball
+    count = one.step.denominator
+    steps: list[int] = []
+    for record in np.where(np.isfinite(values), values, 0.0).reshape(-1, size):
+        steps.extend(_into_ball([Fraction(float(x)) * count / radius for x in record], count, norm))
+    scale = radius / count
+    return ExactVector(integers(steps) * scale.numerator, scale.denominator)
+
+
+def _into_ball(record: list[Fraction], radius: int, norm: int) -> list[int]:
+    inside = [int(x) for x in record]
+    length = sum(map(abs, inside)) if norm == 1 else isqrt(max(sum(x * x for x in inside) - 1, 0)) + 1
+    if length <= radius:
+        return inside
+    return [(abs(x) * radius // length) * (1 if x > 0 else -1) for x in inside]
+
+
+# --- records in their cells -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One column of a table: either its admissible values in order, or integers lower..upper."""
+
+    name: str
+    values: tuple[str, ...] = ()
+    lower: int = 0
+    upper: int = -1
+
+    @classmethod
+    def of(cls, column: tuple[str, tuple[str, ...], int | None, int | None]) -> Attribute:
+        """As the kernel reads it."""
+        name, values, lower, upper = column
+        return cls(name, values) if lower is None or upper is None else cls(name, (), lower, upper)
+
+    @property
+    def size(self) -> int:
+        """How many values it can take."""
+        return len(self.values) or self.upper - self.lower + 1
+
+    def lookup(self) -> Callable[[Any], tuple[int, bool]]:
+        """From a value as it was read to its place in the domain, and whether it fits exactly."""
+        if not self.values:
+            return self._nearest
+        words = {text: place for place, text in enumerate(self.values)}
+        found = ((number(_decimal(text)), place) for text, place in words.items())
+        return partial(_found, words, {quantity: place for quantity, place in found if quantity == quantity})
+
+    def _nearest(self, value: Any) -> tuple[int, bool]:
+        quantity = number(value)
+        if quantity != quantity:
+            return NO_PLACE, False
+        nearest = floor(min(max(quantity, self.lower), self.upper) + 0.5)
+        return nearest - self.lower, nearest == quantity
+
+
+def _found(words: Mapping[str, int], quantities: Mapping[float, int], value: Any) -> tuple[int, bool]:
+    place = words.get(str(value).strip(), quantities.get(number(value), NO_PLACE))
+    return place, place != NO_PLACE
+
+
+def _decimal(text: str) -> Any:
+    """A number that may be written as a fraction."""
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        return None
+
+
+def count_cells(one: Grid, source: Any, circumstances: Circumstances | None = None) -> NDArray[np.int64]:
+    """How many records fall into each cell, cells row-major in the order of the attributes: (k,).
+
+    A table of records has a column for each attribute. An array of the cells' own shape, or one column
+    `count`, is taken as the counts themselves. Without a header the columns are the attributes in their order.
+    Raises: DataError (PS0803 to PS0809).
+    """
+    held, said = one.held, circumstances or Circumstances()
+    attributes = [Attribute.of(column) for column in held.columns]
+    sizes, names = tuple(a.size for a in attributes), [a.name for a in attributes]
+    if attributes and prod(sizes) != held.stop - held.start:
+        refuse("PS0804", f"the attributes of {held.name} do not make {held.stop - held.start} cells")
+    if isinstance(source, Path) and source.suffix.lower() == ".json":
+        source = _document(held, names, source)
+    if not attributes or (not is_frame(source) and (not isinstance(source, Path) or source.suffix.lower() == ".npy")):
+        return _given_counts(held, held.name, sizes, source, said)
+    frame = load_frame(held.name, source, None if said.header else names)
+    found = column_names(held.name, frame)
+    if found == ["count"] and "count" not in names:
+        return _given_counts(held, "count", sizes, source, said)
+    missing = [name for name in names if name not in found]
+    if missing:
+        refuse(
+            "PS0804",
+            f"the data for {held.name} have no column {', '.join(missing)}",
+            help=f"the first line names the columns: {', '.join(names)}",
+        )
+    return _count(one, attributes, readable(held.name, frame, names), said)
+
+
+def _document(held: Held, names: list[str], path: Path) -> Any:
+    """A JSON file as a table, where it holds records or columns under the names of the attributes; else as it is."""
+    found = load_json(held.name, path)
+    if isinstance(found, list) and found and all(isinstance(item, dict) for item in found):
+        keys = dict.fromkeys(str(key) for item in found for key in item)
+        found = {key: [item.get(key) for item in found] for key in keys}
+    if isinstance(found, dict) and not set(names) <= set(found):
+        found = found.get(held.name, found.get("count") if list(found) == ["count"] else found)
+    return found
+
+
+def _given_counts(
+    held: Held, column: str, sizes: tuple[int, ...], source: Any, circumstances: Circumstances
+) -> NDArray[np.int64]:
+    """Counts that were made elsewhere; each becomes the nearest whole number from 0."""
+    shaped = sizes if isinstance(source, np.ndarray) and source.shape == sizes else (held.stop - held.start,)
+    values = read_entries(Declared(column, shaped), source, header=circumstances.header)
+    if circumstances.strict and not np.all((values >= 0) & (values == np.rint(values)) & (values < 2**53)):
+        refuse_strictly(held.name)
+    return np.rint(np.clip(np.nan_to_num(values, nan=0.0), 0, 2.0**53)).astype(np.int64)
+
+
+def _count(
+    one: Grid, attributes: Sequence[Attribute], frame: pl.LazyFrame, circumstances: Circumstances
+) -> NDArray[np.int64]:
+    import polars as pl
+
+    held = one.held
+    # only one row for each combination of values that occurs is ever held
+    grouped = collect(held.name, frame.group_by([a.name for a in attributes]).agg(pl.len().alias("_records")))
+    records = grouped["_records"].to_numpy().astype(np.int64)
+    if not one.drops and held.records is not None and int(records.sum()) != held.records:
+        # the number is public: it is in the spec, and every neighbouring table has it too
+        text = f"the spec says that {held.name} has {held.records:,} records, and the data have another number"
+        refuse("PS0805", text, help="declare it as table(...) if any number of records may come")
+    cells = np.zeros(grouped.height, dtype=np.int64)
+    fits = np.ones(grouped.height, dtype=bool)
+    exact = True
+    for attribute in attributes:
+        lookup = attribute.lookup()
+        column = grouped[attribute.name].to_list()
+        table = {value: lookup(value) for value in set(column)}
+        codes = np.array([table[value][0] for value in column], dtype=np.int64)
+        exact = exact and all(fitting for _, fitting in table.values())
+        _tell(_fit(one, attribute, circumstances.keeper), attribute, table, column, records)
+        fits &= codes != NO_PLACE
+        cells = cells * attribute.size + np.maximum(codes, 0)
+    if circumstances.strict and not exact:
+        refuse_strictly(held.name)
+    if one.drops:
+        lost = int(records[~fits].sum())
+        if lost:
+            said = f"{lost:,} of {int(records.sum()):,} records fit no cell and are left out"
+            circumstances.keeper.remark(held.name, said)
+        cells, records = cells[fits], records[fits]
+    counts = np.zeros(held.stop - held.start, dtype=np.int64)
+    np.add.at(counts, cells, records)
+    return counts
+
+
+def _fit(one: Grid, attribute: Attribute, keeper: Keeper) -> Fit:
+    first = attribute.values[0] if attribute.values else str(attribute.lower)
+    fate = "their records are left out" if one.drops else f"each counts as {first}"
+    ends = (None, None) if attribute.values else (float(attribute.lower), float(attribute.upper))
+    return keeper.fit(one.held.name, attribute.name, fate=fate, words=attribute.values, lower=ends[0], upper=ends[1])
+
+
+def _tell(
+    fit: Fit,
+    attribute: Attribute,
+    table: Mapping[Any, tuple[int, bool]],
+    column: Sequence[Any],
+    records: NDArray[np.int64],
+) -> None:
+    """How the values of an attribute fit, for the keeper."""
+    fit.rows += int(records.sum())
+    counted: dict[Any, int] = dict.fromkeys(table, 0)
+    for value, count in zip(column, records.tolist(), strict=True):
+        counted[value] += count
+    for value, count in counted.items():
+        place, fits = table[value]
+        if place == NO_PLACE:
+            fit.cell(value, count)
+        elif not attribute.values:
+            fit.numbers(np.array([number(value)]), times=count)
+            fit.outside += count * (not fits and attribute.lower < number(value) < attribute.upper)

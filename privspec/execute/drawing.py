@@ -23,12 +23,12 @@ from privspec.execute.arrays import number
 from privspec.execute.family import Plan, Progress, silent
 from privspec.execute.frames import cell_text
 from privspec.execute.keeper import Fit, Keeper
-from privspec.execute.randomness import Randomness
 from privspec.execute.records import Fields
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.core.tables import read_law
 from privspec.model.domains import Domain, Power
 from privspec.model.values import Symbol, show
+from privspec.noise.samplers import Randomness
 
 NO_PLACE = -1
 """The place of a value that the rule puts nowhere."""

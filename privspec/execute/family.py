@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.diagnostics import UsageError
 from privspec.execute.keeper import Keeper
+from privspec.kernel.core.reading import Refused
 from privspec.registry import family_of_plan
 
 if TYPE_CHECKING:
-    from privspec.execute.ballots.reading import Roll
+    import polars as pl
+
+    from privspec.core.matrices import ExactVector
     from privspec.execute.budget import Spend
-    from privspec.execute.exact import ExactVector
-    from privspec.execute.randomness import Randomness
     from privspec.model.graph import Model
+    from privspec.noise.samplers import Randomness
 
 Plan: TypeAlias = Mapping[str, Any]
-Target: TypeAlias = Callable[[NDArray[np.float64]], Mapping[str, NDArray[np.float64]] | NDArray[np.float64]]
-"""The value of every output at a base vector (n,): by name, or all of them one after another (m,)."""
+Roll: TypeAlias = "Callable[[pl.Series], pl.Series]"
+"""Whether each of these parties, named once each, may take part."""
 Progress: TypeAlias = Callable[[str, int, int | None], None]
 """Told what is done, how many records of it, and how many there are in all (None: not known yet)."""
 
@@ -42,19 +45,18 @@ each)."""
 def refuse_long_simulation(draws: int, what: str, remedy: str) -> None:
     """Raises: UsageError PS0822 if there are too many exact draws."""
     if draws > EXACT_LIMIT:
-        raise UsageError(Diagnostic("PS0822", f"{what} are more than a simulation should take", help=remedy))
+        raise UsageError.of("PS0822", f"{what} are more than a simulation should take", help=remedy)
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What a run knows besides plan and data: the spec, how outputs come from inputs, whether misfits are refused.
+    """What a run knows besides plan and data: the spec, and whether misfits are refused.
 
     `roll` says whose data count, where that is limited; `header`, whether text files have one. `keeper` is told how the
     data fit: nothing that is released or refused depends on it. `constants`: public values that the plan leaves open.
     """
 
     model: Model | None = None
-    target: Target | None = None
     strict: bool = False
     progress: Progress = silent
     roll: Roll | None = None
@@ -143,14 +145,25 @@ class Exposure(ABC):
         return None
 
 
-class LocalReports(Protocol):
-    """A table between people's values and their reports, with a text for each value."""
+@dataclass(frozen=True, eq=False, slots=True)
+class LocalReports:
+    """A table between people's values and their reports (a `drawing.TableLaw`), with a text for each value."""
 
-    @property
-    def law(self) -> Any: ...
+    law: Any
+    values: tuple[str, ...]
 
-    @property
-    def values(self) -> tuple[str, ...]: ...
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Simulation:
+    """So many seeded draws at one value of the secret: `base`, data by input name or a linear base vector, or none.
+
+    Noise is that of a release, from a seed; if `approximate`, from floating-point generators.
+    """
+
+    repetitions: int
+    seed: int
+    base: ExactVector | Mapping[str, Any] | None = None
+    approximate: bool = False
 
 
 class Mechanism(ABC):
@@ -187,26 +200,30 @@ class Mechanism(ABC):
         raise _no_messages()
 
     @abstractmethod
-    def simulate(
-        self,
-        repetitions: int,
-        seed: int,
-        base: ExactVector | Mapping[str, Any] | None,
-        target: Target | None,
-        *,
-        approximate: bool,
-    ) -> NDArray[np.float64]:
-        """Many seeded draws at one value of the secret (repetitions, m): never a release."""
+    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
+        """Many seeded draws at one value of the secret (asked.repetitions, m): never a release."""
 
 
 def _no_messages() -> UsageError:
-    return UsageError(
-        Diagnostic(
-            "PS0844",
-            "parties make no messages under this plan",
-            help="with `options: trust nobody` every party adds noise of its own",
-        )
+    return UsageError.of(
+        "PS0844",
+        "parties make no messages under this plan",
+        help="with `options: trust nobody` every party adds noise of its own",
     )
+
+
+@contextmanager
+def readable_plan() -> Iterator[None]:
+    """Says PS0820 where what a plan executes is not of the form that this version can execute."""
+    try:
+        yield
+    except (Refused, LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise UsageError.of(
+            "PS0820",
+            "this plan cannot be executed",
+            f"no entry {error}" if isinstance(error, KeyError) else str(error),
+            help="solve the spec again with this version of privspec",
+        ) from error
 
 
 def mechanism_of(plan: Plan) -> Mechanism:
@@ -214,19 +231,27 @@ def mechanism_of(plan: Plan) -> Mechanism:
 
     Raises: UsageError (PS0820) if the plan has none that this version can execute.
     """
-    try:
+    with readable_plan():
         found: Mechanism = family_of_plan(plan).executes().of_plan(plan)
         return found
-    except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError, AttributeError) as error:
-        detail = f"no entry {error}" if isinstance(error, KeyError) else str(error)
-        raise UsageError(
-            Diagnostic(
-                "PS0820",
-                "this plan cannot be executed",
-                notes=(detail,),
-                help="solve the spec again with this version of privspec",
-            )
-        ) from error
+
+
+def simulate(
+    plan: Plan,
+    repetitions: int,
+    seed: int,
+    *,
+    base: ExactVector | Mapping[str, Any] | None = None,
+    approximate: bool = False,
+) -> NDArray[np.float64]:
+    """Many seeded draws of a mechanism at one value of the secret: never a release.
+
+    Args: base, data by input name, or a base vector of linear answers; by default data that are all zero, nobody's
+        ballots, or the first row of a table.
+    Returns: (repetitions, m), outputs one after another; words of a table by their place in its domain.
+    Raises: UsageError (PS0822) if that many exact draws would take too long.
+    """
+    return mechanism_of(plan).simulate(Simulation(repetitions, seed, base, approximate))
 
 
 def exposure_of(plan: Plan) -> Exposure:
@@ -251,4 +276,4 @@ def joint_draw_of(plan: Plan, mechanism: Mechanism, digest: str, transcript: Pat
 def refuse_joint_draw(why: str) -> NoReturn:
     """Raises: UsageError PS0852."""
     help_ = "a joint draw is for `noise family dictator`, and a public number of voters: `replacing one voter`"
-    raise UsageError(Diagnostic("PS0852", f"this plan cannot be executed by a joint draw: {why}", help=help_))
+    raise UsageError.of("PS0852", f"this plan cannot be executed by a joint draw: {why}", help=help_)

@@ -31,6 +31,7 @@ from privspec.execute.budget import (
     Unit,
     limit_from_json,
     limit_to_json,
+    names_of,
     own_limit,
     parse_limit,
     spend_of_guarantee,
@@ -44,7 +45,6 @@ from privspec.execute.database import (
     real_path,
     transaction,
 )
-from privspec.execute.executed import names_of
 from privspec.execute.family import exposure_of
 from privspec.execute.rounds import check_round, counted_rounds, held, paid_for, refusal_notes
 
@@ -168,13 +168,11 @@ def place_of(inputs: Mapping[str, Any], named: Path | str | None = None) -> Path
             file = Path(source)
             stem = file.name.removesuffix(".gz")
             return file.with_name(f"{stem.removesuffix(Path(stem).suffix)}.ledger.db")
-    raise BudgetError(
-        Diagnostic(
-            "PS1010",
-            "data in memory have no ledger of their own: name one",
-            notes=("all plans that are run on these data share it",),
-            help='run(.., ledger="people.ledger.db"), with new_ledger=True to give it exactly what this plan spends',
-        )
+    raise BudgetError.of(
+        "PS1010",
+        "data in memory have no ledger of their own: name one",
+        "all plans that are run on these data share it",
+        help='run(.., ledger="people.ledger.db"), with new_ledger=True to give it exactly what this plan spends',
     )
 
 
@@ -186,18 +184,16 @@ def create(path: Path, limits: Sequence[str], *, change: bool = False) -> Ledger
     """
     parsed = [parse_limit(text) for text in limits]
     if not parsed:
-        raise UsageError(Diagnostic("PS1002", "a ledger needs a budget", help="give --limit 'epsilon=2 delta=1e-6'"))
+        raise UsageError.of("PS1002", "a ledger needs a budget", help="give --limit 'epsilon=2 delta=1e-6'")
     if change and look(path) is None:
         raise _no_ledger(path)
     with _transaction(path) as database:
         events = _read(database)
         if events and not change:
-            raise UsageError(
-                Diagnostic(
-                    "PS1007",
-                    f"there is a ledger already: {path}",
-                    help="to change its limit knowingly, pass --raise as well; what was spent stays spent",
-                )
+            raise UsageError.of(
+                "PS1007",
+                f"there is a ledger already: {path}",
+                help="to change its limit knowingly, pass --raise as well; what was spent stays spent",
             )
         if not events:
             _append(database, _creation())
@@ -231,12 +227,8 @@ def show(path: Path) -> LedgerState:
 
 
 def _no_ledger(path: Path) -> UsageError:
-    return UsageError(
-        Diagnostic(
-            "PS1004",
-            f"there is no ledger at {path}",
-            help=f"privspec ledger init {path} --limit 'epsilon=2 delta=1e-6'",
-        )
+    return UsageError.of(
+        "PS1004", f"there is no ledger at {path}", help=f"privspec ledger init {path} --limit 'epsilon=2 delta=1e-6'"
     )
 
 
@@ -256,12 +248,10 @@ def verify(path: Path, against: Sequence[Path] = ()) -> LedgerState:
             try:
                 _check(_state(state.events[:end]), _spends(event), path, None)
             except BudgetError as error:
-                raise VerificationError(
-                    Diagnostic(
-                        "PS1005",
-                        f"event {end} of the ledger is a debit beyond the limit of its time",
-                        notes=error.diagnostics[0].notes[:2],
-                    )
+                raise VerificationError.of(
+                    "PS1005",
+                    f"event {end} of the ledger is a debit beyond the limit of its time",
+                    *error.diagnostics[0].notes[:2],
                 ) from None
         elif event.body["kind"] == "round":
             try:
@@ -341,36 +331,32 @@ def debit(
 
 def no_budget(path: Path) -> BudgetError:
     """What a run is told for whose data nobody has decided how much they may spend."""
-    return BudgetError(
-        Diagnostic(
-            "PS1010",
-            "this data set has no budget yet",
-            help="decide what all releases of it together may spend:  "
-            f"privspec ledger init {path} --limit 'epsilon=2 delta=1e-6'\n\n"
-            "or give it exactly what this plan spends:            privspec run ... --new-ledger",
-        )
+    return BudgetError.of(
+        "PS1010",
+        "this data set has no budget yet",
+        help="decide what all releases of it together may spend:  "
+        f"privspec ledger init {path} --limit 'epsilon=2 delta=1e-6'\n\n"
+        "or give it exactly what this plan spends:            privspec run ... --new-ledger",
     )
 
 
 def _declared_twice(path: Path, state: LedgerState) -> BudgetError:
-    return BudgetError(
-        Diagnostic(
-            "PS1011",
-            f"this data set has a budget already: {path}",
-            notes=(*(account.describe() for account in state.accounts), "nothing was drawn and nothing was spent"),
-            help="a budget is declared once: leave --new-ledger out",
-        )
+    return BudgetError.of(
+        "PS1011",
+        f"this data set has a budget already: {path}",
+        *(account.describe() for account in state.accounts),
+        "nothing was drawn and nothing was spent",
+        help="a budget is declared once: leave --new-ledger out",
     )
 
 
 def _bounded_by_nothing(path: Path) -> BudgetError:
-    return BudgetError(
-        Diagnostic(
-            "PS1006",
-            "no line of the spec bounds what this release reveals, and these data have a budget",
-            notes=(f"the budget is in {path}", "nothing was drawn and nothing was spent"),
-            help="add a line under privacy: O is ...",
-        )
+    return BudgetError.of(
+        "PS1006",
+        "no line of the spec bounds what this release reveals, and these data have a budget",
+        f"the budget is in {path}",
+        "nothing was drawn and nothing was spent",
+        help="add a line under privacy: O is ...",
     )
 
 
@@ -384,13 +370,11 @@ def _check(state: LedgerState, spends: Mapping[Unit, Spend], path: Path, plan: M
         try:
             allowed = account.limit.allows(account.spends)
         except MixedError as error:
-            raise BudgetError(
-                Diagnostic(
-                    "PS1003",
-                    f"the limit {account.limit.describe()} cannot account for this release",
-                    notes=(str(error),),
-                    help="a limit 'epsilon=... delta=...' or 'mu=...' covers Gaussian and Laplace releases",
-                )
+            raise BudgetError.of(
+                "PS1003",
+                f"the limit {account.limit.describe()} cannot account for this release",
+                str(error),
+                help="a limit 'epsilon=... delta=...' or 'mu=...' covers Gaussian and Laplace releases",
             ) from None
         if not allowed:
             before = Account(unit, account.limit, account.spends[:-1])
@@ -529,21 +513,19 @@ def _check_creation(event: Event) -> None:
     name, _, version = str(event.body.get("format")).partition("/")
     own, _, mine = FORMAT.partition("/")
     if name != own or version.partition(".")[0] != mine.partition(".")[0]:
-        raise UsageError(
-            Diagnostic(
-                "PS1009",
-                "another version of privspec wrote this ledger",
-                notes=("nothing was released: what was spent on the data cannot be known from it",),
-                help="use the version of privspec that wrote it",
-            )
+        raise UsageError.of(
+            "PS1009",
+            "another version of privspec wrote this ledger",
+            "nothing was released: what was spent on the data cannot be known from it",
+            help="use the version of privspec that wrote it",
         )
     if _IDENTITY.fullmatch(str(event.body.get("identity"))) is None:
         raise _altered("event 1 of the ledger names no identity")
 
 
 def _altered(message: str) -> VerificationError:
-    return VerificationError(
-        Diagnostic("PS1005", message, help="restore it from a copy; without a sound ledger nothing is released")
+    return VerificationError.of(
+        "PS1005", message, help="restore it from a copy; without a sound ledger nothing is released"
     )
 
 
@@ -562,13 +544,11 @@ def _translated(path: Path) -> Iterator[None]:
     except AlteredError as error:
         raise _altered(f"the ledger {path} was changed: {error}") from None
     except (sqlite3.Error, UnusableError) as error:
-        raise UsageError(
-            Diagnostic(
-                "PS1009",
-                f"the ledger {path} cannot be used: {error}",
-                notes=("nothing was released: a release needs its debit on disk first",),
-                help="a ledger is a file that `ledger init` or `run --new-ledger` makes; --ledger names another place",
-            )
+        raise UsageError.of(
+            "PS1009",
+            f"the ledger {path} cannot be used: {error}",
+            "nothing was released: a release needs its debit on disk first",
+            help="a ledger is a file that `ledger init` or `run --new-ledger` makes; --ledger names another place",
         ) from None
 
 
@@ -593,13 +573,11 @@ def spends_of_plan(plan: Mapping[str, Any], model: Model | None = None) -> dict[
         if joint is not None:
             whole[unit] = [joint]
         if unit not in whole:
-            raise UsageError(
-                Diagnostic(
-                    "PS1006",
-                    f"no line of the spec bounds what all outputs together reveal {unit.describe()}",
-                    notes=("the ledger counts what an observer of everything released could learn",),
-                    help=f"add a requirement for ({', '.join(sorted(exposure.outputs))}) together",
-                )
+            raise UsageError.of(
+                "PS1006",
+                f"no line of the spec bounds what all outputs together reveal {unit.describe()}",
+                "the ledger counts what an observer of everything released could learn",
+                help=f"add a requirement for ({', '.join(sorted(exposure.outputs))}) together",
             )
     return {unit: _strongest(found) for unit, found in whole.items()}
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.diagnostics import UsageError
 from privspec.execute.family import Rounds
 
 if TYPE_CHECKING:
@@ -110,11 +110,9 @@ def _opened(database: sqlite3.Connection, path: Path, digest: str, rounds: Round
 
 
 def _refuse(path: Path, why: str) -> NoReturn:
-    raise UsageError(
-        Diagnostic(
-            "PS0849",
-            f"the participation file {path} cannot count this round: {why}",
-            notes=("nothing was drawn and nothing was spent",),
-            help="one file for one plan, from its first round on; to begin anew takes a new budget",
-        )
+    raise UsageError.of(
+        "PS0849",
+        f"the participation file {path} cannot count this round: {why}",
+        "nothing was drawn and nothing was spent",
+        help="one file for one plan, from its first round on; to begin anew takes a new budget",
     ) from None

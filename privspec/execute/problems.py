@@ -28,7 +28,7 @@ STRICT_WARNING = Diagnostic(
 
 def refuse(code: str, message: str, *notes: str, help: str | None = None) -> NoReturn:  # noqa: A002
     """Raise a DataError; any error being handled is hidden, because its text may quote the data."""
-    raise DataError(Diagnostic(code, message, notes=notes, help=help)) from None
+    raise DataError.of(code, message, *notes, help=help) from None
 
 
 def refuse_strictly(name: str) -> NoReturn:

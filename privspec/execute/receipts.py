@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
+from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.execute.rounds import Event
 
 _ROW = re.compile("(?P<event>[1-9][0-9]{0,15}):(?P<head>[0-9a-f]{32})")
@@ -49,9 +49,9 @@ def check_release(identity: str, events: Sequence[Event], path: Path) -> None:
 def _named(path: Path) -> frozenset[Named]:
     reader = _READERS.get(path.suffix.lower())
     if not path.is_file():
-        raise UsageError(Diagnostic("PS0710", f"the file {path} does not exist"))
+        raise UsageError.of("PS0710", f"the file {path} does not exist")
     if reader is None:
-        raise UsageError(Diagnostic("PS0831", f"{path} is no release", help=f"releases are {', '.join(_READERS)}"))
+        raise UsageError.of("PS0831", f"{path} is no release", help=f"releases are {', '.join(_READERS)}")
     try:
         found = reader(path)
     except (OSError, ValueError, TypeError, KeyError, LookupError, csv.Error, RecursionError):
@@ -127,10 +127,8 @@ _READERS: Mapping[str, Callable[[Path], frozenset[Named]]] = {
 
 
 def _mismatch(path: Path, why: str) -> NoReturn:
-    raise VerificationError(
-        Diagnostic(
-            "PS1015",
-            f"the release {path} does not fit this ledger: {why}",
-            help="find the ledger that it was paid from; what was spent on the data cannot be known from this one",
-        )
+    raise VerificationError.of(
+        "PS1015",
+        f"the release {path} does not fit this ledger: {why}",
+        help="find the ledger that it was paid from; what was spent on the data cannot be known from this one",
     ) from None

@@ -21,7 +21,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.diagnostics import BudgetError, Diagnostic, PrivspecError, UsageError
+from privspec.core.diagnostics import BudgetError, PrivspecError, UsageError
 from privspec.execute.arrays import is_frame, load_array, load_json
 from privspec.execute.database import UnusableError, real_path, transaction
 from privspec.execute.frames import cell_text, collect, load_frame
@@ -237,44 +237,38 @@ def _belongs_elsewhere(known: _Known) -> NoReturn:
         found = None
     if found is None or found.identity != known.identity:
         _gone(known)
-    raise BudgetError(
-        Diagnostic(
-            "PS1012",
-            "these data belong to another ledger",
-            notes=("a data set has one budget, whatever its files are called", _NOTHING),
-            help=f"give --ledger {known.path}",
-        )
+    raise BudgetError.of(
+        "PS1012",
+        "these data belong to another ledger",
+        "a data set has one budget, whatever its files are called",
+        _NOTHING,
+        help=f"give --ledger {known.path}",
     )
 
 
 def _gone(known: _Known) -> NoReturn:
-    raise BudgetError(
-        Diagnostic(
-            "PS1013",
-            f"the ledger of these data is gone from {known.path}",
-            notes=("what was spent on them cannot be known without it", _NOTHING),
-            help="put it back, or say with --ledger where it is now",
-        )
+    raise BudgetError.of(
+        "PS1013",
+        f"the ledger of these data is gone from {known.path}",
+        "what was spent on them cannot be known without it",
+        _NOTHING,
+        help="put it back, or say with --ledger where it is now",
     )
 
 
 def _older(path: Path) -> NoReturn:
-    raise BudgetError(
-        Diagnostic(
-            "PS1013",
-            f"{path} is an older copy of the ledger of these data: it lacks releases that were paid for",
-            notes=(_NOTHING,),
-            help="put back the newest one",
-        )
+    raise BudgetError.of(
+        "PS1013",
+        f"{path} is an older copy of the ledger of these data: it lacks releases that were paid for",
+        _NOTHING,
+        help="put back the newest one",
     )
 
 
 def _unusable(path: Path, why: str) -> UsageError:
-    return UsageError(
-        Diagnostic(
-            "PS1014",
-            f"the registry of your data sets cannot be used: {path}: {why}",
-            notes=("nothing was released: without it a copied file or an older ledger would not be noticed",),
-            help="it is in $XDG_STATE_HOME/privspec, by default ~/.local/state/privspec: let it be written to",
-        )
+    return UsageError.of(
+        "PS1014",
+        f"the registry of your data sets cannot be used: {path}: {why}",
+        "nothing was released: without it a copied file or an older ledger would not be noticed",
+        help="it is in $XDG_STATE_HOME/privspec, by default ~/.local/state/privspec: let it be written to",
     )

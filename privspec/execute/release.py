@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.core.files import PRIVATE, AtomicFile
-from privspec.execute.executed import names_of
+from privspec.execute.budget import names_of
 from privspec.model.targets import Labels, column, numbered
 
 if TYPE_CHECKING:
@@ -428,7 +428,7 @@ class ReleaseFiles:
     def __init__(self, path: Path, observers: Iterable[str] = (), mode: int = PRIVATE) -> None:
         writer = _WRITERS.get(path.suffix.lower())
         if writer is None:
-            raise UsageError(Diagnostic("PS0831", f"no writer for {path.name}", help=f"use {', '.join(_WRITERS)}"))
+            raise UsageError.of("PS0831", f"no writer for {path.name}", help=f"use {', '.join(_WRITERS)}")
         self._write = writer
         self._single = AtomicFile(path, mode)
         self._each = {who: AtomicFile(place, mode) for who, place in places(path, observers).items()}

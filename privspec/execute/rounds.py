@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
+from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.execute.family import exposure_of
 
 
@@ -79,9 +79,7 @@ def check_round(events: Sequence[Event]) -> None:
     own = last.body["participation"]
     same = [e for e in before if _round_of(e, own["file"]) and e.body["plan_sha256"] == last.body["plan_sha256"]]
     if not same or same[0].body["kind"] != "debit" or _round_of(same[-1], own["file"]) >= own["round"]:
-        raise VerificationError(
-            Diagnostic("PS1005", f"event {len(events)} of the ledger is a round that nothing was paid for")
-        )
+        raise VerificationError.of("PS1005", f"event {len(events)} of the ledger is a round that nothing was paid for")
 
 
 def paid_for(events: Sequence[Event], number: str, held_before: int, path: Path) -> bool:
@@ -91,13 +89,11 @@ def paid_for(events: Sequence[Event], number: str, held_before: int, path: Path)
     """
     known = [_round_of(event, number) for event in events]
     if max(known, default=0) > held_before:
-        raise UsageError(
-            Diagnostic(
-                "PS0849",
-                "the participation file has fewer rounds than its ledger: it is an older copy",
-                notes=("nothing was drawn and nothing was spent",),
-                help=f"use the file that the last round wrote; {path} says how many there were",
-            )
+        raise UsageError.of(
+            "PS0849",
+            "the participation file has fewer rounds than its ledger: it is an older copy",
+            "nothing was drawn and nothing was spent",
+            help=f"use the file that the last round wrote; {path} says how many there were",
         )
     return any(known)
 

@@ -13,29 +13,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
+from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.core.files import PRIVATE, refuse_overwriting
-from privspec.execute.executed import names_of
-from privspec.execute.family import (
-    Circumstances,
-    Progress,
-    Secret,
-    Target,
-    exposure_of,
-    joint_draw_of,
-    mechanism_of,
-    silent,
-)
+from privspec.execute.budget import names_of
+from privspec.execute.family import Circumstances, Progress, Secret, exposure_of, joint_draw_of, mechanism_of, silent
 from privspec.execute.keeper import Keeper
 from privspec.execute.ledger import Receipt, debit, look, place_of
 from privspec.execute.participation import Participation
 from privspec.execute.participation import participation as participation_file
 from privspec.execute.problems import STRICT_WARNING, refuse
-from privspec.execute.randomness import Randomness, SystemRandomness
 from privspec.execute.registry import registration
 from privspec.execute.release import MAJOR, Release, ReleaseFiles, kind_of, observers_of, places, write_release
 from privspec.execute.rounds import adds
 from privspec.model.targets import labels_of
+from privspec.noise.samplers import Randomness, SystemRandomness
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -54,12 +45,10 @@ def check_digest(plan: Mapping[str, Any]) -> str:
     """
     digest = plan_digest(plan)
     if plan.get("digest") != digest:
-        raise VerificationError(
-            Diagnostic(
-                "PS0823",
-                "the plan was changed after it was written: its digest does not fit",
-                help="solve the spec again, or take an unchanged copy of the plan",
-            )
+        raise VerificationError.of(
+            "PS0823",
+            "the plan was changed after it was written: its digest does not fit",
+            help="solve the spec again, or take an unchanged copy of the plan",
         )
     return digest
 
@@ -70,7 +59,6 @@ def execute_plan(
     model: Model | None = None,
     randomness: Randomness | None = None,
     *,
-    target: Target | None = None,
     strict: bool = False,
 ) -> Release:
     """One release of a plan on data, without budget and files: use `run` unless the budget is kept elsewhere.
@@ -79,7 +67,7 @@ def execute_plan(
     """
     digest = check_digest(plan)
     mechanism = mechanism_of(plan)
-    secret = mechanism.read(data, Circumstances(model, target, strict))
+    secret = mechanism.read(data, Circumstances(model, strict))
     release = _prepared(_undrawn(plan, digest, mechanism.outputs, model), secret, data, strict)
     return _drawn(release, secret, randomness or SystemRandomness())
 
@@ -94,7 +82,6 @@ def run(
     randomness: Randomness | None = None,
     *,
     new_ledger: bool = False,
-    target: Target | None = None,
     progress: Progress = silent,
     party: str | None = None,
     joint_draw: Path | None = None,
@@ -130,7 +117,7 @@ def run(
             counted = stack.enter_context(_counted(plan, digest, participation, whole=whole))
         roll = None if counted is None else counted.admit
         public = constants or {}
-        circumstances = Circumstances(model, target, strict, progress, roll, header, keeper or Keeper(), public)
+        circumstances = Circumstances(model, strict, progress, roll, header, keeper or Keeper(), public)
         secret = mechanism.read(inputs, circumstances)
         path = place_of(inputs, ledger) if source.private else None
         release = _prepared(_undrawn(plan, digest, mechanism.outputs, model), secret, inputs, strict)
@@ -164,12 +151,10 @@ def refuse_unknown_constants(plan: Mapping[str, Any], constants: Mapping[str, An
     unknown = [name for name in constants if name not in opened]
     if unknown:
         listed = ", ".join(f"--constant {name}=FILE" for name in opened)
-        raise UsageError(
-            Diagnostic(
-                "PS0824",
-                f"this plan leaves no constant {' or '.join(unknown)} open",
-                help=f"it takes {listed}" if listed else "constants are part of the plan: solve again to change one",
-            )
+        raise UsageError.of(
+            "PS0824",
+            f"this plan leaves no constant {' or '.join(unknown)} open",
+            help=f"it takes {listed}" if listed else "constants are part of the plan: solve again to change one",
         )
 
 
@@ -191,12 +176,10 @@ def _counted(plan: Mapping[str, Any], digest: str, path: Path, *, whole: bool) -
         # several voters can take part in more rounds than one of them
         why = "a guarantee is about several voters together"
     if rounds is None or why is not None:
-        raise UsageError(
-            Diagnostic(
-                "PS0848",
-                f"participation cannot be counted under this plan: {why}",
-                help="it takes `O is (budget / rounds)-DP wrt vote, adding or removing one voter`, and one keeper",
-            )
+        raise UsageError.of(
+            "PS0848",
+            f"participation cannot be counted under this plan: {why}",
+            help="it takes `O is (budget / rounds)-DP wrt vote, adding or removing one voter`, and one keeper",
         )
     return participation_file(path, digest, rounds)
 

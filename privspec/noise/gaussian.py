@@ -1,4 +1,4 @@
-"""Gaussian noise: independent N(0, 1) on every strategy row, exact, rounded afterwards."""
+"""Gaussian noise: independent normal numbers on every strategy row, exact, rounded afterwards."""
 
 from __future__ import annotations
 
@@ -8,33 +8,45 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privspec.core.matrices import DyadicMatrix
+from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
 from privspec.model.neighbours import Differences
-from privspec.noise.law import Array, Indices, NoiseLaw
+from privspec.noise.law import Array, NoiseLaw
+from privspec.noise.samplers import Normal, Randomness, round_noisy
 from privspec.noise.sensitivity import l2_sensitivity_up
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianNoise:
-    """Independent N(0, 1) on every strategy row (notes/gaussian-exact.md, notes/rounded-gaussian.md)."""
+class GaussianNoise(NoiseLaw):
+    """answer + N(0, standard_deviation^2), real numbers rounded to the lattice.
 
+    Notes: gaussian-exact, rounded-gaussian.
+    """
+
+    standard_deviation: Fraction = Fraction(1)
     family: ClassVar[str] = "gaussian"
     notes: ClassVar[tuple[str, ...]] = ("gaussian-exact", "rounded-gaussian", "post-processing")
-    separate: ClassVar[bool] = False
     amount: ClassVar[str] = "mu"
 
     def to_json(self) -> dict[str, Any]:
-        """Its form under `executed.noise`."""
-        return {"shape": "gaussian", "standard_deviation": "1"}
-
-    def part(self, rows: Indices) -> NoiseLaw:
-        """The same."""
-        return self
+        return {"shape": "gaussian", "standard_deviation": str(self.standard_deviation)}
 
     def row_variances(self, rows: int, grid: Fraction) -> Array:
-        """One each (rounding to the grid adds at most grid^2 / 4, below any digit shown)."""
-        return np.ones(rows)
+        """Those of the normal law (rounding to the grid adds at most grid^2 / 4, below any digit shown)."""
+        return np.full(rows, float(self.standard_deviation) ** 2)
 
     def achieved(self, strategy: DyadicMatrix, differences: Differences, grid: Fraction, counts: bool) -> Fraction:
-        """Mu: the l2 sensitivity, as the noise has standard deviation one."""
-        return l2_sensitivity_up(strategy, differences)
+        """Mu: the l2 sensitivity in standard deviations."""
+        return l2_sensitivity_up(strategy, differences) / self.standard_deviation
+
+    def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
+        """The nearest lattice points of exact real sums."""
+        scaled, step = self.in_standard_units(answers), grid / self.standard_deviation
+        return integers(round_noisy(n, scaled.denominator, step, Normal(randomness)) for n in scaled.numerators)
+
+    def in_standard_units(self, answers: ExactVector) -> ExactVector:
+        """The answers divided by the standard deviation."""
+        sd = self.standard_deviation
+        return ExactVector(answers.numerators * sd.denominator, answers.denominator * sd.numerator)
+
+    def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> Array:
+        return generator.standard_normal((repetitions, size)) * float(self.standard_deviation)

@@ -8,29 +8,26 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privspec.core.matrices import DyadicMatrix
+from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
 from privspec.model.neighbours import Differences
-from privspec.noise.law import Array, Indices, NoiseLaw
+from privspec.noise.law import Array, NoiseLaw, on_lattice
+from privspec.noise.samplers import Randomness, discrete_knorm_l2
 from privspec.noise.sensitivity import l2_sensitivity_up
 
 
 @dataclass(frozen=True, slots=True)
-class KNormL2Noise:
-    """One vector with density proportional to exp(-||z||_2 / scale) on the lattice (notes/knorm-l2.md)."""
+class KNormL2Noise(NoiseLaw):
+    """The answers rounded to the lattice, plus a vector z of the lattice of density ~ exp(-||z||_2 / scale).
+
+    At most KNORM_LIMIT answers; notes/knorm-l2.md.
+    """
 
     scale: Fraction
     family: ClassVar[str] = "mixed"
     notes: ClassVar[tuple[str, ...]] = ("laplace", "knorm-l2", "post-processing")
-    separate: ClassVar[bool] = False
-    amount: ClassVar[str] = "epsilon"
 
     def to_json(self) -> dict[str, Any]:
-        """Its form under `executed.noise`."""
         return {"shape": "knorm-l2", "scale": str(self.scale)}
-
-    def part(self, rows: Indices) -> NoiseLaw:
-        """The whole vector: part of it says no more than all of it."""
-        return self
 
     def row_variances(self, rows: int, grid: Fraction) -> Array:
         """The radius is Gamma(rows, scale), the direction uniform: (rows + 1) scale^2 each."""
@@ -40,3 +37,13 @@ class KNormL2Noise:
         """Epsilon: the l2 sensitivity in units of the scale, with the rounding of every row counted."""
         rounding = Fraction(float(np.nextafter(np.sqrt(strategy.shape[0]), np.inf)))
         return (l2_sensitivity_up(strategy, differences) + grid * rounding) / self.scale
+
+    def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
+        noise = discrete_knorm_l2(len(answers), self.scale / grid, randomness)
+        return integers(a + z for a, z in zip(on_lattice(answers, grid), noise, strict=True))
+
+    def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> Array:
+        """A Gamma radius times a uniform direction."""
+        directions = generator.standard_normal((repetitions, size))
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        return np.asarray(float(self.scale) * generator.gamma(size, size=(repetitions, 1)) * directions)

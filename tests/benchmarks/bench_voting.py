@@ -103,7 +103,7 @@ def election(spec: Path, ballots: Path) -> str:
     import privspec
     from privspec.core.diagnostics import PrivspecError
     from privspec.execute.family import Circumstances, mechanism_of
-    from privspec.execute.randomness import SystemRandomness
+    from privspec.noise.samplers import SystemRandomness
 
     try:
         solving, plan = timed(lambda: privspec.load(spec).solve())

@@ -7,7 +7,6 @@ import gzip
 import json
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,14 @@ import pytest
 
 from privspec.core.diagnostics import DataError, PrivspecError
 from privspec.execute.arrays import Declared, read_entries
-from privspec.execute.data import located, read_inputs
-from privspec.execute.executed import Attribute, ExecutedInput, read_executed
+from privspec.execute.data import Grid, count_cells, located, read_inputs
 from privspec.execute.frames import load_frame
-from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.run import run
-from privspec.execute.tables import count_cells
 from privspec.execute.text import rows_of_text
+from privspec.families.linear.execution import read_executed
+from privspec.noise.samplers import SimulationRandomness
+
+from . import holding
 
 MakePlan = Callable[..., dict[str, Any]]
 SENTINEL = "8675309"
@@ -199,7 +199,7 @@ def test_columns_of_other_kinds_are_refused_whatever_they_hold(tmp_path: Path) -
             with pytest.raises(DataError, match="PS0803: the column x of the data"):
                 read_entries(VECTOR, source)
             with pytest.raises(DataError, match="PS0803: the column age of the data"):
-                count_cells(cells(True), AGE_SEX, source, strict=False)
+                count_cells(cells(True), source)
         # a column that is not read may be of any kind
         assert read_entries(Declared("y", (3,)), table.append_column("y", pa.array([1, 2, 3]))).tolist() == [1, 2, 3]
 
@@ -267,17 +267,12 @@ def test_missing_and_unreadable_numbers_are_not_numbers(tmp_path: Path) -> None:
 
 def test_clipping_and_missing_values_in_the_base_vector(make_plan: MakePlan) -> None:
     executed = read_executed(make_plan(np.eye(4), np.eye(4)))
-    base = read_inputs(executed, {"x": [-3, None, float("inf"), 0.5]})
+    base = read_inputs(executed.inputs, {"x": [-3, None, float("inf"), 0.5]})
     assert base.to_float().tolist() == [0, 0, 1, 0.5]
 
 
-AGE_SEX = (Attribute("age", lower=0, upper=2), Attribute("sex", values=("F", "M")))
-
-
-def cells(drops: bool) -> ExecutedInput:
-    from fractions import Fraction
-
-    return ExecutedInput("x", 0, 6, "cells", (Fraction(0),) * 6, (None,) * 6, Fraction(1), drops=drops)
+def cells(drops: bool) -> Grid:
+    return holding.cells(6, holding.AGE_SEX, drops=drops)
 
 
 RECORDS = "id,sex,age\n1,F,0\n2,M,2\n3,F,99\n4,?,1\n5,M,\n6,M,1.0\n"
@@ -288,38 +283,37 @@ def test_records_are_counted_in_cells(tmp_path: Path, drops: bool, expected: lis
     import polars as pl
 
     path = write(tmp_path / "t.csv", RECORDS)
-    assert count_cells(cells(drops), AGE_SEX, path, strict=False).tolist() == expected
+    assert count_cells(cells(drops), path).tolist() == expected
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(RECORDS.encode()))
-    assert count_cells(cells(drops), AGE_SEX, tmp_path / "t.csv.gz", strict=False).tolist() == expected
+    assert count_cells(cells(drops), tmp_path / "t.csv.gz").tolist() == expected
     frame = pl.read_csv(path)
     frame.write_parquet(tmp_path / "t.parquet")
     for source in (frame, frame.to_arrow(), frame.to_dict(as_series=False), tmp_path / "t.parquet"):
-        assert count_cells(cells(drops), AGE_SEX, source, strict=False).tolist() == expected
+        assert count_cells(cells(drops), source).tolist() == expected
 
 
 def test_a_public_number_of_records_is_that_of_the_file(tmp_path: Path) -> None:
     """However the cells read: the number is in the spec, and a record that does not fit is still a record."""
-    three = replace(cells(drops=False), records=3)
+    three = holding.cells(6, holding.AGE_SEX, drops=False, records=3)
     path = write(tmp_path / "p.csv", "sex,age\nF,0\nunknown,7\nM,\n")
-    assert count_cells(three, AGE_SEX, path, strict=False).sum() == 3
+    assert count_cells(three, path).sum() == 3
     path = write(tmp_path / "q.csv", "sex,age\nF,0\nM,1\n")
     with pytest.raises(DataError) as caught:
-        count_cells(three, AGE_SEX, path, strict=False)
+        count_cells(three, path)
     assert [d.code for d in caught.value.diagnostics] == ["PS0805"]
     assert "2" not in caught.value.diagnostics[0].message
 
 
 def test_counts_may_be_given(tmp_path: Path) -> None:
     for source in ([1, 2, 3, 4, 5, 6], np.arange(1, 7).reshape(3, 2), {"count": [1, 2, 3, 4, 5, 6]}):
-        assert count_cells(cells(True), AGE_SEX, source, strict=False).tolist() == [1, 2, 3, 4, 5, 6]
+        assert count_cells(cells(True), source).tolist() == [1, 2, 3, 4, 5, 6]
     np.save(tmp_path / "c.npy", np.array([1.4, -3, np.nan, 0, 0, 0]))
-    assert count_cells(cells(True), AGE_SEX, tmp_path / "c.npy", strict=False).tolist() == [1, 0, 0, 0, 0, 0]
+    assert count_cells(cells(True), tmp_path / "c.npy").tolist() == [1, 0, 0, 0, 0, 0]
 
 
 def test_numeric_categories_match_their_number() -> None:
-    attributes = (Attribute("v", values=("0", "1/2", "high")),)
-    entry = ExecutedInput("x", 0, 3, "cells", (None,) * 3, (None,) * 3, cells(True).grid, drops=True)
-    counted = count_cells(entry, attributes, {"v": [0, 0.5, "0.50", " high ", "low"]}, strict=False)
+    entry = holding.cells(3, (("v", ("0", "1/2", "high"), None, None),), drops=True)
+    counted = count_cells(entry, {"v": [0, 0.5, "0.50", " high ", "low"]})
     assert counted.tolist() == [1, 2, 1]
 
 
@@ -402,17 +396,17 @@ def test_missing_inputs_files_and_columns(tmp_path: Path, make_plan: MakePlan) -
         ({"x": {}}, "PS0804"),
     ):
         with pytest.raises(DataError, match=code):
-            read_inputs(executed, data)
+            read_inputs(executed.inputs, data)
     with pytest.raises(DataError, match="PS0804"):
-        count_cells(cells(True), AGE_SEX, {"age": [1]}, strict=False)
+        count_cells(cells(True), {"age": [1]})
     assert located("x", [1]) == [1]
 
 
 def test_the_base_vector_changes_in_one_coordinate_with_one_entry(make_plan: MakePlan) -> None:
     """Neighbours stay neighbours, whatever is wrong with the entry."""
     executed = read_executed(make_plan(np.eye(4), np.eye(4)))
-    plain = read_inputs(executed, {"x": [0.1, 0.2, 0.3, 0.4]}).fractions()
+    plain = read_inputs(executed.inputs, {"x": [0.1, 0.2, 0.3, 0.4]}).fractions()
     for bad in (None, "x", float("nan"), float("inf"), -1e300, "1e400", b"7", [3], True):
-        changed = read_inputs(executed, {"x": [0.1, 0.2, bad, 0.4]}).fractions()
+        changed = read_inputs(executed.inputs, {"x": [0.1, 0.2, bad, 0.4]}).fractions()
         assert [a == b for a, b in zip(plain, changed, strict=True)] == [True, True, False, True]
         assert 0 <= changed[2] <= 1

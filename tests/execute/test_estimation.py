@@ -21,7 +21,6 @@ from scipy import optimize
 
 from privspec.core.diagnostics import DataError, UsageError, VerificationError
 from privspec.execute.drawing import TableLaw
-from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.run import run
 from privspec.families.tables.estimation.aggregate import estimate, prior_of
 from privspec.families.tables.estimation.channel import Channel
@@ -29,6 +28,7 @@ from privspec.families.tables.estimation.choice import choose_estimator, total_v
 from privspec.families.tables.estimation.estimators import ESTIMATORS, project
 from privspec.families.tables.estimation.reading import count_reports
 from privspec.families.tables.estimation.update import FINE, Limits, bayesian_update
+from privspec.noise.samplers import SimulationRandomness
 
 from .tables import k_rr, make_table_plan
 

@@ -10,10 +10,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privspec.core.matrices import DyadicMatrix
-from privspec.execute.base import place_entries
-from privspec.execute.exact import ExactVector, integers, multiply
-from privspec.execute.executed import ExecutedInput, InputBall
+from privspec.core.matrices import DyadicMatrix, ExactVector, integers, multiply
+from privspec.execute.data import Grid, place_entries
+from tests.execute.holding import held
 
 
 @given(
@@ -46,8 +45,8 @@ def test_a_large_product_is_fast() -> None:
     assert product.fractions()[17] == Fraction(row, 2**64)
 
 
-def bounded(lower: Any, upper: Any, size: int, grid: Fraction = Fraction(1, 16)) -> ExecutedInput:
-    return ExecutedInput("x", 0, size, "entries", (lower,) * size, (upper,) * size, grid)
+def bounded(lower: Any, upper: Any, size: int, grid: Fraction = Fraction(1, 16)) -> Grid:
+    return Grid(held("x", size, lower, upper), grid)
 
 
 @given(
@@ -72,9 +71,9 @@ def test_both_ends_of_the_domain_are_on_the_grid() -> None:
 
 
 def test_inputs_without_bounds_are_on_multiples_of_the_grid() -> None:
-    entry = ExecutedInput("x", 0, 3, "entries", (None, Fraction(0), None), (None, None, Fraction(1)), Fraction(1, 8))
-    placed = place_entries(entry, np.array([-3.3, -1, 7.0])).fractions()
-    assert placed == [Fraction(-26, 8), Fraction(0), Fraction(1)]
+    ends = ((-3.3, None, None), (-1, Fraction(0), None), (7.0, None, Fraction(1)))
+    placed = [place_entries(bounded(a, b, 1, Fraction(1, 8)), np.array([v])).fractions() for v, a, b in ends]
+    assert placed == [[Fraction(-26, 8)], [Fraction(0)], [Fraction(1)]]
 
 
 @given(
@@ -84,9 +83,7 @@ def test_inputs_without_bounds_are_on_multiples_of_the_grid() -> None:
 )
 @settings(max_examples=150, deadline=None)
 def test_records_end_inside_their_ball(values: list[float], norm: int, radius: Fraction) -> None:
-    entry = ExecutedInput(
-        "V", 0, 6, "entries", (None,) * 6, (None,) * 6, Fraction(1, 2**20), InputBall(radius, 3, norm)
-    )
+    entry = Grid(held("V", 6, ball=(radius, 3, norm)), Fraction(1, 2**20))
     placed = place_entries(entry, np.array(values)).fractions()
     for record in (placed[:3], placed[3:]):
         length = sum(abs(x) for x in record) if norm == 1 else sum(x * x for x in record)
@@ -94,7 +91,7 @@ def test_records_end_inside_their_ball(values: list[float], norm: int, radius: F
 
 
 def test_a_record_in_its_ball_stays_where_it_is() -> None:
-    entry = ExecutedInput("V", 0, 2, "entries", (None,) * 2, (None,) * 2, Fraction(1, 16), InputBall(Fraction(2), 2))
+    entry = Grid(held("V", 2, ball=(Fraction(2), 2, 2)), Fraction(1, 16))
     assert place_entries(entry, np.array([0.5, -1.0])).fractions() == [Fraction(1, 2), Fraction(-1)]
 
 

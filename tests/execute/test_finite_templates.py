@@ -16,7 +16,7 @@ from privspec.core.diagnostics import DataError, UsageError
 from privspec.execute import ledger
 from privspec.execute.drawing import TableLaw
 from privspec.execute.keeper import Keeper
-from privspec.execute.randomness import SimulationRandomness
+from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
 from privspec.templates import template_text
 

@@ -16,7 +16,6 @@ import pytest
 from scipy.stats import chisquare
 
 from privspec.core.diagnostics import DataError, UsageError, VerificationError
-from privspec.execute.randomness import SimulationRandomness
 from privspec.families.selection.joint_draw import terms as terms_module
 from privspec.families.selection.joint_draw.ballots import Content
 from privspec.families.selection.joint_draw.checking import verify_transcript
@@ -29,6 +28,7 @@ from privspec.families.selection.joint_draw.terms import (
     dummies_against,
     law_of_draw,
 )
+from privspec.noise.samplers import SimulationRandomness
 
 SMALL = Terms(("a", "b", "c"), 4, Fraction(1, 2))
 VOTES = ["a", "b", "a", "c"]

@@ -32,8 +32,8 @@ from privspec.execute.budget import (
     parse_limit,
 )
 from privspec.execute.ledger import spends_of_plan
-from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.run import run
+from privspec.noise.samplers import SimulationRandomness
 
 MakePlan = Callable[..., dict[str, Any]]
 ENTRY = Unit(("x",), "replacing one entry")

@@ -18,11 +18,9 @@ from privspec.core.diagnostics import BudgetError, DataError, PrivspecError, Usa
 from privspec.core.spans import Source
 from privspec.data_report import fit_of_plan, fit_of_spec
 from privspec.execute.budget import Spend
-from privspec.execute.family import mechanism_of
+from privspec.execute.family import Simulation, mechanism_of, simulate
 from privspec.execute.ledger import spends_of_plan
-from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.run import combine, execute_plan
-from privspec.families.linear.strategy import simulate
 from privspec.families.selection.draws import Coin, draw, law_in_doubles, report, sampler, weighted
 from privspec.model.lotteries import (
     Exponential,
@@ -33,6 +31,7 @@ from privspec.model.lotteries import (
     Proportional,
     RandomisedLargest,
 )
+from privspec.noise.samplers import SimulationRandomness
 from privspec.pipeline import Request, solve
 from tests.execute.begun import run
 
@@ -427,7 +426,7 @@ def test_a_report_follows_randomised_response() -> None:
     drawn = [str(secret.draw(randomness).outputs["message"][0]) for _ in range(4000)]
     law = [1 / 4.5, 1 / 4.5, 2.5 / 4.5]
     assert chi_square(np.array([drawn.count(word) for word in ABC]), law) > ALARM
-    simulated = one.simulate(4000, 1, {"vote": ["west"]}, None, approximate=False)[:, 0].astype(int)
+    simulated = one.simulate(Simulation(4000, 1, {"vote": ["west"]}))[:, 0].astype(int)
     assert chi_square(np.bincount(simulated, minlength=3), law) > ALARM
     for votes in ([], ["west", "north"], {"voter": ["bob"], "choice": ["north"]}):
         with pytest.raises(DataError, match="PS0811"):

@@ -31,12 +31,14 @@ from hypothesis import strategies as st
 from privspec.execute.arrays import Declared, read_entries
 from privspec.execute.ballots.form import Form
 from privspec.execute.ballots.reading import read_ballots
+from privspec.execute.data import count_cells
 from privspec.execute.drawing import Numbers, Words
-from privspec.execute.executed import Attribute, ExecutedInput
 from privspec.execute.frames import load_frame
 from privspec.execute.records import Fields, batches
-from privspec.execute.tables import count_cells
 from privspec.families.statistics.tables import Wanted, rows_of
+
+from . import holding
+from .holding import Column
 
 FILES = 2_000
 SECRET = "zq8675309"
@@ -267,12 +269,11 @@ def by_party(path: Path) -> Any:
     return list(read_entries(Declared("x", (ROWS,), "voter"), path))
 
 
-AGE_SEX = (Attribute("age", lower=0, upper=4), Attribute("sex", values=("F", "M")))
+AGES: tuple[Column, ...] = (("age", (), 0, 4), ("sex", ("F", "M"), None, None))
 
 
 def cells(path: Path, *, drops: bool = True) -> Any:
-    entry = ExecutedInput("x", 0, 10, "cells", (Fraction(0),) * 10, (None,) * 10, Fraction(1), drops=drops)
-    return Counter(dict(enumerate(count_cells(entry, AGE_SEX, path, strict=False).tolist())))
+    return Counter(dict(enumerate(count_cells(holding.cells(10, AGES, drops=drops), path).tolist())))
 
 
 def nearest_cells(path: Path) -> Any:

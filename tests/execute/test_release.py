@@ -21,10 +21,10 @@ from privspec.core.files import AtomicFile
 from privspec.core.spans import Source
 from privspec.execute import ledger
 from privspec.execute.ledger import Receipt
-from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.release import Release, observers_of, places, write_release
 from privspec.execute.run import execute_plan
 from privspec.model.build import load_model
+from privspec.noise.samplers import SimulationRandomness
 from tests.execute.begun import run
 
 PAID = Receipt("12" * 16, 3, "ab" * 32)
@@ -204,7 +204,7 @@ LAWS = [
 
 @pytest.mark.parametrize("noise", LAWS, ids=[str(n["shape"]) for n in LAWS])
 def test_standard_deviations_are_those_of_the_noise(make_plan: Callable[..., dict[str, Any]], noise: Any) -> None:
-    from privspec.families.linear.strategy import simulate
+    from privspec.execute.family import simulate
 
     plan = make_plan(np.eye(3), [[1.0, 1, 0], [0, 0, 0.5]], noise=noise, grid="2^-10")
     stated = execute_plan(plan, {"x": [0.5] * 3}, randomness=SimulationRandomness(1)).deviations["O"]

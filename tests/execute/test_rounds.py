@@ -16,8 +16,8 @@ from privspec.execute import ledger
 from privspec.execute.family import Rounds
 from privspec.execute.keeper import Keeper
 from privspec.execute.participation import participation
-from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.run import execute_plan, plan_digest
+from privspec.noise.samplers import SimulationRandomness
 from tests.execute.begun import run
 from tests.execute.voting import make_lottery_plan
 

@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from privspec.execute.randomness import Randomness, SimulationRandomness, SystemRandomness
-from privspec.execute.samplers import (
+from privspec.noise.samplers import (
     KNORM_LIMIT,
     Normal,
+    Randomness,
     RootDifference,
+    SimulationRandomness,
+    SystemRandomness,
     bernoulli_exp,
     bernoulli_exp_real,
     discrete_knorm_l2,
@@ -192,7 +194,7 @@ class Scripted(Randomness):
 
 def test_ties_are_broken_by_further_digits() -> None:
     # 1/2 > U1 and U2 has the same first digit; its second digit is the smaller one; the run ends at U3
-    from privspec.execute.samplers import _bernoulli_exp_half
+    from privspec.noise.samplers import _bernoulli_exp_half
 
     source = Scripted([5, 5, 4, 9, 6])
     assert _bernoulli_exp_half(source)  # the run U1 > U2 has even length

@@ -18,14 +18,13 @@ from privspec.cli import run_command_line
 from privspec.core.diagnostics import BudgetError, DataError, UsageError
 from privspec.execute import ledger
 from privspec.execute.budget import Unit
-from privspec.execute.family import Circumstances, mechanism_of
+from privspec.execute.family import Circumstances, mechanism_of, simulate
 from privspec.execute.ledger import spends_of_plan
-from privspec.execute.randomness import SimulationRandomness
 from privspec.execute.run import combine, execute_plan, plan_digest
-from privspec.families.linear.strategy import simulate
 from privspec.families.statistics.execution import EachParty, StatisticMechanism, executed_of
 from privspec.families.statistics.records import to_steps
 from privspec.model.library import GRID_BITS
+from privspec.noise.samplers import SimulationRandomness
 from tests.execute.begun import run
 
 from .societies import RECORDS, SPEC, SUM_POOL, UNBOUNDED, documents, without_noise

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privspec.execute.randomness import SimulationRandomness
-from privspec.execute.samplers import discrete_knorm_l2
 from privspec.families.statistics.noise import (
     SphereLaw,
     bernoulli_logistic,
@@ -24,6 +22,7 @@ from privspec.families.statistics.noise import (
 )
 from privspec.kernel.lemmas.statistics import Noise
 from privspec.model.library import GRID_BITS
+from privspec.noise.samplers import SimulationRandomness, discrete_knorm_l2
 
 from .tables import ALARM, chi_square
 

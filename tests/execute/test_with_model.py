@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,9 @@ import pytest
 from privspec.core.diagnostics import DataError, UsageError
 from privspec.core.spans import Source
 from privspec.execute.ledger import spends_of_plan
-from privspec.execute.randomness import SimulationRandomness
-from privspec.families.linear.joint import l1_reach, l2_reach
 from privspec.model.build import load_model
 from privspec.model.graph import Model
-from privspec.model.neighbours import BallDifferences, BoxDifferences, PairDifferences, VectorDifferences
+from privspec.noise.samplers import SimulationRandomness
 from tests.execute.begun import run
 
 MakePlan = Callable[..., dict[str, Any]]
@@ -45,7 +42,8 @@ privacy:
 def test_a_matrix_is_read_with_its_declared_shape(make_plan: MakePlan) -> None:
     model = model_of("[0, 1]^(2, 3)", "sum(sum(x))")
     quiet = {"shape": "gaussian", "standard_deviation": "1e-12"}
-    plan = make_plan(np.eye(6), np.eye(6), noise=quiet, outputs=[("A", (2, 3))])
+    matrix = {"name": "x", "start": 0, "stop": 6, "layout": "entries", "lower": "0", "upper": "1", "shape": [2, 3]}
+    plan = make_plan(np.eye(6), np.eye(6), noise=quiet, outputs=[("A", (2, 3))], inputs=[matrix])
     values = np.array([[0, 0.25, 0.5], [0.75, 1, 1]])
     release = run(plan, {"x": values}, model=model, randomness=SimulationRandomness(1))
     assert np.allclose(release.outputs["A"], values, atol=1e-5)
@@ -95,25 +93,3 @@ def test_outputs_without_a_common_line_pay_for_the_strategy(
     found = getattr(spend, name)
     assert expected <= found <= expected * (1 + Fraction(1, 10**7))
     run(plan, {"x": [0, 1]}, ledger=tmp_path / "l.db", model=model_of("[0, 1]^2"))
-
-
-def test_reaches_bound_every_difference() -> None:
-    generator = np.random.default_rng(0)
-    matrix = generator.normal(size=(4, 6))
-    all_of = np.arange(6)
-    amounts = np.array([Fraction(int(a), 3) for a in generator.integers(1, 9, 6)], dtype=object)
-    radius = Fraction(3, 2)
-    blocks = (np.arange(3), np.arange(3, 6))
-    signs = np.array(list(product((-1, 1), repeat=6)))
-    directions = generator.normal(size=(200, 3))
-    directions *= float(radius) / np.linalg.norm(directions, axis=1, keepdims=True)
-    cases: list[tuple[Any, np.ndarray]] = [
-        (VectorDifferences(all_of, amounts), np.diag(amounts.astype(float))),
-        (PairDifferences(all_of, Fraction(2)), 2 * (np.eye(6)[:, None] - np.eye(6)).reshape(-1, 6)),
-        (BallDifferences(blocks, radius), np.hstack([directions, np.zeros((200, 3))])),
-        (BoxDifferences((all_of,), amounts), signs * amounts.astype(float)),
-    ]
-    for differences, members in cases:
-        moved = members @ matrix.T
-        assert np.linalg.norm(moved, axis=1).max() <= l2_reach(differences, matrix) * (1 + 1e-12)
-        assert np.abs(moved).sum(axis=1).max() <= l1_reach(differences, matrix) * (1 + 1e-12)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
+from privspec.core.matrices import multiply
 from privspec.execute.data import read_inputs
-from privspec.execute.exact import multiply
-from privspec.execute.executed import read_executed
+from privspec.families.linear.execution import read_executed
 from privspec.problem import linear_classes
 from privspec.problem.linear_lowering import Lowered, lowered
 from tests.families.specs import Array, model_of, spec
@@ -234,7 +234,7 @@ def test_a_run_adds_up_what_a_plan_does_not_tell_apart() -> None:
     for units in (2, 10**9):
         with alike_from(units):
             executed = read_executed(solved(text, units))
-            exact = multiply(executed.strategy, read_inputs(executed, data)).fractions()
+            exact = multiply(executed.strategy, read_inputs(executed.inputs, data)).fractions()
             answers.append(executed.reconstruction.to_float() @ np.array([float(v) for v in exact]))
             assert executed.strategy.shape[1] == (3 if units == 2 else 36)
     assert answers[0] == pytest.approx(answers[1], rel=1e-9)
@@ -245,8 +245,8 @@ def test_sums_are_exact_where_doubles_are_not() -> None:
     text = spec(X.replace("^12", "^1000"), "y = sum(x)")
     executed = read_executed(solved(text, 2))
     values = np.random.default_rng(1).uniform(0, 1, 1000)
-    (sum_,) = read_inputs(executed, {"x": values}).fractions()
-    grid = executed.inputs[0].grid
+    (sum_,) = read_inputs(executed.inputs, {"x": values}).fractions()
+    grid = executed.inputs[0].step
     assert sum_ == sum((round(Fraction(v) / grid) * grid for v in values.tolist()), Fraction(0))
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from privspec.core.diagnostics import DataError, SpecError
 from privspec.core.spans import Source
-from privspec.execute.randomness import SimulationRandomness
 from privspec.families.family import Settings, compiler_of
 from privspec.families.systems.splits import GAUSSIAN, PURE, Line, Split, rounded_down
 from privspec.model.build import load_model
 from privspec.model.graph import Model
+from privspec.noise.samplers import SimulationRandomness
 from privspec.pipeline import Request, check, solve
 from privspec.plan import Plan
 from privspec.problem.systems import parts_of, reads

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from privspec.execute.ballots.form import NOT_ONE, Form
 from privspec.execute.ballots.parsing import Codes, parse
 from privspec.execute.ballots.sources import BALLOT, COUNT, PARTY, open_ballots
+from privspec.execute.family import Roll
 from privspec.execute.frames import collect, column_names
 from privspec.execute.keeper import Keeper
 from privspec.execute.problems import refuse
@@ -24,8 +25,6 @@ MOST_OF_A_KIND = 2**32
 """Ballots that one row of counts can stand for."""
 _ROW, _ROWS = "row", "rows"
 _WHOLE = r"^(\d+)\.0+$"
-Roll: TypeAlias = "Callable[[pl.Series], pl.Series]"
-"""Whether each of these parties, named once each, may take part."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -75,12 +75,12 @@ def view_witnesses(problem: Problem, release: LinearRelease, read: Release) -> l
             seen = release.outputs_matrix.to_float()[rows]
             inverse, root = inverse_root(seen)
             strategy = root @ strategy
-        scaling = [_scaling(strategy, difference, read.problem.places) for difference in differences]
+        scaling = [box_scalings(strategy, difference, read.problem.places) for difference in differences]
         found.append({"inverse": inverse, "scaling": scaling if any(one is not None for one in scaling) else None})
     return found
 
 
-def _scaling(strategy: Array, difference: Units | Cells, places: Places) -> list[list[str]] | None:
+def box_scalings(strategy: Array, difference: Units | Cells, places: Places) -> list[list[str]] | None:
     """A number for each piece of each unit, where some unit is a box of many numbers."""
     listed = [unit for unit, _ in pieces(difference, places)[0]]
     boxes = [all(piece.shape == "box" for piece in unit) for unit in listed]

@@ -1,4 +1,8 @@
-"""Plans that add noise to linear answers, as a mechanism that can be run."""
+"""Plans that add noise to linear answers, executed: exact strategy answers, exact noise, then post-processing.
+
+`draw` is the one way from a base vector to released numbers, for releases and for exact simulation alike; simulation
+can also use floating-point noise, which is never a release.
+"""
 
 from __future__ import annotations
 
@@ -12,44 +16,235 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.diagnostics import Diagnostic, UsageError
-from privspec.execute.data import data_rules, read_blocks, read_inputs
-from privspec.execute.exact import ExactVector
-from privspec.execute.executed import Executed, input_of, read_executed
-from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret, Target
-from privspec.execute.layout import declared_shapes
-from privspec.execute.randomness import Randomness
-from privspec.families.linear.strategy import draw, output_deviations, simulate_linear
+from privspec.core.diagnostics import UsageError
+from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers, multiply
+from privspec.execute.budget import Spend
+from privspec.execute.data import Grid, data_rules, place_entries, read_inputs
+from privspec.execute.family import (
+    Circumstances,
+    Drawn,
+    Exposure,
+    Mechanism,
+    Plan,
+    Secret,
+    Simulation,
+    readable_plan,
+    refuse_long_simulation,
+)
+from privspec.kernel.core.linear import Held, Matrix, Release, read_linear, read_release
+from privspec.kernel.core.linear_privacy import Seen, reached
+from privspec.kernel.core.numbers import sqrt_up
+from privspec.kernel.core.problem import Frame, read_frame
+from privspec.kernel.core.reading import Item, read
+from privspec.noise.gaussian import GaussianNoise
+from privspec.noise.knorm import KNormL2Noise
+from privspec.noise.laplace import LaplaceNoise
+from privspec.noise.law import NoiseLaw
+from privspec.noise.samplers import KNORM_LIMIT, Normal, Randomness, SimulationRandomness
 
 if TYPE_CHECKING:
-    from privspec.execute.budget import Spend
     from privspec.model.graph import Model
 
+Array = NDArray[np.float64]
+DEVIATIONS_LIMIT = 2**24
+"""Numbers of the map from the noise to the outputs that are worked out for their standard deviations."""
 
-def given_constants(executed: Executed, given: Mapping[str, Any]) -> dict[str, NDArray[np.float64]]:
-    """The public values that a plan leaves open, each in its shape.
 
-    Raises: UsageError PS0824 if one is missing, of another shape or not finite.
+# --- what is executed -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Executed:
+    """A mechanism as the kernel reads it, `release`, and its numbers in arrays: what is judged is what runs.
+
+    strategy (k, n); reconstruction (m, k) of the outputs, or (n, k) of the base vector, of which the outputs are
+    `target` (m, n); offset (m,), with the public values that a run is given. `release.round_outputs`: the outputs, and
+    not the strategy answers, are rounded, because some observer sees outputs that mix more strategy rows than its
+    guarantee covers.
     """
-    wanted = {constant.name: constant for constant in executed.constants}
-    found: dict[str, NDArray[np.float64]] = {}
-    for name in wanted:
-        why = None
-        if name not in given:
-            why = f"{name} has no value in this plan, and none was given"
-        else:
-            value = np.asarray(given[name], dtype=np.float64)
-            shape = wanted[name].shape
-            if value.size == prod(shape) and np.squeeze(value).shape == tuple(e for e in shape if e != 1):
-                found[name] = value.reshape(shape)
-            else:
+
+    release: Release
+    inputs: tuple[Grid, ...]
+    strategy: DyadicMatrix
+    noise: NoiseLaw
+    reconstruction: DyadicMatrix
+    target: Array
+    offset: Array
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What is released, in order."""
+        return tuple(one.name for one in self.release.problem.released)
+
+    def given(self, constants: Mapping[str, Any]) -> Executed:
+        """The same once the public values of a run are known: they are part of what is added after the noise.
+
+        Raises: UsageError PS0824 if one is missing, of another shape or not finite.
+        """
+        offset, wanted = self.offset, self.release.problem.constants
+        for name, shape, map_ in wanted:
+            why = None
+            value = np.asarray(constants.get(name, ()), dtype=np.float64)
+            if name not in constants:
+                why = f"{name} has no value in this plan, and none was given"
+            elif value.size != prod(shape) or np.squeeze(value).shape != tuple(e for e in shape if e != 1):
                 why = f"{name} has the shape {value.shape}, and {shape} is wanted"
-            if why is None and not np.all(np.isfinite(found[name])):
+            elif not np.all(np.isfinite(value)):
                 why = f"{name} is not finite"
-        if why is not None:
-            listed = ", ".join(f"--constant {name}=FILE" for name in wanted)
-            raise UsageError(Diagnostic("PS0824", why, help=f"give {listed}"))
-    return found
+            if why is not None:
+                listed = ", ".join(f"--constant {name}=FILE" for name, _, _ in wanted)
+                raise UsageError.of("PS0824", why, help=f"give {listed}")
+            offset = offset + _floats(map_) @ value.reshape(-1)
+        return replace(self, offset=offset)
+
+    def split(self, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Released numbers (..., m) by output, each (..., *shape)."""
+        released = self.release.problem.released
+        return {o.name: values[..., o.start : o.stop].reshape(values.shape[:-1] + o.shape) for o in released}
+
+
+def read_kernel(plan: Plan) -> tuple[Frame, Release]:
+    """The frame of a plan's problem and its executed mechanism, by the kernel's readers.
+
+    Raises: UsageError (PS0820) if the plan has none that this version can execute.
+    """
+    with readable_plan():
+        mechanism, (block,) = plan["mechanism"], plan["problem"]["blocks"]
+        frame = read_frame(Item(plan["problem"], "problem"))
+        linear = read_linear(Item(block, "problem.blocks[0]"), frame)
+        family, executed = Item(mechanism["family"], "family"), Item(mechanism["executed"], "executed")
+        return frame, read_release(family, executed, linear, frame)
+
+
+def read_executed(plan: Plan) -> Executed:
+    """The same in arrays.
+
+    Raises: UsageError (PS0820), also for numbers beyond those of 64 bits times a power of two.
+    """
+    frame, release = read_kernel(plan)
+    with readable_plan():
+        noise, rows = release.noise, release.strategy.whole.nrows()
+        units = (one if max(one.copies) > 1 else None for _, one in release.problem.places.values())
+        inputs = zip(release.problem.held, release.steps, frame.data, units, strict=True)
+        if noise.shape == "knorm-l2" and rows > KNORM_LIMIT:
+            raise ValueError(f"the K-norm sampler takes at most {KNORM_LIMIT} strategy rows, not {rows}")
+        one = {"gaussian": GaussianNoise, "knorm-l2": KNormL2Noise}
+        return Executed(
+            release,
+            tuple(Grid(held, step, data.rule == "drop", data.party, one) for held, step, data, one in inputs),
+            _dyadic(release.strategy),
+            LaplaceNoise(noise.scales) if noise.shape == "laplace" else one[noise.shape](noise.scales[0]),
+            _dyadic(release.reconstruction),
+            _floats(release.problem.target),
+            np.array([value.numerator / value.denominator for value in release.problem.offset]),
+        )
+
+
+def _dyadic(matrix: Matrix) -> DyadicMatrix:
+    exponent = matrix.unit.denominator.bit_length() - matrix.unit.numerator.bit_length()
+    if matrix.unit * Fraction(2) ** exponent != 1:
+        raise ValueError("the unit of a matrix is no power of two")
+    whole = np.array([int(v) for v in matrix.whole.entries()], dtype=np.int64)
+    return DyadicMatrix(whole.reshape(matrix.whole.nrows(), matrix.whole.ncols()), exponent)
+
+
+def _floats(matrix: Matrix) -> Array:
+    """The nearest doubles."""
+    unit = matrix.unit
+    values = [int(v) * unit.numerator / unit.denominator for v in matrix.whole.entries()]
+    return np.array(values, dtype=np.float64).reshape(matrix.whole.nrows(), matrix.whole.ncols())
+
+
+# --- from a base vector to what is released -------------------------------------------------------
+
+
+def draw(executed: Executed, base: ExactVector, randomness: Randomness) -> Array:
+    """One draw of the mechanism at a base vector.
+
+    Returns: released numbers (m,), multiples of the output grid.
+    """
+    answers = multiply(executed.strategy, base)
+    if executed.release.round_outputs:
+        return _round_outputs(executed, answers, randomness)
+    return np.asarray(post_process(executed, _noisy(executed, answers, randomness)[None, :])[0])
+
+
+def _noisy(executed: Executed, answers: ExactVector, randomness: Randomness) -> Array:
+    grid = executed.release.grid
+    return _to_float(executed.noise.release(answers, grid, randomness), grid)
+
+
+def post_process(executed: Executed, noisy: Array) -> Array:
+    """Released numbers (repetitions, m) from noisy strategy answers (repetitions, k): no data are used."""
+    rebuilt = noisy @ executed.reconstruction.to_float().T
+    if executed.release.of_inputs:
+        rebuilt = rebuilt @ executed.target.T
+    # the nearest multiples of the grid; exact where it is a power of two and they are below 2^53 steps
+    step = float(executed.release.output_grid)
+    return np.asarray(np.rint((rebuilt + executed.offset) / step) * step + 0.0)
+
+
+def output_deviations(executed: Executed) -> Array | None:
+    """The standard deviation of the noise in each released number (m,) to six digits, rounding to the grid aside.
+
+    None where outputs are computed from estimated inputs, and their map from the noise is too large to write down.
+    """
+    rows = executed.strategy.shape[0]
+    noise = executed.reconstruction.to_float()
+    if executed.release.of_inputs:
+        if rows * len(executed.target) > DEVIATIONS_LIMIT:
+            return None
+        noise = executed.target @ noise
+    variances = executed.noise.row_variances(rows, executed.release.grid)
+    deviations = np.sqrt(np.einsum("ij,ij,j->i", noise, noise, variances))
+    return np.array([float(f"{deviation:.6g}") for deviation in deviations.tolist()])
+
+
+def _to_float(steps: Integers, grid: Fraction) -> Array:
+    return np.array([s * grid.numerator / grid.denominator for s in steps], dtype=np.float64)
+
+
+def _round_outputs(executed: Executed, answers: ExactVector, randomness: Randomness) -> Array:
+    """L (B u + n) + offset rounded to the output grid with nothing else rounded.
+
+    Each normal number is known to lie in an interval; it is refined until every output's nearest grid point is the same
+    all over the interval that follows.
+    """
+    noise = executed.noise
+    assert isinstance(noise, GaussianNoise)
+    scaled = noise.in_standard_units(answers)
+    reconstruction, sd = executed.reconstruction, noise.standard_deviation
+    normals = [Normal(randomness) for _ in range(len(answers))]
+    offset = [Fraction(float(x)) for x in executed.offset]
+    spread = integers(np.abs(reconstruction.integers).sum(axis=1, dtype=object))
+    unit, grid = reconstruction.unit * sd, executed.release.output_grid
+    bits = scaled.denominator.bit_length() + 96
+    while True:
+        lows = integers(
+            (v << bits) // scaled.denominator + normal.floor(bits)
+            for v, normal in zip(scaled.numerators, normals, strict=True)
+        )
+        # every strategy answer is in [low, low + 2) / 2^bits: one step for the quotient, one for the normal number
+        centre = multiply(DyadicMatrix(reconstruction.integers.copy(), 0), ExactVector(lows + 1, 1)).numerators
+        decided = []
+        for middle, reach, shift in zip(centre, spread, offset, strict=True):
+            first, last = (
+                ((middle + side * reach) * unit / 2**bits + shift) / grid + Fraction(1, 2) for side in (-1, 1)
+            )
+            if first // 1 != last // 1:
+                break
+            decided.append(int(first // 1))
+        else:
+            return _to_float(integers(decided), grid)
+        bits *= 2
+
+
+def origin(executed: Executed) -> ExactVector:
+    """The base vector of data that are all zero (clipped to the domain), or of an empty table."""
+    return ExactVector.joined([place_entries(one, np.zeros(one.size)) for one in executed.inputs])
+
+
+# --- runs -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -66,58 +261,55 @@ class LinearMechanism(Mechanism):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """What it releases."""
-        return tuple(o.name for o in self.executed.outputs)
+        return self.executed.outputs
 
     def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
-        """The base vector of the data, and the function that computes outputs from estimated inputs."""
-        model, target = circumstances.model, circumstances.target
-        constants = given_constants(self.executed, circumstances.constants)
-        declared = None if model is None else declared_shapes(model)
-        base = read_inputs(
-            self.executed,
-            data,
-            declared=declared,
-            strict=circumstances.strict,
-            header=circumstances.header,
-            keeper=circumstances.keeper,
-        )
-        ready = replace(self, executed=self.executed.given(constants))
-        return _BaseVector(ready, base, target, circumstances.strict, tuple(constants))
+        """The base vector of the data.
 
-    def simulate(
-        self,
-        repetitions: int,
-        seed: int,
-        base: ExactVector | Mapping[str, Any] | None,
-        target: Target | None,
-        *,
-        approximate: bool,
-    ) -> NDArray[np.float64]:
+        Raises: DataError; UsageError PS0824.
+        """
+        ready = replace(self, executed=self.executed.given(circumstances.constants))
+        base = read_inputs(self.executed.inputs, data, circumstances)
+        added = (
+            f"{name}: a public value given at this run, added after the noise"
+            for name, _, _ in self.executed.release.problem.constants
+        )
+        return _BaseVector(ready, base, (*data_rules(self.executed.inputs, circumstances.strict), *added))
+
+    def simulate(self, asked: Simulation) -> Array:
         """Draws at a base vector, by default that of data that are all zero."""
+        executed, base = self.executed, asked.base
         if isinstance(base, Mapping):
-            base = read_inputs(self.executed, base)
-        return simulate_linear(self.executed, repetitions, seed, base, target, approximate=approximate)
+            base = read_inputs(executed.inputs, base)
+        base = origin(executed) if base is None else base
+        answers, rows = multiply(executed.strategy, base), executed.strategy.shape[0]
+        if asked.approximate:
+            noise = executed.noise.approximate(rows, asked.repetitions, np.random.default_rng(asked.seed))
+            return post_process(executed, answers.to_float() + noise)
+        refuse_long_simulation(
+            asked.repetitions * rows,
+            f"{asked.repetitions} exact draws of {rows} numbers",
+            "pass approximate=True: floating-point noise, good enough for a simulation",
+        )
+        randomness = SimulationRandomness(asked.seed)
+        if executed.release.round_outputs:
+            return np.stack([_round_outputs(executed, answers, randomness) for _ in range(asked.repetitions)])
+        return post_process(
+            executed, np.stack([_noisy(executed, answers, randomness) for _ in range(asked.repetitions)])
+        )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _BaseVector(Secret):
     mechanism: LinearMechanism
     base: ExactVector
-    target: Target | None
-    strict: bool
-    constants: tuple[str, ...] = ()
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        added = tuple(f"{name}: a public value given at this run, added after the noise" for name in self.constants)
-        return (*data_rules(self.mechanism.executed, self.strict), *added)
+    rules: tuple[str, ...]
 
     def draw(self, randomness: Randomness) -> Drawn:
         executed = self.mechanism.executed
-        return Drawn(executed.split(draw(executed, self.base, randomness, self.target)), self.mechanism.grid)
+        return Drawn(executed.split(draw(executed, self.base, randomness)), self.mechanism.grid)
 
-    def deviations(self) -> Mapping[str, NDArray[np.float64]]:
+    def deviations(self) -> Mapping[str, Array]:
         executed = self.mechanism.executed
         found = output_deviations(executed)
         return {} if found is None else executed.split(found)
@@ -130,29 +322,34 @@ class LinearExposure(Exposure):
     plan: Plan
 
     @cached_property
-    def _executed(self) -> Executed:
-        return read_executed(self.plan)
+    def _release(self) -> Release:
+        return read_kernel(self.plan)[1]
 
     @property
     def outputs(self) -> frozenset[str]:
-        """All that is released."""
-        return frozenset(o.name for o in self._executed.outputs)
+        return frozenset(one.name for one in self._release.problem.released)
 
     def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
         """These are all outputs or, where answers are rounded, outputs that every strategy answer goes into."""
-        if self.outputs <= outputs:
-            return True
-        executed = self._executed
-        if executed.of_inputs or executed.round_outputs:
-            return executed.of_inputs
-        rows = [np.arange(o.start, o.stop) for o in executed.outputs if o.name in outputs]
-        return bool(rows) and bool(executed.reconstruction.integers[np.concatenate(rows)].any(axis=0).all())
+        release = self._release
+        if self.outputs <= outputs or release.of_inputs or release.round_outputs:
+            return self.outputs <= outputs or release.of_inputs
+        rows = [release.reconstruction.rows[i] for i in release.problem.rows_of(tuple(outputs))]
+        return bool(rows) and all(any(column) for column in zip(*rows, strict=True))
 
     def joint_spend(self, model: Model, requirement: int) -> Spend | None:
-        """The cost of all strategy answers."""
-        from privspec.families.linear.joint import joint_spend
+        """The cost of all noisy strategy answers, as the kernel bounds it."""
+        from privspec.families.linear.exact import box_scalings
+        from privspec.problem.linear import difference_of
 
-        return joint_spend(self._executed, model, requirement)
+        differences, release = difference_of(model, model.requirements[requirement]), self._release
+        if differences is None:
+            return None
+        whole, found = Seen(list(range(release.strategy.whole.nrows()))), Fraction(0)
+        for difference in differences:
+            scaling = Item(box_scalings(_floats(release.strategy), difference, release.problem.places), "scaling")
+            found = max(found, reached(release, whole, difference, scaling))
+        return Spend(mu=sqrt_up(found)) if release.noise.shape == "gaussian" else Spend(pure=found)
 
 
 def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
@@ -161,18 +358,15 @@ def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> 
     Raises: DataError where their structure does not fit, as a run does.
     """
     from privspec.families.linear.raising import INPUT_GRID_BITS
-    from privspec.kernel.core.linear import Held
-    from privspec.kernel.core.reading import Item, read
     from privspec.problem.elaborate import data_of
     from privspec.problem.form import document
     from privspec.problem.linear import held_of
 
     found = []
     for block in model.blocks:
-        data_ = data_of(model, model.nodes[block.name])
         held = read(Held, Item(document(held_of(block)), block.name))
         assert isinstance(held, Held)
-        grid = Fraction(1, 1 if held.cells else 2**INPUT_GRID_BITS)
-        found.append(input_of(held, grid, data_.rule, data_.party))
-    inputs = tuple(found)
-    read_blocks(inputs, data, declared=declared_shapes(model), header=circumstances.header, keeper=circumstances.keeper)
+        step = Fraction(1, 1 if held.cells else 2**INPUT_GRID_BITS)
+        said = data_of(model, model.nodes[block.name])
+        found.append(Grid(held, step, said.rule == "drop", said.party))
+    read_inputs(found, data, circumstances)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from privspec.execute.ballots.form import NOT_ONE
 from privspec.execute.ballots.reading import Ballots
-from privspec.execute.randomness import Randomness
 from privspec.model.lotteries import (
     Borda,
     Exponential,
@@ -28,6 +27,7 @@ from privspec.model.lotteries import (
     Proportional,
     RandomisedLargest,
 )
+from privspec.noise.samplers import Randomness
 
 # --- Total points of ballots, exactly: counts are whole numbers, points whole halves
 

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.matrices import ExactVector
 from privspec.execute.ballots.form import Form
 from privspec.execute.ballots.reading import Ballots, read_ballots, refuse_number
 from privspec.execute.drawing import Labels, symbol
-from privspec.execute.exact import ExactVector
 from privspec.execute.family import (
     Circumstances,
     Drawn,
@@ -26,16 +26,16 @@ from privspec.execute.family import (
     Plan,
     Rounds,
     Secret,
-    Target,
+    Simulation,
     refuse_long_simulation,
 )
 from privspec.execute.problems import given_for, refuse
-from privspec.execute.randomness import Randomness, SimulationRandomness, SystemRandomness
 from privspec.families.selection.draws import draw, law_in_doubles, report, sampler, total_points
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.lemmas.votes import Executed, read_executed
 from privspec.model.lotteries import Borda, FirstChoice, LocalPick, Lottery, Points, lottery_of
+from privspec.noise.samplers import Randomness, SimulationRandomness, SystemRandomness
 
 if TYPE_CHECKING:
     from privspec.execute.budget import Spend
@@ -139,29 +139,23 @@ class LotteryMechanism(Mechanism):
         """
         return combine(self, digest, messages)
 
-    def simulate(
-        self,
-        repetitions: int,
-        seed: int,
-        base: ExactVector | Mapping[str, Any] | None,
-        target: Target | None,
-        *,
-        approximate: bool,
-    ) -> NDArray[np.float64]:
+    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Draws at ballots by input name, by default at nobody's or where the voters are public at equal ballots.
 
         Returns: numbers of alternatives, or the place of a word in their order (repetitions, 1).
         """
-        if isinstance(base, ExactVector):
+        if isinstance(asked.base, ExactVector):
             raise TypeError("a lottery is simulated at ballots by input name")
-        scores = self._equal_ballots() if base is None else self._scores(base)
+        scores = self._equal_ballots() if asked.base is None else self._scores(asked.base)
         figures = self.labels.figures()
-        if approximate:
+        if asked.approximate:
             law = law_in_doubles(self.lottery, scores)
-            return np.take(figures, np.random.default_rng(seed).choice(len(law), repetitions, p=law), axis=0)
-        refuse_long_simulation(repetitions, f"{repetitions} exact draws", "take fewer, or draw in doubles")
-        drawn, randomness = sampler(self.lottery, scores), SimulationRandomness(seed)
-        return np.take(figures, [drawn(randomness) for _ in range(repetitions)], axis=0)
+            return np.take(
+                figures, np.random.default_rng(asked.seed).choice(len(law), asked.repetitions, p=law), axis=0
+            )
+        refuse_long_simulation(asked.repetitions, f"{asked.repetitions} exact draws", "take fewer, or draw in doubles")
+        drawn, randomness = sampler(self.lottery, scores), SimulationRandomness(asked.seed)
+        return np.take(figures, [drawn(randomness) for _ in range(asked.repetitions)], axis=0)
 
     def _scores(self, base: Mapping[str, Any]) -> tuple[Fraction, ...]:
         return total_points(self.points, self.ballots(base, Circumstances()))
@@ -249,23 +243,15 @@ class PartyMechanism(Mechanism):
             )
         return _OneVoter(self, int(found.ranked[0, 0]), found.form.rules(strict=circumstances.strict))
 
-    def simulate(
-        self,
-        repetitions: int,
-        seed: int,
-        base: ExactVector | Mapping[str, Any] | None,
-        target: Target | None,
-        *,
-        approximate: bool,
-    ) -> NDArray[np.float64]:
+    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Reports of a voter with the given ballot, by default for the first alternative."""
         truth = 0
-        if base is not None and not isinstance(base, ExactVector):
-            secret = self.read(base, Circumstances())
+        if asked.base is not None and not isinstance(asked.base, ExactVector):
+            secret = self.read(asked.base, Circumstances())
             assert isinstance(secret, _OneVoter)
             truth = secret.choice
-        randomness, size = SimulationRandomness(seed), len(self.whole.form.alternatives)
-        drawn = [report(self.lottery.ratio, truth, size, randomness) for _ in range(repetitions)]
+        randomness, size = SimulationRandomness(asked.seed), len(self.whole.form.alternatives)
+        drawn = [report(self.lottery.ratio, truth, size, randomness) for _ in range(asked.repetitions)]
         return np.take(self.whole.labels.figures(), drawn, axis=0)
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.matrices import ExactVector
 from privspec.execute.arrays import number
 from privspec.execute.data import located
-from privspec.execute.exact import ExactVector
 from privspec.execute.family import (
     Circumstances,
     Drawn,
@@ -23,11 +23,10 @@ from privspec.execute.family import (
     Mechanism,
     Plan,
     Secret,
-    Target,
+    Simulation,
     refuse_long_simulation,
 )
 from privspec.execute.problems import STRICT_RULE, given_for, refuse, refuse_strictly
-from privspec.execute.randomness import Randomness, SimulationRandomness
 from privspec.families.statistics.noise import AddedLaw, Law, law_of
 from privspec.families.statistics.records import Gatherer, to_steps
 from privspec.families.statistics.tables import Wanted, rows_of
@@ -35,6 +34,7 @@ from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.lemmas.statistics import read_executed
 from privspec.model.domains import Ball, L1Ball, L2Ball
 from privspec.model.library import Records, Route, Steps, library
+from privspec.noise.samplers import Randomness, SimulationRandomness
 
 if TYPE_CHECKING:
     import polars as pl
@@ -151,28 +151,20 @@ class StatisticMechanism(Mechanism):
         """
         return combine(self.executed, digest, messages)
 
-    def simulate(
-        self,
-        repetitions: int,
-        seed: int,
-        base: ExactVector | Mapping[str, Any] | None,
-        target: Target | None,
-        *,
-        approximate: bool,
-    ) -> NDArray[np.float64]:
+    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Exact draws at the given records, by default at statistics that are all zero."""
-        if isinstance(base, ExactVector):
+        if isinstance(asked.base, ExactVector):
             raise TypeError("noise at statistics is simulated at data by input name")
         size, parties = self.executed.route.size, self.executed.parties
         refuse_long_simulation(
-            repetitions * size * (parties if self.executed.each_party else 1),
-            f"{repetitions} exact draws",
+            asked.repetitions * size * (parties if self.executed.each_party else 1),
+            f"{asked.repetitions} exact draws",
             "take fewer, or draw from the shapes of the plan in doubles",
         )
-        secret = self._zeros() if base is None else self.read(base, Circumstances())
-        randomness = SimulationRandomness(seed)
-        drawn = [secret.draw(randomness).outputs[self.executed.output] for _ in range(repetitions)]
-        return np.array(drawn).reshape(repetitions, -1)
+        secret = self._zeros() if asked.base is None else self.read(asked.base, Circumstances())
+        randomness = SimulationRandomness(asked.seed)
+        drawn = [secret.draw(randomness).outputs[self.executed.output] for _ in range(asked.repetitions)]
+        return np.array(drawn).reshape(asked.repetitions, -1)
 
     def _zeros(self) -> Secret:
         size, parties = self.executed.route.size, self.executed.parties
@@ -447,18 +439,10 @@ class PartyMechanism(Mechanism):
             refuse_number(self.executed, found)
         return _OneParty(self, parts[0], circumstances)
 
-    def simulate(
-        self,
-        repetitions: int,
-        seed: int,
-        base: ExactVector | Mapping[str, Any] | None,
-        target: Target | None,
-        *,
-        approximate: bool,
-    ) -> NDArray[np.float64]:
+    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Messages of a party whose statistic is zero."""
-        zeros = np.zeros((repetitions, self.executed.route.size), dtype=np.int64)
-        return self.executed.laws[0].each(zeros, SimulationRandomness(seed))
+        zeros = np.zeros((asked.repetitions, self.executed.route.size), dtype=np.int64)
+        return self.executed.laws[0].each(zeros, SimulationRandomness(asked.seed))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -15,13 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privspec.execute.exact import ExactVector, integers
-from privspec.execute.noise import GaussianNoise, LaplaceNoise
-from privspec.execute.randomness import Randomness
-from privspec.execute.samplers import Normal, bernoulli_exp, bernoulli_exp_real, bernoulli_fraction, round_half_up
+from privspec.core.matrices import ExactVector, integers
 from privspec.families.statistics.shapes.duchi import SphereReport
 from privspec.kernel.lemmas.statistics import Noise
 from privspec.model.library import GRID, GRID_BITS, Steps
+from privspec.noise.gaussian import GaussianNoise
+from privspec.noise.laplace import LaplaceNoise
+from privspec.noise.samplers import (
+    Normal,
+    Randomness,
+    bernoulli_exp,
+    bernoulli_exp_real,
+    bernoulli_fraction,
+    round_half_up,
+)
 
 
 def geometric(scale: Fraction, randomness: Randomness) -> int:

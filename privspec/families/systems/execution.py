@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.execute.exact import ExactVector
-from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret, Target
+from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret, Simulation
 from privspec.execute.problems import refuse
-from privspec.execute.randomness import Randomness
+from privspec.noise.samplers import Randomness
 from privspec.problem.systems import parts_of
 from privspec.registry import family_of_plan
 
@@ -72,22 +71,14 @@ class SystemMechanism(Mechanism):
             )
         )
 
-    def simulate(
-        self,
-        repetitions: int,
-        seed: int,
-        base: ExactVector | Mapping[str, Any] | None,
-        target: Target | None,
-        *,
-        approximate: bool,
-    ) -> NDArray[np.float64]:
+    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Draws of every part from a seed of its own, side by side (repetitions, m)."""
-        given = base if isinstance(base, Mapping) else None
+        given = asked.base if isinstance(asked.base, Mapping) else None
         found = []
         for number, (part, names) in enumerate(zip(self.parts, self.inputs, strict=True)):
             own = None if given is None else {name: given[name] for name in names if name in given}
-            drawn = part.simulate(repetitions, seed + number, own, target, approximate=approximate)
-            found.append(drawn.reshape(repetitions, -1))
+            drawn = part.simulate(replace(asked, seed=asked.seed + number, base=own))
+            found.append(drawn.reshape(asked.repetitions, -1))
         return np.hstack(found)
 
 

@@ -10,34 +10,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.diagnostics import UsageError
+from privspec.core.matrices import ExactVector
 from privspec.core.rounding import log_up
 from privspec.execute.arrays import Declared, read_entries
 from privspec.execute.ballots.form import Form
 from privspec.execute.ballots.reading import read_ballots, refuse_number
 from privspec.execute.ballots.sources import holds_ballots
-from privspec.execute.budget import Spend
+from privspec.execute.budget import Spend, names_of
 from privspec.execute.data import located
 from privspec.execute.drawing import TableLaw, atom_of, base_of
-from privspec.execute.exact import ExactVector
-from privspec.execute.executed import names_of
 from privspec.execute.family import (
     Circumstances,
     Drawn,
     Exposure,
+    LocalReports,
     Mechanism,
     Plan,
     Rounds,
     Secret,
-    Target,
+    Simulation,
     refuse_long_simulation,
 )
 from privspec.execute.problems import STRICT_RULE, given_for, refuse, refuse_strictly
-from privspec.execute.randomness import Randomness, SimulationRandomness
-from privspec.families.tables.rows import LabelledRows, LocalReports, ModelRows, read_reports
+from privspec.families.tables.rows import LabelledRows, ModelRows, read_reports
 from privspec.model.domains import Rankings
 from privspec.model.measures import MetricDP
 from privspec.model.spaces import order_matters
+from privspec.noise.samplers import Randomness, SimulationRandomness
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -79,12 +79,10 @@ def read_central(law: TableLaw, rows: ModelRows, data: Mapping[str, Any], circum
     values, applied = read_values(rows, data, circumstances)
     row = rows.row_of(values)
     if row is None:
-        raise UsageError(
-            Diagnostic(
-                "PS0820",
-                f"the plan has no row for a value of {', '.join(rows.of)} that the spec allows",
-                help="solve the spec again with this version of privspec",
-            )
+        raise UsageError.of(
+            "PS0820",
+            f"the plan has no row for a value of {', '.join(rows.of)} that the spec allows",
+            help="solve the spec again with this version of privspec",
         )
     return OneRow(law, row, circumstances.strict, applied)
 
@@ -260,24 +258,22 @@ class FiniteMechanism(Mechanism):
     def _rows(self, model: Model) -> ModelRows:
         return ModelRows(model, self.of, self.labels)
 
-    def simulate(
-        self,
-        repetitions: int,
-        seed: int,
-        base: ExactVector | Mapping[str, Any] | None,
-        target: Target | None,
-        *,
-        approximate: bool,
-    ) -> NDArray[np.float64]:
+    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Exact draws at the row of one record, by default the first row; words by their place in their domain."""
-        if isinstance(base, ExactVector):
+        if isinstance(asked.base, ExactVector):
             raise TypeError("a table is simulated at data by input name")
         refuse_long_simulation(
-            repetitions, f"{repetitions} exact draws", "take fewer, or draw from the plan's probabilities in doubles"
+            asked.repetitions,
+            f"{asked.repetitions} exact draws",
+            "take fewer, or draw from the plan's probabilities in doubles",
         )
-        secret = None if base is None else read_reports(self.law, LabelledRows(self.law.rows), base, Circumstances())
+        secret = (
+            None
+            if asked.base is None
+            else read_reports(self.law, LabelledRows(self.law.rows), asked.base, Circumstances())
+        )
         row = 0 if secret is None else int(secret.chosen[0])
-        drawn = self.law.draw(np.full(repetitions, row, dtype=np.intp), SimulationRandomness(seed))
+        drawn = self.law.draw(np.full(asked.repetitions, row, dtype=np.intp), SimulationRandomness(asked.seed))
         figures = self.law.columns.figures()
         return np.take(figures, drawn, axis=0)
 

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.diagnostics import UsageError
 from privspec.execute.data import located
 from privspec.execute.drawing import BATCH, NO_PLACE, Atom, Labels, TableLaw, atom_of, base_of, small
 from privspec.execute.family import Circumstances, Drawn, Progress, Secret
 from privspec.execute.problems import STRICT_RULE, given_for, refuse
-from privspec.execute.randomness import Randomness
 from privspec.execute.records import Fields, batches
 from privspec.model.pointwise import Pointwise
 from privspec.model.reports import Failure
 from privspec.model.values import Value
 from privspec.model.worlds import Counted, Listed, as_value, key, label, space_of
+from privspec.noise.samplers import Randomness
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -137,8 +137,8 @@ class ModelRows(Rows):
             found = [self._forms(name, scene) for name in self.of]
         except Failure as error:
             # the words of the error may hold what was computed from data
-            raise UsageError(
-                Diagnostic("PS0820", f"{', '.join(self.of)} cannot be computed from these data", notes=(error.code,))
+            raise UsageError.of(
+                "PS0820", f"{', '.join(self.of)} cannot be computed from these data", error.code
             ) from None
         for joint in product(*found):
             place = self._places.get(joint[0] if len(joint) == 1 else tuple(joint))
@@ -211,14 +211,6 @@ REPORT_RULE = (
     "each record by itself: a number moves to the nearest value of its domain (halfway, to the larger), a missing or "
     "unreadable number to the value nearest to zero; a word that is missing or not in its set becomes the set's first"
 )
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class LocalReports:
-    """A table between people's values and their reports, with a text for each value."""
-
-    law: TableLaw
-    values: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Self
 
-from privspec.execute.randomness import SystemRandomness
 from privspec.families.selection.joint_draw.primitives import KEY, SEAL, nonce
 from privspec.families.selection.joint_draw.terms import SHARE_BYTES, Terms
+from privspec.noise.samplers import SystemRandomness
 
 _VOTE_BYTES = 4
 CONTENT = _VOTE_BYTES + SHARE_BYTES + KEY

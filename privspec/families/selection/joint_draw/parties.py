@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from privspec.execute.randomness import SystemRandomness
 from privspec.families.selection.joint_draw.ballots import Content, mixed_length
 from privspec.families.selection.joint_draw.checking import Checker
 from privspec.families.selection.joint_draw.disputes import COMPLAINT, PROTEST
 from privspec.families.selection.joint_draw.primitives import KEY, Sealed, nonce, seal_in_layers, unseal
 from privspec.families.selection.joint_draw.report import commitment
 from privspec.families.selection.joint_draw.transcript import Body, Entry, Head, Keys, signable, to_text
+from privspec.noise.samplers import SystemRandomness
 
 if TYPE_CHECKING:
     from nacl.public import PrivateKey

@@ -11,12 +11,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
+from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.core.files import AtomicFile, write_atomically
 from privspec.execute.ballots.reading import refuse_number
-from privspec.execute.exact import ExactVector
-from privspec.execute.family import Circumstances, Drawn, Mechanism, Secret, Target, mechanism_of, refuse_joint_draw
-from privspec.execute.randomness import Randomness, SystemRandomness
+from privspec.execute.family import Circumstances, Drawn, Mechanism, Secret, Simulation, mechanism_of, refuse_joint_draw
 from privspec.families.selection.execution import LotteryMechanism
 from privspec.families.selection.joint_draw.checking import verify_transcript
 from privspec.families.selection.joint_draw.primitives import KEY, need_pynacl
@@ -25,6 +23,7 @@ from privspec.families.selection.joint_draw.report import Anchors, Finding, Repo
 from privspec.families.selection.joint_draw.terms import Terms, coalition_ratio
 from privspec.families.selection.joint_draw.transcript import Head, unreadable
 from privspec.model.lotteries import FirstChoice, Proportional
+from privspec.noise.samplers import Randomness, SystemRandomness
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -50,7 +49,7 @@ class JointMechanism(Mechanism):
         if mechanism.voters is None:
             refuse_joint_draw("its number of voters is secret, and a transcript shows it")
         if not private:
-            raise UsageError(Diagnostic("PS0851", "a joint draw takes its numbers from the operating system: no seed"))
+            raise UsageError.of("PS0851", "a joint draw takes its numbers from the operating system: no seed")
         need_pynacl()
         return cls(mechanism, terms_of(mechanism, mechanism.voters, lottery), digest, transcript)
 
@@ -73,17 +72,9 @@ class JointMechanism(Mechanism):
         joint = f"drawn jointly: {protection(coalition_ratio(self.terms, 0), coalition_ratio(self.terms, 1))}"
         return _Assembly(self, tuple(shuffled(votes)), (*found.form.rules(strict=circumstances.strict), joint))
 
-    def simulate(
-        self,
-        repetitions: int,
-        seed: int,
-        base: ExactVector | Mapping[str, Any] | None,
-        target: Target | None,
-        *,
-        approximate: bool,
-    ) -> NDArray[np.float64]:
+    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """The law is that of an ordinary run."""
-        return self.whole.simulate(repetitions, seed, base, target, approximate=approximate)
+        return self.whole.simulate(asked)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -178,13 +169,11 @@ def read_keys(path: Path | None) -> Mapping[str, str] | None:
         if len(set(found.values())) != len(found):
             raise ValueError("two parties with one key")
     except (OSError, ValueError, KeyError, AttributeError, RecursionError) as error:
-        raise UsageError(
-            Diagnostic(
-                "PS0856",
-                f"{path} is no file of keys",
-                help='write {"voter 1": "64 hexadecimal digits", ...}: the key that each voter signs with, '
-                "from the voters themselves",
-            )
+        raise UsageError.of(
+            "PS0856",
+            f"{path} is no file of keys",
+            help='write {"voter 1": "64 hexadecimal digits", ...}: the key that each voter signs with, '
+            "from the voters themselves",
         ) from error
     return found
 
@@ -201,9 +190,7 @@ def void(report: Report, path: Path) -> VerificationError:
     """PS0854, with who is to blame."""
     notes = tuple(finding.text() for finding in report.findings)
     help_ = f"{path} proves it"
-    return VerificationError(
-        Diagnostic("PS0854", "the joint draw is void: nothing was released", notes=notes, help=help_)
-    )
+    return VerificationError.of("PS0854", "the joint draw is void: nothing was released", *notes, help=help_)
 
 
 def shuffled(votes: Sequence[int]) -> list[int]:

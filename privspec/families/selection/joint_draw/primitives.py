@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.diagnostics import UsageError
 
 if TYPE_CHECKING:
     from nacl.public import PrivateKey
@@ -24,8 +24,8 @@ def need_pynacl() -> None:
         import nacl.public
         import nacl.signing  # noqa: F401
     except ImportError as error:
-        raise UsageError(
-            Diagnostic("PS0850", "a joint draw needs the library PyNaCl", help="pip install 'privspec[distributed]'")
+        raise UsageError.of(
+            "PS0850", "a joint draw needs the library PyNaCl", help="pip install 'privspec[distributed]'"
         ) from error
 
 

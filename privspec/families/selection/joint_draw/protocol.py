@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from privspec.core.diagnostics import DataError, Diagnostic
+from privspec.core.diagnostics import DataError
 from privspec.families.selection.joint_draw.parties import Board, Mixer, Party, Voter
 from privspec.families.selection.joint_draw.primitives import need_pynacl, nonce
 from privspec.families.selection.joint_draw.report import Report
@@ -87,10 +87,10 @@ def _attempt(terms: Terms, voters: Sequence[Voter], mixers: Sequence[Mixer], pla
 def _votes(terms: Terms, ballots: Sequence[str]) -> list[int]:
     if len(ballots) != terms.voters:
         message = f"a joint draw of {terms.voters} voters needs as many ballots, not {len(ballots)}"
-        raise DataError(Diagnostic("PS0853", message))
+        raise DataError.of("PS0853", message)
     numbers = {name: i for i, name in enumerate(terms.alternatives)}
     for place, ballot in enumerate(ballots, 1):
         if ballot not in numbers:
             message = f"ballot {place} is none of the alternatives"
-            raise DataError(Diagnostic("PS0853", message, help=f"one of {', '.join(terms.alternatives)}"))
+            raise DataError.of("PS0853", message, help=f"one of {', '.join(terms.alternatives)}")
     return [numbers[ballot] for ballot in ballots]

@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, Self
 
-from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.diagnostics import UsageError
 
 MOST_VOTERS = 3000
 MOST_ENTRIES = 1024
@@ -139,4 +139,4 @@ def abort_bound(probability: Fraction, aborts: int) -> Fraction:
 
 
 def _refuse(message: str) -> None:
-    raise UsageError(Diagnostic("PS0851", message))
+    raise UsageError.of("PS0851", message)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
+from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.families.selection.joint_draw.primitives import KEY, digest
 from privspec.families.selection.joint_draw.terms import Terms
 
@@ -144,7 +144,7 @@ def from_text(text: Any, length: int) -> bytes:
 def unreadable(why: str) -> VerificationError:
     """PS0855."""
     help_ = "a transcript is the .json file that `privspec run --joint-draw` writes"
-    return VerificationError(Diagnostic("PS0855", f"the transcript of a joint draw cannot be read: {why}", help=help_))
+    return VerificationError.of("PS0855", f"the transcript of a joint draw cannot be read: {why}", help=help_)
 
 
 def _canonical(body: Any) -> bytes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.diagnostics import UsageError
 from privspec.core.suggest import nearest
 from privspec.execute.family import Plan, Progress, mechanism_of, silent
 from privspec.families.tables.estimation.channel import Array, Channel
@@ -85,12 +85,10 @@ def named_estimator(name: str) -> Estimator:
     found = ESTIMATORS.get(name)
     if found is None:
         close = nearest(name, (AUTO, *ESTIMATORS))
-        raise UsageError(
-            Diagnostic(
-                "PS0721",
-                f"there is no estimator {name}",
-                help=f"did you mean {close}?" if close else f"use {', '.join((AUTO, *ESTIMATORS))}",
-            )
+        raise UsageError.of(
+            "PS0721",
+            f"there is no estimator {name}",
+            help=f"did you mean {close}?" if close else f"use {', '.join((AUTO, *ESTIMATORS))}",
         )
     return found
 
@@ -120,7 +118,7 @@ def estimate(
     Raises: UsageError (PS0721).
     """
     if not 0 < level < 1:
-        raise UsageError(Diagnostic("PS0721", "--level takes a number between 0 and 1", help="--level 0.95"))
+        raise UsageError.of("PS0721", "--level takes a number between 0 and 1", help="--level 0.95")
     seen = np.asarray(counts, dtype=np.float64)
     people = int(seen.sum())
     picked = None if estimator == AUTO else named_estimator(estimator)
@@ -177,12 +175,10 @@ def aggregate_reports(
     """
     local = mechanism_of(plan).local_reports(model)
     if local is None:
-        raise UsageError(
-            Diagnostic(
-                "PS0841",
-                "this plan makes no local reports: it releases values about all data at once",
-                help="read its release as it is; `aggregate` is for plans of one report a person (LDP, metric privacy)",
-            )
+        raise UsageError.of(
+            "PS0841",
+            "this plan makes no local reports: it releases values about all data at once",
+            help="read its release as it is; `aggregate` is for plans of one report a person (LDP, metric privacy)",
         )
     if estimator != AUTO:
         named_estimator(estimator)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.diagnostics import Diagnostic, VerificationError
+from privspec.core.diagnostics import VerificationError
 from privspec.execute.arrays import is_frame
 from privspec.execute.data import located
 from privspec.execute.drawing import NO_PLACE, Labels, TableLaw
@@ -80,12 +80,10 @@ def _of_plan(plans: Batches, digest: str) -> Batches:
 
 
 def _other_plan() -> VerificationError:
-    return VerificationError(
-        Diagnostic(
-            "PS0843",
-            "these reports were made under another plan",
-            help="aggregate them with the plan that made them: its table says what they mean",
-        )
+    return VerificationError.of(
+        "PS0843",
+        "these reports were made under another plan",
+        help="aggregate them with the plan that made them: its table says what they mean",
     )
 
 
