@@ -26,10 +26,10 @@ from privspec.cli import run_command_line
 from privspec.core.catalogue import entries
 from privspec.execute.drawing import base_of
 from privspec.execute.family import mechanism_of
-from privspec.families.document import digest_of
 from privspec.model.values import show
 from privspec.plan import Plan
 from privspec.problem.executed import executed_part
+from privspec.problem.form import plan_digest
 from privspec.templates import copy_template, list_templates
 
 COMMAND = [sys.executable, "-c", "from privspec.cli import main; main()"]
@@ -440,7 +440,7 @@ def test_exit_7_a_plan_that_was_changed(call: Call, small: Path, tmp_path: Path)
     refused(call("explain", "changed.json"), 7, "PS0910")
     # even where the digest is made to fit
     changed["mechanism"]["executed"]["strategy"]["rows"][0] *= 2
-    path.write_text(json.dumps({**changed, "digest": digest_of(changed)}), "utf-8")
+    path.write_text(json.dumps({**changed, "digest": plan_digest(changed)}), "utf-8")
     refused(call("verify", "changed.json", "--quiet"), 7, "PS0910")
     refused(call("run", "changed.json", "--input", "x=x.csv"), 7, "PS0910")
     assert not list(tmp_path.glob("*.db"))

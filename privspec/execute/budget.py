@@ -10,13 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from privspec.core.diagnostics import BudgetError, UsageError
 from privspec.core.rounding import sqrt_up
-
-if TYPE_CHECKING:
-    pass
 
 _DISTANCE = re.compile(r"\bdistance\s+(?P<metric>.+?)\s*(?:,\s*(?:seen|replacing|adding)\b.*)?$")
 """The distance in the text of a requirement."""
@@ -70,6 +67,12 @@ class Spend:
     rho: Fraction | None = None
     pair: tuple[Fraction, Fraction] | None = None
 
+    @property
+    def stated(self) -> bool:
+        """Whether it has an amount, and none below zero."""
+        amounts = [a for a in (self.mu, self.pure, self.rho, *(self.pair or ())) if a is not None]
+        return bool(amounts) and min(amounts) >= 0
+
     def as_mu(self) -> Fraction | None:
         """A mu for which it is mu-GDP, rounded up: epsilon-DP is 2 Phi^-1(e^eps / (1 + e^eps))-GDP."""
         return self.mu if self.mu is not None or self.pure is None else mu_of_pure(self.pure)
@@ -97,10 +100,10 @@ class Spend:
         """
         pair = (Fraction(data["epsilon"]), Fraction(data["delta"])) if "epsilon" in data else None
         mu, pure, rho = (_optional(data, key) for key in ("mu", "pure_epsilon", "rho"))
-        amounts = [amount for amount in (mu, pure, rho, *(pair or ())) if amount is not None]
-        if not amounts or min(amounts) < 0:
+        found = cls(mu, pure, rho, pair)
+        if not found.stated:
             raise ValueError("what was spent is no amount below zero, nor none at all")
-        return cls(mu, pure, rho, pair)
+        return found
 
 
 def _half_square(value: Fraction | None) -> Fraction | None:
@@ -127,8 +130,7 @@ def spend_of_guarantee(guarantee: Mapping[str, Any]) -> Spend:
         spend = Spend(mu, epsilon, rho, pair)
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
         spend = Spend()
-    amounts = [a for a in (spend.mu, spend.pure, spend.rho, *(spend.pair or ())) if a is not None]
-    if not amounts or min(amounts) < 0:
+    if not spend.stated:
         raise UsageError.of("PS1008", "the ledger cannot account for a guarantee of this plan: it states no amount")
     return spend
 
@@ -139,29 +141,45 @@ class MixedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limit(ABC):
-    """How much may be spent on a unit in all."""
+    """How much may be spent on a unit in all; the fields are the amounts."""
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        """The amounts by name."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @abstractmethod
+    def reached(self, spends: Sequence[Spend]) -> dict[str, Fraction]:
+        """What these amount to together, rounded up, in the limit's own terms.
+
+        Raises: MixedError if there is no rule to add them up.
+        """
+
     def allows(self, spends: Sequence[Spend]) -> bool:
         """Whether all of these together stay within the limit.
 
         Raises: MixedError if there is no rule to add them up.
         """
+        return all(self.reached(spends)[name] <= amount for name, amount in self.amounts.items())
 
-    @abstractmethod
     def describe(self) -> str:
         """As it is written: "epsilon=2 delta=1e-6"."""
+        return _amounts(self.amounts)
 
-    @abstractmethod
     def spent(self, spends: Sequence[Spend]) -> str:
-        """What these amount to, in the limit's own terms, for people to read."""
+        """What these amount to, for people to read."""
+        return _amounts(self.reached(spends))
 
 
-def _all(values: Sequence[Fraction | None], measure: str) -> list[Fraction]:
+def _amounts(amounts: Mapping[str, Fraction]) -> str:
+    return " ".join(f"{name}={_decimal(amount)}" for name, amount in amounts.items())
+
+
+def _sum(values: Sequence[Fraction | None], measure: str) -> Fraction:
     found = [v for v in values if v is not None]
     if len(found) < len(values):
         raise MixedError(f"a release in this ledger has no {measure} that could be added up")
-    return found
+    return sum(found, Fraction(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,20 +189,14 @@ class MuLimit(Limit):
     mu: Fraction
 
     def allows(self, spends: Sequence[Spend]) -> bool:
-        """Whether the squares sum to at most mu^2."""
         return _mu_squared(spends) <= self.mu**2
 
-    def describe(self) -> str:
-        """The amount."""
-        return f"mu={_decimal(self.mu)}"
-
-    def spent(self, spends: Sequence[Spend]) -> str:
-        """The root of the sum."""
-        return f"mu={_decimal(sqrt_up(_mu_squared(spends)))}"
+    def reached(self, spends: Sequence[Spend]) -> dict[str, Fraction]:
+        return {"mu": sqrt_up(_mu_squared(spends))}
 
 
 def _mu_squared(spends: Sequence[Spend]) -> Fraction:
-    return sum((m * m for m in _all([s.as_mu() for s in spends], "mu")), Fraction(0))
+    return _sum([None if (mu := s.as_mu()) is None else mu * mu for s in spends], "mu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,20 +205,8 @@ class RhoLimit(Limit):
 
     rho: Fraction
 
-    def allows(self, spends: Sequence[Spend]) -> bool:
-        """Whether they sum to at most rho."""
-        return self._sum(spends) <= self.rho
-
-    def describe(self) -> str:
-        """The amount."""
-        return f"rho={_decimal(self.rho)}"
-
-    def spent(self, spends: Sequence[Spend]) -> str:
-        """The sum."""
-        return f"rho={_decimal(self._sum(spends))}"
-
-    def _sum(self, spends: Sequence[Spend]) -> Fraction:
-        return sum(_all([s.as_rho() for s in spends], "rho"), Fraction(0))
+    def reached(self, spends: Sequence[Spend]) -> dict[str, Fraction]:
+        return {"rho": _sum([s.as_rho() for s in spends], "rho")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,20 +215,8 @@ class EpsilonLimit(Limit):
 
     epsilon: Fraction
 
-    def allows(self, spends: Sequence[Spend]) -> bool:
-        """Whether they sum to at most epsilon."""
-        return self._sum(spends) <= self.epsilon
-
-    def describe(self) -> str:
-        """The amount."""
-        return f"epsilon={_decimal(self.epsilon)}"
-
-    def spent(self, spends: Sequence[Spend]) -> str:
-        """The sum."""
-        return f"epsilon={_decimal(self._sum(spends))}"
-
-    def _sum(self, spends: Sequence[Spend]) -> Fraction:
-        return sum(_all([s.pure for s in spends], "pure epsilon"), Fraction(0))
+    def reached(self, spends: Sequence[Spend]) -> dict[str, Fraction]:
+        return {"epsilon": _sum([s.pure for s in spends], "pure epsilon")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,34 +231,20 @@ class EpsilonDeltaLimit(Limit):
     epsilon: Fraction
     delta: Fraction
 
-    def allows(self, spends: Sequence[Spend]) -> bool:
-        """Whether the composition is (epsilon, delta)-DP."""
-        if spends and spends[0].mu is not None:
-            return self._delta(spends) <= self.delta
-        epsilon, delta = self._pairs(spends)
-        return epsilon <= self.epsilon and delta <= self.delta
-
-    def describe(self) -> str:
-        """Both amounts."""
-        return f"epsilon={_decimal(self.epsilon)} delta={_decimal(self.delta)}"
-
-    def spent(self, spends: Sequence[Spend]) -> str:
+    def reached(self, spends: Sequence[Spend]) -> dict[str, Fraction]:
         """The delta reached at the limit's epsilon, or the two sums."""
         if spends and spends[0].mu is not None:
-            return f"delta={float(self._delta(spends)):.3g} at epsilon={_decimal(self.epsilon)}"
-        epsilon, delta = self._pairs(spends)
-        return f"epsilon={_decimal(epsilon)} delta={_decimal(delta)}"
+            from privspec.core.gaussian import delta_bounds
 
-    def _delta(self, spends: Sequence[Spend]) -> Fraction:
-        from privspec.core.gaussian import delta_bounds
+            mu = sqrt_up(_mu_squared(spends))
+            return {"epsilon": self.epsilon, "delta": delta_bounds(self.epsilon, mu)[1]}
+        pairs = [s.as_pair() or (None, None) for s in spends]
+        return {"epsilon": _sum([p[0] for p in pairs], "epsilon"), "delta": _sum([p[1] for p in pairs], "delta")}
 
-        return delta_bounds(self.epsilon, sqrt_up(_mu_squared(spends)))[1]
-
-    def _pairs(self, spends: Sequence[Spend]) -> tuple[Fraction, Fraction]:
-        pairs = [s.as_pair() for s in spends]
-        epsilon = _all([None if p is None else p[0] for p in pairs], "epsilon")
-        delta = _all([None if p is None else p[1] for p in pairs], "delta")
-        return sum(epsilon, Fraction(0)), sum(delta, Fraction(0))
+    def spent(self, spends: Sequence[Spend]) -> str:
+        if spends and spends[0].mu is not None:
+            return f"delta={float(self.reached(spends)['delta']):.3g} at epsilon={_decimal(self.epsilon)}"
+        return _amounts(self.reached(spends))
 
 
 def mu_of_pure(epsilon: Fraction) -> Fraction:
@@ -329,11 +303,6 @@ def limit_from_json(data: Mapping[str, Any]) -> Limit:
     if any(v < 0 for v in values.values()) or values.get("delta", Fraction(0)) >= 1:
         raise ValueError("amounts must not be negative, and delta must be below 1")
     return _LIMITS[frozenset(values)](values)
-
-
-def limit_to_json(limit: Limit) -> dict[str, str]:
-    """Its amounts as exact strings."""
-    return {name: str(getattr(limit, name)) for name in limit.__dataclass_fields__}
 
 
 def parse_limit(text: str) -> tuple[Limit, Unit | None]:

@@ -30,7 +30,6 @@ from privspec.execute.budget import (
     Spend,
     Unit,
     limit_from_json,
-    limit_to_json,
     names_of,
     own_limit,
     parse_limit,
@@ -46,10 +45,11 @@ from privspec.execute.database import (
     transaction,
 )
 from privspec.execute.family import exposure_of
-from privspec.execute.rounds import check_round, counted_rounds, held, paid_for, refusal_notes
+from privspec.execute.receipts import check_release, check_round, counted_rounds, held, paid_for, refusal_notes
+from privspec.problem.form import canonical
 
 if TYPE_CHECKING:
-    from privspec.execute.participation import Participation
+    from privspec.execute.database import Participation
     from privspec.model.graph import Model
 
 FORMAT = "privspec-ledger/2.0"
@@ -238,8 +238,6 @@ def verify(path: Path, against: Sequence[Path] = ()) -> LedgerState:
     Args: against, files of releases, each of which names the last event of its time: none of them was cut off.
     Raises: UsageError (PS0710, PS1004), VerificationError (PS1005, PS1015 a release that is not of this ledger).
     """
-    from privspec.execute.receipts import check_release
-
     state = show(path)
     for release in against:
         check_release(state.identity, state.events, release)
@@ -418,7 +416,7 @@ def _limit_event(limit: Limit, unit: Unit | None, why: str) -> dict[str, Any]:
     return {
         "kind": "limit",
         "unit": None if unit is None else unit.to_json(),
-        "limit": limit_to_json(limit),
+        "limit": {name: str(amount) for name, amount in limit.amounts.items()},
         "why": why,
     }
 
@@ -471,10 +469,6 @@ def _has_own(events: Sequence[Event], unit: Unit) -> bool:
     )
 
 
-def _canonical(body: Mapping[str, Any]) -> str:
-    return json.dumps(body, sort_keys=True, separators=(",", ":"))
-
-
 def _digest(sequence: int, body: str, previous: str) -> str:
     return hashlib.sha256(f"{previous}\n{sequence}\n{body}".encode()).hexdigest()
 
@@ -482,7 +476,7 @@ def _digest(sequence: int, body: str, previous: str) -> str:
 def _append(database: sqlite3.Connection, body: Mapping[str, Any]) -> None:
     row = database.execute("SELECT sequence, digest FROM events ORDER BY sequence DESC LIMIT 1").fetchone()
     sequence, previous = (row[0] + 1, row[1]) if row else (1, _START)
-    text = _canonical({**body, "time": datetime.now(UTC).isoformat(timespec="seconds")})
+    text = canonical({**body, "time": datetime.now(UTC).isoformat(timespec="seconds")})
     digest = _digest(sequence, text, previous)
     database.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (sequence, text, previous, digest))
 

@@ -5,7 +5,6 @@ What is here believes the plan: `Plan.run`, `combine` and `aggregate` verify it 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -16,26 +15,21 @@ from typing import TYPE_CHECKING, Any
 from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.core.files import PRIVATE, refuse_overwriting
 from privspec.execute.budget import names_of
+from privspec.execute.database import Participation
+from privspec.execute.database import participation as participation_file
 from privspec.execute.family import Circumstances, Progress, Secret, exposure_of, joint_draw_of, mechanism_of, silent
 from privspec.execute.keeper import Keeper
 from privspec.execute.ledger import Receipt, debit, look, place_of
-from privspec.execute.participation import Participation
-from privspec.execute.participation import participation as participation_file
 from privspec.execute.problems import STRICT_WARNING, refuse
+from privspec.execute.receipts import adds
 from privspec.execute.registry import registration
 from privspec.execute.release import MAJOR, Release, ReleaseFiles, kind_of, observers_of, places, write_release
-from privspec.execute.rounds import adds
 from privspec.model.targets import labels_of
 from privspec.noise.samplers import Randomness, SystemRandomness
+from privspec.problem.form import plan_digest
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
-
-
-def plan_digest(plan: Mapping[str, Any]) -> str:
-    """SHA-256 of the plan's canonical JSON without its `digest`."""
-    body = {key: value for key, value in plan.items() if key != "digest"}
-    return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def check_digest(plan: Mapping[str, Any]) -> str:

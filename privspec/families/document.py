@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context, Decimal
@@ -29,7 +28,7 @@ WITHDRAWN = "the lower bound that was found did not pass the independent check a
 def sealed(document: dict[str, Any]) -> dict[str, Any]:
     """With its digest, and in plain JSON types: in memory as it will be read from a file."""
     plain: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False))
-    return plain | {"digest": digest_of(plain)}
+    return plain | {"digest": form.plan_digest(plain)}
 
 
 def plan_document(model: Model, parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,13 +63,6 @@ def without_bound(document: Mapping[str, Any]) -> dict[str, Any]:
         "remarks": said | {"binding": [], "solver": solver | {"notes": [*solver.get("notes", ()), WITHDRAWN]}},
     }
     return sealed({key: value for key, value in found.items() if key != "digest"})
-
-
-def digest_of(plan: dict[str, Any]) -> str:
-    """SHA-256 of the canonical JSON of everything but the digest itself."""
-    body = {key: value for key, value in plan.items() if key != "digest"}
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def decimal_up(value: Fraction, digits: int = 15) -> str:

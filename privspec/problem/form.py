@@ -20,8 +20,6 @@ from privspec.core.diagnostics import InternalError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from privspec.problem.types import Problem
-
 LISTED = 4096
 """Arrays of at most this many entries are written as lists."""
 
@@ -81,8 +79,12 @@ def document(value: Any) -> Any:
     return head | {item.name: document(getattr(value, item.name)) for item in fields(value)}
 
 
-def problem_digest(problem: Problem | dict[str, Any]) -> str:
-    """SHA-256 of the canonical JSON of a problem."""
-    found = problem if isinstance(problem, dict) else document(problem)
-    text = json.dumps(found, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+def canonical(value: Any) -> str:
+    """The one text of JSON data."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def plan_digest(plan: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of a plan without its `digest`."""
+    body = {key: value for key, value in plan.items() if key != "digest"}
+    return hashlib.sha256(canonical(body).encode()).hexdigest()

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from privspec.core.matrices import DyadicMatrix
-from privspec.execute.run import plan_digest
-from privspec.problem.form import document
+from privspec.problem.form import document, plan_digest
 from privspec.problem.linear import matrix_of, numbers_of
 
 MakePlan = Callable[..., dict[str, Any]]

@@ -6,12 +6,12 @@ from functools import cache
 from typing import Any
 
 from privspec.core.spans import Source
-from privspec.execute.run import plan_digest
 from privspec.families.family import Settings
 from privspec.families.statistics.family import StatisticDecision
 from privspec.families.statistics.predict import Predicted, Prediction
 from privspec.families.statistics.ways import Way, forbidden, lower, ways
 from privspec.model.build import load_model
+from privspec.problem.form import plan_digest
 
 SPEC = """parameters:
     N = 6

@@ -20,7 +20,8 @@ from privspec.core.diagnostics import BudgetError, UsageError
 from privspec.core.render import render
 from privspec.execute import ledger
 from privspec.execute.registry import digests, registry_path
-from privspec.execute.run import plan_digest, run
+from privspec.execute.run import run
+from privspec.problem.form import plan_digest
 
 MakePlan = Callable[..., dict[str, Any]]
 VALUES = [0.1, 0.25, 0.3, 0.45]

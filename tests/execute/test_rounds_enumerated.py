@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 
 from privspec.core.rounding import exp_down
+from privspec.execute.database import participation
 from privspec.execute.family import Rounds
-from privspec.execute.participation import participation
 from privspec.families.selection.rules import RULES
 from privspec.families.selection.task import VotingTask
 from privspec.model.lotteries import FirstChoice, Lottery

@@ -16,8 +16,8 @@ from scipy.optimize import linprog
 from privspec.api import Problem
 from privspec.core.diagnostics import BudgetError, SpecError
 from privspec.execute.ledger import create
-from privspec.families.document import digest_of
 from privspec.plan import Plan
+from privspec.problem.form import plan_digest
 
 FAIR = """variables:
   input sex in {{F, M}}
@@ -102,7 +102,7 @@ def test_a_forged_plan_without_privacy_is_no_plan(forged: str) -> None:
         protected = FAIR.format(top=2, shares="[[30, 10, 10], [10, 15, 25]]", tolerance=0.05, given="")
         other = Problem(protected + "privacy: O is 1-DP wrt (sex, score), replacing everything\n").solve()
         document["guarantees"] = json.loads(other.to_json())["guarantees"]
-    assert not Plan(document | {"digest": digest_of(document)}).verify().ok
+    assert not Plan(document | {"digest": plan_digest(document)}).verify().ok
 
 
 def test_neither_pages_nor_release_call_it_private(tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
-from privspec.families.document import decimal_up, digest_of
+from privspec.families.document import decimal_up
 from privspec.plan import Plan
 from privspec.problem.executed import executed_part
+from privspec.problem.form import plan_digest
 
 from .cases import GAUSSIAN, PURE
 from .graphs import specs
@@ -44,7 +45,7 @@ def assert_consistent(plan: Plan) -> None:
     covariance = np.array(plan.document["mechanism"]["output_covariance"])
     np.testing.assert_allclose(covariance, covariance.T)
     assert np.linalg.eigvalsh(covariance)[0] >= -1e-9 * np.abs(covariance).max()
-    assert plan.document["digest"] == digest_of(dict(plan.document))
+    assert plan.document["digest"] == plan_digest(dict(plan.document))
     for guarantee in plan.guarantees:
         for name, amount in guarantee.achieved.items():
             if name in guarantee.figures:
@@ -178,4 +179,4 @@ def test_the_number_of_records_in_a_plan_is_that_of_the_spec(key: str) -> None:
     text = spec(TABLE.format(power="^6"), "y = histogram(people)", privacy="O is 1-GDP wrt people")
     document = json.loads(Problem(text).solve().to_json())
     document["problem"]["blocks"][0]["held"][0]["records"] = 7 if key == "another" else None
-    assert not Plan(document | {"digest": digest_of(document)}).verify().ok
+    assert not Plan(document | {"digest": plan_digest(document)}).verify().ok

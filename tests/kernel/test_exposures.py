@@ -8,10 +8,10 @@ from functools import cache
 import pytest
 
 from privspec import Problem
-from privspec.families.document import digest_of
 from privspec.kernel import judge
 from privspec.kernel.core.case import SPARED, hides_nothing
 from privspec.plan import Plan
+from privspec.problem.form import plan_digest
 
 SPEC = """spec shared
 variables:
@@ -57,7 +57,7 @@ def changed(document, change):
     found = copy.deepcopy(document)
     change(found)
     body = {key: value for key, value in found.items() if key != "digest"}
-    return json.dumps(body | {"digest": digest_of(body)})
+    return json.dumps(body | {"digest": plan_digest(body)})
 
 
 @pytest.mark.parametrize("name", LINES)

@@ -11,7 +11,6 @@ import pytest
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
-from privspec.families.document import digest_of
 from privspec.families.family import Settings
 from privspec.families.statistics import family
 from privspec.families.statistics.family import StatisticDecision, Statistics
@@ -23,6 +22,7 @@ from privspec.kernel.lemmas import statistics as lemmas
 from privspec.kernel.lemmas.statistics import Records, statistics_of
 from privspec.model.build import load_model
 from privspec.plan import Plan
+from privspec.problem.form import plan_digest
 
 SPEC = """spec crowd
 parameters:
@@ -80,7 +80,7 @@ def plan(at, where, shape, text=None, finish_first=False, **keywords):
 
 def signed(document):
     body = {key: value for key, value in document.items() if key != "digest"}
-    return body | {"digest": digest_of(body)}
+    return body | {"digest": plan_digest(body)}
 
 
 def changed(document, path, change):

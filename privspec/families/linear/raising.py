@@ -10,12 +10,7 @@ import numpy as np
 
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
-from privspec.families.document import (
-    decimal_up,
-    guarantee_head,
-    plan_document,
-    versions,
-)
+from privspec.families.document import decimal_up, guarantee_head, plan_document, versions
 from privspec.families.linear.exact import Stated, achieved, read_back, view_witnesses
 from privspec.families.linear.prices import binding_prices
 from privspec.families.linear.problem import Problem

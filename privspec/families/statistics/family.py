@@ -8,11 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
-from privspec.families.document import (
-    guarantee_head,
-    plan_document,
-    versions,
-)
+from privspec.families.document import guarantee_head, plan_document, versions
 from privspec.families.family import Settings
 from privspec.families.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.families.statistics.predict import Predicted, Prediction, predict, weights_of

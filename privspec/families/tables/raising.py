@@ -9,12 +9,7 @@ import numpy as np
 
 from privspec.core import OPTIMAL_GAP
 from privspec.core.rounding import log_up
-from privspec.families.document import (
-    decimal_up,
-    guarantee_head,
-    plan_document,
-    versions,
-)
+from privspec.families.document import decimal_up, guarantee_head, plan_document, versions
 from privspec.families.tables.beside import beside
 from privspec.families.tables.prices import binding_prices
 from privspec.families.tables.system import Requested

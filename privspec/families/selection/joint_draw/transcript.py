@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -11,6 +10,7 @@ from typing import Any, Self
 from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.families.selection.joint_draw.primitives import KEY, digest
 from privspec.families.selection.joint_draw.terms import Terms
+from privspec.problem.form import canonical
 
 FORMAT = "privspec-joint-draw/1.0"
 Body = dict[str, Any]
@@ -148,7 +148,7 @@ def unreadable(why: str) -> VerificationError:
 
 
 def _canonical(body: Any) -> bytes:
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+    return canonical(body).encode("ascii")
 
 
 def _keys(body: Body, more: int) -> Keys:
