@@ -12,7 +12,7 @@ import pytest
 
 import privspec.kernel
 from privspec.kernel import judge
-from privspec.kernel.core.reading import READERS, WORDS, Item, Refused, parse
+from privspec.kernel.core.reading import READERS, RECORDS, WORDS, Item, Refused, parse
 from tests.plans import SMALL, mutate, resign, solved, without
 
 ROOT = Path(privspec.kernel.__file__).parent
@@ -66,6 +66,7 @@ def test_words_and_readers_are_of_one_class() -> None:
     ]
     for name in {key.partition(".")[0] for key in WORDS} | set(READERS):
         assert found.count(name) <= 1, name
+    assert not set(RECORDS) & {*found, *READERS}
 
 
 @pytest.mark.parametrize("folder", LIMITS)

@@ -182,7 +182,7 @@ class Vote:
     loss: Total | Choice
     expression: str
     limits: tuple[Limited, ...]
-    rounds: Rounds | None
+    rounds: Shared | None
     families: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -217,11 +217,11 @@ def _law(item: Item) -> BallotLaw:
 
 BallotLaw = list[tuple[Scores, Fraction]]
 Limited = tuple[int, str, Total | None, Fraction]
-Rounds = tuple[str, Fraction, int | None]
+Shared = tuple[str, Fraction, int | None]
 READERS |= {"BallotLaw": _law}
 RECORDS |= {
     "Limited": {"line": "int", "text": "str", "measured": "Total | None", "bound": "Fraction"},
-    "Rounds": {"name": "str", "budget": "Size", "count": "int | None"},
+    "Shared": {"name": "str", "budget": "Size", "count": "int | None"},
 }
 WORDS |= {
     "Cost.form": ("distance", "mismatch", "votes missed"),
