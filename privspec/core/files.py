@@ -180,13 +180,10 @@ def refuse_overwriting(outputs: Iterable[Path], kept: Mapping[str, object]) -> N
     for output in outputs:
         for what, other in kept.items():
             if isinstance(other, str | Path) and same_file(output, Path(other)):
+                message = f"{output} would take the place of {what}"
+                hint = "choose another place with -o"
                 raise UsageError(
-                    Diagnostic(
-                        "PS0832",
-                        f"{output} would take the place of {what}",
-                        notes=("nothing was drawn and nothing was spent",),
-                        help="choose another place with -o",
-                    )
+                    Diagnostic("PS0832", message, notes=("nothing was drawn and nothing was spent",), help=hint)
                 )
 
 

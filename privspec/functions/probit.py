@@ -468,11 +468,8 @@ def project_l2(points: Array, radius: float) -> Array:
 def _bind_probit_mle(arguments: Arguments) -> Bound:
     kind = arguments[0].type
     if not isinstance(kind.element, Numbers) or len(kind.shape) != 2:
-        raise FunctionError(
-            f"probit_mle takes one row a choice (n x d: chosen minus rejected), and this is {kind.describe()}",
-            0,
-            code="PS0207",
-        )
+        message = f"probit_mle takes one row a choice (n x d: chosen minus rejected), and this is {kind.describe()}"
+        raise FunctionError(message, 0, code="PS0207")
     dimension = kind.shape[1]
     within = arguments.keywords.get("within")
     domain = None
@@ -481,11 +478,8 @@ def _bind_probit_mle(arguments: Arguments) -> Bound:
         if not isinstance(domain, Ball):
             raise FunctionError("within must be a ball: l1_ball(r, d) or l2_ball(r, d)", "within")
         if domain.dimension != dimension:
-            raise FunctionError(
-                f"the ball has {domain.dimension} dimensions and the choices have {dimension} features",
-                "within",
-                code="PS0207",
-            )
+            message = f"the ball has {domain.dimension} dimensions and the choices have {dimension} features"
+            raise FunctionError(message, "within", code="PS0207")
 
     def apply(_: Any) -> Any:
         raise NotComputableError("the probit estimate is computed by its routes only")

@@ -75,12 +75,9 @@ def _variance(values: Any) -> Any:
 def _table(arguments: Arguments, name: str) -> Tables:
     element = arguments[0].type.element
     if not isinstance(element, Tables):
-        raise FunctionError(
-            f"{name} takes a table, and this is {arguments[0].type.describe()}",
-            0,
-            help="a table is declared as in `input people in table(age in 0..120, sex in {F, M})`",
-            code="PS0208",
-        )
+        message = f"{name} takes a table, and this is {arguments[0].type.describe()}"
+        hint = "a table is declared as in `input people in table(age in 0..120, sex in {F, M})`"
+        raise FunctionError(message, 0, help=hint, code="PS0208")
     return element
 
 
@@ -117,11 +114,8 @@ def marginal_sets(names: tuple[str, ...], arguments: tuple[Argument, ...]) -> tu
             for word in value:
                 if word not in names:
                     near = nearest(str(word), names)
-                    raise FunctionError(
-                        f"the table has no attribute {word}",
-                        position,
-                        help=f"did you mean {near}?" if near else f"it has {', '.join(names)}",
-                    )
+                    hint = f"did you mean {near}?" if near else f"it has {', '.join(names)}"
+                    raise FunctionError(f"the table has no attribute {word}", position, help=hint)
                 places.append(names.index(str(word)))
             found.append(tuple(sorted(places)))
         else:

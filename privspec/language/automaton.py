@@ -16,19 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from privspec.core.spans import Span
+from privspec.language.layout import SECTIONS
 
-STARTS = (
-    "parameter",
-    "party",
-    "component",
-    "variable",
-    "background",
-    "loss",
-    "target",
-    "requirement",
-    "fairness",
-    "option",
-)
+STARTS = tuple(SECTIONS.values())
 END = "$END"
 
 

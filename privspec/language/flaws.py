@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from privspec.core.diagnostics import Diagnostic, Label
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
-from privspec.language.automaton import END, REFUSED, ParseFailure, Token, is_name, parse_table, run
+from privspec.language.automaton import END, KINDS, REFUSED, ParseFailure, Token, is_name, parse_table, run
 from privspec.language.build import ACTIONS
 from privspec.language.layout import SECTIONS, Flaw, guess
 
@@ -181,134 +182,179 @@ def plain_list(expected: Set[str], most: int = 5) -> str:
 
 _MAX_REFUSED = 20
 
+_MESSAGES: Mapping[str, tuple[str, str, str, str]] = {
+    "colon": ("PS0107", "a colon is missing after {word}", "this begins a section", "write {word}:"),
+    "unknown_section": ("PS0108", "there is no section {word}", "not a section", "{advice}"),
+    "duplicate": (
+        "PS0109",
+        "the section {word} stands here twice",
+        "the second",
+        "move these lines under the first header; each section appears once",
+    ),
+    "open_bracket": (
+        "PS0103",
+        "this {word} is never closed",
+        "a {close} is missing after this",
+        "write {close} where it ends; lines are read as one while a bracket is open",
+    ),
+    "open_string": (
+        "PS0112",
+        "this quotation has no end on its line",
+        'a " is missing',
+        'a text in quotes starts and ends on one line: "queries.csv"',
+    ),
+    "open_doc": (
+        "PS0113",
+        "the text that begins here never ends",
+        'a second """ is missing',
+        'close the description with """; nothing after this was read',
+    ),
+    "doc_place": (
+        "PS0114",
+        "a description has its place right after the line with spec, and nowhere else",
+        "found here",
+        "move it there, or begin its lines with # to make it a comment",
+    ),
+    "second_spec": ("PS0129", "a file holds one spec", "the second", "put the other into a file of its own"),
+    "late_spec": ("PS0129", "the line with spec comes first", "too late here", "move it to the top"),
+    "line_end": (
+        "PS0118",
+        "a carriage return stands here without the end of a line",
+        "the character {word}",
+        "save the file with the line ends of Unix or Windows",
+    ),
+    "direction": (
+        "PS0118",
+        "an invisible character here changes the order in which the line is shown",
+        "the character {word}",
+        "delete it",
+    ),
+    "character": (
+        "PS0118",
+        "the character {word} is no part of a text",
+        "the character {word}",
+        "delete it, or save the file as UTF-8 text",
+    ),
+    "too_long": (
+        "PS0119",
+        "the file has {size:,} characters, a spec at most {limit:,}",
+        "this file",
+        'put large tables into files of their own and read them with csv("...") or npy("...")',
+    ),
+    "too_deep": (
+        "PS0120",
+        "this is nested more than {limit} levels deep",
+        "starts here",
+        "name parts of it as intermediate variables; a long chain of + can be a sum",
+    ),
+    "many_more": ("PS0134", "and {size} more errors", "the first of them", "mend those above and look again"),
+    "empty": (
+        "PS0117",
+        "there is no section in this file",
+        "nothing to read here",
+        "a spec has at least variables:, loss: and privacy:; `privspec templates` lists whole ones",
+    ),
+    "stray": ("PS0122", "this line stands before the first section", "this line belongs to no section", "{advice}"),
+    "no_loss": (
+        "PS0123",
+        "the loss is missing",
+        "nothing stands under this header",
+        "write what should be small, for instance E[ ||O - y||^2 ], or leave the section out",
+    ),
+    "losses": (
+        "PS0124",
+        "there is one loss, and here are {size}",
+        "a second one",
+        "add them up, with weights if they count differently: a + 3 * b",
+    ),
+    "no_name": ("PS0130", "the spec has no name", "a name should follow", "for instance: spec shop_queries"),
+    "name": (
+        "PS0130",
+        "a name is one word of letters, digits and _ that starts with a letter",
+        "not a name",
+        "for instance: spec {better}",
+    ),
+}
+"""By kind: the code, what is wrong, the words under the carets, and what to do."""
 
-def _error(
-    code: str, source: Source, message: str, *labels: Label, advice: str | None = None, notes: tuple[str, ...] = ()
+
+def _told(
+    source: Source, kind: str, span: Span, other: Span | None = None, notes: tuple[str, ...] = (), **words: object
 ) -> Diagnostic:
-    return Diagnostic(code, message, labels, notes, advice, "error", source)
+    """The diagnostic of a kind; `other` is the first of two places."""
+    code, message, label, advice = (text.format(**words) for text in _MESSAGES[kind])
+    labels = [Label(span, label)] + ([] if other is None else [Label(other, "the first", primary=False)])
+    return Diagnostic(code, message, tuple(labels), notes, advice, "error", source)
 
 
 def refused_characters(source: Source) -> Iterator[Diagnostic]:
     """Characters that may stand nowhere, not even in a comment: they would deceive a reader."""
-    for count, match in enumerate(REFUSED.finditer(source.text)):
-        if count == _MAX_REFUSED:
-            return
-        span = Span(match.start(), match.end())
-        point = f"U+{ord(match[0]):04X}"
-        label = Label(span, f"the character {point}")
-        if match[0] == "\r":
-            message = "a carriage return stands here without the end of a line"
-            yield _error("PS0118", source, message, label, advice="save the file with the line ends of Unix or Windows")
-        elif unicodedata.category(match[0]) == "Cf":
-            message = "an invisible character here changes the order in which the line is shown"
-            yield _error("PS0118", source, message, label, advice="delete it")
-        else:
-            message = f"the character {point} is no part of a text"
-            yield _error("PS0118", source, message, label, advice="delete it, or save the file as UTF-8 text")
+    for match in islice(REFUSED.finditer(source.text), _MAX_REFUSED):
+        hidden = unicodedata.category(match[0]) == "Cf"
+        kind = "line_end" if match[0] == "\r" else "direction" if hidden else "character"
+        yield _told(source, kind, Span(match.start(), match.end()), word=f"U+{ord(match[0]):04X}")
 
 
 def too_long(source: Source, limit: int) -> Diagnostic:
     """The file is beyond any spec."""
-    return _error(
-        "PS0119",
-        source,
-        f"the file has {len(source.text):,} characters, a spec at most {limit:,}",
-        Label(Span(0, 0), "this file"),
-        advice='put large tables into files of their own and read them with csv("...") or npy("...")',
-    )
+    return _told(source, "too_long", Span(0, 0), size=len(source.text), limit=limit)
 
 
 def too_deep(source: Source, span: Span, limit: int) -> Diagnostic:
     """A statement that no reader could follow either."""
-    return _error(
-        "PS0120",
-        source,
-        f"this is nested more than {limit} levels deep",
-        Label(_first_line(source, span), "starts here"),
-        advice="name parts of it as intermediate variables; a long chain of + can be a sum",
-    )
+    return _told(source, "too_deep", _first_line(source, span), limit=limit)
 
 
 def many_more(source: Source, hidden: Sequence[Diagnostic]) -> Diagnostic:
     """Stands for the errors that are not listed."""
-    labels = (Label(hidden[0].labels[0].span, "the first of them"),) if hidden[0].labels else ()
-    message = f"and {len(hidden)} more errors"
-    return _error("PS0134", source, message, *labels, advice="mend those above and look again")
+    told = _told(source, "many_more", Span(0, 0), size=len(hidden))
+    return replace(told, labels=tuple(replace(label, text=told.labels[0].text) for label in hidden[0].labels[:1]))
 
 
 def empty(source: Source) -> Diagnostic:
     """Nothing but comments."""
-    return _error(
-        "PS0117",
-        source,
-        "there is no section in this file",
-        Label(Span(0, 0), "nothing to read here"),
-        advice="a spec has at least variables:, loss: and privacy:; `privspec templates` lists whole ones",
-    )
+    return _told(source, "empty", Span(0, 0))
 
 
 def stray(source: Source, statements: Sequence[Span]) -> Diagnostic:
     """Lines before the first header."""
-    first = statements[0]
-    label = Label(_first_line(source, first), "this line belongs to no section")
-    word = next(iter(source.slice(first).split()), "")
-    help_text = "begin with the header of a section, for instance variables:"
-    if word in {"input", "constant", "intermediate", "output", "choose"}:
-        help_text = "write variables: on the line before"
+    word = next(iter(source.slice(statements[0]).split()), "")
+    advice = "begin with the header of a section, for instance variables:"
+    if word in KINDS:
+        advice = "write variables: on the line before"
     elif word.lower() == "spec":
-        help_text = "write the name of the spec after the word spec"
+        advice = "write the name of the spec after the word spec"
     elif word.startswith('"'):
-        help_text = 'a description stands between three quotes on both sides, """ ... """, after the line with spec'
+        advice = 'a description stands between three quotes on both sides, """ ... """, after the line with spec'
     more = len(statements) - 1
     notes = (f"so do {more} lines after it" if more > 1 else "so does the line after it",) if more else ()
-    return _error("PS0122", source, "this line stands before the first section", label, advice=help_text, notes=notes)
+    return _told(source, "stray", _first_line(source, statements[0]), None, notes, advice=advice)
 
 
 def loss_count(source: Source, header: Span, statements: Sequence[Span]) -> Diagnostic:
     """`loss` without its expression, or with several."""
     if not statements:
-        return _error(
-            "PS0123",
-            source,
-            "the loss is missing",
-            Label(header, "nothing stands under this header"),
-            advice="write what should be small, for instance E[ ||O - y||^2 ], or leave the section out",
-        )
-    return _error(
-        "PS0124",
-        source,
-        f"there is one loss, and here are {len(statements)}",
-        Label(_first_line(source, statements[1]), "a second one"),
-        Label(_first_line(source, statements[0]), "the first", primary=False),
-        advice="add them up, with weights if they count differently: a + 3 * b",
-    )
+        return _told(source, "no_loss", header)
+    first, second = (_first_line(source, span) for span in statements[:2])
+    return _told(source, "losses", second, first, size=len(statements))
 
 
 def bad_title(source: Source, spec: Span, title: Span) -> Diagnostic:
     """The word `spec` without a proper name."""
-    text = source.slice(title)
-    if not text:
-        return _error(
-            "PS0130",
-            source,
-            "the spec has no name",
-            Label(spec, "a name should follow"),
-            advice="for instance: spec shop_queries",
-        )
-    better = re.sub(r"[\W²³¹]+", "_", text).strip("_")
-    better = better if is_name(better) else "my_spec"
-    return _error(
-        "PS0130",
-        source,
-        "a name is one word of letters, digits and _ that starts with a letter",
-        Label(title, "not a name"),
-        advice=f"for instance: spec {better}",
-    )
+    if not source.slice(title):
+        return _told(source, "no_name", spec)
+    better = re.sub(r"[\W²³¹]+", "_", source.slice(title)).strip("_")
+    return _told(source, "name", title, better=better if is_name(better) else "my_spec")
 
 
 def flaw(source: Source, item: Flaw) -> Diagnostic:
     """The diagnostic of a flaw of the layout."""
-    return _FLAWS[item.kind](source, item)
+    better = guess(item.word) if item.kind == "unknown_section" else None
+    advice = "the sections are " + ", ".join(SECTIONS) if better is None else f"write {better}:"
+    if item.word == "spec":
+        advice = "the name of a spec follows without a colon: spec shop_queries"
+    span = _first_line(source, item.span) if item.kind == "doc_place" else item.span
+    return _told(source, item.kind, span, item.other, word=item.word, close=OPENERS.get(item.word), advice=advice)
 
 
 def _first_line(source: Source, span: Span) -> Span:
@@ -316,110 +362,3 @@ def _first_line(source: Source, span: Span) -> Span:
     end = source.text.find("\n", span.start, span.end)
     stop = span.end if end < 0 else end
     return Span(span.start, max(stop, min(span.start + 1, len(source.text))))
-
-
-def _colon(source: Source, item: Flaw) -> Diagnostic:
-    return _error(
-        "PS0107",
-        source,
-        f"a colon is missing after {item.word}",
-        Label(item.span, "this begins a section"),
-        advice=f"write {item.word}:",
-    )
-
-
-def _unknown_section(source: Source, item: Flaw) -> Diagnostic:
-    better = guess(item.word)
-    if item.word == "spec":
-        help_text: str = "the name of a spec follows without a colon: spec shop_queries"
-    elif better is not None:
-        help_text = f"write {better}:"
-    else:
-        help_text = "the sections are " + ", ".join(SECTIONS)
-    return _error(
-        "PS0108", source, f"there is no section {item.word}", Label(item.span, "not a section"), advice=help_text
-    )
-
-
-def _duplicate(source: Source, item: Flaw) -> Diagnostic:
-    labels = [Label(item.span, "the second")]
-    if item.other is not None:
-        labels.append(Label(item.other, "the first", primary=False))
-    return _error(
-        "PS0109",
-        source,
-        f"the section {item.word} stands here twice",
-        *labels,
-        advice="move these lines under the first header; each section appears once",
-    )
-
-
-def _open_bracket(source: Source, item: Flaw) -> Diagnostic:
-    close = {"(": ")", "[": "]", "{": "}"}[item.word]
-    return _error(
-        "PS0103",
-        source,
-        f"this {item.word} is never closed",
-        Label(item.span, f"a {close} is missing after this"),
-        advice=f"write {close} where it ends; lines are read as one while a bracket is open",
-    )
-
-
-def _open_string(source: Source, item: Flaw) -> Diagnostic:
-    return _error(
-        "PS0112",
-        source,
-        "this quotation has no end on its line",
-        Label(item.span, 'a " is missing'),
-        advice='a text in quotes starts and ends on one line: "queries.csv"',
-    )
-
-
-def _open_doc(source: Source, item: Flaw) -> Diagnostic:
-    return _error(
-        "PS0113",
-        source,
-        "the text that begins here never ends",
-        Label(item.span, 'a second """ is missing'),
-        advice='close the description with """; nothing after this was read',
-    )
-
-
-def _doc_place(source: Source, item: Flaw) -> Diagnostic:
-    return _error(
-        "PS0114",
-        source,
-        "a description has its place right after the line with spec, and nowhere else",
-        Label(_first_line(source, item.span), "found here"),
-        advice="move it there, or begin its lines with # to make it a comment",
-    )
-
-
-def _second_spec(source: Source, item: Flaw) -> Diagnostic:
-    labels = [Label(item.span, "the second")]
-    if item.other is not None:
-        labels.append(Label(item.other, "the first", primary=False))
-    return _error("PS0129", source, "a file holds one spec", *labels, advice="put the other into a file of its own")
-
-
-def _late_spec(source: Source, item: Flaw) -> Diagnostic:
-    return _error(
-        "PS0129",
-        source,
-        "the line with spec comes first",
-        Label(item.span, "too late here"),
-        advice="move it to the top",
-    )
-
-
-_FLAWS: dict[str, Callable[[Source, Flaw], Diagnostic]] = {
-    "colon": _colon,
-    "unknown_section": _unknown_section,
-    "duplicate": _duplicate,
-    "open_bracket": _open_bracket,
-    "open_string": _open_string,
-    "open_doc": _open_doc,
-    "doc_place": _doc_place,
-    "second_spec": _second_spec,
-    "late_spec": _late_spec,
-}

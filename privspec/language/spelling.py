@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import singledispatch
 from itertools import pairwise
+from typing import Any
 
 from privspec.language import syntax as s
 from privspec.language.layout import SECTIONS
@@ -14,48 +14,35 @@ from privspec.language.layout import SECTIONS
 _WORD = re.compile(r"[^\W\d_²³¹][^\W²³¹]*")
 """A name of a column that needs no quotes."""
 _SUM, _PRODUCT, _UNARY, _POSTFIX, _ATOM = 1, 2, 3, 4, 5
-_LEVELS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "@": _PRODUCT, "^": _UNARY}
+_OPERATORS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "@": _PRODUCT, "^": _UNARY}
+_LEVELS = {s.Negate: _UNARY, s.Transpose: _POSTFIX, s.Index: _POSTFIX, s.Attribute: _POSTFIX}
 
 
-def _level(node: s.Node) -> int:
-    match node:
-        case s.Binary(op=op):
-            return _LEVELS[op]
-        case s.Negate():
-            return _UNARY
-        case s.Transpose() | s.Index() | s.Attribute():
-            return _POSTFIX
-        case _:
-            return _ATOM
-
-
-def _at(node: s.Node, level: int) -> str:
-    text = spell(node)
-    return f"({text})" if _level(node) < level else text
+def spell(node: s.Node) -> str:
+    """The text of a node."""
+    return _TEXTS[type(node)](node)
 
 
 def listed(items: Sequence[s.Node]) -> str:
     """Texts with commas between."""
-    return ", ".join(spell(item) for item in items)
+    return ", ".join(map(spell, items))
 
 
-def _bars(bar: str, inner: str) -> str:
-    pad = " " if inner[0] == "|" or inner[-1] == "|" else ""
-    return f"{bar}{pad}{inner}{pad}{bar}"
+def within(domain: s.Domain | None) -> str:
+    """` in domain`, or nothing."""
+    return "" if domain is None else f" in {spell(domain)}"
 
 
-@singledispatch
-def spell(node: s.Node) -> str:
-    """The text of a node."""
-    raise TypeError(f"no text for {type(node).__name__}")
+def _optional(before: str, node: s.Node | None) -> str:
+    return "" if node is None else before + spell(node)
+
+
+def _at(node: s.Node, level: int) -> str:
+    own = _OPERATORS[node.op] if isinstance(node, s.Binary) else _LEVELS.get(type(node), _ATOM)
+    return f"({spell(node)})" if own < level else spell(node)
 
 
 # --- expressions -------------------------------------------------------------------------------
-
-
-@spell.register
-def _(node: s.Number) -> str:
-    return number_text(node)
 
 
 def number_text(node: s.Number) -> str:
@@ -69,72 +56,28 @@ def number_text(node: s.Number) -> str:
         digits = str(value.numerator)
         zeros = len(digits) - len(digits.rstrip("0"))
         return digits if zeros < 16 else f"{digits[:-zeros]}e{zeros}"
-    for base in (2, 5):
-        value = Fraction(value.numerator, value.denominator)
-        while value.denominator % base == 0:
-            value *= base
-    if value.denominator != 1:
-        return f"({node.value.numerator} / {node.value.denominator})"
-    places = 0
-    while (node.value * 10**places).denominator != 1:
-        places += 1
-    digits = str((node.value * 10**places).numerator)
-    if places > 15 + len(digits):
-        return f"{digits}e-{places}"
-    digits = digits.rjust(places + 1, "0")
-    return f"{digits[:-places]}.{digits[-places:]}"
+    rest, places = value.denominator, [0, 0]
+    for i, base in enumerate((2, 5)):
+        while rest % base == 0:
+            rest, places[i] = rest // base, places[i] + 1
+    if rest != 1:
+        return f"({value.numerator} / {value.denominator})"
+    after = max(places)
+    digits = str((value * 10**after).numerator)
+    if after > 15 + len(digits):
+        return f"{digits}e-{after}"
+    digits = digits.rjust(after + 1, "0")
+    return f"{digits[:-after]}.{digits[-after:]}"
 
 
-@spell.register
-def _(node: s.String) -> str:
-    return f'"{node.value}"'
-
-
-@spell.register
-def _(node: s.Name) -> str:
-    return node.id
-
-
-@spell.register
-def _(node: s.Call) -> str:
-    return f"{node.function}({listed(node.arguments)})"
-
-
-@spell.register
-def _(node: s.SetOf) -> str:
-    return f"{{{listed(node.items)}}}"
-
-
-@spell.register
-def _(node: s.TupleOf) -> str:
-    return f"({listed(node.items)})"
-
-
-@spell.register
-def _(node: s.Vector) -> str:
-    return f"[{listed(node.items)}]"
-
-
-@spell.register
-def _(node: s.Negate) -> str:
-    return f"-{_at(node.operand, _UNARY)}"
-
-
-@spell.register
-def _(node: s.Binary) -> str:
-    level = _LEVELS[node.op]
+def _binary(node: s.Binary) -> str:
     if node.op == "^":
         return f"{_at(node.left, _POSTFIX)}^{_at(node.right, _UNARY)}"
+    level = _OPERATORS[node.op]
     return f"{_at(node.left, level)} {node.op} {_at(node.right, level + 1)}"
 
 
-@spell.register
-def _(node: s.Transpose) -> str:
-    return f"{_at(node.operand, _POSTFIX)}'"
-
-
-@spell.register
-def _(node: s.Index) -> str:
+def _index(node: s.Index) -> str:
     base = _at(node.base, _POSTFIX)
     # E[ and worst[ begin the operator, so a variable of that name needs brackets
     if isinstance(node.base, s.Name) and base in {"E", "worst"}:
@@ -142,53 +85,25 @@ def _(node: s.Index) -> str:
     return f"{base}[{listed(node.indices)}]"
 
 
-@spell.register
-def _(node: s.Attribute) -> str:
-    return f"{_at(node.base, _POSTFIX)}.{node.name}"
+def _bars(bar: str, operand: s.Expr) -> str:
+    inner = spell(operand)
+    pad = " " if inner[0] == "|" or inner[-1] == "|" else ""
+    return f"{bar}{pad}{inner}{pad}{bar}"
 
 
-@spell.register
-def _(node: s.Norm) -> str:
-    order = "" if node.order == "2" else f"_{node.order}"
-    return _bars("||", spell(node.operand)) + order
-
-
-@spell.register
-def _(node: s.Absolute) -> str:
-    return _bars("|", spell(node.operand))
-
-
-@spell.register
-def _(node: s.Over) -> str:
+def _over(node: s.Over) -> str:
     body = spell(node.body)
     pad = " " if set(body) & set("([{|") else ""
-    given = "" if node.given is None else f" | {spell(node.given)}"
-    return f"{node.operator}[{pad}{body}{given}{pad}]"
+    return f"{node.operator}[{pad}{body}{_optional(' | ', node.given)}{pad}]"
 
 
-@spell.register
-def _(node: s.Keyword) -> str:
-    return f"{node.name} = {spell(node.value)}"
-
-
-@spell.register
-def _(node: s.Member) -> str:
+def _member(node: s.Member) -> str:
     # a column with a name that is no word of the language stands in quotes
     name = node.name if _WORD.fullmatch(node.name) else f'"{node.name}"'
-    return f"{name} in {spell(node.domain)}"
-
-
-@spell.register
-def _(node: s.Comprehension) -> str:
-    return f"{spell(node.body)} for {node.variable}{within(node.domain)}"
+    return name + within(node.domain)
 
 
 # --- domains -----------------------------------------------------------------------------------
-
-
-@spell.register
-def _(node: s.RangeOf) -> str:
-    return f"{spell(node.low)}..{_upper(node.high)}"
 
 
 def _upper(node: s.Expr) -> str:
@@ -211,191 +126,114 @@ def _upper_product(node: s.Expr, *, first: bool) -> str:
 
 
 def _upper_item(node: s.Expr) -> str:
-    text = spell(node)
-    return text if isinstance(node, s.Number | s.Name) else f"({text})"
+    return spell(node) if isinstance(node, s.Number | s.Name) else f"({spell(node)})"
 
 
-@spell.register
-def _(node: s.Interval) -> str:
+def _interval(node: s.Interval) -> str:
     left, right = "(" if node.low_open else "[", ")" if node.high_open else "]"
     return f"{left}{spell(node.low)}, {spell(node.high)}{right}"
 
 
-@spell.register
-def _(node: s.RankingOf) -> str:
-    return f"ranking of {spell(node.alternatives)}"
-
-
-@spell.register
-def _(node: s.Power) -> str:
-    base = spell(node.base)
-    if isinstance(node.base, s.RangeOf | s.Power):
-        base = f"({base})"
-    if len(node.exponents) == 1 and isinstance(node.exponents[0], s.Number | s.Name):
-        return f"{base}^{spell(node.exponents[0])}"
-    return f"{base}^({listed(node.exponents)})"
-
-
-def within(domain: s.Domain | None) -> str:
-    """` in domain`, or nothing."""
-    return "" if domain is None else f" in {spell(domain)}"
+def _power(node: s.Power) -> str:
+    base = f"({spell(node.base)})" if isinstance(node.base, s.RangeOf | s.Power) else spell(node.base)
+    bare = len(node.exponents) == 1 and isinstance(node.exponents[0], s.Number | s.Name)
+    return f"{base}^{listed(node.exponents)}" if bare else f"{base}^({listed(node.exponents)})"
 
 
 # --- statements --------------------------------------------------------------------------------
 
 
-@spell.register
-def _(node: s.Ref) -> str:
+def _ref(node: s.Ref) -> str:
     attribute = "" if node.attribute is None else f".{node.attribute}"
-    indices = f"[{listed(node.indices)}]" if node.indices else ""
-    return f"{node.name}{attribute}{indices}"
-
-
-@spell.register
-def _(node: s.Parameter) -> str:
-    return f"{spell(node.target)} = {spell(node.value)}"
-
-
-@spell.register
-def _(node: s.Party) -> str:
-    return f"{node.name}{within(node.domain)}"
-
-
-@spell.register
-def _(node: s.Component) -> str:
-    return f"{node.name} = {spell(node.call)}"
-
-
-@spell.register
-def _(node: s.Variable) -> str:
-    value = "" if node.value is None else f" = {spell(node.value)}"
-    return f"{node.kind.value} {spell(node.target)}{within(node.domain)}{value}"
-
-
-@spell.register
-def _(node: s.Relation) -> str:
-    return f"{spell(node.left)} {node.op} {spell(node.right)}"
-
-
-@spell.register
-def _(node: s.Membership) -> str:
-    return f"{spell(node.left)}{within(node.domain)}"
-
-
-@spell.register
-def _(node: s.SensitivityClaim) -> str:
-    claim = f"has {node.norm} sensitivity at most {spell(node.amount)} wrt {spell(node.wrt)}"
-    return f"{spell(node.subject)} {claim}{_clauses(node.clauses)}"
+    return f"{node.name}{attribute}" + (f"[{listed(node.indices)}]" if node.indices else "")
 
 
 def _clauses(clauses: Sequence[s.Clause]) -> str:
     return "".join(f", {spell(clause)}" for clause in clauses)
 
 
-@spell.register
-def _(_node: s.Everything) -> str:
-    return "everything"
-
-
-@spell.register
-def _(node: s.OneUnit) -> str:
-    return f"one {node.name}"
-
-
-@spell.register
-def _(node: s.UpToUnits) -> str:
-    return f"up to {spell(node.amount)} {node.name}"
-
-
-@spell.register
-def _(node: s.Replacing) -> str:
-    return f"replacing {spell(node.unit)}"
-
-
-@spell.register
-def _(node: s.AddingOrRemoving) -> str:
-    return f"adding or removing {spell(node.unit)}"
-
-
-@spell.register
-def _(node: s.Distance) -> str:
-    return f"distance {spell(node.metric)}"
-
-
-@spell.register
-def _(node: s.SeenBy) -> str:
-    return "seen by " + " and ".join(spell(name) for name in node.observers)
-
-
-@spell.register
-def _(node: s.Refs) -> str:
-    return listed(node.items) if len(node.items) == 1 else f"({listed(node.items)})"
-
-
-@spell.register
-def _(node: s.AllOf) -> str:
-    return f"all {node.what}"
-
-
-@spell.register
-def _(node: s.Amount) -> str:
-    if len(node.items) == 1 and _is_bare(node.items[0]):
-        item = node.items[0]
-        if isinstance(item, s.Index):  # no operator can begin here, so E[voter] is a name
-            return f"{spell(item.base)}[{listed(item.indices)}]"
-        return spell(item)
-    return f"({listed(node.items)})"
-
-
-def _is_bare(node: s.Expr) -> bool:
-    match node:
-        case s.Number() | s.Name() | s.Attribute(base=s.Name()):
-            return True
-        case s.Index(base=s.Name() | s.Attribute(base=s.Name())):
-            return True
+def _amount(node: s.Amount) -> str:
+    match node.items:
+        case (s.Index(base=s.Name() | s.Attribute(base=s.Name()) as base, indices=indices),):
+            return f"{spell(base)}[{listed(indices)}]"  # no operator can begin here, so E[voter] is a name
+        case (s.Number() | s.Name() | s.Attribute(base=s.Name()) as item,):
+            return spell(item)
         case _:
-            return False
+            return f"({listed(node.items)})"
 
 
-@spell.register
-def _(node: s.Target) -> str:
+def _target(node: s.Target) -> str:
     over = "" if node.variable is None else f" for {node.variable}{within(node.domain)}"
-    chance = "" if node.probability is None else f" with probability {spell(node.probability)}"
-    return f"{spell(node.left)} <= {spell(node.right)}{over}{chance}"
+    return f"{spell(node.left)} <= {spell(node.right)}{over}{_optional(' with probability ', node.probability)}"
 
 
-@spell.register
-def _(node: s.Requirement) -> str:
+def _said(subjects: s.Names) -> str:
+    return f"{spell(subjects)} {'are' if isinstance(subjects, s.AllOf) else 'is'}"
+
+
+def _claim(node: s.SensitivityClaim) -> str:
+    claim = f"has {node.norm} sensitivity at most {spell(node.amount)} wrt {spell(node.wrt)}"
+    return f"{spell(node.subject)} {claim}{_clauses(node.clauses)}"
+
+
+def _requirement(node: s.Requirement) -> str:
     measure = f"{spell(node.amount)}-{node.measure} wrt {spell(node.wrt)}"
-    return f"{spell(node.subjects)} {_verb(node.subjects)} {measure}{_clauses(node.clauses)}"
+    return f"{_said(node.subjects)} {measure}{_clauses(node.clauses)}"
 
 
-def _verb(subjects: s.Names) -> str:
-    return "are" if isinstance(subjects, s.AllOf) else "is"
+def _independence(node: s.Independence) -> str:
+    given = _optional(" given ", node.given) + _optional(" = ", node.value)
+    return f"{_said(node.subjects)} independent of {spell(node.of)}{given}{_optional(', up to ', node.tolerance)}"
 
 
-@spell.register
-def _(node: s.Independence) -> str:
-    given = "" if node.given is None else f" given {spell(node.given)}"
-    value = "" if node.value is None else f" = {spell(node.value)}"
-    tolerance = "" if node.tolerance is None else f", up to {spell(node.tolerance)}"
-    subjects = f"{spell(node.subjects)} {_verb(node.subjects)}"
-    return f"{subjects} independent of {spell(node.of)}{given}{value}{tolerance}"
-
-
-@spell.register
-def _(node: s.Trust) -> str:
-    return f"trust {spell(node.model)}"
-
-
-@spell.register
-def _(node: s.NoiseAt) -> str:
-    return f"noise at {listed(node.sites)}"
-
-
-@spell.register
-def _(node: s.NoiseFamily) -> str:
-    return f"noise family {listed(node.names)}"
+_TEXTS: Mapping[type[s.Node], Callable[[Any], str]] = {
+    s.Number: number_text,
+    s.String: lambda n: f'"{n.value}"',
+    s.Name: lambda n: n.id,
+    s.Call: lambda n: f"{n.function}({listed(n.arguments)})",
+    s.SetOf: lambda n: f"{{{listed(n.items)}}}",
+    s.TupleOf: lambda n: f"({listed(n.items)})",
+    s.Vector: lambda n: f"[{listed(n.items)}]",
+    s.Negate: lambda n: f"-{_at(n.operand, _UNARY)}",
+    s.Binary: _binary,
+    s.Transpose: lambda n: f"{_at(n.operand, _POSTFIX)}'",
+    s.Index: _index,
+    s.Attribute: lambda n: f"{_at(n.base, _POSTFIX)}.{n.name}",
+    s.Norm: lambda n: _bars("||", n.operand) + ("" if n.order == "2" else f"_{n.order}"),
+    s.Absolute: lambda n: _bars("|", n.operand),
+    s.Over: _over,
+    s.Keyword: lambda n: f"{n.name} = {spell(n.value)}",
+    s.Member: _member,
+    s.Comprehension: lambda n: f"{spell(n.body)} for {n.variable}{within(n.domain)}",
+    s.RangeOf: lambda n: f"{spell(n.low)}..{_upper(n.high)}",
+    s.Interval: _interval,
+    s.RankingOf: lambda n: f"ranking of {spell(n.alternatives)}",
+    s.Power: _power,
+    s.Ref: _ref,
+    s.Parameter: lambda n: f"{spell(n.target)} = {spell(n.value)}",
+    s.Party: lambda n: n.name + within(n.domain),
+    s.Component: lambda n: f"{n.name} = {spell(n.call)}",
+    s.Variable: lambda n: f"{n.kind.value} {spell(n.target)}{within(n.domain)}{_optional(' = ', n.value)}",
+    s.Relation: lambda n: f"{spell(n.left)} {n.op} {spell(n.right)}",
+    s.Membership: lambda n: spell(n.left) + within(n.domain),
+    s.SensitivityClaim: _claim,
+    s.Everything: lambda _: "everything",
+    s.OneUnit: lambda n: f"one {n.name}",
+    s.UpToUnits: lambda n: f"up to {spell(n.amount)} {n.name}",
+    s.Replacing: lambda n: f"replacing {spell(n.unit)}",
+    s.AddingOrRemoving: lambda n: f"adding or removing {spell(n.unit)}",
+    s.Distance: lambda n: f"distance {spell(n.metric)}",
+    s.SeenBy: lambda n: f"seen by {' and '.join(map(spell, n.observers))}",
+    s.Refs: lambda n: listed(n.items) if len(n.items) == 1 else f"({listed(n.items)})",
+    s.AllOf: lambda n: f"all {n.what}",
+    s.Amount: _amount,
+    s.Target: _target,
+    s.Requirement: _requirement,
+    s.Independence: _independence,
+    s.Trust: lambda n: f"trust {spell(n.model)}",
+    s.NoiseAt: lambda n: f"noise at {listed(n.sites)}",
+    s.NoiseFamily: lambda n: f"noise family {listed(n.names)}",
+}
 
 
 WIDTH = 100

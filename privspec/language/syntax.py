@@ -189,6 +189,8 @@ Expr: TypeAlias = (
     | Over
 )
 Argument: TypeAlias = Expr | RangeOf | Keyword | Member | Comprehension
+NO_EXPRESSION = (RangeOf, Keyword, Member, Comprehension)
+"""Arguments that have no value by themselves."""
 
 
 # --- domains ---------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""Walks over syntax trees: children, names that are used, places where things are compared, trees as text."""
+"""Walks over syntax trees: children, names that are used, places where things are compared."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -50,6 +50,18 @@ def depth(node: Node) -> int:
         deepest = max(deepest, level)
         stack.extend((child, level + 1) for child in children(current))
     return deepest
+
+
+def reached(starts: Iterable[str], following: Callable[[str], Iterable[str]]) -> dict[str, None]:
+    """The names from which one comes to others, and these, each once."""
+    found: dict[str, None] = {}
+    waiting = list(starts)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = None
+            waiting.extend(following(name))
+    return found
 
 
 def with_children(node: Node, change: Callable[[Node], Node]) -> Node:
@@ -126,13 +138,10 @@ def comparisons(expr: Node, outputs: Collection[str], same_type: Collection[str]
         case syntax.Call(function=function, arguments=(first, second)) if function in same_type:
             for mine, other in ((first, second), (second, first)):
                 name = reference(mine)
-                if name in outputs and not isinstance(other, _SPECIAL) and reference(other) not in outputs:
+                if name in outputs and not isinstance(other, syntax.NO_EXPRESSION) and reference(other) not in outputs:
                     yield Comparison(expr, mine, other)  # type: ignore[arg-type]
     for child in children(expr):
         yield from comparisons(child, outputs, same_type)
-
-
-_SPECIAL = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)
 
 
 def summands(expr: syntax.Expr, sign: int = 1) -> Iterator[tuple[int, syntax.Expr]]:
@@ -176,37 +185,3 @@ def reference(expr: Node) -> str | None:
             return name
         case _:
             return None
-
-
-def dump(tree: syntax.Spec) -> str:
-    """The tree as text for people who look for a fault: one statement a line, `(Kind field field ...)`."""
-    lines = [f"spec {tree.name}" if tree.name else "spec"]
-    if tree.doc is not None:
-        lines.append(f"doc {tree.doc!r}")
-    for section in _field_names(syntax.Spec)[2:-1]:
-        value = getattr(tree, section)
-        items = value if isinstance(value, tuple) else (value,) if value is not None else ()
-        lines.extend(f"{section} {_shown(item)}" for item in items)
-    return "\n".join(lines) + "\n"
-
-
-def _shown(value: object) -> str:
-    match value:
-        case syntax.Name(id=name):
-            return name
-        case syntax.Number(value=number):
-            return str(number)
-        case syntax.String(value=text):
-            return f'"{text}"'
-        case Node():
-            names = (n for n in _field_names(type(value)) if n != "text")
-            parts = [type(value).__name__, *(_shown(getattr(value, n)) for n in names)]
-            return f"({' '.join(parts)})"
-        case tuple():
-            return f"[{' '.join(_shown(item) for item in value)}]"
-        case syntax.VariableKind():
-            return str(value.value)
-        case None:
-            return "-"
-        case _:
-            return str(value)

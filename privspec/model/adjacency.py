@@ -126,12 +126,9 @@ class Adjacency:
     @staticmethod
     def _few(pairs: int, requirement: Requirement) -> None:
         if pairs > PAIR_LIMIT:
-            raise Failure(
-                "PS0515",
-                requirement.span,
-                f"this line compares more than {PAIR_LIMIT:,} pairs of values",
-                help="use fewer values or coarser ones, or let the loss look at fewer of them",
-            )
+            message = f"this line compares more than {PAIR_LIMIT:,} pairs of values"
+            hint = "use fewer values or coarser ones, or let the loss look at fewer of them"
+            raise Failure("PS0515", requirement.span, message, help=hint)
 
     @property
     def _sizes(self) -> list[int]:

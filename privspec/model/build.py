@@ -18,6 +18,7 @@ from privspec.model.definitions import VARIABLES, Definitions, collect_definitio
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import NUMBER, UNKNOWN, Domain, FiniteSet, Laws, Symbols, Tables, Type
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, evaluate
+from privspec.model.fairness_rules import read_independence
 from privspec.model.graph import ComponentModel, GraphNode, Model, PartySet, lay_out
 from privspec.model.library import library
 from privspec.model.loss_rules import LossReader
@@ -26,7 +27,7 @@ from privspec.model.observers import warn_about_gaps
 from privspec.model.option_rules import read_options
 from privspec.model.parameters import fit_constant, given_constants, read_parameters
 from privspec.model.reports import Failure, Report
-from privspec.model.requirement_rules import RequirementReader, read_independence
+from privspec.model.requirement_rules import RequirementReader
 from privspec.model.scope import Scope, collect, resolve, warn_of_unused
 from privspec.model.shapes import Binding, Bindings, Typer
 from privspec.model.values import Value
@@ -182,12 +183,8 @@ class _Builder:
         if not scope.of("output") and not components:
             self.report.error("PS0219", start, "this spec has no output", help="add `output O` under `variables:`")
         if not self.spec.privacy and not self.spec.fairness and not _has_routes(self.spec):
-            self.report.error(
-                "PS0219",
-                start,
-                "this spec has no privacy requirement",
-                help=f"add a section `privacy:` with a line such as `{output} is (1, 1e-6)-DP wrt {data}`",
-            )
+            hint = f"add a section `privacy:` with a line such as `{output} is (1, 1e-6)-DP wrt {data}`"
+            self.report.error("PS0219", start, "this spec has no privacy requirement", help=hint)
 
     def _domains(self, scope: Scope, definitions: Definitions) -> dict[str, Domain]:
         found: dict[str, Domain] = {}
@@ -238,24 +235,17 @@ class _Builder:
             definition = definitions.of.get(name)
             if definition is None:
                 if name not in domains and name not in definitions.domains and name not in values:
-                    self.report.error(
-                        "PS0217",
-                        declared.span,
-                        f"the constant {name} has neither a value nor a domain",
-                        help=f'as in constant {name} = csv("file.csv"), or constant {name} in real^32',
-                    )
+                    message = f"the constant {name} has neither a value nor a domain"
+                    hint = f'as in constant {name} = csv("file.csv"), or constant {name} in real^32'
+                    self.report.error("PS0217", declared.span, message, help=hint)
                 continue
             if name in values or name in definitions.circular:
                 continue
             secret = next((n for n in names_used(definition.expr) if self._is_secret(n, scope)), None)
             if secret is not None:
-                self.report.error(
-                    "PS0203",
-                    definition.expr.span,
-                    f"a constant is public, and {secret} is {scope[secret].with_article}",
-                    others=((scope[secret].span, "declared here"),),
-                    help=f"declare {name} as intermediate",
-                )
+                message = f"a constant is public, and {secret} is {scope[secret].with_article}"
+                hint = f"declare {name} as intermediate"
+                self.report.error("PS0203", definition.expr.span, message, others=scope[secret].here, help=hint)
                 continue
             now = replace(self.environment, values={**self.environment.values, **values})
             try:
@@ -382,12 +372,8 @@ class _Builder:
             return
         same_kind = type(found.element) is type(domain.type.element) or isinstance(domain.type.element, Laws)
         if found.shape != domain.shape or not same_kind:
-            self.report.error(
-                "PS0218",
-                expr.span,
-                f"{name} was declared as {domain.type.describe()}, and this is {found.describe()}",
-                others=((scope[name].span, domain.describe()),),
-            )
+            message = f"{name} was declared as {domain.type.describe()}, and this is {found.describe()}"
+            self.report.error("PS0218", expr.span, message, others=((scope[name].span, domain.describe()),))
 
     def _nodes(
         self, scope: Scope, definitions: Definitions, domains: Mapping[str, Domain], typer: Typer
@@ -418,13 +404,12 @@ class _Builder:
         """Every output has a shape; where none follows, and nothing else is wrong, say so."""
         for node in nodes.values():
             if node.kind is VariableKind.OUTPUT and not node.type.known and not self.report.failed:
-                self.report.error(
-                    "PS0213",
-                    node.span,
-                    f"the shape of {node.name} does not follow from anything",
-                    help=f"compare it in the loss with what it should be, as in E[ ||{node.name} - y||^2 ], "
-                    f"or give it a domain, as in output {node.name} in real^64",
+                message = f"the shape of {node.name} does not follow from anything"
+                hint = (
+                    f"compare it in the loss with what it should be, as in E[ ||{node.name} - y||^2 ], "
+                    f"or give it a domain, as in output {node.name} in real^64"
                 )
+                self.report.error("PS0213", node.span, message, help=hint)
 
     def _requirement_reader(
         self,
@@ -434,7 +419,7 @@ class _Builder:
         definitions: Definitions,
         typer: Typer,
     ) -> RequirementReader:
-        parts = {f"{part.name}.{node.name}" for part in components for node in part.model.outputs}
+        parts = tuple(f"{part.name}.{node.name}" for part in components for node in part.model.outputs)
         fine = {claim.wrt.name for claim in definitions.claims}
         for definition in definitions.of.values():
             # a function whose result is bounded whatever it is given bounds its arguments' influence
@@ -444,12 +429,11 @@ class _Builder:
             scope,
             self.report,
             self.environment,
+            typer.environment,
             {block.name: block for block in blocks},
-            frozenset(parts),
-            typer.components,
+            parts,
             frozenset(fine),
             dict(typer.indexed),
-            typer.environment,
             dict(typer.domains),
         )
 

@@ -160,12 +160,8 @@ def _define(statement: syntax.Relation, scope: Scope, found: Definitions, report
     if declaration is None:
         return
     if declaration.what not in ("intermediate", "output"):
-        report.error(
-            "PS0215",
-            left.span,
-            f"{name} cannot be defined here: {REFUSED[declaration.what]}",
-            others=((declaration.span, f"{declaration.with_article}"),),
-        )
+        message = f"{name} cannot be defined here: {REFUSED[declaration.what]}"
+        report.error("PS0215", left.span, message, others=((declaration.span, f"{declaration.with_article}"),))
         return
     _check_same_index(left, name, index, declaration, report)
     if name in found.of:
@@ -186,13 +182,8 @@ def _check_same_index(
     if index == declaration.index:
         return
     wanted = f"{name}[{declaration.index}]" if declaration.index else name
-    report.error(
-        "PS0228",
-        left.span,
-        f"{name} was declared as {wanted}",
-        others=((declaration.span, "declared here"),),
-        help=f"write {wanted} = ...",
-    )
+    message = f"{name} was declared as {wanted}"
+    report.error("PS0228", left.span, message, others=declaration.here, help=f"write {wanted} = ...")
 
 
 def _check_defined(scope: Scope, found: Definitions, report: Report) -> None:
@@ -200,20 +191,12 @@ def _check_defined(scope: Scope, found: Definitions, report: Report) -> None:
     for name, declaration in scope.of("intermediate").items():
         if name not in found.of and name not in claimed and name not in found.without:
             written = f"{name}[{declaration.index}]" if declaration.index else name
-            report.error(
-                "PS0212",
-                declaration.span,
-                f"nothing says what {name} is computed from",
-                help=f"add `{written} = ...` under background",
-            )
+            message = f"nothing says what {name} is computed from"
+            report.error("PS0212", declaration.span, message, help=f"add `{written} = ...` under background")
     for name, declaration in scope.of("input").items():
         if name not in found.domains and name not in found.without and not report.marred(declaration.span):
-            report.error(
-                "PS0214",
-                declaration.span,
-                f"the input {name} needs a domain",
-                help=f"as in `input {name} in [0, 1]^64`; values outside are clipped",
-            )
+            hint = f"as in `input {name} in [0, 1]^64`; values outside are clipped"
+            report.error("PS0214", declaration.span, f"the input {name} needs a domain", help=hint)
     for name, declaration in scope.of("choose").items():
         if name not in found.domains and name not in found.without:
             report.error(
@@ -341,12 +324,8 @@ def _check_outputs(spec: syntax.Spec, scope: Scope, found: Definitions, report: 
             continue
         if spec.loss is None and name in found.domains:
             continue
-        report.error(
-            "PS0213",
-            declaration.span,
-            f"nothing says what {name} should be",
-            help=f"compare it in the loss, as in E[ ||{name} - y||^2 ], or define it with `=`",
-        )
+        hint = f"compare it in the loss, as in E[ ||{name} - y||^2 ], or define it with `=`"
+        report.error("PS0213", declaration.span, f"nothing says what {name} should be", help=hint)
 
 
 """Loads a spec with overrides of its parameters, the folder of its files, and an override of its trust."""
@@ -423,12 +402,8 @@ def _component(
             model = load(path, dict(overrides), trust)
     except SpecError as error:
         first = error.diagnostics[0]
-        report.error(
-            "PS0422",
-            component.call.span,
-            f"the spec of {component.name} has errors: {first.message}",
-            help=f"`privspec check {path}` shows them",
-        )
+        message = f"the spec of {component.name} has errors: {first.message}"
+        report.error("PS0422", component.call.span, message, help=f"`privspec check {path}` shows them")
         report.diagnostics.extend(found for found in error.diagnostics if found.source is not None)
         return None
     links = _links(component, keywords, model, scope, report)
@@ -450,12 +425,8 @@ def _trust(keyword: syntax.Keyword | None, scope: Scope, report: Report) -> str 
                 if isinstance(keyword.value, syntax.Name)
                 else None
             )
-            report.error(
-                "PS0270",
-                keyword.value.span,
-                "a trust model is wanted here",
-                help=f"did you mean {near}?" if near else f"these exist: {', '.join(TRUST_WORDS)}",
-            )
+            hint = f"did you mean {near}?" if near else f"these exist: {', '.join(TRUST_WORDS)}"
+            report.error("PS0270", keyword.value.span, "a trust model is wanted here", help=hint)
             return None
 
 
@@ -471,12 +442,8 @@ def _overrides(
             continue
         if name not in known:
             near = nearest(name, (*known, "trust"))
-            report.error(
-                "PS0421",
-                keyword.span,
-                f"the part has no parameter or input {name}",
-                help=f"did you mean {near}?" if near else f"it has {', '.join(known)}" if known else None,
-            )
+            hint = f"did you mean {near}?" if near else f"it has {', '.join(known)}" if known else None
+            report.error("PS0421", keyword.span, f"the part has no parameter or input {name}", help=hint)
             continue
         if name not in model.parameters:
             continue
@@ -504,22 +471,18 @@ def _links(
         if keyword is None:
             if node.name in inputs:
                 links[node.name] = node.name
+                message = f"the input {node.name} of {component.name} is taken to be the {node.name} declared here"
+                hint = f"write {node.name} = {node.name} to say so"
                 report.warn(
-                    "PS0423",
-                    component.span,
-                    f"the input {node.name} of {component.name} is taken to be the {node.name} declared here",
-                    others=((inputs[node.name].span, "this one"),),
-                    help=f"write {node.name} = {node.name} to say so",
+                    "PS0423", component.span, message, others=((inputs[node.name].span, "this one"),), help=hint
                 )
             continue
         match keyword.value:
             case syntax.Name(id=name) if name in inputs:
                 links[node.name] = name
             case _:
+                message = f"{node.name} is an input of {component.name}; it takes one of the inputs declared here"
                 report.error(
-                    "PS0421",
-                    keyword.value.span,
-                    f"{node.name} is an input of {component.name}; it takes one of the inputs declared here",
-                    help=f"these are {', '.join(inputs)}" if inputs else None,
+                    "PS0421", keyword.value.span, message, help=f"these are {', '.join(inputs)}" if inputs else None
                 )
     return links

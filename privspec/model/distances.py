@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from math import lcm, prod
 from typing import Any, Protocol, TypeAlias
 
@@ -20,12 +20,15 @@ from numpy.typing import NDArray
 from privspec.core.rounding import root
 from privspec.core.spans import Span
 from privspec.language import syntax
-from privspec.model.domains import Domain, Power, RankingOf
+from privspec.language.walk import names_used
+from privspec.model.domains import Domain, Numbers, PartialRankingOf, Power, RankingOf, Rankings
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import Model
-from privspec.model.measures import Lipschitz, MetricDP
-from privspec.model.reports import Failure
+from privspec.model.measures import Lipschitz, Metric, MetricDP
+from privspec.model.neighbours import InputBlock
+from privspec.model.reports import Failure, Report, listing, suggestion
 from privspec.model.requirements import Requirement
+from privspec.model.scope import Scope
 from privspec.model.targets import environment
 from privspec.model.values import Value, as_float, show
 
@@ -51,13 +54,9 @@ def read_matrix(expr: syntax.Expr, public: Environment, size: int, names: Sequen
     matrix = value.reshape(1, 1) if value.size == 1 else value
     if matrix.shape != (size, size):
         shape = " x ".join(str(n) for n in matrix.shape)
-        raise Failure(
-            "PS0318",
-            expr.span,
-            f"{what} takes {size} values, so {size} x {size} distances are wanted",
-            label=f"{shape} here",
-            help="one row and one column for each value, in the order of the domain",
-        )
+        message = f"{what} takes {size} values, so {size} x {size} distances are wanted"
+        hint = "one row and one column for each value, in the order of the domain"
+        raise Failure("PS0318", expr.span, message, label=f"{shape} here", help=hint)
     try:
         rounded = as_float(matrix)
     except (TypeError, ValueError, OverflowError) as error:
@@ -353,3 +352,157 @@ def _length(domain: Domain | None) -> int:
 def _size(model: Model, name: str) -> int:
     domain = model.nodes[name].domain
     return (domain.size if domain is not None else None) or 0
+
+
+# --- as lines write them ------------------------------------------------------------------------------
+
+NORMS = {"1": "manhattan", "2": "euclidean", "inf": "chebyshev"}
+"""Distances that norms of a difference stand for."""
+Side: TypeAlias = tuple[list[tuple[str, Span]], bool]
+"""The inputs on one side of a difference, and whether they carry a prime."""
+
+
+@dataclass(frozen=True, slots=True)
+class DistanceReader:
+    """Reads what follows `distance`; `public` holds parameters and constants, `blocks` the inputs."""
+
+    scope: Scope
+    report: Report
+    public: Environment
+    blocks: Mapping[str, InputBlock]
+
+    def read(self, clause: syntax.Distance, wrt: tuple[str, ...]) -> Metric | None:
+        """The distance between values of the inputs `wrt`; None after a complaint."""
+        return self.report.told(lambda: self._read(clause, wrt))
+
+    def _read(self, clause: syntax.Distance, wrt: tuple[str, ...]) -> Metric:
+        match clause.metric:
+            case syntax.Name(id=name) if name in DISTANCES:
+                metric = Metric(name)
+            case syntax.Absolute(operand=difference):
+                metric = self._difference(difference, "manhattan", clause.metric, wrt)
+            case syntax.Norm(operand=difference, order=order):
+                metric = self._difference(difference, NORMS[order], clause.metric, wrt)
+            case matrix:
+                return self._matrix(matrix, wrt)
+        for name in wrt:
+            if name in self.blocks:
+                self._check_fit(metric, clause, self.blocks[name])
+        return metric
+
+    def _check_fit(self, metric: Metric, clause: syntax.Distance, block: InputBlock) -> None:
+        """Whether an input has what the distance measures.
+
+        Raises: Failure PS0309 if it has not; a distance of words that is written as one of numbers is warned of.
+        """
+        name, element = block.name, block.domain.type.element
+        message = hint = None
+        if metric.name in OF_RANKINGS and not isinstance(element, Rankings):
+            message = f"{metric.name} is a distance of rankings, and {name} is none"
+            hint = f"these are for all values: {listing(n for n in DISTANCES if n not in OF_RANKINGS)}"
+        elif isinstance(element, Rankings) and isinstance(element.of, PartialRankingOf):
+            message = f"{metric.name} does not say how far partial rankings of different lengths are apart"
+            hint = "give a matrix of distances"
+        elif metric.name in OF_NUMBERS and not isinstance(element, Numbers) and block.layout != "cells":
+            if not isinstance(clause.metric, syntax.Name):
+                message = f"{name} is made of words, which have no difference"
+                hint = "write distance discrete, or distance hamming"
+            else:
+                told = f"{name} is made of words: they count as one apart where they differ"
+                way = "write distance discrete or distance hamming, or give a matrix of distances"
+                self.report.warn("PS0309", clause.span, told, others=block.place, help=way)
+        if message is not None:
+            raise Failure("PS0309", clause.span, message, others=block.place, help=hint)
+
+    def _difference(self, operand: syntax.Expr, name: str, metric: syntax.Expr, wrt: tuple[str, ...]) -> Metric:
+        """A distance written as the size of a difference of two values of the inputs."""
+        match operand:
+            case syntax.Binary(op="-"):
+                sides = [_side(operand.left), _side(operand.right)]
+            case _:
+                sides = []
+        known = [side for side in sides if side is not None]
+        if len(known) < 2:
+            raise Failure("PS0309", metric.span, "this is no distance that is known here", help=MATRIX)
+        (left, primed), (right, also_primed) = known
+        first, second = ([place for place, _ in side] for side in (left, right))
+        one = wrt[0] if len(wrt) == 1 else f"({', '.join(wrt)})"
+        hint = f"write |{one} - {one}'|"
+        if isinstance(metric, syntax.Norm):
+            hint = f"write ||{one} - {one}'||" + ("" if metric.order == "2" else f"_{metric.order}")
+        for place, span in (*left, *right):
+            if place not in wrt:
+                message = f"this line is about {listing(wrt)}, and the distance speaks of {place}"
+                raise Failure("PS0309", span, message, help=hint)
+        if primed == also_primed or first != second or sorted(first) != sorted(wrt):
+            message = f"a distance compares one value of {listing(wrt)} with another"
+            raise Failure("PS0309", metric.span, message, help=hint)
+        return Metric(name)
+
+    def _matrix(self, expr: syntax.Expr, wrt: tuple[str, ...]) -> Metric:
+        """A public matrix of distances between the values of the inputs."""
+        if isinstance(expr, syntax.Name) and expr.id not in self.scope:
+            hint = suggestion(expr.id, (*DISTANCES, *self.scope.of("parameter", "constant")))
+            hint = hint or f"these exist: {', '.join(DISTANCES)}; or {MATRIX}"
+            raise Failure("PS0309", expr.span, f"there is no distance {expr.id}", help=hint)
+        for declared in (self.scope[name] for name in names_used(expr) if name in self.scope):
+            if declared.what in ("input", "intermediate", "output"):
+                raise Failure("PS0309", expr.span, "this is no distance that is known here", help=MATRIX)
+            if declared.what not in ("parameter", "constant"):
+                message = f"distances are public and known: {declared.name} is {declared.with_article}"
+                raise Failure("PS0318", expr.span, message, others=declared.here)
+        waits = [n for n in names_used(expr) if n in self.scope.of("constant") and n not in self.public.values]
+        if not waits and all(name in self.blocks for name in wrt):  # else it is checked when it is given
+            self._check_matrix(expr, [self.blocks[name] for name in wrt])
+        return Metric(" ".join(self.report.source.slice(expr.span).split()), expr)
+
+    def _check_matrix(self, expr: syntax.Expr, blocks: Sequence[InputBlock]) -> None:
+        for block in blocks:
+            if block.domain.size is None or block.index is not None:
+                what = "belongs to several people" if block.index is not None else "has too many values for a matrix"
+                message = f"a matrix lists the distances of all values, and {block.name} {what}"
+                raise Failure("PS0318", expr.span, message, others=block.place)
+        size = prod(block.domain.size or 0 for block in blocks)
+        matrix = read_matrix(expr, self.public, size, [block.name for block in blocks])
+        found = shortcut(matrix)
+        if found is None:
+            return
+        a, b, c = found
+        way, first, second = (show(exact_entry(matrix[i, j])) for i, j in ((a, c), (a, b), (b, c)))
+        start, over, end = (_called(blocks, place) for place in found)
+        message = (
+            f"a detour is shorter than the way: {start} and {end} are {way} apart, "
+            f"and {first} + {second} by way of {over}"
+        )
+        hint = "the line is taken as it stands, pair by pair: no distance is replaced by another"
+        self.report.warn("PS0319", expr.span, message, help=hint)
+
+
+def _called(blocks: Sequence[InputBlock], place: int) -> str:
+    """The joint value with this number, in row-major order."""
+    parts: list[object] = []
+    for block in reversed(blocks):
+        place, own = divmod(place, block.domain.size or 1)
+        parts.append(next(islice(block.domain.elements(), own, None)))
+    return _shown(parts[0] if len(parts) == 1 else tuple(reversed(parts)))
+
+
+def _shown(value: object) -> str:
+    return f"({', '.join(map(_shown, value))})" if isinstance(value, tuple) else show(value)
+
+
+def _side(expr: syntax.Expr) -> Side | None:
+    """One side of a difference: x, x', x[voter], (x, y), (x', y') or (x, y)'."""
+    match expr:
+        case syntax.Name(id=name) | syntax.Index(base=syntax.Name(id=name), indices=(syntax.Name(),)):
+            return [(name, expr.span)], False
+        case syntax.Transpose():
+            inner = _side(expr.operand)
+            return None if inner is None or inner[1] else (inner[0], True)
+        case syntax.TupleOf():
+            known = [side for side in map(_side, expr.items) if side is not None]
+            if len(known) < len(expr.items) or len({primed for _, primed in known}) != 1:
+                return None
+            return [place for places, _ in known for place in places], known[0][1]
+        case _:
+            return None

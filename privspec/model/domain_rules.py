@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -45,15 +46,18 @@ def read_domain(node: syntax.Domain, environment: Environment) -> Domain:
         case syntax.RangeOf():
             return _range(node, environment)
         case syntax.SetOf():
-            return _set(node, environment)
+            return FiniteSet(_items(evaluate(node, environment), node.span))
         case syntax.Interval():
             return _interval(node, environment)
         case syntax.RankingOf():
-            return _ranking(node, environment)
+            return RankingOf(_alternatives(node.alternatives, environment))
         case syntax.Power():
             return _power(node, environment)
+        case syntax.Call(function=function) if function in CALLS:
+            return CALLS[function](node, environment)
         case syntax.Call():
-            return _call(node, environment)
+            hint = advice(node.function, DOMAIN_CALLS, meanings.DOMAINS) or f"these exist: {', '.join(DOMAIN_CALLS)}"
+            raise Failure("PS0220", node.span, f"there is no domain {node.function}(...)", help=hint)
 
 
 def number(expr: syntax.Expr, environment: Environment, what: str) -> Fraction:
@@ -99,12 +103,8 @@ def _interval(node: syntax.Interval, environment: Environment) -> Domain:
         raise Failure("PS0221", node.span, "this interval is empty", help="write [lo, hi] with lo below hi")
     if low is not None and high is not None:
         if low > high:
-            raise Failure(
-                "PS0221",
-                node.span,
-                f"this interval is empty: {show(low)} is above {show(high)}",
-                help=f"did you mean [{show(high)}, {show(low)}]?",
-            )
+            message = f"this interval is empty: {show(low)} is above {show(high)}"
+            raise Failure("PS0221", node.span, message, help=f"did you mean [{show(high)}, {show(low)}]?")
         if low == high and (node.low_open or node.high_open):
             raise Failure("PS0221", node.span, f"this interval is empty: it leaves out {show(low)}")
     return Interval(low, high, node.low_open, node.high_open)
@@ -117,21 +117,14 @@ def _range(node: syntax.RangeOf, environment: Environment) -> IntegerRange:
             raise Failure("PS0224", expr.span, "a range of whole numbers has two finite ends")
         value = number(expr, environment, "the end of a range")
         if value.denominator != 1:
-            raise Failure(
-                "PS0223",
-                expr.span,
-                f"lo..hi runs through whole numbers; {show(value)} is none",
-                help="write [lo, hi] for all numbers between two ends",
-            )
+            hint = "write [lo, hi] for all numbers between two ends"
+            raise Failure("PS0223", expr.span, f"lo..hi runs through whole numbers; {show(value)} is none", help=hint)
         ends.append(int(value))
     low, high = ends
     if low > high:
-        raise Failure(
-            "PS0221",
-            node.span,
-            f"this range is empty: {show(Fraction(low))} is above {show(Fraction(high))}",
-            help=f"did you mean {high}..{low}?" if max(abs(low), abs(high)) < 10**12 else None,
-        )
+        turned = f"did you mean {high}..{low}?" if max(abs(low), abs(high)) < 10**12 else None
+        message = f"this range is empty: {show(Fraction(low))} is above {show(Fraction(high))}"
+        raise Failure("PS0221", node.span, message, help=turned)
     if high - low >= LARGEST_SIZE:
         raise Failure("PS0225", node.span, "this range has more than 2^48 values")
     return IntegerRange(low, high)
@@ -150,10 +143,6 @@ def _items(value: object, span: Span) -> tuple[str | Fraction, ...]:
     return value
 
 
-def _set(node: syntax.SetOf, environment: Environment) -> FiniteSet:
-    return FiniteSet(_items(evaluate(node, environment), node.span))
-
-
 def _named(node: syntax.Name, environment: Environment) -> Domain:
     if node.id == "real":
         return Real()
@@ -164,138 +153,67 @@ def _named(node: syntax.Name, environment: Environment) -> Domain:
         return FiniteSet(_items(value, node.span))
     if value is not None:
         raise Failure("PS0220", node.span, f"{node.id} is no domain", help=f"for the one value write {{{node.id}}}")
-    sets = [name for name, held in environment.values.items() if isinstance(held, tuple)]
-    raise Failure(
-        "PS0220",
-        node.span,
-        f"there is no domain {node.id}",
-        help=advice(node.id, ["real", *sets], meanings.DOMAINS)
-        or "domains are real, [lo, hi], lo..hi, {a, b}, grid(...), ...",
-    )
+    hint = advice(node.id, ["real", *_sets(environment)], meanings.DOMAINS)
+    hint = hint or "domains are real, [lo, hi], lo..hi, {a, b}, grid(...), ..."
+    raise Failure("PS0220", node.span, f"there is no domain {node.id}", help=hint)
 
 
-def _ranking(node: syntax.RankingOf, environment: Environment) -> RankingOf:
-    return RankingOf(_alternatives(node.alternatives, environment))
+def _sets(environment: Environment) -> list[str]:
+    return [name for name, held in environment.values.items() if isinstance(held, tuple)]
 
 
 def _alternatives(node: syntax.SetOf | syntax.Name, environment: Environment) -> tuple[str | Fraction, ...]:
     """What can be ranked: a set that is written out, or a parameter that is one."""
-    if isinstance(node, syntax.SetOf):
-        return _set(node, environment).items
-    value = environment.values.get(node.id)
-    if not isinstance(value, tuple):
-        sets = [name for name, held in environment.values.items() if isinstance(held, tuple)]
-        raise Failure(
-            "PS0220",
-            node.span,
-            f"{node.id} is not a set of alternatives",
-            help=suggestion(node.id, sets) or "declare it under `parameters:`, as in A = {a, b, c}",
-        )
+    value = evaluate(node, environment) if isinstance(node, syntax.SetOf) else environment.values.get(node.id)
+    if isinstance(node, syntax.Name) and not isinstance(value, tuple):
+        hint = suggestion(node.id, _sets(environment)) or "declare it under `parameters:`, as in A = {a, b, c}"
+        raise Failure("PS0220", node.span, f"{node.id} is not a set of alternatives", help=hint)
     return _items(value, node.span)
-
-
-def _partial_ranking(node: syntax.Call, environment: Environment) -> PartialRankingOf:
-    written = "partial_ranking(A), or partial_ranking(A, places) for at most so many places"
-    special = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)
-    if not 1 <= len(node.arguments) <= 2:
-        raise Failure("PS0226", node.span, f"this domain is written {written}")
-    first = node.arguments[0]
-    if not isinstance(first, syntax.SetOf | syntax.Name):
-        raise Failure("PS0226", first.span, "a set of alternatives is wanted here", help=f"this is written {written}")
-    alternatives = _alternatives(first, environment)
-    if len(node.arguments) == 1:
-        return PartialRankingOf(alternatives, len(alternatives))
-    second = node.arguments[1]
-    if isinstance(second, special):
-        raise Failure("PS0226", second.span, f"this domain is written {written}")
-    places = whole(second, environment, "the number of places of a ranking")
-    if places > len(alternatives):
-        raise Failure(
-            "PS0226",
-            second.span,
-            f"a ranking of {len(alternatives)} alternatives has no {places} places",
-            help="leave the number out to allow all of them",
-        )
-    return PartialRankingOf(alternatives, places)
 
 
 def _power(node: syntax.Power, environment: Environment) -> Power | Table:
     base = read_domain(node.base, environment)
     exponents = tuple(whole(item, environment, "the exponent of a domain") for item in node.exponents)
-    if isinstance(base, Table):
-        return _records(node, base, exponents)
+    if isinstance(base, Table):  # `table(...)^n`: one table of n records
+        if len(exponents) != 1 or base.records is not None:
+            hint = "write table(...)^100 for a table of 100 records; several tables are several inputs"
+            raise Failure("PS0226", node.span, "a table takes one exponent, the number of its records", help=hint)
+        return replace(base, records=exponents[0])
     domain = Power(base, exponents)
     if domain.type.size > LARGEST_SIZE:
         raise Failure("PS0225", node.span, "this domain has more than 2^48 entries")
     return domain
 
 
-def _records(node: syntax.Power, table: Table, exponents: tuple[int, ...]) -> Table:
-    """`table(...)^n`: one table of n records."""
-    if len(exponents) != 1 or table.records is not None:
-        raise Failure(
-            "PS0226",
-            node.span,
-            "a table takes one exponent, the number of its records",
-            help="write table(...)^100 for a table of 100 records; several tables are several inputs",
-        )
-    return replace(table, records=exponents[0])
+def _written(node: syntax.Call, count: int, form: str, *, each: bool = False) -> tuple[syntax.Expr, ...]:
+    """The arguments of a domain that takes so many plain ones; `each`: a wrong one is pointed at by itself."""
+    wrong = [argument for argument in node.arguments if isinstance(argument, syntax.NO_EXPRESSION)]
+    if wrong or len(node.arguments) != count:
+        span = wrong[0].span if each and len(node.arguments) == count else node.span
+        raise Failure("PS0226", span, f"this domain is written {form}")
+    return node.arguments  # type: ignore[return-value]
 
 
-def _call(node: syntax.Call, environment: Environment) -> Domain:
-    match node.function:
-        case "grid":
-            return _grid(node, environment)
-        case "l1_ball" | "l2_ball":
-            radius_expr, dimension_expr = _two(node, f"{node.function}(radius, dimension)")
-            radius = number(radius_expr, environment, "the radius of a ball")
-            if radius <= 0:
-                raise Failure("PS0226", radius_expr.span, f"the radius of a ball must be positive, not {show(radius)}")
-            dimension = whole(dimension_expr, environment, "the dimension of a ball")
-            return (L1Ball if node.function == "l1_ball" else L2Ball)(radius, dimension)
-        case "law":
-            return _law(node, environment)
-        case "partial_ranking":
-            return _partial_ranking(node, environment)
-        case "table":
-            return _table(node, environment)
-        case _:
-            raise Failure(
-                "PS0220",
-                node.span,
-                f"there is no domain {node.function}(...)",
-                help=advice(node.function, DOMAIN_CALLS, meanings.DOMAINS) or f"these exist: {', '.join(DOMAIN_CALLS)}",
-            )
-
-
-def _two(node: syntax.Call, written: str) -> tuple[syntax.Expr, syntax.Expr]:
-    special = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)
-    if len(node.arguments) != 2 or isinstance(node.arguments[0], special) or isinstance(node.arguments[1], special):
-        raise Failure("PS0226", node.span, f"this domain is written {written}")
-    return node.arguments[0], node.arguments[1]
+def _ball(node: syntax.Call, environment: Environment) -> L1Ball | L2Ball:
+    one, other = _written(node, 2, f"{node.function}(radius, dimension)")
+    radius = number(one, environment, "the radius of a ball")
+    if radius <= 0:
+        raise Failure("PS0226", one.span, f"the radius of a ball must be positive, not {show(radius)}")
+    dimension = whole(other, environment, "the dimension of a ball")
+    return (L1Ball if node.function == "l1_ball" else L2Ball)(radius, dimension)
 
 
 def _grid(node: syntax.Call, environment: Environment) -> Grid:
-    special = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)
-    if len(node.arguments) != 3:
-        raise Failure("PS0226", node.span, "this domain is written grid(lo, hi, step)")
-    ends = []
-    for item in node.arguments:
-        if isinstance(item, special):
-            raise Failure("PS0226", item.span, "this domain is written grid(lo, hi, step)")
-        ends.append(number(item, environment, "each part of a grid"))
-    low, high, step = ends
+    parts = _written(node, 3, "grid(lo, hi, step)", each=True)
+    low, high, step = (number(item, environment, "each part of a grid") for item in parts)
     if step <= 0:
-        raise Failure("PS0226", node.arguments[2].span, f"the step of a grid must be positive, not {show(step)}")
+        raise Failure("PS0226", parts[2].span, f"the step of a grid must be positive, not {show(step)}")
     if low > high:
         raise Failure("PS0221", node.span, f"this grid is empty: {show(low)} is above {show(high)}")
     if ((high - low) / step).denominator != 1:
-        raise Failure(
-            "PS0226",
-            node.span,
-            f"steps of {show(step)} from {show(low)} do not reach {show(high)}",
-            help=f"the last point would be {show(low + (high - low) // step * step)}",
-        )
+        message = f"steps of {show(step)} from {show(low)} do not reach {show(high)}"
+        last = low + (high - low) // step * step
+        raise Failure("PS0226", node.span, message, help=f"the last point would be {show(last)}")
     if (high - low) / step >= LARGEST_SIZE:
         raise Failure("PS0225", node.span, "this grid has more than 2^48 points")
     return Grid(low, high, step)
@@ -309,26 +227,55 @@ def _law(node: syntax.Call, environment: Environment) -> Law:
             raise Failure("PS0226", node.span, "this domain is written law(1..10), law({a, b}) or law(grid(...))")
 
 
+def _partial_ranking(node: syntax.Call, environment: Environment) -> PartialRankingOf:
+    written = "written partial_ranking(A), or partial_ranking(A, places) for at most so many places"
+    if not 1 <= len(node.arguments) <= 2:
+        raise Failure("PS0226", node.span, f"this domain is {written}")
+    first, second = (*node.arguments, None)[:2]
+    if not isinstance(first, syntax.SetOf | syntax.Name):
+        raise Failure(
+            "PS0226", node.arguments[0].span, "a set of alternatives is wanted here", help=f"this is {written}"
+        )
+    alternatives = _alternatives(first, environment)
+    if second is None:
+        return PartialRankingOf(alternatives, len(alternatives))
+    if isinstance(second, syntax.NO_EXPRESSION):
+        raise Failure("PS0226", second.span, f"this domain is {written}")
+    places = whole(second, environment, "the number of places of a ranking")
+    if places > len(alternatives):
+        message = f"a ranking of {len(alternatives)} alternatives has no {places} places"
+        raise Failure("PS0226", second.span, message, help="leave the number out to allow all of them")
+    return PartialRankingOf(alternatives, places)
+
+
 def _table(node: syntax.Call, environment: Environment) -> Table:
-    attributes: list[tuple[str, Domain]] = []
+    attributes: dict[str, Domain] = {}
     for item in node.arguments:
         if not isinstance(item, syntax.Member):
             raise Failure("PS0226", item.span, "a table lists its attributes: table(age in 0..120, sex in {F, M})")
-        if item.name in {name for name, _ in attributes}:
+        if item.name in attributes:
             raise Failure("PS0202", item.span, f"the attribute {item.name} stands twice in this table")
-        domain = read_domain(item.domain, environment)
+        domain = attributes[item.name] = read_domain(item.domain, environment)
         if domain.size is None or domain.shape:
-            help_text = "use a range lo..hi, a set or a grid"
+            hint = "use a range lo..hi, a set or a grid"
             if isinstance(item.domain, syntax.Interval):
                 low, high = spell(item.domain.low), spell(item.domain.high)
-                help_text = (
-                    f"write {item.name} in {low}..{high} for whole numbers, or grid({low}, {high}, 1) for steps of 1"
-                )
-            raise Failure("PS0226", item.span, f"the attribute {item.name} has infinitely many values", help=help_text)
-        attributes.append((item.name, domain))
+                hint = f"write {item.name} in {low}..{high} for whole numbers, or grid({low}, {high}, 1) for steps of 1"
+            raise Failure("PS0226", item.span, f"the attribute {item.name} has infinitely many values", help=hint)
     if not attributes:
         raise Failure("PS0221", node.span, "a table has at least one attribute")
-    table = Table(tuple(attributes))
+    table = Table(tuple(attributes.items()))
     if table.cell_count > 2**62:
         raise Failure("PS0225", node.span, "this table has more than 2^62 cells")
     return table
+
+
+CALLS: Mapping[str, Callable[[syntax.Call, Environment], Domain]] = {
+    "grid": _grid,
+    "l1_ball": _ball,
+    "l2_ball": _ball,
+    "law": _law,
+    "partial_ranking": _partial_ranking,
+    "table": _table,
+}
+"""Domains that are written like calls, as `evaluate.DOMAIN_CALLS` lists them."""

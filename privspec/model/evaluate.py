@@ -112,12 +112,8 @@ def read_csv(path: Path, name: str, span: Span, *, exact: bool = False) -> NDArr
                     if not np.isfinite(value):
                         raise Failure("PS0242", span, f"{where}: the number is not finite", label="read here")
                 if numbers and len(cells) != len(numbers[0]):
-                    raise Failure(
-                        "PS0243",
-                        span,
-                        f"{name}, row {line}: {len(cells)} cells, but {len(numbers[0])} in the rows above",
-                        label="read here",
-                    )
+                    message = f"{name}, row {line}: {len(cells)} cells, but {len(numbers[0])} in the rows above"
+                    raise Failure("PS0243", span, message, label="read here")
                 numbers.append([value for value in cells if value is not None])
                 if exact:
                     rows.append([cell.strip() for cell in row])
@@ -225,13 +221,9 @@ def evaluate(expr: syntax.Expr, environment: Environment) -> Value:
 def _name(expr: syntax.Name, environment: Environment) -> Value:
     if expr.id in environment.values:
         return environment.values[expr.id]
-    raise Failure(
-        "PS0261",
-        expr.span,
-        f"{expr.id} has no value here",
-        label="only public numbers can stand here",
-        help=suggestion(expr.id, environment.values),
-    )
+    message = f"{expr.id} has no value here"
+    label = "only public numbers can stand here"
+    raise Failure("PS0261", expr.span, message, label=label, help=suggestion(expr.id, environment.values))
 
 
 def _attribute(expr: syntax.Attribute, environment: Environment) -> Value:

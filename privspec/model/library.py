@@ -199,10 +199,8 @@ class Function:
         count = len(arguments)
         if count < least or (most is not None and count > most):
             wanted = str(least) if most == least else f"{least} or more" if most is None else f"{least} to {most}"
-            raise FunctionError(
-                f"{self.name} takes {wanted} argument{'' if wanted == '1' else 's'}, not {count}",
-                help=f"it is written {self.signature}",
-            )
+            message = f"{self.name} takes {wanted} argument{'' if wanted == '1' else 's'}, not {count}"
+            raise FunctionError(message, help=f"it is written {self.signature}")
         for word in arguments.keywords:
             if self.keywords is not None and word not in self.keywords:
                 known = f"; it has {', '.join(self.keywords)}" if self.keywords else ""

@@ -11,13 +11,11 @@ from privspec.core.suggest import advice
 from privspec.language import meanings, syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import Comparison, children, comparisons, names_used, reference, root, summands, walk
-from privspec.model.clauses import sort_clauses
 from privspec.model.definitions import Definitions, whole_of
 from privspec.model.domains import Domain, Type
 from privspec.model.library import library
-from privspec.model.neighbours import NeighbourRelation
 from privspec.model.reports import Report, nearest
-from privspec.model.requirement_rules import RequirementReader
+from privspec.model.requirement_rules import RequirementReader, sort_clauses
 from privspec.model.requirements import AccuracyTarget, AssertedSensitivity, DataModel, MechanismConstraint
 from privspec.model.scope import Scope
 from privspec.model.shapes import Bindings, Typer, plain
@@ -59,10 +57,6 @@ class LossReader:
     domains: Mapping[str, Domain]
     modelled: dict[str, DataModel] = field(default_factory=dict)
 
-    def line(self, span: Span) -> tuple[int, str]:
-        number, _ = self.report.source.position(span.start)
-        return number, " ".join(self.report.source.slice(span).split())
-
     # -- data models
 
     def model(self, statement: syntax.Relation) -> None:
@@ -82,25 +76,20 @@ class LossReader:
             return
         before = next((subject for subject in subjects if subject in self.modelled), None)
         if before is not None:
+            message = f"{before} has two data models"
             self.report.error(
-                "PS0405",
-                statement.span,
-                f"{before} has two data models",
-                others=((self.modelled[before].span, "the first one"),),
+                "PS0405", statement.span, message, others=((self.modelled[before].span, "the first one"),)
             )
             return
-        number, _ = self.line(statement.span)
+        number, _ = self.report.line(statement.span)
         joint = tuple(subjects) if len(subjects) > 1 else ()
         whole = f"({', '.join(joint)})" if joint else subjects[0]
         found = DataModel(whole, name, arguments, statement.span, number, joint)
         self.modelled.update(dict.fromkeys(subjects, found))
         if joint and name not in JOINT:
-            self.report.error(
-                "PS0406",
-                statement.right.span,
-                f"{name} is a law of one variable, and {whole} is one of {len(joint)}",
-                help=f"a joint law is one of {', '.join(JOINT)}, as in {whole} ~ categorical([[0.3, 0.2], [0.1, 0.4]])",
-            )
+            message = f"{name} is a law of one variable, and {whole} is one of {len(joint)}"
+            hint = f"a joint law is one of {', '.join(JOINT)}, as in {whole} ~ categorical([[0.3, 0.2], [0.1, 0.4]])"
+            self.report.error("PS0406", statement.right.span, message, help=hint)
         self._arguments(subjects[0], name, arguments, statement)
 
     def _subjects(self, statement: syntax.Relation) -> list[str]:
@@ -131,24 +120,16 @@ class LossReader:
             return None
         if declared.what not in kinds:
             what = "inputs and computed values" if len(kinds) > 1 else "inputs, where it is a joint law"
-            self.report.error(
-                "PS0407",
-                expr.span,
-                f"a data model is for {what}; {subject.id} is {declared.with_article}",
-                others=((declared.span, "declared here"),),
-            )
+            message = f"a data model is for {what}; {subject.id} is {declared.with_article}"
+            self.report.error("PS0407", expr.span, message, others=declared.here)
             return None
         return subject.id
 
     def _known_distribution(self, name: str, given: int, span: Span) -> bool:
         if name not in DISTRIBUTIONS:
             found = advice(name, DISTRIBUTIONS, meanings.DISTRIBUTIONS)
-            self.report.error(
-                "PS0404",
-                span,
-                f"there is no distribution {name}",
-                help=found or f"these exist: {', '.join(DISTRIBUTIONS)}",
-            )
+            message = f"there is no distribution {name}"
+            self.report.error("PS0404", span, message, help=found or f"these exist: {', '.join(DISTRIBUTIONS)}")
             return False
         least, most = DISTRIBUTIONS[name]
         if not least <= given <= most or (name == "uniform" and given == 1):
@@ -160,16 +141,12 @@ class LossReader:
     def _arguments(
         self, subject: str, name: str, arguments: tuple[syntax.Argument, ...], statement: syntax.Relation
     ) -> None:
-        kinds = [self.typer.type_of(a) for a in arguments if not isinstance(a, _SPECIAL)]
+        kinds = [self.typer.type_of(a) for a in arguments if not isinstance(a, syntax.NO_EXPRESSION)]
         if name == "uniform" and not arguments:
             domain = self.domains.get(subject)
             if domain is not None and not domain.bounded and domain.size is None:
-                self.report.error(
-                    "PS0406",
-                    statement.right.span,
-                    f"{subject} has no bounds, so it cannot be uniform",
-                    help="write uniform(lo, hi)",
-                )
+                message = f"{subject} has no bounds, so it cannot be uniform"
+                self.report.error("PS0406", statement.right.span, message, help="write uniform(lo, hi)")
         if name == "thurstone_mosteller" and len(kinds) == 2:
             self._preferences(subject, arguments, statement)
         # sizes and weights are public
@@ -177,12 +154,8 @@ class LossReader:
             for used in names_used(argument):
                 declared = self.scope.get(used)
                 if declared is not None and declared.what not in ("parameter", "constant"):
-                    self.report.error(
-                        "PS0406",
-                        argument.span,
-                        f"a data model is public: {used} is {declared.with_article}",
-                        others=((declared.span, "declared here"),),
-                    )
+                    message = f"a data model is public: {used} is {declared.with_article}"
+                    self.report.error("PS0406", argument.span, message, others=declared.here)
 
     def _preferences(self, subject: str, arguments: tuple[syntax.Argument, ...], statement: syntax.Relation) -> None:
         kind = self.typer.types.get(subject)
@@ -191,23 +164,17 @@ class LossReader:
             return
         indexed = subject in self.typer.indexed
         own = kind.shape[1:] if indexed else kind.shape
-        values = [self.typer.public(a) for a in arguments if not isinstance(a, _SPECIAL)]
+        values = [self.typer.public(a) for a in arguments if not isinstance(a, syntax.NO_EXPRESSION)]
         if len(own) != 2:
-            self.report.error(
-                "PS0406",
-                statement.span,
-                f"thurstone_mosteller draws n pairs of d features; {subject} has another shape",
-            )
+            message = f"thurstone_mosteller draws n pairs of d features; {subject} has another shape"
+            self.report.error("PS0406", statement.span, message)
             self.typer.attributes[subject, "*"] = Type()
             return
         n, d = own
         for value, wanted, word in zip(values, (d, n), ("d", "n"), strict=False):
             if isinstance(value, Fraction) and value != wanted:
-                self.report.error(
-                    "PS0406",
-                    statement.span,
-                    f"thurstone_mosteller has {word} = {value} here, and {subject} says {wanted}",
-                )
+                message = f"thurstone_mosteller has {word} = {value} here, and {subject} says {wanted}"
+                self.report.error("PS0406", statement.span, message)
         self.typer.attributes[subject, "weights"] = Type((kind.shape[0], d) if indexed else (d,))
 
     # -- constraints and claims
@@ -225,14 +192,11 @@ class LossReader:
         outputs = self.scope.of("output", "choose", "component")
         reach = self._reach(names_used(relation.left) + names_used(relation.right))
         if not any(name in outputs for name in reach):
-            self.report.error(
-                "PS0411",
-                relation.span,
-                "this says nothing about an output or a choice, so the mechanism cannot obey it",
-                help="what is believed of the data is written with ~, as in x ~ uniform",
-            )
+            message = "this says nothing about an output or a choice, so the mechanism cannot obey it"
+            hint = "what is believed of the data is written with ~, as in x ~ uniform"
+            self.report.error("PS0411", relation.span, message, help=hint)
             return None
-        number, text = self.line(relation.span)
+        number, text = self.report.line(relation.span)
         return MechanismConstraint(relation, number, text)
 
     def _reach(self, names: tuple[str, ...]) -> set[str]:
@@ -265,11 +229,10 @@ class LossReader:
         for extra in (clauses.distance, clauses.seen_by):
             if extra is not None:
                 self.report.error("PS0310", extra.span, "a sensitivity takes a unit only")
-        relation: NeighbourRelation | None
-        relation = reader.units.default(wrt) if clauses.unit is None else reader.units.relation(clauses.unit, wrt)
+        relation = reader.relation(clauses.unit, wrt)
         if not wrt or relation is None:
             return None
-        number, text = self.line(claim.span)
+        number, text = self.report.line(claim.span)
         return AssertedSensitivity(claim, subject.id, wrt[0], relation, number, text)
 
     # -- loss and accuracy
@@ -278,12 +241,8 @@ class LossReader:
         """One number, averaged over noise (and data) or the worst of such averages."""
         kind = self.typer.type_of(loss)
         if not plain(kind):
-            self.report.error(
-                "PS0402",
-                loss.span,
-                f"a loss is one number, and this is {kind.describe()}",
-                help=self._one_number(loss) if kind.numeric else None,
-            )
+            message = f"a loss is one number, and this is {kind.describe()}"
+            self.report.error("PS0402", loss.span, message, help=self._one_number(loss) if kind.numeric else None)
         self._averaged(loss, "loss")
 
     def _one_number(self, loss: syntax.Expr) -> str:
@@ -297,7 +256,7 @@ class LossReader:
         match body:
             case syntax.Absolute(operand=inner):
                 body, absolute = inner, True
-            case syntax.Call(function="abs", arguments=(argument,)) if not isinstance(argument, _SPECIAL):
+            case syntax.Call(function="abs", arguments=(argument,)) if not isinstance(argument, syntax.NO_EXPRESSION):
                 body, absolute = argument, True
         text = spell(body)
         word = "E" if over is None else over.operator
@@ -319,7 +278,7 @@ class LossReader:
             value = self.typer.public(target.probability)
             if value is not None and not (isinstance(value, Fraction) and 0 < value < 1):
                 self.report.error("PS0409", target.probability.span, "a probability lies between 0 and 1")
-        number, text = self.line(target.span)
+        number, text = self.report.line(target.span)
         return AccuracyTarget(target, number, text)
 
     def target_bindings(self, target: syntax.Target) -> Bindings:
@@ -339,12 +298,8 @@ class LossReader:
         secret = self.scope.of("input", "intermediate", "output")
         for name in _outside(expr):
             if name.id in secret:
-                self.report.error(
-                    "PS0408",
-                    name.span,
-                    f"{name.id} differs from run to run, so the {what} must average over it",
-                    help=self._around(expr, name.id),
-                )
+                message = f"{name.id} differs from run to run, so the {what} must average over it"
+                self.report.error("PS0408", name.span, message, help=self._around(expr, name.id))
                 return
 
     def _around(self, expr: syntax.Expr, name: str) -> str:
@@ -365,13 +320,9 @@ class LossReader:
         text = self.report.source.slice(over.span)
         name = free[0]
         inside = text[text.find("[") + 1 : text.rfind("]")].strip() if "[" in text else "..."
-        self.report.error(
-            "PS0401",
-            over.span,
-            f"this average depends on {name}, for which there is no data model",
-            others=((declared.span, "no data model for it"),),
-            help=f"write worst[ {inside} ] for the largest over all {name}, or add a model such as {name} ~ uniform",
-        )
+        message = f"this average depends on {name}, for which there is no data model"
+        hint = f"write worst[ {inside} ] for the largest over all {name}, or add a model such as {name} ~ uniform"
+        self.report.error("PS0401", over.span, message, others=((declared.span, "no data model for it"),), help=hint)
 
     def _without_noise(self, expr: syntax.Node) -> Iterator[str]:
         """Names used, leaving out `O - y` where O is a number the solver draws around y: only noise remains."""
@@ -459,9 +410,6 @@ class LossReader:
 def _mixes(node: syntax.Node, outputs: frozenset[str]) -> bool:
     """Whether it is a sum with outputs in it."""
     return isinstance(node, syntax.Binary) and node.op in "+-" and any(name in outputs for name in names_used(node))
-
-
-_SPECIAL = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)
 
 
 def _overs(expr: syntax.Node) -> Iterator[syntax.Over]:

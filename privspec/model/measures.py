@@ -9,15 +9,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
-import numpy as np
-
 from privspec.core.spans import Span
 from privspec.language import syntax
-from privspec.language.walk import names_used
-from privspec.model.evaluate import Environment, evaluate
-from privspec.model.reports import Failure, Report, listing, nearest
-from privspec.model.scope import Scope
-from privspec.model.values import Value, readable, show
+from privspec.model.reports import Failure
+from privspec.model.values import readable, show
 
 
 @lru_cache(maxsize=1024)
@@ -298,12 +293,8 @@ def _delta(value: Fraction, span: Span) -> None:
     if value < 0:
         raise Failure("PS0305", span, f"delta must not be negative, and is {show(value)}")
     if value >= 1:
-        raise Failure(
-            "PS0305",
-            span,
-            f"delta must be below 1, and is {show(value)}",
-            help="delta is a probability of failure: far below one over the number of people, as in 1e-6",
-        )
+        hint = "delta is a probability of failure: far below one over the number of people, as in 1e-6"
+        raise Failure("PS0305", span, f"delta must be below 1, and is {show(value)}", help=hint)
     if value:
         _in_range("delta", value, span, "PS0305")
 
@@ -372,132 +363,3 @@ MEASURES: Mapping[str, MeasureRule] = {
         kind="Lipschitz",
     ),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class AmountReader:
-    """Reads the figures before `-DP` and its like."""
-
-    scope: Scope
-    report: Report
-    environment: Environment
-
-    def measure(self, line: syntax.Requirement, metric: Metric) -> Measure | None:
-        """The measure with its figures; None after a complaint."""
-        rule = MEASURES[line.measure]
-        items = line.amount.items
-        if len(items) not in rule.arities:
-            self.report.error(
-                "PS0303",
-                line.amount.span,
-                f"{line.measure} takes {listing([str(n) for n in rule.arities], 'or')} "
-                f"figure{'' if rule.arities[-1] == 1 else 's'}, not {len(items)}",
-                help=f"it is written {listing(rule.written, 'or')}",
-            )
-            return None
-        chosen = self.scope.of("choose")
-        if any(name in chosen for item in items for name in names_used(item)):
-            text = f"{self.report.source.slice(line.amount.span)}-{line.measure}"
-            return Chosen(rule.kind, items, text)
-        figures = [self._figure(item) for item in items]
-        if any(figure is None for figure in figures):
-            return None
-        return self._assemble(rule, items, [f for f in figures if f is not None], metric)
-
-    def _figure(self, item: syntax.Expr) -> tuple[Fraction, ...] | tuple[str, tuple[Fraction, ...]] | None:
-        """One exact figure, or (index set, one figure a person)."""
-        party: str | None = None
-        expr = item
-        match item:
-            case syntax.Index(base=syntax.Name() as base, indices=(syntax.Name(id=name),)) if (
-                name in self.environment.parties
-            ):
-                expr, party = base, name
-        for name in names_used(expr):
-            declared = self.scope.get(name)
-            if declared is not None and declared.what != "parameter" and name != "inf":
-                self.report.error(
-                    "PS0307",
-                    item.span,
-                    f"an amount is public and known: {name} is {declared.with_article}",
-                    others=((declared.span, "declared here"),),
-                )
-                return None
-            if declared is None:
-                near = nearest(name, self.scope.of("parameter", "choose"))
-                self.report.error(
-                    "PS0307" if name == "inf" else "PS0201",
-                    item.span,
-                    "an amount must be finite" if name == "inf" else f"nothing is called {name}",
-                    help=None
-                    if name == "inf"
-                    else f"did you mean {near}?"
-                    if near
-                    else "give it a value under `parameters:`",
-                )
-                return None
-            if name not in self.environment.values:
-                return None  # its value failed, which has been reported
-        try:
-            value = evaluate(expr, self.environment)
-        except Failure as failure:
-            self.report.failure(failure)
-            return None
-        if isinstance(value, Fraction) and party is not None:
-            self.report.error(
-                "PS0317",
-                item.span,
-                f"{self.report.source.slice(expr.span)} is one number, not one for each {party}",
-                help=f"write {self.report.source.slice(expr.span)}",
-            )
-            return None
-        if isinstance(value, Fraction):
-            return (value,)
-        if party is not None and isinstance(value, np.ndarray) and value.ndim == 1:
-            if len(value) != self.environment.parties[party]:
-                self.report.error(
-                    "PS0317", item.span, f"{len(value)} figures for {self.environment.parties[party]} {party}s"
-                )
-                return None
-            return party, tuple(Fraction(entry) for entry in value)
-        self.report.error("PS0307", item.span, "an amount is one number", label=_what(value))
-        return None
-
-    def _assemble(
-        self,
-        rule: MeasureRule,
-        items: tuple[syntax.Expr, ...],
-        figures: list[tuple[Fraction, ...] | tuple[str, tuple[Fraction, ...]]],
-        metric: Metric,
-    ) -> Measure | None:
-        party: str | None = None
-        columns: list[tuple[Fraction, ...]] = []
-        for figure in figures:
-            if isinstance(figure[0], str):
-                party, column = figure
-                columns.append(column)
-            else:
-                columns.append(figure)
-        good = True
-        for column, item, check in zip(columns, items, rule.checks, strict=False):
-            for number in sorted(set(column)):
-                try:
-                    check(number, item.span)
-                except Failure as failure:
-                    given = [(self.scope[name].span, "given here") for name in names_used(item) if name in self.scope]
-                    self.report.failure(failure, others=given)
-                    good = False
-                    break
-        if not good:
-            return None
-        if party is None:
-            return rule.make(tuple(column[0] for column in columns), metric)
-        people = max(len(column) for column in columns)
-        wide = [column * people if len(column) == 1 else column for column in columns]
-        return Personalised(party, tuple(rule.make(figure, metric) for figure in zip(*wide, strict=True)))
-
-
-def _what(value: Value) -> str:
-    if isinstance(value, np.ndarray):
-        return "a list of " + " x ".join(str(n) for n in value.shape)
-    return "not a number"

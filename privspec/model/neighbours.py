@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -51,6 +51,11 @@ class InputBlock:
     @property
     def size(self) -> int:
         return self.stop - self.start
+
+    @property
+    def place(self) -> tuple[tuple[Span, str], ...]:
+        """Where it is declared, as a further place of a diagnostic."""
+        return ((self.span, f"in {self.domain.describe()}"),)
 
     def check_size(self) -> None:
         """Refuse to lay out too many coordinates.
@@ -209,12 +214,16 @@ def _constant(value: Fraction, count: int) -> NDArray[Any]:
 
 @dataclass(frozen=True, slots=True)
 class NeighbourRelation(ABC):
-    """Pairs of worlds that differ in at most `group` units of the inputs named, and in no other input."""
+    """Pairs of worlds that differ in at most `group` units of the inputs named, and in no other input.
+
+    `adding`: units are there or not, and one that is not counts as 0 (in a table as no record); else they take any
+    other value of their domain.
+    """
 
     group: int = 1
+    adding: bool = field(default=False, kw_only=True)
 
     unit: ClassVar[str] = ""
-    adding: ClassVar[bool] = False
 
     @property
     def unit_name(self) -> str:
@@ -380,25 +389,13 @@ class ReplacingOneOf(NeighbourRelation):
         return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class AddingOrRemovingEntry(ReplacingEntry):
-    """One number is there or is not; one that is not counts as 0."""
-
-    adding: ClassVar[bool] = True
-
-
-@dataclass(frozen=True, slots=True)
-class AddingOrRemovingRecord(ReplacingRecord):
-    """One record is there or is not; in a table that is one count, elsewhere an absent record counts as 0."""
-
-    adding: ClassVar[bool] = True
-
-
-@dataclass(frozen=True, slots=True)
-class AddingOrRemovingVoter(ReplacingVoter):
-    """One person is there or is not; an absent person counts as 0."""
-
-    adding: ClassVar[bool] = True
+def default_relation(block: InputBlock | None, party: str | None) -> NeighbourRelation:
+    """One party where the input is indexed, else one record of a power or table, else everything."""
+    if party:
+        return ReplacingVoter(party=party)
+    if block is not None and (block.layout == "cells" or block.domain is not block.base_domain):
+        return ReplacingRecord()
+    return ReplacingEverything()
 
 
 # --- geometry of one input ------------------------------------------------------------------------

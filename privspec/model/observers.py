@@ -18,8 +18,8 @@ from privspec.model.neighbours import (
     NeighbourRelation,
     ReplacingEverything,
     ReplacingOneOf,
-    ReplacingRecord,
     ReplacingVoter,
+    default_relation,
 )
 from privspec.model.reports import Report, listing
 from privspec.model.requirements import Nobody, Requirement
@@ -134,7 +134,7 @@ def units(model: Model, name: str) -> tuple[Unit, ...]:
             own = line.neighbours
             relation = own.of(model.block(name)) if isinstance(own, ReplacingOneOf) else own
             found.setdefault((wrt, relation.describe()), Unit(wrt, relation, index))
-    return tuple(found.values()) or (Unit((name,), default_relation(model, name)),)
+    return tuple(found.values()) or (Unit((name,), _default(model, name)),)
 
 
 def unit_of(claim: HasRequirement, model: Model | None) -> Unit | None:
@@ -145,7 +145,7 @@ def unit_of(claim: HasRequirement, model: Model | None) -> Unit | None:
         line = model.requirements[claim.requirement]
         return Unit(line.wrt, line.neighbours, claim.requirement)
     known = {block.name for block in model.blocks}
-    return Unit(claim.wrt, default_relation(model, claim.wrt[0])) if set(claim.wrt) <= known and claim.wrt else None
+    return Unit(claim.wrt, _default(model, claim.wrt[0])) if set(claim.wrt) <= known and claim.wrt else None
 
 
 def how_many(model: Model, unit: Unit | None) -> int | None:
@@ -158,14 +158,9 @@ def how_many(model: Model, unit: Unit | None) -> int | None:
     return max((block.size // max(unit.relation.length(block), 1) for block in blocks), default=None)
 
 
-def default_relation(model: Model, name: str) -> NeighbourRelation:
-    """One party where the input is indexed, else one record of a power or table, else everything."""
+def _default(model: Model, name: str) -> NeighbourRelation:
     block = model.block(name)
-    if block.index:
-        return ReplacingVoter(party=block.index)
-    if block.layout == "cells" or block.domain is not block.base_domain:
-        return ReplacingRecord()
-    return ReplacingEverything()
+    return default_relation(block, block.index)
 
 
 def inputs_behind(model: Model, output: str) -> frozenset[str]:
@@ -233,12 +228,8 @@ def warn_about_gaps(model: Model, report: Report) -> None:
     named = {name for line in model.requirements for name in line.outputs}
     for node in model.outputs:
         if node.name not in named and not inputs_behind(model, node.name):
-            report.warn(
-                "PS0315",
-                node.span,
-                f"no requirement names {node.name}",
-                help=f"add a line under privacy, or declare {node.name} as a constant: it depends on no input",
-            )
+            hint = f"add a line under privacy, or declare {node.name} as a constant: it depends on no input"
+            report.warn("PS0315", node.span, f"no requirement names {node.name}", help=hint)
     for found in exposures(model):
         if not any(found.input in line.wrt for line in model.requirements):
             _no_line(model, found, report)
@@ -255,24 +246,18 @@ def _see(found: Look) -> str:
 
 def _no_line(model: Model, found: Look, report: Report) -> None:
     span = model.block(found.input).span
-    report.warn(
-        "PS0314",
-        span,
-        f"no requirement protects the input {found.input}, and {_see(found)} {listing(found.outputs)}",
-        help=f"add `wrt {found.input}` to a line, or declare it as a constant if it is public",
-    )
+    message = f"no requirement protects the input {found.input}, and {_see(found)} {listing(found.outputs)}"
+    hint = f"add `wrt {found.input}` to a line, or declare it as a constant if it is public"
+    report.warn("PS0314", span, message, help=hint)
 
 
 def _unnamed(model: Model, found: Look, report: Report) -> None:
     for name in found.unnamed:
         node = model.nodes.get(name.partition(".")[0])
         span = model.block(found.input).span if node is None else node.span
-        report.warn(
-            "PS0315",
-            span,
-            f"no requirement protects {found.input} in {name}, which {_see(found)}: it may reveal anything",
-            help=f"add a line under privacy: {_together(found)} is ... wrt {found.input}",
-        )
+        message = f"no requirement protects {found.input} in {name}, which {_see(found)}: it may reveal anything"
+        hint = f"add a line under privacy: {_together(found)} is ... wrt {found.input}"
+        report.warn("PS0315", span, message, help=hint)
 
 
 def _not_joined(model: Model, found: Look, report: Report) -> None:

@@ -83,13 +83,9 @@ def read_options(
             case syntax.NoiseFamily():
                 before, family = family, family or option
         if before is not None:
-            report.error(
-                "PS0273",
-                option.span,
-                "this option is given twice",
-                others=((before.span, "given here first"),),
-                help="write all names in one line, separated by commas",
-            )
+            message = "this option is given twice"
+            hint = "write all names in one line, separated by commas"
+            report.error("PS0273", option.span, message, others=((before.span, "given here first"),), help=hint)
     if trust_override is not None and trust_override in TRUST_WORDS:
         trust = {"curator": Curator(), "nobody": Nobody()}.get(trust_override, SecureSum())
     trust = _local(trust, trust_node, requirements, report)
@@ -116,23 +112,15 @@ def _trust(
             words = domain.items if isinstance(domain, FiniteSet) else ()
             known = tuple(word for word in words if isinstance(word, str) and word in TRUST_WORDS)
             if not known or len(known) != len(words):
-                report.error(
-                    "PS0270",
-                    model.span,
-                    f"{name} must be chosen from trust models",
-                    others=((found.span, "declared here"),),
-                    help=f"as in choose {name} in {{nobody, secure_sum}}",
-                )
+                message = f"{name} must be chosen from trust models"
+                hint = f"as in choose {name} in {{nobody, secure_sum}}"
+                report.error("PS0270", model.span, message, others=found.here, help=hint)
                 return None
             return ChosenTrust(name, known, option.span)
         case _:
             word = model.id if isinstance(model, syntax.Name) else model.function
-            report.error(
-                "PS0270",
-                model.span,
-                f"there is no trust model {word}",
-                help=advice(word, TRUST_WORDS, meanings.TRUST) or f"these exist: {', '.join(TRUST_WORDS)}",
-            )
+            hint = advice(word, TRUST_WORDS, meanings.TRUST) or f"these exist: {', '.join(TRUST_WORDS)}"
+            report.error("PS0270", model.span, f"there is no trust model {word}", help=hint)
             return None
 
 
@@ -162,12 +150,10 @@ def _local(
     if not local:
         return trust or Curator()
     if node is not None and isinstance(trust, Curator | SecureSum):
+        message = f"a local requirement means that nobody is trusted, and this line trusts {trust.name}"
+        hint = "write `trust nobody`, or DP in place of LDP"
         report.error(
-            "PS0308",
-            node.span,
-            f"a local requirement means that nobody is trusted, and this line trusts {trust.name}",
-            others=((local[0].span, "protects each party's own report"),),
-            help="write `trust nobody`, or DP in place of LDP",
+            "PS0308", node.span, message, others=((local[0].span, "protects each party's own report"),), help=hint
         )
     return trust if isinstance(trust, ChosenTrust) else Nobody(node.span if node else None)
 
@@ -208,12 +194,8 @@ def _site(expr: syntax.Expr, scope: Scope, report: Report) -> str | None:
     sites = scope.of("input", "intermediate", "output")
     if declared is None:
         near = nearest(found.id, sites)
-        report.error(
-            "PS0271",
-            expr.span,
-            f"nothing is called {found.id}",
-            help=f"did you mean {near}?" if near else f"noise can enter at {listing(sites, 'or')}" if sites else None,
-        )
+        hint = f"did you mean {near}?" if near else f"noise can enter at {listing(sites, 'or')}" if sites else None
+        report.error("PS0271", expr.span, f"nothing is called {found.id}", help=hint)
         return None
     if declared.what in NOT_SITES:
         report.error(
@@ -235,10 +217,6 @@ def _families(family: syntax.NoiseFamily | None, report: Report) -> tuple[tuple[
         if name.id in FAMILIES:
             good.append(name)
             continue
-        report.error(
-            "PS0272",
-            name.span,
-            f"there is no noise family {name.id}",
-            help=advice(name.id, FAMILIES, meanings.FAMILIES) or f"these exist: {', '.join(FAMILIES)}",
-        )
+        hint = advice(name.id, FAMILIES, meanings.FAMILIES) or f"these exist: {', '.join(FAMILIES)}"
+        report.error("PS0272", name.span, f"there is no noise family {name.id}", help=hint)
     return tuple(dict.fromkeys(name.id for name in good)), tuple(name.span for name in good)

@@ -98,23 +98,12 @@ def _parse_text(name: str, text: str, environment: Environment) -> Value:
         value = evaluate(parse_expression(shown), environment)
     except SpecError as error:
         found = error.diagnostics[0]
-        raise SpecError(
-            Diagnostic(
-                "PS0251",
-                f"the value given for {name} cannot be read: {found.message}",
-                help=found.help or f"write a number, a list or a set, as in --set {name}=0.5",
-                source=shown,
-            )
-        ) from error
+        message = f"the value given for {name} cannot be read: {found.message}"
+        hint = found.help or f"write a number, a list or a set, as in --set {name}=0.5"
+        raise SpecError(Diagnostic("PS0251", message, help=hint, source=shown)) from error
     except Failure as error:
-        raise SpecError(
-            Diagnostic(
-                "PS0251",
-                f"the value given for {name} cannot be computed: {error.message}",
-                help=error.help,
-                source=shown,
-            )
-        ) from error
+        message = f"the value given for {name} cannot be computed: {error.message}"
+        raise SpecError(Diagnostic("PS0251", message, help=error.help, source=shown)) from error
     return value
 
 
@@ -325,12 +314,8 @@ def fit_constant(name: str, value: Any, domain: Domain | None, span: Span, shown
         value = as_fraction(value[0])
     actual = value.shape if isinstance(value, np.ndarray) else ()
     if actual != domain.shape:
-        raise Failure(
-            "PS0253",
-            shown or span,
-            f"{name} is {_shape(actual)} here, but {_shape(domain.shape)} was declared: {domain.describe()}",
-            help=f"declare it {_extents(actual)}, or leave its domain out",
-        )
+        message = f"{name} is {_shape(actual)} here, but {_shape(domain.shape)} was declared: {domain.describe()}"
+        raise Failure("PS0253", shown or span, message, help=f"declare it {_extents(actual)}, or leave its domain out")
     low, high = domain.bounds
     if isinstance(value, np.ndarray) and value.dtype != object:
         outside = (low is not None and bool(np.any(value < float(low)))) or (

@@ -397,7 +397,7 @@ def drawn_by(model: Model, expr: syntax.Node) -> Drawn | None:
         return None
     public = environment(model)
     try:
-        values = [evaluate(other, public) for other in others if not isinstance(other, _SPECIAL)]
+        values = [evaluate(other, public) for other in others if not isinstance(other, syntax.NO_EXPRESSION)]
         further = tuple(Argument(value_type(value), value, None, expr.span) for value in values)
         first = Argument(model.nodes[votes.id].type, None, None, votes.span)
         drawn = bind_call(expr, Arguments((first, *further))).drawn
@@ -406,7 +406,6 @@ def drawn_by(model: Model, expr: syntax.Node) -> Drawn | None:
     return None if drawn is None or isinstance(drawn.lottery, Largest) else drawn
 
 
-_SPECIAL = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)
 COMBINATIONS = 4096
 """Most joint values of all winners in one expression."""
 

@@ -95,13 +95,9 @@ def law_of(model: DataModel, values: Sequence[Value], environment: Environment) 
     """
     rule = RULES.get(model.distribution)
     if rule is None:
-        raise Failure(
-            "PS0514",
-            model.span,
-            f"{model.distribution} has no exact law on a finite domain",
-            help=f"use {', '.join(RULES)}",
-        )
-    arguments = [evaluate(a, environment) for a in model.arguments if not isinstance(a, _SPECIAL)]
+        message = f"{model.distribution} has no exact law on a finite domain"
+        raise Failure("PS0514", model.span, message, help=f"use {', '.join(RULES)}")
+    arguments = [evaluate(a, environment) for a in model.arguments if not isinstance(a, syntax.NO_EXPRESSION)]
     weights = rule(values, arguments, model.span)
     total = sum(weights, Fraction(0))
     if total <= 0 or min(weights) < 0:
@@ -115,12 +111,8 @@ def short(law: Law, span: Span) -> Law:
     Raises: Failure PS0514 otherwise.
     """
     if max(max(p.numerator.bit_length(), p.denominator.bit_length()) for p in law) > LARGEST_BITS:
-        raise Failure(
-            "PS0514",
-            span,
-            "the exact probabilities of this law have thousands of digits",
-            help="use fewer records, smaller numbers, or weights with fewer digits",
-        )
+        message = "the exact probabilities of this law have thousands of digits"
+        raise Failure("PS0514", span, message, help="use fewer records, smaller numbers, or weights with fewer digits")
     return law
 
 
@@ -133,13 +125,12 @@ def joint_law(model: DataModel, lists: Sequence[Sequence[Value]], environment: E
         weights = evaluate(_plain(model.arguments[0], model.span), environment)
         sizes = tuple(len(values) for values in lists)
         if isinstance(weights, np.ndarray) and weights.ndim > 1 and weights.shape != sizes:
-            raise Failure(
-                "PS0406",
-                model.span,
+            message = (
                 f"{' x '.join(map(str, weights.shape))} weights for {model.subject}, "
-                f"which takes {' x '.join(map(str, sizes))} values",
-                help="a row for each value of the first name; the last name changes fastest",
+                f"which takes {' x '.join(map(str, sizes))} values"
             )
+            hint = "a row for each value of the first name; the last name changes fastest"
+            raise Failure("PS0406", model.span, message, help=hint)
     return law_of(model, [_joined(parts) for parts in product(*lists)], environment)
 
 
@@ -151,11 +142,8 @@ def _joined(parts: Sequence[Value]) -> Value:
     return joined
 
 
-_SPECIAL = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)
-
-
 def _plain(argument: syntax.Argument, span: Span) -> syntax.Expr:
-    if isinstance(argument, _SPECIAL):
+    if isinstance(argument, syntax.NO_EXPRESSION):
         raise Failure("PS0406", span, "a plain value is wanted here")
     return argument
 

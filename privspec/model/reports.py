@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partialmethod
+from typing import TypeVar
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Source, Span
 from privspec.core.suggest import nearest as closest
+
+T = TypeVar("T")
 
 
 class Failure(Exception):  # noqa: N818 - a failed question, reported by the pass that asked it
@@ -20,9 +24,11 @@ class Failure(Exception):  # noqa: N818 - a failed question, reported by the pas
         message: str,
         *,
         label: str = "",
-        help: str | None = None,  # noqa: A002
+        others: Iterable[tuple[Span, str]] = (),
+        help: str | None = None,  # noqa: A002 - the word of the diagnostic
     ) -> None:
         self.code, self.span, self.message, self.label, self.help = code, span, message, label, help
+        self.others = tuple(others)
         super().__init__(message)
 
 
@@ -51,39 +57,34 @@ class Report:
         if found not in self.diagnostics:
             self.diagnostics.append(found)
 
-    def warn(
-        self,
-        code: str,
-        span: Span,
-        message: str,
-        *,
-        label: str = "",
-        others: Iterable[tuple[Span, str]] = (),
-        help: str | None = None,  # noqa: A002
-        notes: tuple[str, ...] = (),
-    ) -> None:
-        """Add one that does not stop the work."""
-        self.error(code, span, message, label=label, others=others, help=help, notes=notes, severity="warning")
+    warn = partialmethod(error, severity="warning")
+    """Add one that does not stop the work."""
 
     def failure(self, failure: Failure, *, others: Iterable[tuple[Span, str]] = ()) -> None:
         """Add what a question raised, unless an error inside its place is told already: one cause, one error."""
-        place = failure.span
-        around = any(
-            found.is_error and found.labels and found.labels[0].span.start <= place.start
-            and place.end <= found.labels[0].span.end
-            for found in self.diagnostics
-        )  # fmt: skip
-        if around or self.marred(place):
-            return
-        self.error(failure.code, failure.span, failure.message, label=failure.label, help=failure.help, others=others)
+        place, others = failure.span, (*failure.others, *others)
+        around = any(place.start >= span.start and place.end <= span.end for span in self._errors())
+        if not around and not self.marred(place):
+            self.error(failure.code, place, failure.message, label=failure.label, help=failure.help, others=others)
+
+    def told(self, ask: Callable[[], T]) -> T | None:
+        """What a question gives; None after adding what it raised."""
+        try:
+            return ask()
+        except Failure as failure:
+            self.failure(failure)
+            return None
+
+    def _errors(self) -> Iterator[Span]:
+        return (found.labels[0].span for found in self.diagnostics if found.is_error and found.labels)
+
+    def line(self, span: Span) -> tuple[int, str]:
+        """The number of a line of the spec, and its text without its comment."""
+        return self.source.position(span.start)[0], " ".join(self.source.slice(span).split())
 
     def marred(self, place: Span) -> bool:
         """Whether an error is told inside a place, so that what else is wrong there may follow from it."""
-        return any(
-            found.is_error and found.labels and place.start <= found.labels[0].span.start
-            and found.labels[0].span.end <= place.end
-            for found in self.diagnostics
-        )  # fmt: skip
+        return any(place.start <= span.start and span.end <= place.end for span in self._errors())
 
     @property
     def failed(self) -> bool:

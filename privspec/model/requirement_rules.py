@@ -1,33 +1,36 @@
-"""Lines of privacy and fairness: outputs and inputs that exist, observers, effects that have a limit, amounts.
+"""Lines of privacy: outputs and inputs that exist, observers, units, amounts, effects that have a limit.
 
-Amounts that are allowed and promise little are warned of: a large epsilon, a delta that leaves room for publishing a
-person.
+A line that names no unit means the one that fits its inputs. Amounts that are allowed and promise little are warned of:
+a large epsilon, a delta that leaves room for publishing a person.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 
 from privspec.core.spans import Span
-from privspec.language import syntax
+from privspec.language import meanings, syntax
 from privspec.language.spelling import spell
+from privspec.language.walk import names_used
 from privspec.model import neighbours as nb
-from privspec.model.clauses import Clauses, DistanceReader, UnitReader, sort_clauses
-from privspec.model.distances import DISTANCES
+from privspec.model.distances import DISTANCES, DistanceReader
+from privspec.model.domain_rules import whole
 from privspec.model.domains import Domain, Power
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.measures import (
     LDP,
     MEASURES,
-    AmountReader,
+    Chosen,
     EpsilonDelta,
     Lipschitz,
     Measure,
+    MeasureRule,
     Metric,
     MetricDP,
     PerAtomLDP,
@@ -35,141 +38,122 @@ from privspec.model.measures import (
     PureDP,
 )
 from privspec.model.neighbours import InputBlock
-from privspec.model.reports import Failure, Report, listing, nearest
-from privspec.model.requirements import IndependenceRequirement, Requirement
+from privspec.model.reports import Failure, Report, listing, nearest, suggestion
+from privspec.model.requirements import Requirement
 from privspec.model.scope import Scope
 from privspec.model.values import Value, readable, show
 
 LARGE_EPSILON = 10
 """A guesser may be right 22,026 times for each time that they are wrong."""
-
 LARGE_DELTA = Fraction(1, 1000)
+WHOLE_REPORTS = ("LDP", "per-atom-LDP", "metric-DP", "Lipschitz")
+"""Measures that compare any value with any other."""
+Figures: TypeAlias = tuple[str | None, tuple[Fraction, ...]]
+"""One exact figure, or an index set and one figure a person."""
 
 
-def warn_about_amounts(
-    line: syntax.Requirement, found: Requirement, blocks: Mapping[str, InputBlock], report: Report
-) -> None:
-    """A requirement that holds and protects hardly anybody is warned about; nothing is refused."""
-    measures = found.measure.each if isinstance(found.measure, Personalised) else (found.measure,)
-    amounts = [one.amounts for one in measures if isinstance(one, PureDP | EpsilonDelta | LDP | PerAtomLDP)]
-    epsilon = max((figures["epsilon"] for figures in amounts), default=Fraction(0))
-    delta = max((figures.get("delta", Fraction(0)) for figures in amounts), default=Fraction(0))
-    items = line.amount.items
-    if epsilon > LARGE_EPSILON:
-        report.warn(
-            "PS0324",
-            items[0].span,
-            f"an epsilon of {show(epsilon)} promises very little",
-            label="above 10",
-            help="below 1 is strong, 1 to 3 usual, 10 the most that is ever defended; see what it means: "
-            "privspec explain PLAN --for public",
-        )
-    people = [n for name in found.wrt if (n := _units(found.neighbours, blocks.get(name))) is not None]
-    limit = min((Fraction(1, n) for n in people if n > 0), default=Fraction(1))
-    if not any(isinstance(one, PureDP) for one in measures) and delta > min(limit, LARGE_DELTA):
-        units = nb.plural(found.neighbours.unit_name) if people else "people"
-        _warn_of_delta(delta, limit, f"{max(people, default=0):,} {units}", items[-1].span, report)
+@dataclass(slots=True)
+class Clauses:
+    """The clauses of one line, each kind once."""
+
+    unit: syntax.Replacing | syntax.AddingOrRemoving | None = None
+    distance: syntax.Distance | None = None
+    seen_by: syntax.SeenBy | None = None
 
 
-def _warn_of_delta(delta: Fraction, limit: Fraction, units: str, span: Span, report: Report) -> None:
-    if delta > limit:
-        message = f"a delta of {show(delta)} allows publishing all about one of {units}"
-        label = f"above one over {units.split()[0]}"
-    else:
-        message = f"a delta of {show(delta)} allows publishing all about one person in {int(1 / delta):,}"
-        label = "above 1/1000"
-    report.warn(
-        "PS0325",
-        span,
-        message,
-        label=label,
-        help="delta is the probability with which the promise may fail altogether: 1e-6, or far below one over "
-        "the number of people",
-    )
-
-
-def _units(neighbours: nb.NeighbourRelation, block: InputBlock | None) -> int | None:
-    """How many units an input holds, where that is public."""
-    if block is None or neighbours.adding or isinstance(neighbours, nb.ReplacingEverything):
-        return None
-    if isinstance(neighbours, nb.ReplacingOneOf):
-        return _units(neighbours.of(block), block)
-    whole = block.type.shape
-    if isinstance(neighbours, nb.ReplacingVoter):
-        return whole[0] if block.index and whole else None
-    if isinstance(neighbours, nb.ReplacingEntry):
-        return block.size if block.layout == "entries" else None
-    if isinstance(neighbours, nb.ReplacingRecord) and isinstance(block.domain, Power):
-        return (whole[0] if block.index and whole else 1) * block.domain.exponents[0]
-    return None
+def sort_clauses(clauses: Iterable[syntax.Clause], report: Report) -> Clauses:
+    """Each kind of clause at most once."""
+    found = Clauses()
+    for clause in clauses:
+        kinds = {syntax.Distance: "distance", syntax.SeenBy: "seen_by"}
+        kind = kinds.get(type(clause), "unit")
+        before = getattr(found, kind)
+        setattr(found, kind, clause)
+        if before is not None:
+            message = "this says a second time what the line already says"
+            hint = "write one requirement a line"
+            report.error("PS0310", clause.span, message, others=((before.span, "said here first"),), help=hint)
+    return found
 
 
 @dataclass(slots=True)
 class RequirementReader:
-    """Reads requirements one after another; `public` also knows constants, `domains` those of all variables."""
+    """Reads requirements one after another.
+
+    `public` knows constants besides parameters, `party_of` the index sets of names, `domains` those of all variables.
+    """
 
     scope: Scope
     report: Report
     environment: Environment
+    public: Environment
     blocks: Mapping[str, InputBlock]
-    component_outputs: frozenset[str] = frozenset()
-    components: frozenset[str] = frozenset()
+    component_outputs: tuple[str, ...] = ()
     unbounded_is_fine: frozenset[str] = frozenset()
     party_of: Mapping[str, str] = field(default_factory=dict)
-    public: Environment | None = None
     domains: Mapping[str, Domain] = field(default_factory=dict)
 
+    def requirement(self, line: syntax.Requirement) -> Requirement | None:
+        """One privacy requirement; None after a complaint."""
+        clauses = sort_clauses(line.clauses, self.report)
+        outputs = self.names(line.subjects, "output", "PS0301")
+        wrt = self.names(line.wrt, "input", "PS0302")
+        metric = self._distance(line, clauses, wrt)
+        measure = self._measure(line, metric or Metric(""))
+        relation, default = self._neighbours(line, clauses, wrt)
+        if isinstance(measure, Personalised):
+            self._check_personalised(measure, relation, line, wrt)
+        if isinstance(measure, PerAtomLDP) and outputs and wrt:
+            self._check_atoms(measure, line, outputs, wrt)
+        if relation is not None and measure is not None:
+            self._check_bounded(relation, measure, line, wrt)
+        observers = ("anyone",) if clauses.seen_by is None else tuple(n.id for n in clauses.seen_by.observers)
+        if not outputs or not wrt or metric is None or measure is None or relation is None:
+            return None
+        number, text = self.report.line(line.span)
+        seen = tuple(dict.fromkeys(observers))
+        words = self._written(line, measure)
+        found = Requirement(outputs, wrt, relation, measure, seen, line.span, number, text, default, words)
+        warn_about_amounts(line, found, self.blocks, self.report)
+        return found
+
     # -- names
-    @property
-    def amounts(self) -> AmountReader:
-        """Reads the figures of a measure."""
-        return AmountReader(self.scope, self.report, self.environment)
 
-    @property
-    def units(self) -> UnitReader:
-        return UnitReader(self.scope, self.report, self.environment, self.blocks, self.party_of)
-
-    def names(self, names: syntax.Names, kind: str, code: str, also: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    def names(self, names: syntax.Names, kind: str, code: str) -> tuple[str, ...]:
         """The outputs or inputs that a line names; complaints about others."""
-        known = self.scope.of(kind)
         if isinstance(names, syntax.AllOf):
             if names.what != kind + "s":
                 self.report.error(code, names.span, f"`all {kind}s` is wanted here")
                 return ()
-            everything = (*known, *(also if kind == "output" else ()))
+            everything = (*self.scope.of(kind), *(self.component_outputs if kind == "output" else ()))
             if not everything:
                 self.report.error(code, names.span, f"this spec has no {kind}s")
             return everything
         found: list[str] = []
         for ref in names.items:
-            name = self._one(ref, kind, code, also)
+            name = self._one(ref, kind, code)
             if name in found:
                 self.report.error(code, ref.span, f"{name} is named twice in this line")
             elif name is not None:
                 found.append(name)
         return tuple(found)
 
-    def _one(self, ref: syntax.Ref, kind: str, code: str, also: frozenset[str]) -> str | None:
+    def _one(self, ref: syntax.Ref, kind: str, code: str) -> str | None:
         known = self.scope.of(kind)
+        also = self.component_outputs if kind == "output" else ()
         full = f"{ref.name}.{ref.attribute}" if ref.attribute else ref.name
         if full in known or full in also:
             self.check_index(ref)
             return full
         declared = self.scope.get(ref.name)
-        near = nearest(full, (*known, *also))
-        hint = f"did you mean {near}?" if near else f"the {kind}s are {listing(known)}" if known else None
+        hint = suggestion(full, (*known, *also)) or (f"the {kind}s are {listing(known)}" if known else None)
         if ref.attribute is not None and (declared is None or declared.what == "component"):
             self.report.error(code, ref.span, f"there is no {kind} {full}", help=hint)
         elif declared is None:
             self.report.error(code, ref.span, f"nothing is called {ref.name}", help=hint)
         else:
-            self.report.error(
-                code,
-                ref.span,
-                f"{ref.name} is {declared.with_article}, and an {kind} is wanted here",
-                others=((declared.span, "declared here"),),
-                help=hint,
-            )
+            message = f"{ref.name} is {declared.with_article}, and an {kind} is wanted here"
+            self.report.error(code, ref.span, message, others=declared.here, help=hint)
         return None
 
     def check_index(self, ref: syntax.Ref) -> None:
@@ -179,56 +163,99 @@ class RequirementReader:
             if party is None:
                 self.report.error("PS0228", item.span, f"{ref.name} is not indexed", help=f"write {ref.name}")
             elif not (isinstance(item, syntax.Name) and item.id == party):
-                self.report.error(
-                    "PS0228", item.span, f"{ref.name} is indexed by {party}", help=f"write {ref.name}[{party}]"
-                )
+                hint = f"write {ref.name}[{party}]"
+                self.report.error("PS0228", item.span, f"{ref.name} is indexed by {party}", help=hint)
 
-    # -- distances
+    # -- amounts
 
-    def distance(self, line: syntax.Requirement, clauses: Clauses, wrt: tuple[str, ...]) -> Metric | None:
+    def _distance(self, line: syntax.Requirement, clauses: Clauses, wrt: tuple[str, ...]) -> Metric | None:
         """The distance of a line that needs one; one without a name for others; None after a complaint."""
-        rule = MEASURES[line.measure]
-        clause = clauses.distance
-        if clause is None:
-            if rule.distance:
-                self.report.error(
-                    "PS0309",
-                    line.span,
-                    f"{line.measure} needs a distance",
-                    help=f"add `, distance euclidean` (or {listing(list(DISTANCES)[1:], 'or')})",
-                )
-                return None
+        needed, clause = MEASURES[line.measure].distance, clauses.distance
+        if clause is not None and needed:
+            return DistanceReader(self.scope, self.report, self.public, self.blocks).read(clause, wrt)
+        if clause is not None:
+            message = f"{line.measure} takes no distance"
+            self.report.error("PS0310", clause.span, message, help="leave it out, or write metric-DP")
+            return None
+        if not needed:
             return Metric("")
-        if not rule.distance:
-            self.report.error(
-                "PS0310", clause.span, f"{line.measure} takes no distance", help="leave it out, or write metric-DP"
-            )
-            return None
-        return DistanceReader(self.scope, self.report, self.public or self.environment, self.blocks).read(clause, wrt)
+        hint = f"add `, distance euclidean` (or {listing(list(DISTANCES)[1:], 'or')})"
+        self.report.error("PS0309", line.span, f"{line.measure} needs a distance", help=hint)
+        return None
 
-    def requirement(self, line: syntax.Requirement) -> Requirement | None:
-        """One privacy requirement; None after a complaint."""
-        clauses = sort_clauses(line.clauses, self.report)
-        outputs = self.names(line.subjects, "output", "PS0301", self.component_outputs)
-        wrt = self.names(line.wrt, "input", "PS0302")
-        metric = self.distance(line, clauses, wrt)
-        measure = self.amounts.measure(line, metric or Metric(""))
-        relation, default = self.units.neighbours(line, clauses, wrt)
-        if isinstance(measure, Personalised):
-            self._check_personalised(measure, relation, line, wrt)
-        if isinstance(measure, PerAtomLDP) and outputs and wrt:
-            self._check_atoms(measure, line, outputs, wrt)
-        if relation is not None and measure is not None:
-            self._check_bounded(relation, measure, line, wrt)
-        observers = self._observers(clauses)
-        if not outputs or not wrt or metric is None or measure is None or relation is None:
+    def _measure(self, line: syntax.Requirement, metric: Metric) -> Measure | None:
+        """The measure with its figures; None after a complaint."""
+        rule = MEASURES[line.measure]
+        items = line.amount.items
+        if len(items) not in rule.arities:
+            many = f"{listing([str(n) for n in rule.arities], 'or')} figure{'' if rule.arities[-1] == 1 else 's'}"
+            message = f"{line.measure} takes {many}, not {len(items)}"
+            self.report.error("PS0303", line.amount.span, message, help=f"it is written {listing(rule.written, 'or')}")
             return None
-        number, text = self.line(line.span)
-        found = Requirement(
-            outputs, wrt, relation, measure, observers, line.span, number, text, default, self._written(line, measure)
-        )
-        warn_about_amounts(line, found, self.blocks, self.report)
-        return found
+        chosen = self.scope.of("choose")
+        if any(name in chosen for item in items for name in names_used(item)):
+            return Chosen(rule.kind, items, f"{self.report.source.slice(line.amount.span)}-{line.measure}")
+        found = [self.report.told(lambda item=item: self._figures(item)) for item in items]  # type: ignore[misc]
+        known = [one for one in found if one is not None]
+        return self._assembled(rule, items, known, metric) if len(known) == len(found) else None
+
+    def _figures(self, item: syntax.Expr) -> Figures | None:
+        """The figures of one amount; None where the value of a name failed, which has been told.
+
+        Raises: Failure.
+        """
+        party, expr = None, item
+        match item:
+            case syntax.Index(base=syntax.Name() as base, indices=(syntax.Name(id=name),)) if (
+                name in self.environment.parties
+            ):
+                expr, party = base, name
+        for name in names_used(expr):
+            declared = self.scope.get(name)
+            if name == "inf":
+                raise Failure("PS0307", item.span, "an amount must be finite")
+            if declared is None:
+                hint = suggestion(name, self.scope.of("parameter", "choose")) or "give it a value under `parameters:`"
+                raise Failure("PS0201", item.span, f"nothing is called {name}", help=hint)
+            if declared.what != "parameter":
+                message = f"an amount is public and known: {name} is {declared.with_article}"
+                raise Failure("PS0307", item.span, message, others=declared.here)
+            if name not in self.environment.values:
+                return None
+        value, text = evaluate(expr, self.environment), self.report.source.slice(expr.span)
+        if isinstance(value, Fraction) and party is None:
+            return None, (value,)
+        if isinstance(value, Fraction):
+            message = f"{text} is one number, not one for each {party}"
+            raise Failure("PS0317", item.span, message, help=f"write {text}")
+        if party is None or not isinstance(value, np.ndarray) or value.ndim != 1:
+            raise Failure("PS0307", item.span, "an amount is one number", label=_what(value))
+        size = self.environment.parties[party]
+        if len(value) != size:
+            raise Failure("PS0317", item.span, f"{len(value)} figures for {size} {party}s")
+        return party, tuple(Fraction(entry) for entry in value)
+
+    def _assembled(
+        self, rule: MeasureRule, items: tuple[syntax.Expr, ...], figures: Sequence[Figures], metric: Metric
+    ) -> Measure | None:
+        columns = [column for _, column in figures]
+        good = True
+        for column, item, check in zip(columns, items, rule.checks, strict=False):
+            try:
+                for number in sorted(set(column)):
+                    check(number, item.span)
+            except Failure as failure:
+                given = [(self.scope[name].span, "given here") for name in names_used(item) if name in self.scope]
+                self.report.failure(failure, others=given)
+                good = False
+        if not good:
+            return None
+        party = next((party for party, _ in reversed(figures) if party is not None), None)
+        if party is None:
+            return rule.make(tuple(column[0] for column in columns), metric)
+        people = max(map(len, columns))
+        wide = [column * people if len(column) == 1 else column for column in columns]
+        return Personalised(party, tuple(rule.make(figure, metric) for figure in zip(*wide, strict=True)))
 
     def _written(self, line: syntax.Requirement, measure: Measure) -> str:
         """The amounts that no short decimal gives, as the spec writes them."""
@@ -253,10 +280,93 @@ class RequirementReader:
         except Failure:
             return None
 
-    def line(self, span: Span) -> tuple[int, str]:
-        """Line number and text, without its comment."""
-        number, _ = self.report.source.position(span.start)
-        return number, " ".join(self.report.source.slice(span).split())
+    # -- units
+
+    def _neighbours(
+        self, line: syntax.Requirement, clauses: Clauses, wrt: tuple[str, ...]
+    ) -> tuple[nb.NeighbourRelation | None, bool]:
+        """The neighbour relation, and whether it is the default; None after a complaint."""
+        clause = clauses.unit
+        if line.measure in WHOLE_REPORTS:
+            if clause is not None:
+                message = f"{line.measure} compares any value with any other, so it takes no unit"
+                self.report.error("PS0310", clause.span, message, help="leave this clause out")
+            parties = {self.party_of.get(name) for name in wrt}
+            party = next(iter(parties)) if len(parties) == 1 else None
+            return (nb.ReplacingVoter(party=party) if party else nb.ReplacingEverything()), True
+        return self.relation(clause, wrt), clause is None
+
+    def relation(
+        self, clause: syntax.Replacing | syntax.AddingOrRemoving | None, wrt: tuple[str, ...]
+    ) -> nb.NeighbourRelation | None:
+        """The relation that a clause names, or the default without one; None after a complaint."""
+        if clause is None:
+            each = {name: nb.default_relation(self.blocks.get(name), self.party_of.get(name)) for name in wrt}
+            kinds = set(each.values())
+            return kinds.pop() if len(kinds) == 1 else nb.ReplacingOneOf(parts=tuple(each.items()))
+        found = self.report.told(lambda: self._unit(clause))
+        return found if found is not None and self._fits(found, clause.unit.span, wrt) else None
+
+    def _unit(self, clause: syntax.Replacing | syntax.AddingOrRemoving) -> nb.NeighbourRelation | None:
+        """The relation that a clause names, of any inputs; None where what is wrong is told already.
+
+        Raises: Failure.
+        """
+        unit, adding = clause.unit, isinstance(clause, syntax.AddingOrRemoving)
+        if isinstance(unit, syntax.Everything):
+            if adding:
+                message = "everything cannot be added or removed"
+                raise Failure("PS0311", clause.span, message, help="write `replacing everything`")
+            return nb.ReplacingEverything()
+        group = 1
+        if isinstance(unit, syntax.UpToUnits):
+            if len(unit.amount.items) != 1:
+                raise Failure("PS0230", unit.span, "`up to` takes one number")
+            group = whole(unit.amount.items[0], self.environment, "the size of a group")
+        makers: dict[str, nb.NeighbourRelation] = {
+            "entry": nb.ReplacingEntry(group, adding=adding),
+            "record": nb.ReplacingRecord(group, adding=adding),
+            **{party: nb.ReplacingVoter(group, party, adding=adding) for party in self.scope.of("party")},
+        }
+        names = {nb.plural(name): name for name in makers} | {name: name for name in makers}
+        if unit.name in names:
+            return makers[names[unit.name]]
+        if unit.name in {block.index for block in self.blocks.values()}:
+            return None  # an index that is no index set is told where it is declared
+        raise self._unknown_unit(unit.name, unit.span, tuple(makers))
+
+    def _unknown_unit(self, word: str, span: Span, units: tuple[str, ...]) -> Failure:
+        parties = self.scope.of("party")
+        near = nearest(word, (*units, *map(nb.plural, units), "everything"))
+        near = next((name for name in units if near == nb.plural(name)), near) or meanings.UNITS.get(word)
+        if near is None and len(parties) == 1 and word in ("person", "user", "individual", "people", "users", "party"):
+            near = next(iter(parties))
+        tables = [block.name for block in self.blocks.values() if block.layout == "cells"]
+        hint = f"if each {word} holds data of their own, declare `parties: {word} in 1..N` and index the input"
+        if near is not None:
+            hint = f"did you mean `one {near}`?" if near != "everything" else "did you mean `everything`?"
+        elif tables and word in meanings.PEOPLE:
+            hint = f"write one record, if each {word} is one row of {tables[0]}"
+        label = f"units are {listing([*units, 'everything'], 'or')}"
+        return Failure("PS0230", span, f"there is no unit {word} here", label=label, help=hint)
+
+    def _fits(self, relation: nb.NeighbourRelation, span: Span, wrt: tuple[str, ...]) -> bool:
+        good = True
+        for block in (self.blocks[name] for name in wrt if name in self.blocks):
+            declared = ((block.span, "declared here"),)
+            if isinstance(relation, nb.ReplacingVoter) and block.index != relation.party:
+                by = f"is indexed by {block.index}" if block.index else "is not indexed"
+                message = f"{block.name} {by}, so no {relation.party} holds a part of it"
+                hint = f"declare it as {block.name}[{relation.party}]"
+                self.report.error("PS0231", span, message, others=declared, help=hint)
+                good = False
+            if isinstance(relation, nb.ReplacingEntry) and block.layout == "cells":
+                message = f"{block.name} is a table: it consists of records, not of single numbers"
+                self.report.error("PS0231", span, message, others=declared, help="write `one record`")
+                good = False
+        return good
+
+    # -- the line as a whole
 
     def _check_personalised(
         self,
@@ -265,185 +375,115 @@ class RequirementReader:
         line: syntax.Requirement,
         wrt: tuple[str, ...],
     ) -> None:
-        for name in wrt:
-            if self.party_of.get(name) != measure.party:
-                self.report.error(
-                    "PS0317",
-                    line.amount.span,
-                    f"a figure for each {measure.party} needs an input indexed by {measure.party}; {name} is not",
-                )
-                return
-        if relation is not None and not isinstance(relation, nb.ReplacingVoter | nb.ReplacingRecord):
-            self.report.error(
-                "PS0317",
-                line.amount.span,
-                f"a figure for each {measure.party} protects what one {measure.party} holds",
-                help=f"write `replacing one {measure.party}`",
-            )
+        party, hint = measure.party, None
+        alone = next((name for name in wrt if self.party_of.get(name) != party), None)
+        if alone is not None:
+            message = f"a figure for each {party} needs an input indexed by {party}; {alone} is not"
+        elif relation is None or isinstance(relation, nb.ReplacingVoter | nb.ReplacingRecord):
+            return
+        else:
+            message = f"a figure for each {party} protects what one {party} holds"
+            hint = f"write `replacing one {party}`"
+        self.report.error("PS0317", line.amount.span, message, help=hint)
 
     def _check_atoms(
         self, measure: PerAtomLDP, line: syntax.Requirement, outputs: tuple[str, ...], wrt: tuple[str, ...]
     ) -> None:
         """What the condition of single outputs allows sets of outputs."""
         domains = {name: self.domains.get(name) for name in (*outputs, *wrt)}
+        exact = measure.describe().replace("per-atom-", "")
         for name, domain in domains.items():
             if domain is not None and domain.size is None:
-                self.report.error(
-                    "PS0316",
-                    line.span,
-                    f"per-atom-LDP counts values, and {name} has infinitely many or too many",
-                    others=((self.scope[name].span, f"in {domain.describe()}"),) if name in self.scope else (),
-                    help=f"write {measure.describe().replace('per-atom-', '')}",
-                )
+                message = f"per-atom-LDP counts values, and {name} has infinitely many or too many"
+                others = ((self.scope[name].span, f"in {domain.describe()}"),) if name in self.scope else ()
+                self.report.error("PS0316", line.span, message, others=others, help=f"write {exact}")
                 return
         if any(domain is None for domain in domains.values()):
             return
         inputs, drawn = (prod((d.size or 0) for n in names if (d := domains[n])) for names in (wrt, outputs))
         largest = measure.largest_delta(inputs, drawn)
-        exact = measure.describe().replace("per-atom-", "")
         if largest > measure.delta:
-            self.report.warn(
-                "PS0316",
-                line.span,
+            message = (
                 f"this bounds each single output, not sets of them: the true delta may be up to {show(largest)}, "
-                f"and {show(measure.delta)} is asked for",
-                label=f"{drawn} outputs, {inputs} inputs",
-                help=f"write {exact} for the exact condition; the plan says what the true delta is",
+                f"and {show(measure.delta)} is asked for"
             )
+            label = f"{drawn} outputs, {inputs} inputs"
+            hint = f"write {exact} for the exact condition; the plan says what the true delta is"
         else:
-            self.report.warn(
-                "PS0316",
-                line.span,
-                f"this bounds each single output; with {drawn} outputs and {inputs} inputs it implies {exact}",
-                help=f"write {exact}: the exact condition leaves more freedom, so that the loss can be lower",
-            )
+            message = f"this bounds each single output; with {drawn} outputs and {inputs} inputs it implies {exact}"
+            label, hint = "", f"write {exact}: the exact condition leaves more freedom, so that the loss can be lower"
+        self.report.warn("PS0316", line.span, message, label=label, help=hint)
 
     def _check_bounded(
         self, relation: nb.NeighbourRelation, measure: Measure, line: syntax.Requirement, wrt: tuple[str, ...]
     ) -> None:
         if isinstance(measure, MetricDP | Lipschitz):
             return
-        for name in wrt:
-            block = self.blocks.get(name)
-            if block is None or name in self.unbounded_is_fine or isinstance(block.geometry, nb.NoGeometry):
-                continue
+        for block in (self.blocks[name] for name in wrt if name in self.blocks):
             own = relation.of(block) if isinstance(relation, nb.ReplacingOneOf) else relation
-            if isinstance(block.geometry, nb.CellGeometry) and isinstance(own, nb.ReplacingRecord):
+            counted = isinstance(block.geometry, nb.CellGeometry) and isinstance(own, nb.ReplacingRecord)
+            if counted or block.name in self.unbounded_is_fine or isinstance(block.geometry, nb.NoGeometry):
                 continue
             try:
                 block.geometry.reach(block, adding=own.adding)
             except nb.UnboundedError as error:
-                self.report.warn(
-                    "PS0312",
-                    line.span,
-                    error.why,
-                    label="cannot hold with any finite noise",
-                    others=((block.span, f"in {block.domain.describe()}"),),
-                    help=error.suggestion,
-                )
-
-    @staticmethod
-    def _observers(clauses: Clauses) -> tuple[str, ...]:
-        if clauses.seen_by is None:
-            return ("anyone",)
-        return tuple(dict.fromkeys(name.id for name in clauses.seen_by.observers))
+                label, hint = "cannot hold with any finite noise", error.suggestion
+                self.report.warn("PS0312", line.span, error.why, label=label, others=block.place, help=hint)
 
 
-def read_independence(
-    line: syntax.Independence, reader: RequirementReader, attributes: Mapping[str, Domain]
-) -> IndependenceRequirement | None:
-    """A fairness line; None after a complaint. `attributes` are those of the tables among the inputs."""
-    if isinstance(line.subjects, syntax.AllOf):
-        subjects: tuple[str | None, ...] = reader.names(line.subjects, "output", "PS0301", reader.component_outputs)
-    else:
-        subjects = tuple(_known(ref, reader, attributes) for ref in line.subjects.items)
-    of = _known(line.of, reader, attributes)
-    given = None if line.given is None else _known(line.given, reader, attributes)
-    named = [name for name in (*subjects, of, given) if name is not None]
-    if not subjects or len(named) < len(subjects) + 1 + (line.given is not None):
-        return None
-    if not _says_something(line, named, reader) or not _tolerable(line, reader):
-        return None
-    equals = None
-    if line.value is not None and given is not None:
-        try:
-            equals = _value(line.value, given, {**attributes, **reader.domains}.get(given), reader)
-        except Failure as failure:
-            reader.report.failure(failure)
-            return None
-    number, text = reader.line(line.span)
-    whole = tuple(name for name in subjects if name is not None)
-    return IndependenceRequirement(whole, of or "", given, line.value, line.tolerance, line.span, number, text, equals)
+def _what(value: Value) -> str:
+    if isinstance(value, np.ndarray):
+        return "a list of " + " x ".join(str(n) for n in value.shape)
+    return "not a number"
 
 
-def _known(ref: syntax.Ref, reader: RequirementReader, attributes: Mapping[str, Domain]) -> str | None:
-    """The name of something that varies; None after a complaint."""
-    known = {*reader.scope.of("input", "output", "intermediate"), *attributes, *reader.component_outputs}
-    full = f"{ref.name}.{ref.attribute}" if ref.attribute else ref.name
-    if full in known:
-        reader.check_index(ref)
-        return full
-    near = nearest(full, known)
-    hint = f"did you mean {near}?" if near else "it must be a variable, or an attribute of a table"
-    reader.report.error("PS0320", ref.span, f"nothing that varies is called {full}", help=hint)
-    return None
+# --- amounts that promise little ----------------------------------------------------------------------
 
 
-def _says_something(line: syntax.Independence, named: list[str], reader: RequirementReader) -> bool:
-    """Whether the line speaks of an output and of nothing twice."""
-    twice = next((name for i, name in enumerate(named) if name in named[:i]), None)
-    if twice is not None:
-        reader.report.error("PS0320", line.span, f"{twice} is named twice in this line")
-        return False
-    outputs = {*reader.scope.of("output"), *reader.component_outputs}
-    if not outputs & set(named):
-        reader.report.error(
-            "PS0322",
-            line.span,
-            "this line names no output, so that no mechanism could obey it",
-            label="nothing here is drawn by the mechanism",
-            help="what is believed of the data is written under background, as in (sex, y) ~ categorical(...)",
+def warn_about_amounts(
+    line: syntax.Requirement, found: Requirement, blocks: Mapping[str, InputBlock], report: Report
+) -> None:
+    """A requirement that holds and protects hardly anybody is warned about; nothing is refused."""
+    measures = found.measure.each if isinstance(found.measure, Personalised) else (found.measure,)
+    amounts = [one.amounts for one in measures if isinstance(one, PureDP | EpsilonDelta | LDP | PerAtomLDP)]
+    epsilon = max((figures["epsilon"] for figures in amounts), default=Fraction(0))
+    delta = max((figures.get("delta", Fraction(0)) for figures in amounts), default=Fraction(0))
+    items = line.amount.items
+    if epsilon > LARGE_EPSILON:
+        message = f"an epsilon of {show(epsilon)} promises very little"
+        hint = (
+            "below 1 is strong, 1 to 3 usual, 10 the most that is ever defended; see what it means: "
+            "privspec explain PLAN --for public"
         )
-        return False
-    return True
+        report.warn("PS0324", items[0].span, message, label="above 10", help=hint)
+    people = [n for name in found.wrt if (n := _units(found.neighbours, blocks.get(name))) is not None]
+    limit = min((Fraction(1, n) for n in people if n > 0), default=Fraction(1))
+    if any(isinstance(one, PureDP) for one in measures) or delta <= min(limit, LARGE_DELTA):
+        return
+    message, label = f"a delta of {show(delta)} allows publishing all about one", "above 1/1000"
+    if delta > limit:
+        units, many = nb.plural(found.neighbours.unit_name) if people else "people", f"{max(people, default=0):,}"
+        message, label = f"{message} of {many} {units}", f"above one over {many}"
+    else:
+        message += f" person in {int(1 / delta):,}"
+    hint = (
+        "delta is the probability with which the promise may fail altogether: 1e-6, or far below one over "
+        "the number of people"
+    )
+    report.warn("PS0325", items[-1].span, message, label=label, help=hint)
 
 
-def _tolerable(line: syntax.Independence, reader: RequirementReader) -> bool:
-    if line.tolerance is None:
-        return True
-    try:
-        tolerance = evaluate(line.tolerance, reader.public or reader.environment)
-        if not isinstance(tolerance, Fraction) or not 0 <= tolerance < 1:
-            raise Failure("PS0321", line.tolerance.span, "a tolerance in total variation is a number from 0 to below 1")
-    except Failure as failure:
-        reader.report.failure(failure)
-        return False
-    return True
-
-
-def _value(expr: syntax.Expr, name: str, domain: Domain | None, reader: RequirementReader) -> Value:
-    """The value in `given y = 1`, `given sex = F`: a public one, or a bare word of the domain.
-
-    Raises: Failure PS0323 if the attribute never takes it, and what evaluation raises.
-    """
-    public = reader.public or reader.environment
-    if isinstance(expr, syntax.Name) and expr.id not in public.values:
-        found: Value = expr.id
-        if domain is None or not domain.contains(found):
-            near = None if domain is None or domain.size is None else nearest(expr.id, _words(domain))
-            hint = f"did you mean {near}?" if near else None
-            raise Failure("PS0323", expr.span, _never(name, expr.id, domain), help=hint)
-        return found
-    found = evaluate(expr, public)
-    if domain is not None and (np.shape(found) != domain.shape or not domain.contains(found)):  # type: ignore[arg-type]
-        raise Failure("PS0323", expr.span, _never(name, reader.report.source.slice(expr.span), domain))
-    return found
-
-
-def _words(domain: Domain) -> list[str]:
-    return [item for item in domain.elements() if isinstance(item, str)] if (domain.size or 0) <= 1000 else []
-
-
-def _never(name: str, text: str, domain: Domain | None) -> str:
-    where = "" if domain is None else f"; it lies in {domain.describe()}"
-    return f"{name} never takes the value {text}{where}"
+def _units(neighbours: nb.NeighbourRelation, block: InputBlock | None) -> int | None:
+    """How many units an input holds, where that is public."""
+    if block is None or neighbours.adding or isinstance(neighbours, nb.ReplacingEverything):
+        return None
+    if isinstance(neighbours, nb.ReplacingOneOf):
+        return _units(neighbours.of(block), block)
+    whole = block.type.shape
+    if isinstance(neighbours, nb.ReplacingVoter):
+        return whole[0] if block.index and whole else None
+    if isinstance(neighbours, nb.ReplacingEntry):
+        return block.size if block.layout == "entries" else None
+    if isinstance(neighbours, nb.ReplacingRecord) and isinstance(block.domain, Power):
+        return (whole[0] if block.index and whole else 1) * block.domain.exponents[0]
+    return None

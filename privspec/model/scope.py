@@ -38,6 +38,11 @@ class Declaration:
         word = {"party": "index set"}.get(self.what, self.what)
         return ("an " if word[0] in "aeiou" else "a ") + word
 
+    @property
+    def here(self) -> tuple[tuple[Span, str], ...]:
+        """The place of the declaration, as a further one of a diagnostic."""
+        return ((self.span, "declared here"),)
+
 
 @dataclass(slots=True)
 class Scope:
@@ -112,15 +117,13 @@ def warn_of_unused(spec: syntax.Spec, scope: Scope, report: Report) -> None:
     used = {node.id for node in walk(spec) if isinstance(node, syntax.Name)}
     for name, found in scope.of("parameter").items():
         if name not in used:
-            report.warn(
-                "PS0233",
-                found.span,
-                f"nothing uses the parameter {name}",
-                label="changing it would change nothing",
-                help=f"leave it out, or write {name} where it belongs, as in O is {name}-DP wrt x"
+            message = f"nothing uses the parameter {name}"
+            hint = (
+                f"leave it out, or write {name} where it belongs, as in O is {name}-DP wrt x"
                 if name in ("epsilon", "rho", "mu")
-                else "leave it out, or write it where it belongs",
+                else "leave it out, or write it where it belongs"
             )
+            report.warn("PS0233", found.span, message, label="changing it would change nothing", help=hint)
 
 
 def _warn_of_lookalikes(spec: syntax.Spec, scope: Scope, report: Report) -> None:
@@ -136,31 +139,19 @@ def _warn_of_lookalikes(spec: syntax.Spec, scope: Scope, report: Report) -> None
         for name, span in spans.items():
             odd = disguised(name)
             if odd is not None:
-                report.warn(
-                    "PS0232",
-                    span,
-                    f"{name} mixes letters of two alphabets that look the same",
-                    label=f"{odd[0]} is the {letter_name(odd[0])}",
-                    help=f"write {odd[1]}, in letters of one alphabet",
-                )
+                message = f"{name} mixes letters of two alphabets that look the same"
+                label = f"{odd[0]} is the {letter_name(odd[0])}"
+                report.warn("PS0232", span, message, label=label, help=f"write {odd[1]}, in letters of one alphabet")
         for first, second in alike(name for name in spans if disguised(name) is None):
-            report.warn(
-                "PS0232",
-                spans[second],
-                f"{first} and {second} are two names that look the same",
-                others=((spans[first], "the other"),),
-                help="give one of them another name",
-            )
+            message = f"{first} and {second} are two names that look the same"
+            hint = "give one of them another name"
+            report.warn("PS0232", spans[second], message, others=((spans[first], "the other"),), help=hint)
 
 
 def _declare(found: Declaration, scope: Scope, report: Report) -> None:
     if found.name in RESERVED:
-        report.error(
-            "PS0204",
-            found.span,
-            f"{found.name} has a fixed meaning and cannot be the name of {found.with_article}",
-            help=f"choose another name, such as {found.name.lower()}1",
-        )
+        message = f"{found.name} has a fixed meaning and cannot be the name of {found.with_article}"
+        report.error("PS0204", found.span, message, help=f"choose another name, such as {found.name.lower()}1")
     before = scope.get(found.name)
     if before is not None:
         report.error(
@@ -174,12 +165,8 @@ def _declare(found: Declaration, scope: Scope, report: Report) -> None:
         return
     scope.declarations[found.name] = found
     if library().get(found.name) is not None:
-        report.warn(
-            "PS0204",
-            found.span,
-            f"{found.name} is also a function of the language",
-            label=f"{found.name}(...) still means the function",
-        )
+        message = f"{found.name} is also a function of the language"
+        report.warn("PS0204", found.span, message, label=f"{found.name}(...) still means the function")
 
 
 def _check_index(found: Declaration, scope: Scope, report: Report) -> None:
@@ -198,12 +185,8 @@ def _check_index(found: Declaration, scope: Scope, report: Report) -> None:
         if isinstance(target.indices[0], syntax.Number) and isinstance(variable, syntax.Variable) and variable.domain:
             size = report.source.slice(target.indices[0].span)
             domain = report.source.slice(variable.domain.span)
-            report.error(
-                "PS0228",
-                target.span,
-                "how many values a variable has is said by its domain",
-                help=f"write {found.name} in {domain}^{size}",
-            )
+            message = "how many values a variable has is said by its domain"
+            report.error("PS0228", target.span, message, help=f"write {found.name} in {domain}^{size}")
             return
         if found.index is None and len(target.indices) == 2:
             source = report.source
@@ -216,12 +199,9 @@ def _check_index(found: Declaration, scope: Scope, report: Report) -> None:
                 help=f"write {found.what} {found.name} in [{domain}]",
             )
             return
-        report.error(
-            "PS0228",
-            target.indices[0].span,
-            f"{word} is not an index set; {found.name}[...] is declared over one",
-            help=f"did you mean {found.name}[{near}]?" if near else "declare it: `parties: voter in 1..N`",
-        )
+        message = f"{word} is not an index set; {found.name}[...] is declared over one"
+        hint = f"did you mean {found.name}[{near}]?" if near else "declare it: `parties: voter in 1..N`"
+        report.error("PS0228", target.indices[0].span, message, help=hint)
     elif len(target.indices) > 1:
         report.error("PS0228", target.indices[1].span, f"{found.name} can be indexed by one index set only")
 
@@ -281,12 +261,8 @@ class Resolver:
         if found is None:
             self._undefined(node, bound, domain=node.span in self.domains)
         elif only is not None and found.what not in only:
-            self.report.error(
-                "PS0203",
-                node.span,
-                f"{node.id} is {found.with_article}; {why}",
-                others=((found.span, "declared here"),),
-            )
+            message = f"{node.id} is {found.with_article}; {why}"
+            self.report.error("PS0203", node.span, message, others=found.here)
 
     def _undefined(self, node: syntax.Name, bound: Mapping[str, Span], *, domain: bool) -> None:
         functions = library()
@@ -329,19 +305,13 @@ class Resolver:
                     node.span,
                     f"{node.variable} already means {found.with_article}",
                     label=f"used here as the variable of `for {node.variable}`",
-                    others=((found.span, "declared here"),),
+                    others=found.here,
                     help="use another letter",
                 )
         elif found is None or found.what != "party":
             near = nearest(node.variable, self.scope.of("party"))
-            self.report.error(
-                "PS0228",
-                node.span,
-                f"{node.variable} is not an index set",
-                help=f"did you mean `for {near}`?"
-                if near
-                else f"say what it runs through: for {node.variable} in 1..n",
-            )
+            hint = f"did you mean `for {near}`?" if near else f"say what it runs through: for {node.variable} in 1..n"
+            self.report.error("PS0228", node.span, f"{node.variable} is not an index set", help=hint)
         self.check(node.body, {**bound, node.variable: node.span}, only=only, why=why)
 
     def _python_range(self, domain: syntax.Domain) -> bool:

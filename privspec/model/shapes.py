@@ -118,12 +118,8 @@ class Typer:
         if expr.id in self.environment.values:
             return value_type(self.environment.values[expr.id])
         if expr.id in self.environment.parties:
-            raise Failure(
-                "PS0203",
-                expr.span,
-                f"{expr.id} is an index set, not a value",
-                help=f"write `for {expr.id}` inside sum(...) or mean(...), or define name[{expr.id}] = ...",
-            )
+            hint = f"write `for {expr.id}` inside sum(...) or mean(...), or define name[{expr.id}] = ..."
+            raise Failure("PS0203", expr.span, f"{expr.id} is an index set, not a value", help=hint)
         if expr.id in self.components:
             raise Failure("PS0203", expr.span, f"{expr.id} is another spec", help=f"write {expr.id}.O for its output O")
         return UNKNOWN  # undefined: the pass for names has said so
@@ -134,12 +130,8 @@ class Typer:
         if isinstance(found.element, Laws):
             return NUMBER if found.element.over is None else found.element.over.type
         if not found.numeric:
-            raise Failure(
-                "PS0208",
-                expr.span,
-                f"numbers are wanted here, and this is {found.describe()}",
-                help=self._instead(expr, found),
-            )
+            message = f"numbers are wanted here, and this is {found.describe()}"
+            raise Failure("PS0208", expr.span, message, help=self._instead(expr, found))
         return found
 
     def _instead(self, expr: syntax.Expr, found: Type) -> str | None:
@@ -210,12 +202,8 @@ class Typer:
             return UNKNOWN
         if not left.shape or not right.shape:
             one = expr.right if left.shape else expr.left
-            raise Failure(
-                "PS0207",
-                one.span,
-                "@ multiplies matrices and vectors, and this is one number",
-                help="write * to multiply by a number",
-            )
+            message = "@ multiplies matrices and vectors, and this is one number"
+            raise Failure("PS0207", one.span, message, help="write * to multiply by a number")
         inner = product_shape(left.shape, right.shape)
         if inner is not None:
             return Type(inner)
@@ -287,14 +275,8 @@ class Typer:
         else:
             help_text = self._deeper_help(expr, left, right, bound)
         primary, others = self._sides(expr, left, right)
-        self.report.error(
-            "PS0207",
-            primary,
-            f"{one.describe()} cannot be {word} {other.describe()}",
-            label="shapes differ",
-            others=others,
-            help=help_text,
-        )
+        message = f"{one.describe()} cannot be {word} {other.describe()}"
+        self.report.error("PS0207", primary, message, label="shapes differ", others=others, help=help_text)
 
     def _deeper_help(self, expr: syntax.Binary, left: Type, right: Type, bound: Bindings) -> str | None:
         """`A' @ x + b` with b of the other extent: offer the product without its transpose."""
@@ -345,12 +327,8 @@ class Typer:
         party = self.indexed.get(name or "") if axis == 0 else None
         extent = base.shape[axis]
         if isinstance(item, syntax.Name) and item.id in self.environment.parties and item.id not in bound:
-            raise Failure(
-                "PS0228",
-                item.span,
-                f"{item.id} stands for nobody in particular here",
-                help=f"write {name or 'it'} alone for all of them, or `for {item.id}` inside sum(...) or mean(...)",
-            )
+            hint = f"write {name or 'it'} alone for all of them, or `for {item.id}` inside sum(...) or mean(...)"
+            raise Failure("PS0228", item.span, f"{item.id} stands for nobody in particular here", help=hint)
         if isinstance(item, syntax.Name) and item.id in bound:
             binding = bound[item.id]
             if party is not None and binding.party is not None and binding.party != party:

@@ -254,24 +254,16 @@ def worlds(model: Model) -> Worlds:
     inputs = _inputs_behind(model, seen)
     if not inputs:
         span = model.loss.span if model.loss is not None else model.spec.span
-        raise Failure(
-            "PS0511",
-            span,
-            "no line looks at the data, so that the best answer is the same whatever they are",
-            help="compare an output with an input, as in E[ (z - x)^2 ]",
-        )
+        message = "no line looks at the data, so that the best answer is the same whatever they are"
+        raise Failure("PS0511", span, message, help="compare an output with an input, as in E[ (z - x)^2 ]")
     spaces = tuple(space_of(model, model.nodes[name]) for name in inputs)
     size = prod(s.size for s in spaces)
     own_model = any(name in modelled and name not in inputs for name in seen)
     if size > WORLD_LIMIT:
         big = max(spaces, key=lambda s: s.size)
-        raise Failure(
-            "PS0515",
-            big.node.span,
-            f"the inputs take {size:,} values together; tables are found for up to {WORLD_LIMIT:,}",
-            label=f"{big.size:,} values",
-            help="use fewer values or coarser ones; functions such as sum, that do not look at the order, need fewer",
-        )
+        message = f"the inputs take {size:,} values together; tables are found for up to {WORLD_LIMIT:,}"
+        hint = "use fewer values or coarser ones; functions such as sum, that do not look at the order, need fewer"
+        raise Failure("PS0515", big.node.span, message, label=f"{big.size:,} values", help=hint)
     base = tuple(product(*(s.values for s in spaces)))
     if own_model or size > ROW_LIMIT:
         of, rows, world_rows = _computed_rows(model, seen, inputs, base)

@@ -178,13 +178,9 @@ def chosen_amount(expr: syntax.Expr, model: Model) -> Fraction | ChosenAmount:
     if not numbers:
         return public_number(expr, model)
     if found is None:
+        message = "an amount that is chosen is a number, a multiple of it, or a number divided by it"
+        hint = "O is epsilon-DP wrt x, or (2 * epsilon)-DP, or (budget / rounds)-DP"
         raise SpecError(
-            Diagnostic(
-                "PS0524",
-                "an amount that is chosen is a number, a multiple of it, or a number divided by it",
-                (Label(expr.span, "not of such a form"),),
-                help="O is epsilon-DP wrt x, or (2 * epsilon)-DP, or (budget / rounds)-DP",
-                source=model.source,
-            )
+            Diagnostic("PS0524", message, (Label(expr.span, "not of such a form"),), help=hint, source=model.source)
         )
     return ChosenAmount(numbers[0], *found)

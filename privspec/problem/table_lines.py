@@ -222,12 +222,8 @@ class Conditions:
         return False
 
     def _nonlinear(self, expr: syntax.Expr) -> Failure:
-        return Failure(
-            "PS0502",
-            expr.span,
-            "this line is not linear in the table and in what is chosen",
-            help="as in E[z | x] = alpha * x + (1 - alpha) * E[B]",
-        )
+        message = "this line is not linear in the table and in what is chosen"
+        return Failure("PS0502", expr.span, message, help="as in E[z | x] = alpha * x + (1 - alpha) * E[B]")
 
 
 def mass_name(law: str, value: Symbol) -> str:
@@ -299,11 +295,10 @@ def estimates(conditions: Conditions, lines: Sequence[Condition]) -> tuple[Estim
     for line, constraint in zip(lines, model.constraints, strict=True):
         found = moment(line, alpha.name)
         if found is None:
-            raise Failure(
-                "PS0502",
-                constraint.relation.span,
-                "where the loss depends on alpha, conditions read E[g(z) | x] = alpha * t(x) + (1 - alpha) * E[h(B)]",
+            message = (
+                "where the loss depends on alpha, conditions read E[g(z) | x] = alpha * t(x) + (1 - alpha) * E[h(B)]"
             )
+            raise Failure("PS0502", constraint.relation.span, message)
         moments.append(found)
     weights = [Fraction(0)] * len(moments)
     for weight, error in _squares(worlds):
@@ -339,12 +334,11 @@ def moment(condition: Condition, alpha: str) -> Moment | None:
 
 
 def _other_form(span: Span) -> Failure:
-    return Failure(
-        "PS0502",
-        span,
-        "this loss depends on what is chosen, and is no squared error of an estimate that conditions make unbiased",
-        help="E[z | x] = alpha * x + (1 - alpha) * E[B] goes with estimate = (z - (1 - alpha) * E[B]) / alpha",
+    message = (
+        "this loss depends on what is chosen, and is no squared error of an estimate that conditions make unbiased"
     )
+    hint = "E[z | x] = alpha * x + (1 - alpha) * E[B] goes with estimate = (z - (1 - alpha) * E[B]) / alpha"
+    return Failure("PS0502", span, message, help=hint)
 
 
 def _squares(worlds: Worlds) -> Iterator[tuple[Fraction, syntax.Expr]]:
@@ -452,31 +446,25 @@ def _refuse_conditions_on_outputs(line: IndependenceRequirement, worlds: Worlds)
     drawn = {name for name, node in nodes.items() if node.kind is VariableKind.OUTPUT}
     subjects, of = ", ".join(line.subjects), line.of
     if line.given in drawn:
-        raise Failure(
-            "PS0501",
-            line.span,
+        message = (
             f"solve cannot compute predictive parity: what is true of those who get one {line.given} is a quotient of "
-            "probabilities, which is not linear in the table",
-            help=f"equalised odds can be computed: {line.given} is independent of {of} given {subjects}",
+            "probabilities, which is not linear in the table"
         )
+        hint = f"equalised odds can be computed: {line.given} is independent of {of} given {subjects}"
+        raise Failure("PS0501", line.span, message, help=hint)
     if of in drawn and not drawn & set(line.subjects):
-        raise Failure(
-            "PS0501",
-            line.span,
-            f"solve takes the law of an output in groups of people, not of people in groups of {of}",
-            help=f"independence goes both ways: {of} is independent of {subjects}",
-        )
+        message = f"solve takes the law of an output in groups of people, not of people in groups of {of}"
+        hint = f"independence goes both ways: {of} is independent of {subjects}"
+        raise Failure("PS0501", line.span, message, help=hint)
     if of in drawn or not set(line.subjects) <= drawn:
         raise Failure("PS0501", line.span, "solve takes fairness of outputs between groups of people only")
     attributes = [name for name in (of, line.given) if name is not None]
     people = next((name for name in attributes if name in nodes and nodes[name].index is not None), None)
     if people is not None:
-        raise Failure(
-            "PS0501",
-            line.span,
-            f"solve cannot compare the people of {nodes[people].index}, whose {people} is one column of the data, yet",
-            help="write the spec of one person",
+        message = (
+            f"solve cannot compare the people of {nodes[people].index}, whose {people} is one column of the data, yet"
         )
+        raise Failure("PS0501", line.span, message, help="write the spec of one person")
 
 
 def _strata(line: IndependenceRequirement, worlds: Worlds, scene: Pointwise) -> Iterator[Sequence[int]]:
@@ -519,12 +507,9 @@ def _populated(rows: Sequence[int], worlds: Worlds, line: IndependenceRequiremen
         others = [name for name in worlds.of if name not in (line.of, line.given)] or [line.of]
         law = f"({line.of}, {others[0]}) ~ categorical([[0.3, 0.2], [0.1, 0.4]])"
         given = f"{', '.join(line.subjects)} is independent of {line.of} given {others[0]}"
-        raise Failure(
-            "PS0401",
-            line.span,
-            f"people with one value of {line.of} differ in {listing(others)}, for which there is no data model",
-            help=f"add a law such as {law}, or compare people who agree: {given}",
-        )
+        message = f"people with one value of {line.of} differ in {listing(others)}, for which there is no data model"
+        hint = f"add a law such as {law}, or compare people who agree: {given}"
+        raise Failure("PS0401", line.span, message, help=hint)
     return any(worlds.prior[r] for r in rows)
 
 
@@ -562,12 +547,9 @@ def manipulation(target: AccuracyTarget, worlds: Worlds) -> Manipulation:
     if isinstance(votes, syntax.Name) and winner == syntax.Name(worlds.releases[0]):
         found = _electorate(worlds, votes.id)
     if found is None:
-        raise Failure(
-            "PS0501",
-            written.span,
-            "solve bounds manipulation for tables whose rows are counts of ballots only",
-            help="as in manipulation(O, vote) with the output O in the alternatives of vote[voter]",
-        )
+        message = "solve bounds manipulation for tables whose rows are counts of ballots only"
+        hint = "as in manipulation(O, vote) with the output O in the alternatives of vote[voter]"
+        raise Failure("PS0501", written.span, message, help=hint)
     space, alternatives, ballots, winners = found
     counts = Numbers((space.size, len(ballots)), Fraction(1), tuple(n for row in space.counts for n in row))
     limit = public_number(target.target.right, worlds.model)

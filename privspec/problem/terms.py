@@ -60,11 +60,8 @@ def terms(expr: syntax.Expr, model: Model, weight: Fraction = Fraction(1)) -> It
         case _ if public(expr, model):
             yield weight * public_number(expr, model)
         case _:
-            raise Failure(
-                "PS0502",
-                expr.span,
-                "solve takes sums of averages E[ ... ] and worst cases worst[ ... ] as the loss",
-            )
+            message = "solve takes sums of averages E[ ... ] and worst cases worst[ ... ] as the loss"
+            raise Failure("PS0502", expr.span, message)
 
 
 def _chosen_number(model: Model, name: str) -> bool:

@@ -1,6 +1,7 @@
 """tests/golden/<case>/spec.priv against the tree, the canonical text, or the diagnostics expected of it."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,10 @@ import pytest
 from privspec.core.diagnostics import SpecError
 from privspec.core.render import render_all
 from privspec.core.spans import Source
+from privspec.language import syntax
 from privspec.language.formatter import format_source
 from privspec.language.parser import parse
 from privspec.language.spelling import print_spec
-from privspec.language.walk import dump
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 GOOD = sorted(p.parent.name for p in GOLDEN.glob("language_*/spec.priv"))
@@ -62,3 +63,49 @@ def test_line_ends_tabs_and_marks_mean_nothing(case: str) -> None:
     formatted = format_source(windows)
     assert parse(Source("again", formatted)) == parse(windows)
     assert format_source(Source("again", formatted)) == formatted
+
+
+def _names(kind: type[syntax.Node]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.name not in {"span", "name_span"})
+
+
+def dump(tree: syntax.Spec) -> str:
+    """The tree as text for people who look for a fault: one statement a line, `(Kind field field ...)`."""
+    lines = [f"spec {tree.name}" if tree.name else "spec"]
+    if tree.doc is not None:
+        lines.append(f"doc {tree.doc!r}")
+    for section in _names(syntax.Spec)[2:-1]:
+        value = getattr(tree, section)
+        items = value if isinstance(value, tuple) else (value,) if value is not None else ()
+        lines.extend(f"{section} {_shown(item)}" for item in items)
+    return "\n".join(lines) + "\n"
+
+
+def _shown(value: object) -> str:
+    match value:
+        case syntax.Name(id=name):
+            return name
+        case syntax.Number(value=number):
+            return str(number)
+        case syntax.String(value=text):
+            return f'"{text}"'
+        case syntax.Node():
+            names = (n for n in _names(type(value)) if n != "text")
+            parts = [type(value).__name__, *(_shown(getattr(value, n)) for n in names)]
+            return f"({' '.join(parts)})"
+        case tuple():
+            return f"[{' '.join(_shown(item) for item in value)}]"
+        case syntax.VariableKind():
+            return str(value.value)
+        case None:
+            return "-"
+        case _:
+            return str(value)
+
+
+def test_dump() -> None:
+    tree = parse(Source("x", 'spec a\n"""d"""\nvariables: input x in [0, 1)^2\nloss: E[x | y]\n'))
+    assert dump(tree) == (
+        "spec a\ndoc 'd'\nvariables (Variable input (Ref x - []) (Power (Interval 0 1 False True) [2]) -)\n"
+        "loss (Over E x y)\n"
+    )

@@ -3,7 +3,7 @@ import pytest
 from privspec.core.spans import Source
 from privspec.language import syntax as s
 from privspec.language.parser import parse, parse_expression
-from privspec.language.walk import children, depth, dump, names_used, walk
+from privspec.language.walk import children, depth, names_used, walk
 
 
 def expression(text: str) -> s.Expr:
@@ -63,11 +63,3 @@ def test_name_span_of_a_reference() -> None:
     assert isinstance(requirement.wrt, s.Refs)
     assert source.slice(requirement.wrt.items[0].name_span) == "V"
     assert source.slice(requirement.amount.span) == "ε[voter]"
-
-
-def test_dump() -> None:
-    tree = parse(Source("x", 'spec a\n"""d"""\nvariables: input x in [0, 1)^2\nloss: E[x | y]\n'))
-    assert dump(tree) == (
-        "spec a\ndoc 'd'\nvariables (Variable input (Ref x - []) (Power (Interval 0 1 False True) [2]) -)\n"
-        "loss (Over E x y)\n"
-    )

@@ -60,7 +60,7 @@ def test_replacing_entries(domain, shape, low, high, group):
 
 
 def test_adding_or_removing_an_entry_compares_with_zero():
-    (part,) = nb.AddingOrRemovingEntry().differences([block("[-1, 2]^6")], 6)
+    (part,) = nb.ReplacingEntry(adding=True).differences([block("[-1, 2]^6")], 6)
     assert isinstance(part, nb.VectorDifferences)
     assert set(part.amounts) == {Fraction(2)}
 
@@ -84,7 +84,7 @@ def test_balls():
     (part,) = nb.ReplacingRecord().differences([ball], 6)
     assert isinstance(part, nb.BallDifferences)
     assert (part.radius, len(part.blocks), part.exact) == (Fraction(1), 2, True)
-    (part,) = nb.AddingOrRemovingRecord().differences([ball], 6)
+    (part,) = nb.ReplacingRecord(adding=True).differences([ball], 6)
     assert part.radius == Fraction(1, 2)
     (part,) = nb.ReplacingEntry().differences([ball], 6)
     assert isinstance(part, nb.VectorDifferences)
@@ -107,7 +107,7 @@ def test_all_balls_of_one_person_are_covered():
 @pytest.mark.parametrize("group", [1, 2])
 def test_tables(group):
     table = block("table(a in 0..2, b in {F, M})")
-    adding = nb.AddingOrRemovingRecord(group).differences([table], 6)
+    adding = nb.ReplacingRecord(group, adding=True).differences([table], 6)
     moving = nb.ReplacingRecord(group).differences([table], 6)
     unit = np.eye(6)
     for direction in DIRECTIONS:
@@ -158,9 +158,9 @@ def test_several_inputs():
     [
         (nb.ReplacingEntry(), "replacing one entry"),
         (nb.ReplacingEntry(3), "replacing up to 3 entries"),
-        (nb.AddingOrRemovingRecord(), "adding or removing one record"),
+        (nb.ReplacingRecord(adding=True), "adding or removing one record"),
         (nb.ReplacingVoter(1, "voter"), "replacing one voter"),
-        (nb.AddingOrRemovingVoter(2, "city"), "adding or removing up to 2 cities"),
+        (nb.ReplacingVoter(2, "city", adding=True), "adding or removing up to 2 cities"),
         (nb.ReplacingEverything(), "replacing everything"),
     ],
 )
