@@ -122,8 +122,10 @@ class Comparison:
     other: syntax.Expr
 
 
-def comparisons(expr: Node, outputs: Collection[str], same_type: Collection[str] = frozenset()) -> Iterator[Comparison]:
-    """Sums and differences with outputs as terms, and `f(a, b)` for f in `same_type`.
+def comparisons(
+    expr: Node, outputs: Collection[str], same_type: Callable[[str], bool] = lambda _: False
+) -> Iterator[Comparison]:
+    """Sums and differences with outputs as terms, and `f(a, b)` where f compares values of one type.
 
     `O - y`, `y - O`, `O - A @ x - b` (against A @ x + b); entries likewise. With several outputs, as in
     `O - P - y`, each of them against the rest (P + y, O - y).
@@ -135,7 +137,7 @@ def comparisons(expr: Node, outputs: Collection[str], same_type: Collection[str]
             for _, term in terms:
                 yield from comparisons(term, outputs, same_type)
             return
-        case syntax.Call(function=function, arguments=(first, second)) if function in same_type:
+        case syntax.Call(function=function, arguments=(first, second)) if same_type(function):
             for mine, other in ((first, second), (second, first)):
                 name = reference(mine)
                 if name in outputs and not isinstance(other, syntax.NO_EXPRESSION) and reference(other) not in outputs:

@@ -14,7 +14,7 @@ from privspec.core.spans import Source
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
-from privspec.model.definitions import VARIABLES, Definitions, collect_definitions, read_components
+from privspec.model.definitions import VARIABLES, Definitions, PartReader, collect_definitions
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import NUMBER, UNKNOWN, Domain, FiniteSet, Laws, Symbols, Tables, Type
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, evaluate
@@ -100,9 +100,8 @@ class _Builder:
         )
         definitions = collect_definitions(spec, scope, report)
         domains = self._domains(scope, definitions)
-        components = read_components(
-            spec, scope, self.environment, self.base, self.open_files, self._load_component, report
-        )
+        parts = PartReader(scope, self.environment, self.base, self.open_files, self._load_component, report)
+        components = parts.components(spec)
         fixed = self._constants(scope, definitions, domains, constants)
         typer = self._typer(scope, domains, components, fixed, parties)
         losses = LossReader(scope, report, typer, definitions, domains)

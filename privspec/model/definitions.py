@@ -10,15 +10,17 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
+
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Span
 from privspec.language import syntax
-from privspec.language.walk import Comparison, comparisons, names_used, reference, uses, walk
+from privspec.language.walk import Comparison, comparisons, names_used, reached, reference, uses, walk
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import ComponentModel, Model
 from privspec.model.library import library
 from privspec.model.parameters import circle, cycles, topological
-from privspec.model.reports import Failure, Report, nearest
+from privspec.model.reports import Failure, Report, suggestion
 from privspec.model.scope import TRUST_WORDS, Declaration, Scope, undeclared
 from privspec.model.values import Value
 
@@ -73,19 +75,28 @@ def collect_definitions(spec: syntax.Spec, scope: Scope, report: Report) -> Defi
             found.domains[name] = variable.domain
         if variable.value is not None:
             if declaration.what in ("input", "choose"):
-                report.error(
-                    "PS0214",
-                    variable.value.span,
-                    f"{name} cannot have a value here: {REFUSED[declaration.what]}",
-                    others=((declaration.span, f"{declaration.with_article}"),),
-                    help=_without_value(declaration, variable, report),
+                message = f"{name} cannot have a value here: {REFUSED[declaration.what]}"
+                others, hint = (
+                    ((declaration.span, declaration.with_article),),
+                    _without_value(declaration, variable, report),
                 )
+                report.error("PS0214", variable.value.span, message, others=others, help=hint)
                 # the one cause is told: an input without a domain is so because its value stands in place of it
                 found.without.add(name)
             else:
                 found.of[name] = Definition(name, variable.value, declaration.span, declaration.index)
     for statement in spec.background:
-        _sort(statement, scope, found, report)
+        match statement:
+            case syntax.Relation(op="="):
+                _define(statement, scope, found, report)
+            case syntax.Relation(op="~"):
+                found.models.append(statement)
+            case syntax.Relation():
+                found.constraints.append(statement)
+            case syntax.SensitivityClaim():
+                found.claims.append(statement)
+            case syntax.Membership():
+                _member(statement, scope, found, report)
     if not undeclared(spec, scope):
         _check_defined(scope, found, report)
     _depend(spec, scope, found, report)
@@ -105,20 +116,6 @@ def _without_value(declaration: Declaration, variable: syntax.Variable, report: 
     return f"write input {name} in {domain or '[0, 1]^64'}; public values are constants: constant {name} = ..."
 
 
-def _sort(statement: syntax.BackgroundStatement, scope: Scope, found: Definitions, report: Report) -> None:
-    match statement:
-        case syntax.Relation(op="="):
-            _define(statement, scope, found, report)
-        case syntax.Relation(op="~"):
-            found.models.append(statement)
-        case syntax.Relation():
-            found.constraints.append(statement)
-        case syntax.SensitivityClaim():
-            found.claims.append(statement)
-        case syntax.Membership():
-            _member(statement, scope, found, report)
-
-
 def _member(statement: syntax.Membership, scope: Scope, found: Definitions, report: Report) -> None:
     left = statement.left
     if not isinstance(left, syntax.Name):
@@ -128,13 +125,10 @@ def _member(statement: syntax.Membership, scope: Scope, found: Definitions, repo
     if declaration is None or declaration.span == left.span:
         return
     if left.id in found.domains or declaration.what not in VARIABLES:
-        place = found.domains[left.id].span if left.id in found.domains else declaration.span
-        report.error(
-            "PS0211",
-            left.span,
-            f"{left.id} already has a domain" if left.id in found.domains else f"{left.id} cannot have a domain",
-            others=((place, "given here"),),
-        )
+        known = found.domains.get(left.id)
+        message = f"{left.id} cannot have a domain" if known is None else f"{left.id} already has a domain"
+        place = declaration.span if known is None else known.span
+        report.error("PS0211", left.span, message, others=((place, "given here"),))
         return
     found.domains[left.id] = statement.domain
 
@@ -163,27 +157,15 @@ def _define(statement: syntax.Relation, scope: Scope, found: Definitions, report
         message = f"{name} cannot be defined here: {REFUSED[declaration.what]}"
         report.error("PS0215", left.span, message, others=((declaration.span, f"{declaration.with_article}"),))
         return
-    _check_same_index(left, name, index, declaration, report)
+    if index != declaration.index:
+        wanted = f"{name}[{declaration.index}]" if declaration.index else name
+        message = f"{name} was declared as {wanted}"
+        report.error("PS0228", left.span, message, others=declaration.here, help=f"write {wanted} = ...")
     if name in found.of:
-        report.error(
-            "PS0211",
-            left.span,
-            f"{name} is defined twice",
-            label="defined again here",
-            others=((found.of[name].span, "first defined here"),),
-        )
+        message, others = f"{name} is defined twice", ((found.of[name].span, "first defined here"),)
+        report.error("PS0211", left.span, message, label="defined again here", others=others)
         return
     found.of[name] = Definition(name, statement.right, left.span, index)
-
-
-def _check_same_index(
-    left: syntax.Expr, name: str, index: str | None, declaration: Declaration, report: Report
-) -> None:
-    if index == declaration.index:
-        return
-    wanted = f"{name}[{declaration.index}]" if declaration.index else name
-    message = f"{name} was declared as {wanted}"
-    report.error("PS0228", left.span, message, others=declaration.here, help=f"write {wanted} = ...")
 
 
 def _check_defined(scope: Scope, found: Definitions, report: Report) -> None:
@@ -207,9 +189,10 @@ def _check_defined(scope: Scope, found: Definitions, report: Report) -> None:
 # --- dependencies ---------------------------------------------------------------------------------
 
 
-def same_type_functions() -> frozenset[str]:
-    """Library functions that compare two values of one type."""
-    return frozenset({"total_variation", "mismatch", "disagreement", "angle"} & set(library()))
+def compares_one_type(function: str) -> bool:
+    """Whether a library function compares two values of one type."""
+    known = library().get(function)
+    return known is not None and known.same_type
 
 
 def _depend(spec: syntax.Spec, scope: Scope, found: Definitions, report: Report) -> None:
@@ -222,20 +205,16 @@ def _depend(spec: syntax.Spec, scope: Scope, found: Definitions, report: Report)
     for cycle in cycles(graph):
         circular.update(cycle)
         spans = [found.of[name].span for name in cycle if name in found.of]
-        report.error(
-            "PS0210",
-            spans[0],
-            circle(cycle),
-            others=tuple((span, "part of the circle") for span in spans[1:]),
-            help="an output that must obey an equation is written E[z | x] = ...",
-        )
+        others = tuple((span, "part of the circle") for span in spans[1:])
+        hint = "an output that must obey an equation is written E[z | x] = ..."
+        report.error("PS0210", spans[0], circle(cycle), others=others, help=hint)
     found.circular = frozenset(circular)
     for name in scope.of("output"):
         if name in found.of:
             continue
         for expr in _meanings(spec, name, scope, found):
             needs = tuple(n for n in names_used(expr) if n in variables)
-            if not reaches(graph, needs, name):
+            if name not in reached(needs, lambda n: graph.get(n, ())):
                 found.targets[name] = expr
                 graph[name] = needs
                 break
@@ -246,12 +225,12 @@ def _depend(spec: syntax.Spec, scope: Scope, found: Definitions, report: Report)
 
 def _meanings(spec: syntax.Spec, name: str, scope: Scope, found: Definitions) -> Iterator[syntax.Expr]:
     """What an output without a definition may stand for: what loss and accuracy compare it with, or its mean."""
-    functions = same_type_functions()
     places: list[syntax.Expr] = [] if spec.loss is None else [spec.loss]
     places += [target.left for target in spec.accuracy]
     outputs = scope.of("output")
     later: list[syntax.Expr] = []
-    spoken = [c for place in places for c in comparisons(place, outputs, functions) if reference(c.mine) == name]
+    spoken = [c for place in places for c in comparisons(place, outputs, compares_one_type)]
+    spoken = [c for c in spoken if reference(c.mine) == name]
     entries = [whole_of(c) for c in spoken if isinstance(c.mine, syntax.Index)]
     symbols = _symbols(spec, scope)
     for comparison in spoken:
@@ -298,191 +277,134 @@ def whole_of(comparison: Comparison) -> syntax.Expr | None:
             return None
 
 
-def reaches(graph: Mapping[str, tuple[str, ...]], starts: tuple[str, ...], goal: str) -> bool:
-    """Whether `goal` is among `starts` or what they are computed from."""
-    seen: set[str] = set()
-    stack = list(starts)
-    while stack:
-        name = stack.pop()
-        if name == goal:
-            return True
-        if name not in seen:
-            seen.add(name)
-            stack.extend(graph.get(name, ()))
-    return False
-
-
 def _check_outputs(spec: syntax.Spec, scope: Scope, found: Definitions, report: Report) -> None:
     """An output that no loss, target or relation speaks of could be anything."""
     places: list[syntax.Node] = [] if spec.loss is None else [spec.loss]
     places += [*spec.accuracy, *found.constraints]
-    spoken = tuple(name for place in places for name in names_used(place))
+    spoken = reached((n for place in places for n in names_used(place)), lambda n: found.dependencies.get(n, ()))
     for name, declaration in scope.of("output").items():
-        if name in found.of or name in found.targets:
+        if name in found.of or name in found.targets or name in spoken:
             continue
-        if reaches(found.dependencies, spoken, name) or any(uses(claim.subject, name) for claim in found.claims):
-            continue
-        if spec.loss is None and name in found.domains:
+        if any(uses(claim.subject, name) for claim in found.claims) or (spec.loss is None and name in found.domains):
             continue
         hint = f"compare it in the loss, as in E[ ||{name} - y||^2 ], or define it with `=`"
         report.error("PS0213", declaration.span, f"nothing says what {name} should be", help=hint)
 
 
-"""Loads a spec with overrides of its parameters, the folder of its files, and an override of its trust."""
+# --- specs used as parts --------------------------------------------------------------------------
 
 
-def read_components(
-    spec: syntax.Spec,
-    scope: Scope,
-    environment: Environment,
-    base: Path | None,
-    open_files: frozenset[Path],
-    load: Callable[[Path, dict[str, object], str | None], Model],
-    report: Report,
-) -> tuple[ComponentModel, ...]:
-    """Load every component that is declared once."""
-    found = []
-    for component in spec.components:
-        declared = scope.get(component.name)
-        if declared is None or declared.node is not component:
-            continue
-        try:
-            loaded = _component(component, scope, environment, base, open_files, load, report)
-        except Failure as failure:
-            report.failure(failure)
-            continue
-        if loaded is not None:
-            found.append(loaded)
-    return tuple(found)
+@dataclass(frozen=True, slots=True)
+class PartReader:
+    """Loads the specs that are used as parts.
 
+    `base` is the folder of their files, `open_files` those that are being read, `load` reads one with overrides of its
+    parameters and of its trust.
+    """
 
-def _path(component: syntax.Component, base: Path | None, open_files: frozenset[Path]) -> Path:
-    call = component.call
-    if call.function != "spec":
-        raise Failure("PS0420", call.span, 'a component is written name = spec("file.priv", ...)')
-    match call.arguments:
-        case (syntax.String(value=name, span=span), *_):
-            pass
-        case _:
-            raise Failure("PS0420", call.span, "the first argument of spec(...) is a file name in quotes")
-    path = Path(name) if base is None else base / name
-    if not name or "\0" in name or not path.is_file():
-        near = None
-        if "\0" not in name and path.parent.is_dir():
-            near = nearest(path.name, (p.name for p in path.parent.iterdir() if p.suffix == ".priv"))
-        raise Failure("PS0420", span, f"the spec {name} does not exist", help=f"did you mean {near}?" if near else None)
-    if path.resolve() in open_files:
-        raise Failure("PS0420", span, f"{name} uses itself as a component")
-    return path
+    scope: Scope
+    environment: Environment
+    base: Path | None
+    open_files: frozenset[Path]
+    load: Callable[[Path, dict[str, object], str | None], Model]
+    report: Report
 
+    def components(self, spec: syntax.Spec) -> tuple[ComponentModel, ...]:
+        """Every component that is declared once."""
+        once = [component for component in spec.components if self._declared_here(component)]
+        found = [self.report.told(lambda component=component: self._component(component)) for component in once]  # type: ignore[misc]
+        return tuple(one for one in found if one is not None)
 
-def _component(
-    component: syntax.Component,
-    scope: Scope,
-    environment: Environment,
-    base: Path | None,
-    open_files: frozenset[Path],
-    load: Callable[[Path, dict[str, object], str | None], Model],
-    report: Report,
-) -> ComponentModel | None:
-    path = _path(component, base, open_files)
-    keywords: dict[str, syntax.Keyword] = {}
-    for argument in component.call.arguments[1:]:
-        if not isinstance(argument, syntax.Keyword):
-            report.error("PS0421", argument.span, "after the file name, write name = expression")
-        elif argument.name in keywords:
-            report.error("PS0421", argument.span, f"{argument.name} is set twice")
-        else:
-            keywords[argument.name] = argument
-    trust = _trust(keywords.get("trust"), scope, report)
-    try:
-        model = load(path, {}, trust)
-        overrides = _overrides(keywords, model, scope, environment, report)
-        if overrides:
-            model = load(path, dict(overrides), trust)
-    except SpecError as error:
-        first = error.diagnostics[0]
-        message = f"the spec of {component.name} has errors: {first.message}"
-        report.error("PS0422", component.call.span, message, help=f"`privspec check {path}` shows them")
-        report.diagnostics.extend(found for found in error.diagnostics if found.source is not None)
-        return None
-    links = _links(component, keywords, model, scope, report)
-    kept = {name: keyword.value for name, keyword in keywords.items()}
-    return ComponentModel(component.name, model, links, kept, component.span)
+    def _declared_here(self, component: syntax.Component) -> bool:
+        declared = self.scope.get(component.name)
+        return declared is not None and declared.node is component
 
-
-def _trust(keyword: syntax.Keyword | None, scope: Scope, report: Report) -> str | None:
-    if keyword is None:
-        return None
-    match keyword.value:
-        case syntax.Name(id=name) if name in TRUST_WORDS:
-            return name
-        case syntax.Name(id=name) if name in scope.of("choose", "parameter"):
-            return None
-        case _:
-            near = (
-                nearest(keyword.value.id, (*TRUST_WORDS, *scope.of("choose")))
-                if isinstance(keyword.value, syntax.Name)
-                else None
-            )
-            hint = f"did you mean {near}?" if near else f"these exist: {', '.join(TRUST_WORDS)}"
-            report.error("PS0270", keyword.value.span, "a trust model is wanted here", help=hint)
-            return None
-
-
-def _overrides(
-    keywords: dict[str, syntax.Keyword], model: Model, scope: Scope, environment: Environment, report: Report
-) -> dict[str, Value]:
-    """Parameters of the part whose values are known now; what the solver chooses is left open."""
-    found: dict[str, Value] = {}
-    inputs = {node.name for node in model.inputs}
-    known = (*model.parameters, *inputs, *(node.name for node in model.constants))
-    for name, keyword in keywords.items():
-        if name == "trust":
-            continue
-        if name not in known:
-            near = nearest(name, (*known, "trust"))
-            hint = f"did you mean {near}?" if near else f"it has {', '.join(known)}" if known else None
-            report.error("PS0421", keyword.span, f"the part has no parameter or input {name}", help=hint)
-            continue
-        if name not in model.parameters:
-            continue
-        used = keyword.value
-        if isinstance(used, syntax.Name) and used.id in scope.of("choose"):
-            continue
-        try:
-            value = evaluate(used, environment)
-        except Failure as failure:
-            report.failure(failure)
-            continue
-        if isinstance(value, Fraction | str | tuple) or hasattr(value, "shape"):
-            found[name] = value
-    return found
-
-
-def _links(
-    component: syntax.Component, keywords: dict[str, syntax.Keyword], model: Model, scope: Scope, report: Report
-) -> dict[str, str]:
-    """Which input of the whole each input of the part is; one that is not passed is the one of its own name."""
-    links: dict[str, str] = {}
-    inputs = scope.of("input")
-    for node in model.inputs:
-        keyword = keywords.get(node.name)
-        if keyword is None:
-            if node.name in inputs:
-                links[node.name] = node.name
-                message = f"the input {node.name} of {component.name} is taken to be the {node.name} declared here"
-                hint = f"write {node.name} = {node.name} to say so"
-                report.warn(
-                    "PS0423", component.span, message, others=((inputs[node.name].span, "this one"),), help=hint
-                )
-            continue
-        match keyword.value:
-            case syntax.Name(id=name) if name in inputs:
-                links[node.name] = name
+    def _path(self, component: syntax.Component) -> Path:
+        call = component.call
+        if call.function != "spec":
+            raise Failure("PS0420", call.span, 'a component is written name = spec("file.priv", ...)')
+        match call.arguments:
+            case (syntax.String(value=name, span=span), *_):
+                pass
             case _:
-                message = f"{node.name} is an input of {component.name}; it takes one of the inputs declared here"
-                report.error(
-                    "PS0421", keyword.value.span, message, help=f"these are {', '.join(inputs)}" if inputs else None
-                )
-    return links
+                raise Failure("PS0420", call.span, "the first argument of spec(...) is a file name in quotes")
+        path = Path(name) if self.base is None else self.base / name
+        if not name or "\0" in name or not path.is_file():
+            beside = path.parent.iterdir() if "\0" not in name and path.parent.is_dir() else ()
+            hint = suggestion(path.name, (p.name for p in beside if p.suffix == ".priv"))
+            raise Failure("PS0420", span, f"the spec {name} does not exist", help=hint)
+        if path.resolve() in self.open_files:
+            raise Failure("PS0420", span, f"{name} uses itself as a component")
+        return path
+
+    def _component(self, component: syntax.Component) -> ComponentModel | None:
+        path = self._path(component)
+        keywords: dict[str, syntax.Keyword] = {}
+        for argument in component.call.arguments[1:]:
+            if not isinstance(argument, syntax.Keyword):
+                self.report.error("PS0421", argument.span, "after the file name, write name = expression")
+            elif argument.name in keywords:
+                self.report.error("PS0421", argument.span, f"{argument.name} is set twice")
+            else:
+                keywords[argument.name] = argument
+        trust = self._trust(keywords.get("trust"))
+        try:
+            model = self.load(path, {}, trust)
+            overrides = self._overrides(keywords, model)
+            if overrides:
+                model = self.load(path, dict(overrides), trust)
+        except SpecError as error:
+            message = f"the spec of {component.name} has errors: {error.diagnostics[0].message}"
+            self.report.error("PS0422", component.call.span, message, help=f"`privspec check {path}` shows them")
+            self.report.diagnostics.extend(found for found in error.diagnostics if found.source is not None)
+            return None
+        links = self._links(component, keywords, model)
+        kept = {name: keyword.value for name, keyword in keywords.items()}
+        return ComponentModel(component.name, model, links, kept, component.span)
+
+    def _trust(self, keyword: syntax.Keyword | None) -> str | None:
+        word = keyword.value.id if keyword is not None and isinstance(keyword.value, syntax.Name) else ""
+        if keyword is None or word in TRUST_WORDS:
+            return word or None
+        if word not in self.scope.of("choose", "parameter"):
+            hint = suggestion(word, (*TRUST_WORDS, *self.scope.of("choose"))) if word else None
+            hint = hint or f"these exist: {', '.join(TRUST_WORDS)}"
+            self.report.error("PS0270", keyword.value.span, "a trust model is wanted here", help=hint)
+        return None
+
+    def _overrides(self, keywords: dict[str, syntax.Keyword], model: Model) -> dict[str, Value]:
+        """Parameters of the part whose values are known now; what the solver chooses is left open."""
+        found: dict[str, Value] = {}
+        known = (*model.parameters, *(node.name for node in (*model.inputs, *model.constants)))
+        chosen = self.scope.of("choose")
+        for name, keyword in keywords.items():
+            used = keyword.value
+            if name != "trust" and name not in known:
+                hint = suggestion(name, (*known, "trust")) or (f"it has {', '.join(known)}" if known else None)
+                self.report.error("PS0421", keyword.span, f"the part has no parameter or input {name}", help=hint)
+            if name == "trust" or name not in model.parameters:
+                continue
+            if not isinstance(used, syntax.Name) or used.id not in chosen:
+                value = self.report.told(lambda used=used: evaluate(used, self.environment))  # type: ignore[misc]
+                if isinstance(value, Fraction | str | tuple | np.ndarray):
+                    found[name] = value
+        return found
+
+    def _links(self, component: syntax.Component, keywords: dict[str, syntax.Keyword], model: Model) -> dict[str, str]:
+        """Which input of the whole each input of the part is; one that is not passed is the one of its own name."""
+        links: dict[str, str] = {}
+        inputs, part = self.scope.of("input"), component.name
+        for name in (node.name for node in model.inputs):
+            keyword = keywords.get(name)
+            if keyword is None and name in inputs:
+                links[name] = name
+                message = f"the input {name} of {part} is taken to be the {name} declared here"
+                others, hint = ((inputs[name].span, "this one"),), f"write {name} = {name} to say so"
+                self.report.warn("PS0423", component.span, message, others=others, help=hint)
+            elif keyword is not None and isinstance(keyword.value, syntax.Name) and keyword.value.id in inputs:
+                links[name] = keyword.value.id
+            elif keyword is not None:
+                message = f"{name} is an input of {part}; it takes one of the inputs declared here"
+                given = f"these are {', '.join(inputs)}" if inputs else None
+                self.report.error("PS0421", keyword.value.span, message, help=given)
+        return links

@@ -177,33 +177,25 @@ def _check_index(found: Declaration, scope: Scope, report: Report) -> None:
         report.error("PS0228", target.span, f"a name with a dot cannot be declared: {target.name}.{target.attribute}")
     if not target.indices:
         return
-    parties = scope.of("party")
-    if found.index is None or found.index not in parties:
-        word = found.index or "this"
+    source, parties, first = report.source, scope.of("party"), target.indices[0]
+    if found.index in parties:
+        if len(target.indices) > 1:
+            report.error("PS0228", target.indices[1].span, f"{found.name} can be indexed by one index set only")
+        return
+    domain = found.node.domain if isinstance(found.node, syntax.Variable) else None
+    if isinstance(first, syntax.Number) and domain is not None:
+        hint = f"write {found.name} in {source.slice(domain.span)}^{source.slice(first.span)}"
+        report.error("PS0228", target.span, "how many values a variable has is said by its domain", help=hint)
+    elif found.index is None and len(target.indices) == 2:
+        place = first.span.to(target.indices[1].span)
+        message = "in is missing between the name and its domain"
+        hint = f"write {found.what} {found.name} in [{source.slice(place)}]"
+        report.error("PS0131", place, message, label="read as an index", help=hint)
+    else:
         near = nearest(found.index or "", parties)
-        variable = found.node
-        if isinstance(target.indices[0], syntax.Number) and isinstance(variable, syntax.Variable) and variable.domain:
-            size = report.source.slice(target.indices[0].span)
-            domain = report.source.slice(variable.domain.span)
-            message = "how many values a variable has is said by its domain"
-            report.error("PS0228", target.span, message, help=f"write {found.name} in {domain}^{size}")
-            return
-        if found.index is None and len(target.indices) == 2:
-            source = report.source
-            domain = source.slice(Span(target.indices[0].span.start, target.indices[1].span.end))
-            report.error(
-                "PS0131",
-                target.indices[0].span.to(target.indices[1].span),
-                "in is missing between the name and its domain",
-                label="read as an index",
-                help=f"write {found.what} {found.name} in [{domain}]",
-            )
-            return
-        message = f"{word} is not an index set; {found.name}[...] is declared over one"
+        message = f"{found.index or 'this'} is not an index set; {found.name}[...] is declared over one"
         hint = f"did you mean {found.name}[{near}]?" if near else "declare it: `parties: voter in 1..N`"
-        report.error("PS0228", target.indices[0].span, message, help=hint)
-    elif len(target.indices) > 1:
-        report.error("PS0228", target.indices[1].span, f"{found.name} can be indexed by one index set only")
+        report.error("PS0228", first.span, message, help=hint)
 
 
 # --- uses -----------------------------------------------------------------------------------------
@@ -217,102 +209,94 @@ class Resolver:
     report: Report
     averaging: int = 0
     domains: set[Span] = field(default_factory=set)
+    """Where names and calls stand for domains."""
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The columns of each table."""
 
-    def check(
-        self, node: syntax.Node, bound: Mapping[str, Span], *, only: frozenset[str] | None = None, why: str = ""
-    ) -> None:
-        """Check every name below; `only` limits the kinds of declaration that make sense here, `why` says why."""
+    def check(self, node: syntax.Node | None, bound: Mapping[str, Span], public: str = "") -> None:
+        """Check every name below; `public` says why nothing but parameters makes sense here, where that is so."""
         match node:
+            case None:
+                pass
             case syntax.Name():
-                self._name(node, bound, only, why)
+                self._name(node, bound, public)
             case syntax.SetOf():
                 # a bare word in braces is a symbol unless a parameter has that name
                 for item in node.items:
                     if not isinstance(item, syntax.Name):
-                        self.check(item, bound, only=only, why=why)
+                        self.check(item, bound, public)
             case syntax.Comprehension():
-                self._comprehension(node, bound, only, why)
+                self._comprehension(node, bound, public)
             case syntax.Call():
-                self._call(node, bound, only, why)
+                self._call(node, bound, public)
             case syntax.Attribute(base=syntax.Name(id=stem), name="csv" | "npy" as kind) if stem not in self.scope:
                 hint = f'write {kind}("{stem}.{kind}")'
                 self.report.error("PS0201", node.span, f"a file is read by the function {kind}", help=hint)
             case syntax.Attribute(base=syntax.Name() as base):
-                self._name(base, bound, None, "")
-            case syntax.Over():
-                self.averaging += 1
-                for child in children(node):
-                    self.check(child, bound, only=only, why=why)
-                self.averaging -= 1
+                self._name(base, bound, "")
             case syntax.Member():
-                self.check(node.domain, bound, only=only, why=why)
+                self.check(node.domain, bound, public)
             case syntax.RankingOf(alternatives=syntax.Name(id=name)) if name not in self.scope:
                 pass  # the reader of domains says what a set of alternatives is
             case _:
+                self.averaging += isinstance(node, syntax.Over)
                 for child in children(node):
-                    self.check(child, bound, only=only, why=why)
+                    self.check(child, bound, public)
+                self.averaging -= isinstance(node, syntax.Over)
 
-    def _name(self, node: syntax.Name, bound: Mapping[str, Span], only: frozenset[str] | None, why: str) -> None:
+    def _name(self, node: syntax.Name, bound: Mapping[str, Span], public: str) -> None:
         if node.id in bound or node.id in ("inf", "real"):
             return
         found = self.scope.get(node.id)
         if found is None:
             self._undefined(node, bound, domain=node.span in self.domains)
-        elif only is not None and found.what not in only:
-            message = f"{node.id} is {found.with_article}; {why}"
+        elif public and found.what != "parameter":
+            message = f"{node.id} is {found.with_article}; {public}"
             self.report.error("PS0203", node.span, message, others=found.here)
 
     def _undefined(self, node: syntax.Name, bound: Mapping[str, Span], *, domain: bool) -> None:
-        functions = library()
-        text = self.report.source.text
+        functions, name, text = library(), node.id, self.report.source.text
         number = _NUMBER_WITHOUT_DIGITS.match(text, node.span.start)
         if number is not None:
-            place = Span(number.start(), number.end())
-            message = "a number starts with a digit"
-            self.report.error("PS0121", place, message, label="read as a name", help=f"write 1{number[0]}")
+            place, hint = Span(number.start(), number.end()), f"write 1{number[0]}"
+            self.report.error("PS0121", place, "a number starts with a digit", label="read as a name", help=hint)
             return
         known = (*self.scope.names, *bound, *(("real",) if domain else ()))
-        found = senses.NAMES.get(node.id) if not domain else None
-        found = found or advice(node.id, known, senses.DOMAINS if domain else {})
-        if found is None and node.id in functions:
-            message = f"{node.id} is a function; it needs arguments"
-            self.report.error("PS0203", node.span, message, help=f"it is written {functions[node.id].signature}")
+        found = senses.NAMES.get(name) if not domain else None
+        found = found or advice(name, known, senses.DOMAINS if domain else {})
+        if found is None and name in functions:
+            hint = f"it is written {functions[name].signature}"
+            self.report.error("PS0203", node.span, f"{name} is a function; it needs arguments", help=hint)
             return
-        otherwise = "declare it under `variables:` or `parameters:`"
-        table = next((name for name, columns in self.tables.items() if node.id in columns), None)
+        table = next((table for table, columns in self.tables.items() if name in columns), None)
         if table is not None:
-            found = f"{node.id} is a column of {table}: write marginals({table}, {{{node.id}}}) to count its values"
-        twin = next((name for name in known if fold(name) == fold(node.id)), None)
+            found = f"{name} is a column of {table}: write marginals({table}, {{{name}}}) to count its values"
+        twin = next((other for other in known if fold(other) == fold(name)), None)
         if twin is not None:
-            odd = next((a for a, b in zip(node.id, twin, strict=False) if a != b), node.id[0])
+            odd = next((a for a, b in zip(name, twin, strict=False) if a != b), name[0])
             found = f"write {twin}: the letter {odd} here is the {letter_name(odd)}"
         if text[: node.span.start].rstrip(" \t").endswith(("--", "//")):
             found = "a comment starts with #"
-        self.report.error("PS0201", node.span, f"nothing is called {node.id}", help=found or otherwise)
+        hint = found or "declare it under `variables:` or `parameters:`"
+        self.report.error("PS0201", node.span, f"nothing is called {name}", help=hint)
 
-    def _comprehension(
-        self, node: syntax.Comprehension, bound: Mapping[str, Span], only: frozenset[str] | None, why: str
-    ) -> None:
-        found = self.scope.get(node.variable)
+    def _comprehension(self, node: syntax.Comprehension, bound: Mapping[str, Span], public: str) -> None:
+        variable = node.variable
+        found = self.scope.get(variable)
+        party = found is not None and found.what == "party"
         if node.domain is not None:
             if not self._python_range(node.domain):
-                self.check(node.domain, bound, only=None)
-            if found is not None and found.what != "party":
-                self.report.error(
-                    "PS0204",
-                    node.span,
-                    f"{node.variable} already means {found.with_article}",
-                    label=f"used here as the variable of `for {node.variable}`",
-                    others=found.here,
-                    help="use another letter",
-                )
-        elif found is None or found.what != "party":
-            near = nearest(node.variable, self.scope.of("party"))
-            hint = f"did you mean `for {near}`?" if near else f"say what it runs through: for {node.variable} in 1..n"
-            self.report.error("PS0228", node.span, f"{node.variable} is not an index set", help=hint)
-        self.check(node.body, {**bound, node.variable: node.span}, only=only, why=why)
+                self.check(node.domain, bound)
+            if found is not None and not party:
+                message = f"{variable} already means {found.with_article}"
+                label = f"used here as the variable of `for {variable}`"
+                hint = "use another letter"
+                self.report.error("PS0204", node.span, message, label=label, others=found.here, help=hint)
+        elif not party:
+            near = nearest(variable, self.scope.of("party"))
+            hint = f"did you mean `for {near}`?" if near else f"say what it runs through: for {variable} in 1..n"
+            self.report.error("PS0228", node.span, f"{variable} is not an index set", help=hint)
+        self.check(node.body, {**bound, variable: node.span}, public)
 
     def _python_range(self, domain: syntax.Domain) -> bool:
         """`range(10)` elsewhere means ten numbers from 0; here entries are counted from 1, and both ends belong."""
@@ -328,29 +312,26 @@ class Resolver:
         self.report.error("PS0220", domain.span, message, help=f"write {low}..{high}")
         return True
 
-    def _call(self, node: syntax.Call, bound: Mapping[str, Span], only: frozenset[str] | None, why: str) -> None:
-        known = (*library(), "csv", "npy", *DOMAIN_CALLS)
-        if node.span in self.domains and node.function not in DOMAIN_CALLS:
-            hint = advice(node.function, DOMAIN_CALLS, senses.DOMAINS) or f"these exist: {', '.join(DOMAIN_CALLS)}"
-            self.report.error("PS0220", node.span, f"there is no domain {node.function}(...)", help=hint)
-        elif node.function not in known:
-            place = self.scope.get(node.function)
-            message = f"there is no function {node.function}"
+    def _call(self, node: syntax.Call, bound: Mapping[str, Span], public: str) -> None:
+        function = node.function
+        if node.span in self.domains and function not in DOMAIN_CALLS:
+            hint = advice(function, DOMAIN_CALLS, senses.DOMAINS) or f"these exist: {', '.join(DOMAIN_CALLS)}"
+            self.report.error("PS0220", node.span, f"there is no domain {function}(...)", help=hint)
+        elif function not in (*library(), "csv", "npy", *DOMAIN_CALLS):
+            place, message = self.scope.get(function), f"there is no function {function}"
             if place is not None:
-                hint = f"{node.function} is {place.with_article}; its entries are written {node.function}[i]"
+                hint = f"{function} is {place.with_article}; its entries are written {function}[i]"
             else:
                 arguments = [self.report.source.slice(argument.span) for argument in node.arguments]
-                hint = known_function(node.function, arguments, averaged=self.averaging > 0)
-                if node.function in ("E", "worst"):
-                    message = f"{node.function} takes square brackets"
+                hint = known_function(function, arguments, averaged=self.averaging > 0)
+                message = f"{function} takes square brackets" if function in ("E", "worst") else message
             self.report.error("PS0205", node.span, message, help=hint)
         for argument in node.arguments:
             wrong = self._argument_of(node, argument, bound)
             if wrong is not None:
                 self.report.error("PS0206", argument.span, wrong[0], help=wrong[1])
-                continue
-            inner = argument.value if isinstance(argument, syntax.Keyword) else argument
-            self.check(inner, bound, only=only, why=why)
+            else:
+                self.check(argument.value if isinstance(argument, syntax.Keyword) else argument, bound, public)
 
     def _argument_of(
         self, node: syntax.Call, argument: syntax.Argument, bound: Mapping[str, Span]
@@ -374,17 +355,11 @@ class Resolver:
                 "histogram" | "count" | "sum" | "mean" as function,
                 syntax.Keyword(name=column) | syntax.Member(name=column),
             ):
-                cells = counts.format(table, column)
-                return (
-                    f"{function}(...) takes no conditions yet",
-                    f"count every value of {column} and add up those you want: write [0, 1] @ {cells}, "
-                    "with a 1 for each value that counts",
-                )
+                hint = f"count every value of {column} and add up those you want: write [0, 1] @ "
+                hint += f"{counts.format(table, column)}, with a 1 for each value that counts"
+                return f"{function}(...) takes no conditions yet", hint
             case _:
                 return None
-
-
-PUBLIC = frozenset({"parameter"})
 
 
 def resolve(spec: syntax.Spec, scope: Scope, report: Report) -> None:
@@ -393,43 +368,48 @@ def resolve(spec: syntax.Spec, scope: Scope, report: Report) -> None:
     why_parameter = "a parameter is computed from other parameters only"
     why_domain = "domains and sizes are public: only parameters can stand here"
     for parameter in spec.parameters:
-        resolver.check(parameter.value, _bound(parameter.target, scope), only=PUBLIC, why=why_parameter)
+        resolver.check(parameter.value, _bound(parameter.target, scope), why_parameter)
     for party in spec.parties:
-        resolver.check(party.domain, {}, only=PUBLIC, why=why_domain)
+        resolver.check(party.domain, {}, why_domain)
     for variable in spec.variables:
         if variable.domain is not None:
             resolver.domains.update(_domain_names(variable.domain))
-            calls = (
-                node for node in walk(variable.domain) if isinstance(node, syntax.Call) and node.function == "table"
-            )
+            calls = [n for n in walk(variable.domain) if isinstance(n, syntax.Call) and n.function == "table"]
             columns = tuple(c.name for call in calls for c in call.arguments if isinstance(c, syntax.Member))
             resolver.tables[variable.target.name] = columns
-            resolver.check(variable.domain, {}, only=PUBLIC, why=why_domain)
-        if variable.value is not None:
-            resolver.check(variable.value, _bound(variable.target, scope))
+        resolver.check(variable.domain, {}, why_domain)
+        resolver.check(variable.value, _bound(variable.target, scope))
     for statement in spec.background:
         match statement:
             case syntax.Relation(op="~"):
-                bound = _index_of(statement.left, scope)
+                bound = _bound(statement.left, scope)
                 resolver.check(statement.left, bound)
-                _distribution(statement.right, resolver, bound)
+                if isinstance(statement.right, syntax.Call):  # its name is the business of the pass for data models
+                    for argument in statement.right.arguments:
+                        inner = argument.value if isinstance(argument, syntax.Keyword) else argument
+                        resolver.check(inner, bound)
             case syntax.Relation(op="=", left=syntax.Name() as left) if left.id not in scope:
                 _undeclared(left, spec, scope, report)
                 resolver.check(statement.right, {})
             case syntax.Relation():
-                bound = _index_of(statement.left, scope)
+                bound = _bound(statement.left, scope)
                 resolver.check(statement.left, bound)
                 resolver.check(statement.right, bound)
             case syntax.Membership():
                 resolver.check(statement.left, {})
-                resolver.check(statement.domain, {}, only=PUBLIC, why=why_domain)
+                resolver.check(statement.domain, {}, why_domain)
             case syntax.SensitivityClaim():
-                resolver.check(statement.subject, _index_of(statement.subject, scope))
+                resolver.check(statement.subject, _bound(statement.subject, scope))
                 resolver.check(statement.amount, {})
-    if spec.loss is not None:
-        resolver.check(spec.loss, {})
+    resolver.check(spec.loss, {})
     for target in spec.accuracy:
-        _target(target, resolver)
+        bound = {} if target.variable is None else {target.variable: target.span}
+        if target.variable is None:
+            resolver.check(target.left, {})
+        else:
+            resolver.check(syntax.Comprehension(target.left, target.variable, target.domain, span=target.span), {})
+        resolver.check(target.right, bound)
+        resolver.check(target.probability, bound)
 
 
 def undeclared(spec: syntax.Spec, scope: Scope) -> tuple[str, ...]:
@@ -446,13 +426,9 @@ def _undeclared(left: syntax.Name, spec: syntax.Spec, scope: Scope, report: Repo
     waiting = [name for name in waiting if getattr(scope[name].node, "value", None) is None]
     near = nearest(left.id, waiting or scope.names) or (waiting[0] if len(waiting) == 1 else None)
     hint = f"did you mean {near}? Else " if near else ""
-    report.error(
-        "PS0201",
-        left.span,
-        f"nothing is called {left.id}",
-        others=((scope[near].span, "declared, and defined nowhere"),) if near in waiting else (),
-        help=f"{hint}declare it: write intermediate {left.id} under `variables:`",
-    )
+    hint += f"declare it: write intermediate {left.id} under `variables:`"
+    others = ((scope[near].span, "declared, and defined nowhere"),) if near in waiting else ()
+    report.error("PS0201", left.span, f"nothing is called {left.id}", others=others, help=hint)
 
 
 def _domain_names(node: syntax.Node) -> Iterator[Span]:
@@ -471,37 +447,12 @@ def _domain_names(node: syntax.Node) -> Iterator[Span]:
                     yield from _domain_names(argument)
 
 
-def _distribution(expr: syntax.Expr, resolver: Resolver, bound: Mapping[str, Span]) -> None:
-    """The arguments of a distribution; its name is the model pass's business."""
-    if isinstance(expr, syntax.Call):
-        for argument in expr.arguments:
-            inner = argument.value if isinstance(argument, syntax.Keyword) else argument
-            resolver.check(inner, bound)
-
-
-def _target(target: syntax.Target, resolver: Resolver) -> None:
-    bound: dict[str, Span] = {}
-    if target.variable is not None:
-        bound[target.variable] = target.span
-        body = syntax.Comprehension(target.left, target.variable, target.domain, span=target.span)
-        resolver.check(body, {})
-    else:
-        resolver.check(target.left, {})
-    resolver.check(target.right, bound)
-    if target.probability is not None:
-        resolver.check(target.probability, bound)
-
-
-def _bound(target: syntax.Ref, scope: Scope) -> dict[str, Span]:
-    """The index of a declaration, in force on its line."""
-    name = _index(target)
-    return {name: target.span} if name is not None and name in scope.of("party") else {}
-
-
-def _index_of(expr: syntax.Expr, scope: Scope) -> dict[str, Span]:
-    """The index on the left of a statement, in force on its line."""
-    match expr:
-        case syntax.Index(indices=(syntax.Name(id=name),)) if name in scope.of("party"):
-            return {name: expr.span}
+def _bound(target: syntax.Node, scope: Scope) -> dict[str, Span]:
+    """The index of a declaration, or on the left of a statement, in force on its line."""
+    match target:
+        case syntax.Index(indices=(syntax.Name(id=name),)) | syntax.Ref(indices=(syntax.Name(id=name),)) if (
+            name in scope.of("party")
+        ):
+            return {name: target.span}
         case _:
             return {}
