@@ -53,14 +53,13 @@ def depth(node: Node) -> int:
 
 
 def reached(starts: Iterable[str], following: Callable[[str], Iterable[str]]) -> dict[str, None]:
-    """The names from which one comes to others, and these, each once."""
-    found: dict[str, None] = {}
-    waiting = list(starts)
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found[name] = None
-            waiting.extend(following(name))
+    """Some names, and all to which one comes from them, each once and the nearest first."""
+    found = dict.fromkeys(starts)
+    waiting = list(found)
+    for name in waiting:  # which grows meanwhile
+        new = dict.fromkeys(other for other in following(name) if other not in found)
+        found |= new
+        waiting += new
     return found
 
 

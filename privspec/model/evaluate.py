@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -207,7 +209,7 @@ def evaluate(expr: syntax.Expr, environment: Environment) -> Value:
             return _norm(evaluate(expr.operand, environment), expr)
         case syntax.Absolute():
             value = evaluate(expr.operand, environment)
-            return abs(value) if isinstance(value, Fraction) else abs(_numbers(value, expr.span))
+            return abs(value if isinstance(value, Fraction) else _numbers(value, expr.span))
         case syntax.Call():
             return _call(expr, environment)
         case syntax.Attribute():
@@ -309,20 +311,15 @@ def _power(left: Fraction, right: Fraction, span: Span) -> Fraction:
     return Fraction(result)
 
 
-def _scalars(op: str, left: Fraction, right: Fraction, span: Span) -> Fraction:
-    match op:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*" | "@":
-            return left * right
-        case "/":
-            if right == 0:
-                raise Failure("PS0260", span, "division by zero")
-            return left / right
-        case _:
-            return _power(left, right, span)
+OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "@": operator.matmul,
+    "^": operator.pow,
+}
+"""What each sign does to arrays of fitting shapes."""
 
 
 def arithmetic(op: str, left: Value, right: Value, span: Span) -> Value:
@@ -331,7 +328,10 @@ def arithmetic(op: str, left: Value, right: Value, span: Span) -> Value:
     Raises: Failure PS0207 if shapes do not fit, PS0260 if the result is not finite.
     """
     if isinstance(left, Fraction) and isinstance(right, Fraction):
-        return _scalars(op, left, right, span)
+        if op == "/" and right == 0:
+            raise Failure("PS0260", span, "division by zero")
+        scalar: Fraction = _power(left, right, span) if op == "^" else OPERATORS[op.replace("@", "*")](left, right)
+        return scalar
     a, b = _numbers(left, span), _numbers(right, span)
     if op != "@" and a.shape and b.shape and a.shape != b.shape:
         raise Failure("PS0207", span, f"shapes {a.shape} and {b.shape} do not fit")
@@ -340,28 +340,12 @@ def arithmetic(op: str, left: Value, right: Value, span: Span) -> Value:
         a, b = floats(a, span), floats(b, span)
     try:
         with np.errstate(divide="raise", invalid="raise", over="raise"):
-            result = _apply(op, a, b)
+            result = OPERATORS[op if a.ndim and b.ndim else op.replace("@", "*")](a, b)
     except FloatingPointError as error:
         raise Failure("PS0260", span, "the result is not a finite number") from error
     except ValueError as error:
         raise Failure("PS0207", span, f"shapes {a.shape} and {b.shape} do not fit") from error
     return Fraction(float(result)) if np.shape(result) == () and not exact else _unwrap(result)
-
-
-def _apply(op: str, a: NDArray[Any], b: NDArray[Any]) -> Any:
-    match op:
-        case "+":
-            return a + b
-        case "-":
-            return a - b
-        case "*":
-            return a * b
-        case "@":
-            return a @ b if a.ndim and b.ndim else a * b
-        case "/":
-            return a / b
-        case _:
-            return a**b
 
 
 def _unwrap(value: Any) -> Value:
@@ -455,20 +439,16 @@ def value_type(value: Value) -> Type:
 def _argument(argument: syntax.Argument, environment: Environment) -> Argument:
     match argument:
         case syntax.Comprehension():
-            terms = [
-                evaluate(argument.body, environment.bind(argument.variable, place))
-                for place in places(argument, environment)
-            ]
-            value = stack(terms, argument.span)
+            each = [environment.bind(argument.variable, place) for place in places(argument, environment)]
+            value = stack([evaluate(argument.body, one) for one in each], argument.span)
             return Argument(value_type(value), value, None, argument.span, iterated=True)
         case syntax.RangeOf() | syntax.Member():
             raise Failure("PS0206", argument.span, "this argument belongs to a domain, not to a function")
         case syntax.Keyword():
-            inner = evaluate(argument.value, environment)
-            return Argument(value_type(inner), inner, None, argument.span)
+            value = evaluate(argument.value, environment)
         case _:
-            inner = evaluate(argument, environment)
-            return Argument(value_type(inner), inner, None, argument.span)
+            value = evaluate(argument, environment)
+    return Argument(value_type(value), value, None, argument.span)
 
 
 def known_function(name: str, arguments: list[str], *, averaged: bool = False) -> str:
@@ -520,15 +500,25 @@ def _call(expr: syntax.Call, environment: Environment) -> Value:
         return read_file(expr, environment)
     bound, positional = bound_call(expr, environment)
     data = [_data(positional[i].value) for i in bound.data if i < len(positional)]
-    try:
+    with computing(expr):
         result = bound.apply(*data)
+    return result if isinstance(result, str | tuple | CellCounts) else _unwrap(result)
+
+
+@contextmanager
+def computing(expr: syntax.Call) -> Iterator[None]:
+    """What a function cannot compute is told at its place in the text.
+
+    Raises: Failure PS0262, PS0260.
+    """
+    try:
+        yield
     except NotComputableError as error:
         raise Failure("PS0262", expr.span, f"{expr.function} cannot be computed yet: {error}") from error
     except FunctionError as error:
         raise Failure("PS0260", expr.span, error.message, help=error.help) from error
     except (FloatingPointError, OverflowError, ZeroDivisionError) as error:
         raise Failure("PS0260", expr.span, "the result is not a finite number") from error
-    return result if isinstance(result, str | tuple | CellCounts) else _unwrap(result)
 
 
 def _data(value: Value | None) -> Any:

@@ -12,6 +12,7 @@ from privspec.core.diagnostics import Diagnostic
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
+from privspec.language.walk import names_used
 from privspec.model.domains import Domain, Tables, Type
 from privspec.model.neighbours import InputBlock
 from privspec.model.requirements import (
@@ -142,6 +143,19 @@ class Model:
             if block.name == name:
                 return block
         raise KeyError(name)
+
+    def uses(self, name: str) -> tuple[str, ...]:
+        """The names in the definition of a variable."""
+        node = self.nodes.get(name)
+        return () if node is None or node.definition is None else names_used(node.definition)
+
+    @cached_property
+    def sources(self) -> Mapping[str, list[str]]:
+        """What each value is computed from, or drawn around."""
+        found: dict[str, list[str]] = {}
+        for start, end in self.edges:
+            found.setdefault(end, []).append(start)
+        return found
 
     @cached_property
     def graph(self) -> networkx.DiGraph[str]:

@@ -10,7 +10,17 @@ from privspec.core.spans import Span
 from privspec.core.suggest import advice
 from privspec.language import meanings, syntax
 from privspec.language.spelling import spell
-from privspec.language.walk import Comparison, children, comparisons, names_used, reference, root, summands, walk
+from privspec.language.walk import (
+    Comparison,
+    children,
+    comparisons,
+    names_used,
+    reached,
+    reference,
+    root,
+    summands,
+    walk,
+)
 from privspec.model.definitions import Definitions, whole_of
 from privspec.model.domains import Domain, Type
 from privspec.model.library import library
@@ -190,24 +200,14 @@ class LossReader:
                 others=((relation.left.span, left.describe()), (relation.right.span, right.describe())),
             )
         outputs = self.scope.of("output", "choose", "component")
-        reach = self._reach(names_used(relation.left) + names_used(relation.right))
-        if not any(name in outputs for name in reach):
+        names = names_used(relation.left) + names_used(relation.right)
+        if not any(name in outputs for name in reached(names, self._needs)):
             message = "this says nothing about an output or a choice, so the mechanism cannot obey it"
             hint = "what is believed of the data is written with ~, as in x ~ uniform"
             self.report.error("PS0411", relation.span, message, help=hint)
             return None
         number, text = self.report.line(relation.span)
         return MechanismConstraint(relation, number, text)
-
-    def _reach(self, names: tuple[str, ...]) -> set[str]:
-        seen: set[str] = set()
-        stack = list(names)
-        while stack:
-            name = stack.pop()
-            if name not in seen:
-                seen.add(name)
-                stack.extend(self.definitions.dependencies.get(name, ()))
-        return seen
 
     def claim(self, claim: syntax.SensitivityClaim, reader: RequirementReader) -> AssertedSensitivity | None:
         """`name has l1 sensitivity at most e wrt x, replacing one record`."""
@@ -395,16 +395,11 @@ class LossReader:
     def _inputs(self, names: Iterator[str]) -> list[str]:
         """Inputs that some names depend on, not looking behind a value that has a data model."""
         inputs = self.scope.of("input")
-        seen: dict[str, None] = {}
-        stack = list(names)
-        while stack:
-            name = stack.pop(0)
-            if name in seen:
-                continue
-            seen[name] = None
-            if name not in self.modelled:
-                stack.extend(self.definitions.dependencies.get(name, ()))
+        seen = reached(names, lambda name: () if name in self.modelled else self._needs(name))
         return [name for name in seen if name in inputs]
+
+    def _needs(self, name: str) -> tuple[str, ...]:
+        return self.definitions.dependencies.get(name, ())
 
 
 def _mixes(node: syntax.Node, outputs: frozenset[str]) -> bool:

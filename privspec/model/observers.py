@@ -8,11 +8,12 @@ What no line says: for each input and observer, outputs that no line names toget
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from privspec.language.syntax import VariableKind
+from privspec.language.walk import reached
 from privspec.model.graph import Model
 from privspec.model.neighbours import (
     NeighbourRelation,
@@ -173,48 +174,31 @@ def inputs_behind(model: Model, output: str) -> frozenset[str]:
     if node is None:  # an output of a part: all that is given to the part
         part = next((c for c in model.components if c.name == output.partition(".")[0]), None)
         names = () if part is None else tuple(part.links.values())
-        found = frozenset().union(*(_ancestors(model, name) for name in names)) & inputs
-        return found or inputs
-    found = _ancestors(model, output) & inputs
+        return inputs.intersection(_before(model, names)) or inputs
+    found = inputs.intersection(_before(model, (output,)))
     if node.definition is None and finite(model):
-        found |= frozenset().union(*(_ancestors(model, name) for name in looked_at(model))) & inputs
+        found |= inputs.intersection(_before(model, looked_at(model)))
     free = node.definition is None and output not in model.targets
     return inputs if free and not found else found
 
 
-def _ancestors(model: Model, name: str) -> frozenset[str]:
-    before = _sources(model)
-    found: set[str] = set()
-    waiting = [name]
-    while waiting:
-        current = waiting.pop()
-        if current not in found:
-            found.add(current)
-            waiting += before.get(current, ())
-    return frozenset(found)
-
-
-def _sources(model: Model) -> dict[str, list[str]]:
-    """What each value is computed from."""
-    found: dict[str, list[str]] = {}
-    for start, end in model.edges:
-        found.setdefault(end, []).append(start)
-    return found
+def _before(model: Model, names: Iterable[str]) -> dict[str, None]:
+    """Values, and all that they are computed from."""
+    return reached(names, lambda name: model.sources.get(name, ()))
 
 
 def names_all(model: Model, line: Requirement, outputs: Iterable[str]) -> bool:
     """Whether a line names these outputs, or all that they are computed from."""
-    before, named = _sources(model), frozenset(line.outputs)
-    return all(_named(model, before, named, name) for name in outputs)
+    return all(_named(model, line.outputs, name) for name in outputs)
 
 
-def _named(model: Model, before: Mapping[str, list[str]], named: frozenset[str], name: str) -> bool:
+def _named(model: Model, named: tuple[str, ...], name: str) -> bool:
     node = model.nodes.get(name)
     if name in named:
         return True
     if node is None or node.definition is None or node.kind is VariableKind.INPUT:
         return False
-    return all(_named(model, before, named, source) for source in _drawn(model, before.get(name, ())))
+    return all(_named(model, named, source) for source in _drawn(model, model.sources.get(name, ())))
 
 
 def _drawn(model: Model, names: Iterable[str]) -> Iterator[str]:

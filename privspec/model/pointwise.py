@@ -10,7 +10,7 @@ that a loss speaks of is drawn by itself: given the data it is independent of wh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -23,11 +23,20 @@ from numpy.typing import NDArray
 from privspec.core.rounding import root
 from privspec.core.spans import Span
 from privspec.language import syntax
-from privspec.language.walk import names_used, walk
+from privspec.language.walk import names_used, reached, uses, walk, with_children
 from privspec.model.domains import Type
-from privspec.model.evaluate import Environment, arithmetic, bind_call, evaluate, places, value_type
+from privspec.model.evaluate import (
+    OPERATORS,
+    Environment,
+    arithmetic,
+    bind_call,
+    computing,
+    evaluate,
+    places,
+    value_type,
+)
 from privspec.model.graph import Model
-from privspec.model.library import Argument, Arguments, FunctionError, NotComputableError, library
+from privspec.model.library import Argument, Arguments, library
 from privspec.model.lotteries import Drawn, Largest
 from privspec.model.reports import Failure
 from privspec.model.targets import environment
@@ -151,16 +160,15 @@ class Pointwise:
         """A definition, which sees none of the variables bound around its use."""
         if not self.bound:
             return self.grid(expr)
-        return Pointwise(self.model, self.rows, self.columns, self.fixed, self.laws, {}, self._memory).grid(expr)
+        return replace(self, bound={}).grid(expr)
 
     def bind(self, name: str, value: Value) -> Pointwise:
         """The same with the variable of a comprehension."""
-        bound = {**self.bound, name: value}
-        return Pointwise(self.model, self.rows, self.columns, self.fixed, self.laws, bound, self._memory)
+        return replace(self, bound={**self.bound, name: value})
 
     def given(self, values: Mapping[str, Value]) -> Pointwise:
         """The same where some variables have one value each, in definitions too."""
-        return Pointwise(self.model, self.rows, self.columns, {**self.fixed, **values}, self.laws, self.bound)
+        return replace(self, fixed={**self.fixed, **values}, _memory={})
 
     def grid(self, expr: syntax.Expr) -> Grid:
         """The value of an expression at all pairs.
@@ -210,15 +218,8 @@ class Pointwise:
             return _each(lambda a, b: arithmetic("@", a, b, expr.span), (left, right))
         a, b = _aligned(_numbers(left, expr.span), _numbers(right, expr.span))
         try:
-            match expr.op:
-                case "+":
-                    return Grid(a + b)
-                case "-":
-                    return Grid(a - b)
-                case "*":
-                    return Grid(a * b)
-                case "/":
-                    return Grid(a / b)
+            if expr.op != "^":
+                return Grid(OPERATORS[expr.op](a, b))
         except ZeroDivisionError as error:
             raise Failure("PS0260", expr.span, "division by zero") from error
         except ValueError as error:
@@ -263,14 +264,8 @@ class Pointwise:
         )
         bound = bind_call(expr, Arguments(arguments, keywords))
         data = tuple(positional[i][0] for i in bound.data if i < len(positional))
-        try:
+        with computing(expr):
             return _each(bound.apply, data) if data else constant(bound.apply())
-        except NotComputableError as error:
-            raise Failure("PS0262", expr.span, f"{expr.function} cannot be computed yet: {error}") from error
-        except FunctionError as error:
-            raise Failure("PS0260", expr.span, error.message, help=error.help) from error
-        except (FloatingPointError, OverflowError, ZeroDivisionError) as error:
-            raise Failure("PS0260", expr.span, "the result is not a finite number") from error
 
     def _type(self, argument: syntax.Argument, grid: Grid) -> Type:
         """The type declared for votes, which knows all alternatives and their order; else that of the values."""
@@ -299,7 +294,7 @@ class Pointwise:
 
     def _mean_of_law(self, expr: syntax.Over) -> Grid:
         """E[g(B)] where B is a law with known masses."""
-        used = [name for name in self.laws if _uses(expr.body, name)]
+        used = [name for name in self.laws if uses(expr.body, name)]
         if len(used) != 1 or expr.given is not None:
             raise Failure("PS0262", expr.span, "an average over the noise has no value here")
         (law,) = used
@@ -310,12 +305,6 @@ class Pointwise:
         if total is None:
             raise Failure("PS0262", expr.span, f"{law} has no values")
         return total
-
-
-def _uses(expr: syntax.Node, name: str) -> bool:
-    from privspec.language.walk import uses
-
-    return uses(expr, name)
 
 
 def _numbers(grid: Grid, span: Span) -> Entries:
@@ -439,19 +428,15 @@ class Chances:
 
     def _names(self, expr: syntax.Node) -> tuple[str, ...]:
         """Variables that are drawn, among those that an expression is computed from."""
-        nodes, waiting, seen = self.scene.model.nodes, list(names_used(expr)), set[str]()
-        found = []
-        while waiting:
-            name = waiting.pop()
-            node = nodes.get(name)
-            if node is None or node.definition is None or name in seen or name in self.scene.bound:
-                continue
-            seen.add(name)
-            if self.law(syntax.Name(name)) is not None:
-                found.append(name)
-            else:
-                waiting += names_used(node.definition)
-        return tuple(sorted(found))
+        scene = self.scene
+
+        def drawn(name: str) -> bool:
+            node = scene.model.nodes.get(name)
+            known = node is None or node.definition is None or name in scene.bound
+            return not known and self.law(syntax.Name(name)) is not None
+
+        names = reached(names_used(expr), lambda n: () if n in scene.bound or drawn(n) else scene.model.uses(n))
+        return tuple(sorted(filter(drawn, names)))
 
     def mean(self, expr: syntax.Expr) -> Grid:
         """The value of an expression at every pair of row and column, averaged over all that is drawn from the data.
@@ -485,15 +470,7 @@ class Chances:
             name = f"drawn here {len(calls)}"
             calls[name] = node
             return syntax.Name(name, span=node.span)
-        changed: dict[str, Any] = {}
-        for item in fields(node):
-            value = getattr(node, item.name)
-            if isinstance(value, syntax.Node):
-                changed[item.name] = self._without_calls(value, calls)
-            elif isinstance(value, tuple):
-                parts = (self._without_calls(v, calls) if isinstance(v, syntax.Node) else v for v in value)
-                changed[item.name] = tuple(parts)
-        return replace(node, **changed)
+        return with_children(node, lambda child: self._without_calls(child, calls))
 
 
 _NONE, _ONE = Fraction(0), Fraction(1)

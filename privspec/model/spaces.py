@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from privspec.language import syntax
-from privspec.language.walk import children, names_used
+from privspec.language.walk import children, names_used, reached
 from privspec.model.distances import takes_distance
 from privspec.model.domains import Domain, PartialRankingOf, Power
 from privspec.model.graph import GraphNode, Model
@@ -47,36 +47,18 @@ def looked_at(model: Model) -> tuple[str, ...]:
     for line in model.fairness:
         names = line.wrt if isinstance(line, Requirement) else (line.of, line.given)
         waiting += [name for name in names if name is not None]
-    found: set[str] = set()
-    seen: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        node = model.nodes.get(name)
-        if node is None or name in seen:
-            continue
-        seen.add(name)
-        if node.secret and not _drawn(model, name):
-            found.add(name)
-        elif node.definition is not None:
-            waiting += names_used(node.definition)
-    return tuple(name for name in model.order if name in found)
+
+    def hidden(name: str) -> bool:
+        return name in model.nodes and model.nodes[name].secret and not _drawn(model, name)
+
+    found = reached(waiting, lambda name: () if hidden(name) else model.uses(name))
+    return tuple(name for name in model.order if name in found and hidden(name))
 
 
 def _drawn(model: Model, name: str) -> bool:
     """Whether a value depends on an output or a choice."""
     kinds = (syntax.VariableKind.OUTPUT, syntax.VariableKind.CHOOSE)
-    waiting, seen = [name], set()
-    while waiting:
-        current = waiting.pop()
-        node = model.nodes.get(current)
-        if node is None or current in seen:
-            continue
-        seen.add(current)
-        if node.kind in kinds:
-            return True
-        if node.definition is not None:
-            waiting += names_used(node.definition)
-    return False
+    return any(model.nodes[n].kind in kinds for n in reached([name], model.uses) if n in model.nodes)
 
 
 # --- the order of records -------------------------------------------------------------------------

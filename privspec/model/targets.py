@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import SpecError
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
-from privspec.language.walk import names_used
+from privspec.language.walk import children, names_used, reached
 from privspec.model.domains import Tables
 from privspec.model.evaluate import Environment, Reader, bound_call, evaluate, stack
 from privspec.model.graph import GraphNode, Model
@@ -65,16 +65,12 @@ def needed(model: Model, name: str) -> tuple[str, ...]:
 
     Raises: KeyError if there is no such variable.
     """
-    wanted: set[str] = set()
-    stack_ = [name]
-    while stack_:
-        current = stack_.pop()
-        if current in wanted:
-            continue
-        wanted.add(current)
+
+    def before(current: str) -> Iterable[str]:
         expr = meaning(model, current)
-        if expr is not None:
-            stack_.extend(n for n in names_used(expr) if n in model.nodes)
+        return () if expr is None else (n for n in names_used(expr) if n in model.nodes)
+
+    wanted = reached([name], before)
     return tuple(n for n in model.order if n in wanted)
 
 
@@ -280,43 +276,28 @@ def degree_of(model: Model, name: str) -> Degree:
 
 
 def _degree(expr: syntax.Node, names: dict[str, Degree]) -> Degree:
+    inside = [_degree(child, names) for child in children(expr)]
+    most = max(inside, default=Degree.PUBLIC)
     match expr:
-        case syntax.Number() | syntax.String() | syntax.SetOf():
+        case syntax.Number() | syntax.String() | syntax.SetOf() | syntax.Call(function="csv" | "npy"):
             return Degree.PUBLIC
         case syntax.Name():
             return names.get(expr.id, Degree.PUBLIC)
-        case syntax.Negate(operand=inner) | syntax.Transpose(operand=inner):
-            return _degree(inner, names)
-        case syntax.Binary(op=op, left=left, right=right):
-            return _binary(op, _degree(left, names), _degree(right, names))
-        case syntax.Index(base=base):
-            return _degree(base, names)
-        case syntax.Vector(items=items) | syntax.TupleOf(items=items):
-            return max(_degree(item, names) for item in items)
-        case syntax.Comprehension(body=body):
-            return _degree(body, names)
-        case syntax.Call(function=function, arguments=arguments):
-            if function in ("csv", "npy"):
-                return Degree.PUBLIC
-            inside = max((_degree(a, names) for a in arguments), default=Degree.PUBLIC)
+        case syntax.Negate() | syntax.Transpose() | syntax.Index() | syntax.Comprehension():
+            return inside[0]
+        case syntax.Vector() | syntax.TupleOf() | syntax.Binary(op="+" | "-"):
+            return most
+        case syntax.Binary(op="*" | "@") if min(inside) is Degree.PUBLIC or most is Degree.OPEN:
+            return most  # a factor without a value leaves the map unknown
+        case syntax.Binary(op="/") if inside[1] is Degree.PUBLIC or most is Degree.OPEN:
+            return inside[0]
+        case syntax.Binary(op="^") if most <= Degree.OPEN:
+            return most
+        case syntax.Call(function=function):
             found = library().get(function)
-            return inside if found is not None and found.linear else Degree.OTHER if inside else inside
+            return most if not most or (found is not None and found.linear) else Degree.OTHER
         case _:
             return Degree.OTHER
-
-
-def _binary(op: str, left: Degree, right: Degree) -> Degree:
-    high, low = max(left, right), min(left, right)
-    match op:
-        case "+" | "-":
-            return high
-        case "*" | "@":
-            # a factor without a value leaves the map unknown
-            return high if low is Degree.PUBLIC or high is Degree.OPEN else Degree.OTHER
-        case "/":
-            return left if right is Degree.PUBLIC or high is Degree.OPEN else Degree.OTHER
-        case _:
-            return high if high <= Degree.OPEN else Degree.OTHER
 
 
 def linear_map(model: Model, name: str) -> Array | None:

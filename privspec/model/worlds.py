@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.language import syntax
-from privspec.language.walk import names_used
+from privspec.language.walk import reached
 from privspec.model.adjacency import Adjacency, Neighbours, inputs_compared
 from privspec.model.domains import Power
 from privspec.model.evaluate import Environment
@@ -283,16 +283,7 @@ def _inputs_behind(model: Model, names: Sequence[str]) -> tuple[str, ...]:
     averaging over them keeps the loss and every requirement.
     """
     partners = {name: data.joint for data in model.models for name in data.joint}
-    waiting, found = list(names), set()
-    while waiting:
-        name = waiting.pop()
-        node = model.nodes.get(name)
-        if node is None or name in found:
-            continue
-        found.add(name)
-        waiting += partners.get(name, ())
-        if node.definition is not None:
-            waiting += names_used(node.definition)
+    found = reached(names, lambda name: (*partners.get(name, ()), *model.uses(name)))
     return tuple(node.name for node in model.inputs if node.name in found)
 
 

@@ -17,7 +17,7 @@ from privspec.core.rounding import root
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
-from privspec.language.walk import names_used, walk
+from privspec.language.walk import names_used, reached, walk
 from privspec.model.domains import FiniteSet, Law, PartialRankingOf, RankingOf
 from privspec.model.graph import Model
 from privspec.model.measures import Lipschitz
@@ -208,18 +208,9 @@ class Conditions:
 
     def _unknown(self, expr: syntax.Node) -> bool:
         """Whether an output or a choice stands in it, or in what it is computed from."""
-        waiting, seen = list(names_used(expr)), set()
-        while waiting:
-            name = waiting.pop()
-            node = self.worlds.model.nodes.get(name)
-            if node is None or name in seen:
-                continue
-            seen.add(name)
-            if node.kind in (VariableKind.OUTPUT, VariableKind.CHOOSE):
-                return True
-            if node.definition is not None:
-                waiting += names_used(node.definition)
-        return False
+        nodes, kinds = self.worlds.model.nodes, (VariableKind.OUTPUT, VariableKind.CHOOSE)
+        names = reached(names_used(expr), self.worlds.model.uses)
+        return any(name in nodes and nodes[name].kind in kinds for name in names)
 
     def _nonlinear(self, expr: syntax.Expr) -> Failure:
         message = "this line is not linear in the table and in what is chosen"
@@ -253,24 +244,9 @@ def chosen_in_loss(model: Model) -> tuple[str, ...]:
     """The `choose` variables that some average or worst case of the loss depends on."""
     if model.loss is None:
         return ()
-    waiting = [name for node in _overs(model.loss) for name in names_used(node)]
-    found: set[str] = set()
-    seen: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        node = model.nodes.get(name)
-        if node is None or name in seen:
-            continue
-        seen.add(name)
-        if node.kind is VariableKind.CHOOSE:
-            found.add(name)
-        if node.definition is not None:
-            waiting += names_used(node.definition)
+    overs = [node for node in walk(model.loss) if isinstance(node, syntax.Over)]
+    found = reached((name for node in overs for name in names_used(node)), model.uses)
     return tuple(node.name for node in model.choices if node.name in found)
-
-
-def _overs(expr: syntax.Node) -> Iterator[syntax.Over]:
-    return (node for node in walk(expr) if isinstance(node, syntax.Over))
 
 
 def estimates(conditions: Conditions, lines: Sequence[Condition]) -> tuple[Estimates, Fraction]:
