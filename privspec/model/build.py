@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from privspec.core.diagnostics import SpecError
-from privspec.core.spans import Source
+from privspec.core.diagnostics import Diagnostic, SpecError
+from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
-from privspec.model.definitions import VARIABLES, Definitions, PartReader, collect_definitions
+from privspec.model.definitions import VARIABLES, Definition, Definitions, PartReader, collect_definitions
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import NUMBER, UNKNOWN, Domain, FiniteSet, Laws, Symbols, Tables, Type
-from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, evaluate
+from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, bind_call, evaluate, value_type
 from privspec.model.fairness_rules import read_independence
-from privspec.model.graph import ComponentModel, GraphNode, Model, PartySet, lay_out
+from privspec.model.graph import ComponentModel, GraphNode, Model, lay_out
 from privspec.model.library import library
 from privspec.model.loss_rules import LossReader
 from privspec.model.neighbours import InputBlock
@@ -28,6 +28,7 @@ from privspec.model.option_rules import read_options
 from privspec.model.parameters import fit_constant, given_constants, read_parameters
 from privspec.model.reports import Failure, Report
 from privspec.model.requirement_rules import RequirementReader
+from privspec.model.requirements import IndependenceRequirement, Requirement
 from privspec.model.scope import Scope, collect, resolve, warn_of_unused
 from privspec.model.shapes import Binding, Bindings, Typer
 from privspec.model.values import Value
@@ -71,7 +72,7 @@ def build(
 
 
 class _Builder:
-    """The state that passes share."""
+    """The passes over one file, each working on what those before it left."""
 
     def __init__(
         self,
@@ -87,42 +88,46 @@ class _Builder:
         held = None if files is None else {key: np.asarray(value, dtype=np.float64) for key, value in files.items()}
         self.read_files: dict[str, Any] = {}
         self.environment = Environment(files=Reader(base, held, self.read_files))
+        self.scope = Scope()
+        self.definitions = Definitions()
+        self.domains: dict[str, Domain] = {}
+        self.typer = Typer(self.report, self.environment)
 
     def run(self, parameters: Mapping[str, object], constants: Mapping[str, object]) -> Model:
-        """Every pass in order; each works on what those before it left."""
+        """Every pass in order."""
         report, spec = self.report, self.spec
-        scope = collect(spec, report)
-        self._check_sections(scope)
+        scope = self.scope = collect(spec, report)
+        self._check_sections()
         resolve(spec, scope, report)
         values, parties = read_parameters(scope, self.environment, parameters, report)
-        self.environment = replace(
-            self.environment, values=values, parties={name: party.size for name, party in parties.items()}
-        )
-        definitions = collect_definitions(spec, scope, report)
-        domains = self._domains(scope, definitions)
+        sizes = {name: party.size for name, party in parties.items()}
+        self.environment = replace(self.environment, values=values, parties=sizes)
+        definitions = self.definitions = collect_definitions(spec, scope, report)
+        self._read_domains()
         parts = PartReader(scope, self.environment, self.base, self.open_files, self._load_component, report)
         components = parts.components(spec)
-        fixed = self._constants(scope, definitions, domains, constants)
-        typer = self._typer(scope, domains, components, fixed, parties)
-        losses = LossReader(scope, report, typer, definitions, domains)
+        fixed = self._constants(constants)
+        typer = self.typer = self._typer(components, fixed)
+        losses = LossReader(scope, report, typer, definitions, self.domains)
         for statement in definitions.models:
             losses.model(statement)
-        self._types(scope, definitions, domains, typer)
-        nodes = self._nodes(scope, definitions, domains, typer)
+        for name in definitions.order:
+            if name not in definitions.circular:
+                self._type(name, definitions.of.get(name))
+        nodes = self._nodes()
         blocks = lay_out(nodes, self.source)
-        reader = self._requirement_reader(scope, blocks, components, definitions, typer)
+        reader = self._requirement_reader(blocks, components)
         requirements = tuple(r for r in map(reader.requirement, spec.privacy) if r is not None)
         fairness = self._fairness(reader, nodes)
-        constraints = tuple(
-            c for c in (losses.constraint(r, self._bindings(r.left, scope)) for r in definitions.constraints) if c
-        )
-        asserted = tuple(c for c in (losses.claim(claim, reader) for claim in definitions.claims) if c)
+        limits = [losses.constraint(relation, self._bindings(relation.left)) for relation in definitions.constraints]
+        claims = [losses.claim(claim, reader) for claim in definitions.claims]
         if spec.loss is not None:
             losses.loss(spec.loss)
         accuracy = tuple(losses.target(target, losses.target_bindings(target)) for target in spec.accuracy)
         self._check_known(nodes)
-        options = read_options(spec, scope, self.environment, domains, requirements, report, self.trust)
+        options = read_options(spec, scope, self.environment, self.domains, requirements, report, self.trust)
         report.raise_errors()
+        needs = definitions.dependencies.items()
         model = Model(
             source=self.source,
             spec=spec,
@@ -130,12 +135,7 @@ class _Builder:
             parameters=values,
             values={**values, **fixed},
             nodes=nodes,
-            edges=tuple(
-                (before, name)
-                for name, needs in definitions.dependencies.items()
-                for before in needs
-                if before in nodes and name in nodes
-            ),
+            edges=tuple((one, name) for name, before in needs for one in before if one in nodes and name in nodes),
             order=definitions.order,
             blocks=blocks,
             targets=dict(definitions.targets),
@@ -146,8 +146,8 @@ class _Builder:
             parties=parties,
             components=components,
             models=tuple(dict.fromkeys(losses.modelled.values())),
-            constraints=constraints,
-            asserted=asserted,
+            constraints=tuple(one for one in limits if one is not None),
+            asserted=tuple(one for one in claims if one is not None),
             accuracy=accuracy,
             fairness=fairness,
             noise_at=options.noise_at,
@@ -169,36 +169,30 @@ class _Builder:
 
     # -- passes
 
-    def _check_sections(self, scope: Scope) -> None:
-        from privspec.core.spans import Span
-
+    def _check_sections(self) -> None:
+        scope, spec = self.scope, self.spec
         start = Span(0, min(len(self.source.text.split("\n", 1)[0]), len(self.source.text)))
-        components = scope.of("component")
         output, data = next(iter(scope.of("output")), "O"), next(iter(scope.of("input")), "x")
-        if not scope.of("input") and not components:
-            self.report.error(
-                "PS0219", start, "this spec has no input", help="add `input x in [0, 1]^64` under `variables:`"
-            )
-        if not scope.of("output") and not components:
-            self.report.error("PS0219", start, "this spec has no output", help="add `output O` under `variables:`")
-        if not self.spec.privacy and not self.spec.fairness and not _has_routes(self.spec):
-            hint = f"add a section `privacy:` with a line such as `{output} is (1, 1e-6)-DP wrt {data}`"
-            self.report.error("PS0219", start, "this spec has no privacy requirement", help=hint)
+        parts = scope.of("component")
+        line = f"add a section `privacy:` with a line such as `{output} is (1, 1e-6)-DP wrt {data}`"
+        for there, what, hint in (
+            (scope.of("input") or parts, "input", "add `input x in [0, 1]^64` under `variables:`"),
+            (scope.of("output") or parts, "output", "add `output O` under `variables:`"),
+            (spec.privacy or spec.fairness or _has_routes(spec), "privacy requirement", line),
+        ):
+            if not there:
+                self.report.error("PS0219", start, f"this spec has no {what}", help=hint)
 
-    def _domains(self, scope: Scope, definitions: Definitions) -> dict[str, Domain]:
-        found: dict[str, Domain] = {}
-        for name, node in definitions.domains.items():
+    def _read_domains(self) -> None:
+        for name, node in self.definitions.domains.items():
             try:
-                found[name] = read_domain(node, self.environment)
+                self.domains[name] = read_domain(node, self.environment)
             except Failure as failure:
                 missing = [n for n in names_used(node) if n not in self.environment.values]
                 # a name without a value here has been reported where it stands
-                known = failure.code in ("PS0261", "PS0220") and any(
-                    n in scope or failure.code == "PS0261" for n in missing
-                )
-                if not known:
+                known = failure.code == "PS0220" and any(n in self.scope for n in missing)
+                if not known and not (failure.code == "PS0261" and missing):
                     self.report.failure(failure)
-        return found
 
     def _load_component(self, path: Path, parameters: dict[str, object], trust: str | None) -> Model:
         from privspec.language.parser import parse
@@ -206,32 +200,22 @@ class _Builder:
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            from privspec.core.diagnostics import Diagnostic
-
             raise SpecError(Diagnostic("PS0420", f"{path.name} cannot be read as text")) from error
         source = Source(str(path), text)
-        return build(
-            parse(source),
-            source,
-            parameters=parameters,
-            base=path.parent,
-            trust=trust,
-            open_files=self.open_files
-            | {path.resolve()}
-            | ({Path(self.source.name).resolve()} if self.base else set()),
-        )
+        above = {Path(self.source.name).resolve()} if self.base else set()
+        files = self.open_files | {path.resolve()} | above
+        spec = parse(source)
+        return build(spec, source, parameters=parameters, base=path.parent, trust=trust, open_files=files)
 
-    def _constants(
-        self, scope: Scope, definitions: Definitions, domains: Mapping[str, Domain], given: Mapping[str, object]
-    ) -> dict[str, Value]:
+    def _constants(self, given: Mapping[str, object]) -> dict[str, Value]:
         """Values of constants, and of the files that any expression names."""
-        values = given_constants(given, scope, domains, self.report)
+        definitions, domains = self.definitions, self.domains
+        values = given_constants(given, self.scope, domains, self.report)
         reported = len(self.report.diagnostics)
         for name in definitions.order:
-            declared = scope[name]
+            declared, definition = self.scope[name], definitions.of.get(name)
             if declared.what != "constant":
                 continue
-            definition = definitions.of.get(name)
             if definition is None:
                 if name not in domains and name not in definitions.domains and name not in values:
                     message = f"the constant {name} has neither a value nor a domain"
@@ -240,159 +224,124 @@ class _Builder:
                 continue
             if name in values or name in definitions.circular:
                 continue
-            secret = next((n for n in names_used(definition.expr) if self._is_secret(n, scope)), None)
+            expr, hidden = definition.expr, self.scope.of("input", "intermediate", "output", "choose")
+            secret = next((hidden[n] for n in names_used(expr) if n in hidden), None)
             if secret is not None:
-                message = f"a constant is public, and {secret} is {scope[secret].with_article}"
+                message = f"a constant is public, and {secret.name} is {secret.with_article}"
                 hint = f"declare {name} as intermediate"
-                self.report.error("PS0203", definition.expr.span, message, others=scope[secret].here, help=hint)
+                self.report.error("PS0203", expr.span, message, others=secret.here, help=hint)
                 continue
             now = replace(self.environment, values={**self.environment.values, **values})
             try:
-                value = evaluate(definition.expr, now)
-                values[name] = fit_constant(name, value, domains.get(name), declared.span, definition.expr.span)
+                values[name] = fit_constant(name, evaluate(expr, now), domains.get(name), declared.span, expr.span)
             except Failure as failure:
-                if failure.code in ("PS0261", "PS0205") and (reported or self.report.failed):
-                    continue
-                self.report.failure(failure)
+                if failure.code not in ("PS0261", "PS0205") or not (reported or self.report.failed):
+                    self.report.failure(failure)
         return values
 
-    @staticmethod
-    def _is_secret(name: str, scope: Scope) -> bool:
-        found = scope.get(name)
-        return found is not None and found.what in ("input", "intermediate", "output", "choose")
+    # -- types
 
-    def _typer(
-        self,
-        scope: Scope,
-        domains: Mapping[str, Domain],
-        components: tuple[ComponentModel, ...],
-        fixed: Mapping[str, Value],
-        parties: Mapping[str, PartySet],
-    ) -> Typer:
+    def _typer(self, components: tuple[ComponentModel, ...], fixed: Mapping[str, Value]) -> Typer:
         typer = Typer(self.report, replace(self.environment, values={**self.environment.values, **fixed}))
-        typer.domains = dict(domains)
-        typer.components = frozenset(scope.of("component"))
+        typer.domains = dict(self.domains)
+        typer.components = frozenset(self.scope.of("component"))
         for part in components:
             typer.attributes[part.name, "loss"] = NUMBER
             for node in part.model.nodes.values():
                 typer.attributes[part.name, node.name] = node.type
-        loaded = {part.name for part in components}
-        for name in typer.components - loaded:
+        for name in typer.components.difference(part.name for part in components):
             typer.attributes[name, "*"] = UNKNOWN
-        for name, found in scope.of("parameter").items():
-            if found.index is not None and found.index in parties:
-                typer.indexed[name] = found.index
+        for name, found in self.scope.of("parameter").items():
+            if found.index in self.environment.parties:
+                typer.indexed[name] = found.index or ""
             if name not in self.environment.values:
                 typer.types[name] = UNKNOWN
-        for name, found in scope.of(*VARIABLES).items():
+        for name, found in self.scope.of(*VARIABLES).items():
             if found.index is not None:
                 typer.indexed[name] = found.index
             typer.places[name] = getattr(found.node, "span", found.span)
-            told = self.report.marred(found.span)
-            typer.types[name] = UNKNOWN if told else self._declared_type(name, found.index, domains)
+            domain = None if self.report.marred(found.span) else self.domains.get(name)
+            typer.types[name] = UNKNOWN if domain is None else self._of_each(domain.type, found.index)
         return typer
 
-    def _declared_type(self, name: str, index: str | None, domains: Mapping[str, Domain]) -> Type:
-        domain = domains.get(name)
-        if domain is None:
-            return UNKNOWN
-        if index is None:
-            return domain.type
-        size = self.environment.parties.get(index)
-        return UNKNOWN if size is None else domain.type.with_shape((size, *domain.shape))
+    def _of_each(self, kind: Type, index: str | None) -> Type:
+        """The type of a value that each member of an index set has."""
+        size = self.environment.parties.get(index or "")
+        if index is None or not kind.known:
+            return kind
+        return UNKNOWN if size is None else kind.with_shape((size, *kind.shape))
 
-    def _bindings(self, left: syntax.Expr, scope: Scope) -> Bindings:
+    def _bindings(self, left: syntax.Expr) -> Bindings:
         """The index on the left of a statement."""
         match left:
-            case syntax.Index(indices=(syntax.Name(id=name),)) if name in scope.of("party"):
+            case syntax.Index(indices=(syntax.Name(id=name),)) if name in self.scope.of("party"):
                 return self._party_binding(name)
             case _:
                 return {}
 
     def _party_binding(self, name: str | None) -> Bindings:
-        if name is None:
-            return {}
-        return {name: Binding(NUMBER, name, 1, self.environment.parties.get(name))}
+        return {} if name is None else {name: Binding(NUMBER, name, 1, self.environment.parties.get(name))}
 
-    def _types(self, scope: Scope, definitions: Definitions, domains: Mapping[str, Domain], typer: Typer) -> None:
-        """Types of what is computed, in an order in which parts come first."""
-        for name in definitions.order:
-            if name in definitions.circular:
-                continue
-            definition = definitions.of.get(name)
-            declared = scope[name]
-            if definition is None:
-                target = definitions.targets.get(name)
-                if target is not None and name not in domains:
-                    typer.types[name] = typer.type_of(target)
-                    typer.inferred.add(name)
-                continue
-            if declared.what == "constant" and name in typer.environment.values:
-                value = typer.environment.values[name]
-                from privspec.model.evaluate import value_type
+    def _type(self, name: str, definition: Definition | None) -> None:
+        """The type of what is computed, after those of its parts."""
+        typer, declared = self.typer, self.scope[name]
+        if definition is None:
+            target = self.definitions.targets.get(name)
+            if target is not None and name not in self.domains:
+                typer.types[name] = typer.type_of(target)
+                typer.inferred.add(name)
+            return
+        if declared.what == "constant" and name in typer.environment.values:
+            typer.types[name] = value_type(typer.environment.values[name])
+            return
+        if declared.what == "constant" and self.report.marred(definition.expr.span):
+            return
+        found = typer.type_of(definition.expr, self._party_binding(definition.index))
+        if name in self.domains:
+            self._check_declared(name, definition.expr, found, self.domains[name])
+            return
+        typer.types[name] = self._of_each(found, definition.index)
+        if name not in typer.domains:
+            self._result_domain(name, definition.expr, definition.index)
 
-                typer.types[name] = value_type(value)
-                continue
-            if declared.what == "constant" and self.report.marred(definition.expr.span):
-                continue
-            found = typer.type_of(definition.expr, self._party_binding(definition.index))
-            if name in domains:
-                self._check_declared(name, definition.expr, found, domains[name], scope)
-                continue
-            size = self.environment.parties.get(definition.index or "")
-            if definition.index is not None:
-                found = UNKNOWN if size is None or not found.known else found.with_shape((size, *found.shape))
-            typer.types[name] = found
-            if name not in typer.domains:
-                self._result_domain(name, definition.expr, definition.index, typer)
-
-    @staticmethod
-    def _result_domain(name: str, expr: syntax.Expr, index: str | None, typer: Typer) -> None:
+    def _result_domain(self, name: str, expr: syntax.Expr, index: str | None) -> None:
         """A library function that says where its result lies gives the variable that domain."""
-        match expr:
-            case syntax.Call(function=function) if function not in (*FILE_CALLS, *DOMAIN_CALLS):
-                from privspec.model.evaluate import bind_call
+        if not isinstance(expr, syntax.Call) or expr.function in (*FILE_CALLS, *DOMAIN_CALLS):
+            return
+        quiet = replace(self.typer, report=Report(self.source))
+        try:
+            arguments = quiet.arguments(expr, self._party_binding(index))
+            if all(argument.type.known for argument in arguments.positional):
+                domain = bind_call(expr, arguments).domain
+                if domain is not None:
+                    self.typer.domains[name] = domain
+        except Failure:
+            return
 
-                quiet = replace(typer, report=Report(typer.report.source))
-                bound = (
-                    {} if index is None else {index: Binding(NUMBER, index, 1, typer.environment.parties.get(index))}
-                )
-                try:
-                    arguments = quiet.arguments(expr, bound)
-                    if all(a.type.known for a in arguments.positional):
-                        domain = bind_call(expr, arguments).domain
-                        if domain is not None:
-                            typer.domains[name] = domain
-                except Failure:
-                    return
-
-    def _check_declared(self, name: str, expr: syntax.Expr, found: Type, domain: Domain, scope: Scope) -> None:
+    def _check_declared(self, name: str, expr: syntax.Expr, found: Type, domain: Domain) -> None:
         if not found.known or self.report.marred(expr.span):
             return
         same_kind = type(found.element) is type(domain.type.element) or isinstance(domain.type.element, Laws)
         if found.shape != domain.shape or not same_kind:
             message = f"{name} was declared as {domain.type.describe()}, and this is {found.describe()}"
-            self.report.error("PS0218", expr.span, message, others=((scope[name].span, domain.describe()),))
+            self.report.error("PS0218", expr.span, message, others=((self.scope[name].span, domain.describe()),))
 
-    def _nodes(
-        self, scope: Scope, definitions: Definitions, domains: Mapping[str, Domain], typer: Typer
-    ) -> dict[str, GraphNode]:
+    def _nodes(self) -> dict[str, GraphNode]:
+        scope, definitions, typer = self.scope, self.definitions, self.typer
         secret: set[str] = set()
         for name in definitions.order:
-            what = scope[name].what
-            needs = definitions.dependencies.get(name, ())
+            what, needs = scope[name].what, definitions.dependencies.get(name, ())
             if what == "input" or (what == "intermediate" and any(n in secret for n in needs)):
                 secret.add(name)
         nodes: dict[str, GraphNode] = {}
         for name, found in scope.of(*VARIABLES).items():
-            definition = definitions.of.get(name)
-            kind = typer.types.get(name, UNKNOWN)
+            definition, kind = definitions.of.get(name), typer.types.get(name, UNKNOWN)
             nodes[name] = GraphNode(
                 name=name,
                 kind=VariableKind(found.what),
                 type=kind,
                 span=found.span,
-                domain=domains.get(name) or typer.domains.get(name) or _symbols(kind),
+                domain=self.domains.get(name) or typer.domains.get(name) or _symbols(kind),
                 definition=None if definition is None else definition.expr,
                 index=found.index,
                 secret=name in secret,
@@ -410,49 +359,41 @@ class _Builder:
                 )
                 self.report.error("PS0213", node.span, message, help=hint)
 
+    # -- lines
+
     def _requirement_reader(
-        self,
-        scope: Scope,
-        blocks: tuple[InputBlock, ...],
-        components: tuple[ComponentModel, ...],
-        definitions: Definitions,
-        typer: Typer,
+        self, blocks: tuple[InputBlock, ...], components: tuple[ComponentModel, ...]
     ) -> RequirementReader:
-        parts = tuple(f"{part.name}.{node.name}" for part in components for node in part.model.outputs)
+        definitions, typer = self.definitions, self.typer
         fine = {claim.wrt.name for claim in definitions.claims}
         for definition in definitions.of.values():
             # a function whose result is bounded whatever it is given bounds its arguments' influence
             if definition.name in typer.domains and definition.name not in definitions.domains:
                 fine.update(names_used(definition.expr))
         return RequirementReader(
-            scope,
+            self.scope,
             self.report,
             self.environment,
             typer.environment,
             {block.name: block for block in blocks},
-            parts,
+            tuple(f"{part.name}.{node.name}" for part in components for node in part.model.outputs),
             frozenset(fine),
             dict(typer.indexed),
             dict(typer.domains),
         )
 
-    def _fairness(self, reader: RequirementReader, nodes: Mapping[str, GraphNode]) -> tuple[Any, ...]:
-        attributes = {
-            name: domain
-            for node in nodes.values()
-            if isinstance(node.type.element, Tables)
-            for name, domain in node.type.element.table.attributes
-        }
-        found = []
-        for line in self.spec.fairness:
-            match line:
-                case syntax.Independence():
-                    read: Any = read_independence(line, reader, attributes)
-                case _:
-                    read = reader.requirement(line)
-            if read is not None:
-                found.append(read)
-        return tuple(found)
+    def _fairness(
+        self, reader: RequirementReader, nodes: Mapping[str, GraphNode]
+    ) -> tuple[IndependenceRequirement | Requirement, ...]:
+        tables = [node.type.element.table for node in nodes.values() if isinstance(node.type.element, Tables)]
+        attributes = {name: domain for table in tables for name, domain in table.attributes}
+        found = [
+            read_independence(line, reader, attributes)
+            if isinstance(line, syntax.Independence)
+            else reader.requirement(line)
+            for line in self.spec.fairness
+        ]
+        return tuple(one for one in found if one is not None)
 
 
 def _has_routes(spec: syntax.Spec) -> bool:

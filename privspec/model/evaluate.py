@@ -209,7 +209,7 @@ def evaluate(expr: syntax.Expr, environment: Environment) -> Value:
             return _norm(evaluate(expr.operand, environment), expr)
         case syntax.Absolute():
             value = evaluate(expr.operand, environment)
-            return abs(value if isinstance(value, Fraction) else _numbers(value, expr.span))
+            return abs(value) if isinstance(value, Fraction) else np.abs(_numbers(value, expr.span))
         case syntax.Call():
             return _call(expr, environment)
         case syntax.Attribute():
