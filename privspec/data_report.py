@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privspec.execute.family import Circumstances, mechanism_of
-from privspec.execute.keeper import Keeper
-from privspec.execute.problems import refuse
+from privspec.execute.keeper import Keeper, refuse
 from privspec.registry import family_of
 
 if TYPE_CHECKING:

@@ -20,11 +20,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.matrices import ExactVector, Integers, integers
-from privspec.execute.arrays import Declared, is_frame, load_json, number, read_entries
 from privspec.execute.family import Circumstances
-from privspec.execute.frames import collect, column_names, load_frame, readable
-from privspec.execute.keeper import Fit, Keeper
-from privspec.execute.problems import CLIP_RULE, DROP_RULE, FIRST_RULE, STRICT_RULE, given_for, refuse, refuse_strictly
+from privspec.execute.keeper import (
+    CLIP_RULE,
+    DROP_RULE,
+    FIRST_RULE,
+    STRICT_RULE,
+    Fit,
+    Keeper,
+    given_for,
+    refuse,
+    refuse_strictly,
+)
+from privspec.execute.reading import Declared, number, read_entries
+from privspec.execute.sources import collect, column_names, is_frame, load_frame, load_json, readable
 from privspec.kernel.core.linear import Alike, Held
 
 if TYPE_CHECKING:

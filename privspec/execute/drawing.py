@@ -19,11 +19,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.execute.arrays import number
 from privspec.execute.family import Plan, Progress, silent
-from privspec.execute.frames import cell_text
 from privspec.execute.keeper import Fit, Keeper
-from privspec.execute.records import Fields
+from privspec.execute.reading import Fields, number
+from privspec.execute.sources import cell_text
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.core.tables import read_law
 from privspec.model.domains import Domain, Power

@@ -1,6 +1,8 @@
-"""How data fit their spec, for the keeper of the data alone: counted while they are read, never part of a release.
+"""What is said of data: to everybody, no value that was read; to their keeper alone, how they fit their spec.
 
-Nothing that is released, debited, returned or refused depends on what is counted here.
+Diagnostics hold only what the spec declares and, for inputs of a declared size, how many rows or columns there are.
+What is counted for the keeper while data are read is never part of a release, and nothing that is released, debited,
+returned or refused depends on it.
 """
 
 from __future__ import annotations
@@ -8,14 +10,63 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from math import isfinite
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+
+from privspec.core.diagnostics import DataError, Diagnostic
+
+CLIP_RULE = (
+    "numbers outside the domain move to its nearest point, records outside a ball onto it; what is "
+    "missing or cannot be read becomes the point nearest to zero"
+)
+DROP_RULE = "records with a value that is missing or not in its attribute's domain are left out of the counts"
+FIRST_RULE = "a table's value that is missing or not in its attribute's domain becomes that domain's first value"
+STRICT_RULE = "data that do not fit the declared domains are refused (strict)"
+STRICT_WARNING = Diagnostic(
+    "PS0810",
+    "--strict refuses data that do not fit their domain, and a refusal reveals that such a record exists",
+    help="use it only where the keeper of the data alone sees whether the run was refused",
+    severity="warning",
+)
+
+
+def refuse(code: str, message: str, *notes: str, help: str | None = None) -> NoReturn:  # noqa: A002
+    """Raise a DataError; any error being handled is hidden, because its text may quote the data."""
+    raise DataError.of(code, message, *notes, help=help) from None
+
+
+def refuse_strictly(name: str) -> NoReturn:
+    """What --strict says when something does not fit: not what, not where, not how often."""
+    refuse(
+        "PS0809",
+        f"the data for {name} do not all fit the declared domain, and --strict was asked for",
+        "this refusal itself reveals something about the data",
+        help="without --strict a public rule is applied to every record by itself",
+    )
+
+
+def refuse_unreadable(name: str, what: str) -> NoReturn:
+    """A file or object that is not of the form its name or type says."""
+    refuse("PS0803", f"the data for {name} cannot be read as {what}")
+
+
+def given_for(name: str, data: Mapping[str, Any]) -> Any:
+    """The data of one input.
+
+    Raises: DataError PS0801 if there are none.
+    """
+    if name not in data:
+        refuse("PS0801", f"no data for the input {name}", help=f"give --input {name}=FILE")
+    return data[name]
+
+
+# --- for the keeper -------------------------------------------------------------------------------
 
 MOST_WORDS = 1_000
 """Different unknown words that are told apart."""

@@ -22,11 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import BudgetError, PrivspecError, UsageError
-from privspec.execute.arrays import is_frame, load_array, load_json
 from privspec.execute.database import UnusableError, real_path, transaction
-from privspec.execute.frames import cell_text, collect, load_frame
 from privspec.execute.ledger import LedgerState, Receipt, look
-from privspec.execute.text import rows_of_text
+from privspec.execute.sources import cell_text, collect, is_frame, load_array, load_frame, load_json, rows_of_text
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any]
 APPLICATION = 0x7073_7231

@@ -18,9 +18,8 @@ from privspec.execute.budget import names_of
 from privspec.execute.database import Participation
 from privspec.execute.database import participation as participation_file
 from privspec.execute.family import Circumstances, Progress, Secret, exposure_of, joint_draw_of, mechanism_of, silent
-from privspec.execute.keeper import Keeper
+from privspec.execute.keeper import STRICT_WARNING, Keeper, refuse
 from privspec.execute.ledger import Receipt, debit, look, place_of
-from privspec.execute.problems import STRICT_WARNING, refuse
 from privspec.execute.receipts import adds
 from privspec.execute.registry import registration
 from privspec.execute.release import MAJOR, Release, ReleaseFiles, kind_of, observers_of, places, write_release

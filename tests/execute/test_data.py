@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 from privspec.core.diagnostics import DataError, PrivspecError
-from privspec.execute.arrays import Declared, read_entries
 from privspec.execute.data import Grid, count_cells, located, read_inputs
-from privspec.execute.frames import load_frame
+from privspec.execute.reading import Declared, read_entries
 from privspec.execute.run import run
-from privspec.execute.text import rows_of_text
+from privspec.execute.sources import load_frame, rows_of_text
 from privspec.families.linear.execution import read_executed
 from privspec.noise.samplers import SimulationRandomness
 

@@ -28,13 +28,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from privspec.execute.arrays import Declared, read_entries
 from privspec.execute.ballots.form import Form
 from privspec.execute.ballots.reading import read_ballots
 from privspec.execute.data import count_cells
 from privspec.execute.drawing import Numbers, Words
-from privspec.execute.frames import load_frame
-from privspec.execute.records import Fields, batches
+from privspec.execute.reading import Declared, Fields, batches, read_entries
+from privspec.execute.sources import load_frame
 from privspec.families.statistics.tables import Wanted, rows_of
 
 from . import holding

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.execute.problems import STRICT_RULE
+from privspec.execute.keeper import STRICT_RULE
 from privspec.model.domains import Domain, FiniteSet, IntegerRange, PartialRankingOf, RankingOf
 from privspec.model.values import Symbol, show
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from privspec.execute.ballots.form import Form
-from privspec.execute.problems import refuse, refuse_unreadable
+from privspec.execute.keeper import refuse, refuse_unreadable
 from privspec.model.values import show
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from privspec.execute.ballots.form import NOT_ONE, Form
 from privspec.execute.ballots.parsing import Codes, parse
 from privspec.execute.ballots.sources import BALLOT, COUNT, PARTY, open_ballots
 from privspec.execute.family import Roll
-from privspec.execute.frames import collect, column_names
-from privspec.execute.keeper import Keeper
-from privspec.execute.problems import refuse
+from privspec.execute.keeper import Keeper, refuse
+from privspec.execute.sources import collect, column_names
 from privspec.model.values import Symbol, show
 
 if TYPE_CHECKING:

@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from privspec.execute.arrays import is_frame, load_array, load_json
 from privspec.execute.ballots.form import NOT_ONE, Form
 from privspec.execute.ballots.preflib import SUFFIXES as PREFLIB
 from privspec.execute.ballots.preflib import read_preflib
 from privspec.execute.data import SUFFIXES, located
-from privspec.execute.frames import cell_text, column_names, load_frame, readable
-from privspec.execute.problems import refuse
-from privspec.execute.text import is_text, rows_of_text
+from privspec.execute.keeper import refuse
+from privspec.execute.sources import (
+    cell_text,
+    column_names,
+    is_frame,
+    is_text,
+    load_array,
+    load_frame,
+    load_json,
+    readable,
+    rows_of_text,
+)
 
 if TYPE_CHECKING:
     import polars as pl

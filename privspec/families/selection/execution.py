@@ -29,7 +29,7 @@ from privspec.execute.family import (
     Simulation,
     refuse_long_simulation,
 )
-from privspec.execute.problems import given_for, refuse
+from privspec.execute.keeper import given_for, refuse
 from privspec.families.selection.draws import draw, law_in_doubles, report, sampler, total_points
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item, Refused

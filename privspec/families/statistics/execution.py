@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.core.matrices import ExactVector
-from privspec.execute.arrays import number
 from privspec.execute.data import located
 from privspec.execute.family import (
     Circumstances,
@@ -26,7 +25,8 @@ from privspec.execute.family import (
     Simulation,
     refuse_long_simulation,
 )
-from privspec.execute.problems import STRICT_RULE, given_for, refuse, refuse_strictly
+from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_strictly
+from privspec.execute.reading import number
 from privspec.families.statistics.noise import AddedLaw, Law, law_of
 from privspec.families.statistics.records import Gatherer, to_steps
 from privspec.families.statistics.tables import Wanted, rows_of

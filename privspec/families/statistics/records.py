@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.execute.problems import refuse
+from privspec.execute.keeper import refuse
 from privspec.model.library import GRID_BITS, Steps
 
 if TYPE_CHECKING:

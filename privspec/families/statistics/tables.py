@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.execute.arrays import load_array, load_json, number
-from privspec.execute.frames import collect, column_names, load_frame, readable
-from privspec.execute.keeper import Fit
-from privspec.execute.problems import refuse, refuse_unreadable
-from privspec.execute.records import Fields
+from privspec.execute.keeper import Fit, refuse, refuse_unreadable
+from privspec.execute.reading import Fields, number
+from privspec.execute.sources import collect, column_names, load_array, load_frame, load_json, parquet_frames, readable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -125,7 +123,7 @@ def _slices(wanted: Wanted, source: Any, layout: Layout, frame: pl.LazyFrame) ->
 
     plain = readable(wanted.name, frame, layout.names)
     if isinstance(source, Path) and source.suffix.lower() == ".parquet" and isinstance(layout, Columns):
-        yield from _parquet(wanted, source, layout)
+        yield from parquet_frames(wanted.name, source, layout.names, wanted.rows)
         return
     arranged = layout.arranged(plain)
     batches = getattr(arranged, "collect_batches", None)
@@ -134,21 +132,6 @@ def _slices(wanted: Wanted, source: Any, layout: Layout, frame: pl.LazyFrame) ->
         for part in parts:
             yield from part.iter_slices(wanted.rows)
     except (pl.exceptions.PolarsError, OSError):
-        refuse_unreadable(wanted.name, "a table of columns")
-
-
-def _parquet(wanted: Wanted, path: Path, layout: Columns) -> Iterator[pl.DataFrame]:
-    import polars as pl
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-    import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
-
-    try:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=wanted.rows, columns=list(layout.names)):
-                found = pl.from_arrow(pa.Table.from_batches([batch]))
-                assert isinstance(found, pl.DataFrame)
-                yield found
-    except (pa.ArrowException, OSError):
         refuse_unreadable(wanted.name, "a table of columns")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret, Simulation
-from privspec.execute.problems import refuse
+from privspec.execute.keeper import refuse
 from privspec.noise.samplers import Randomness
 from privspec.problem.systems import parts_of
 from privspec.registry import family_of_plan

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import UsageError
 from privspec.core.matrices import ExactVector
 from privspec.core.rounding import log_up
-from privspec.execute.arrays import Declared, read_entries
 from privspec.execute.ballots.form import Form
 from privspec.execute.ballots.reading import read_ballots, refuse_number
 from privspec.execute.ballots.sources import holds_ballots
@@ -32,7 +31,8 @@ from privspec.execute.family import (
     Simulation,
     refuse_long_simulation,
 )
-from privspec.execute.problems import STRICT_RULE, given_for, refuse, refuse_strictly
+from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_strictly
+from privspec.execute.reading import Declared, read_entries
 from privspec.families.tables.rows import LabelledRows, ModelRows, read_reports
 from privspec.model.domains import Rankings
 from privspec.model.measures import MetricDP

@@ -17,8 +17,8 @@ from privspec.core.diagnostics import UsageError
 from privspec.execute.data import located
 from privspec.execute.drawing import BATCH, NO_PLACE, Atom, Labels, TableLaw, atom_of, base_of, small
 from privspec.execute.family import Circumstances, Drawn, Progress, Secret
-from privspec.execute.problems import STRICT_RULE, given_for, refuse
-from privspec.execute.records import Fields, batches
+from privspec.execute.keeper import STRICT_RULE, given_for, refuse
+from privspec.execute.reading import Fields, batches
 from privspec.model.pointwise import Pointwise
 from privspec.model.reports import Failure
 from privspec.model.values import Value

@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import VerificationError
-from privspec.execute.arrays import is_frame
 from privspec.execute.data import located
 from privspec.execute.drawing import NO_PLACE, Labels, TableLaw
 from privspec.execute.family import Progress, silent
-from privspec.execute.frames import column_names, load_frame
-from privspec.execute.problems import refuse, refuse_unreadable
-from privspec.execute.records import Batches, Fields, batches
+from privspec.execute.keeper import refuse, refuse_unreadable
+from privspec.execute.reading import Batches, Fields, batches
 from privspec.execute.release import DIGITS, MAJOR, Release, mark_names
+from privspec.execute.sources import column_names, is_frame, load_frame
 
 
 def count_reports(law: TableLaw, sources: Iterable[Any], digest: str, progress: Progress = silent) -> NDArray[np.int64]:

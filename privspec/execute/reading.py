@@ -1,31 +1,43 @@
-"""Numbers in rows and columns, from files and from objects in memory, laid out as an input is declared.
+"""Numbers in rows and columns, laid out as an input is declared; and records, batch after batch, one a row.
 
 Which cell is which entry follows from declared names and sizes alone, never from what a cell holds. The first line of a
 text file is its header, unless the keeper says that there is none.
+
+Of records, a variable with one value a record has a column with its name. One with several (a point in the plane, a
+vector) has columns `place_1`, `place_2`, ... (`place.1` and `place[1]` are understood), row-major. Columns are found by
+name only; a text file without a line of names has these columns and no others, in their order.
 """
 
 from __future__ import annotations
 
-import json
-import re
-import struct
-import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import inf, prod
 from pathlib import Path
-from tokenize import TokenError
-from typing import Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.execute.problems import refuse, refuse_unreadable
-from privspec.execute.text import is_text, rows_of_text
+from privspec.execute.keeper import refuse, refuse_unreadable
+from privspec.execute.sources import (
+    collect,
+    column_names,
+    is_frame,
+    is_text,
+    load_array,
+    load_frame,
+    load_json,
+    parquet_frames,
+    readable,
+    rows_of_text,
+)
+
+if TYPE_CHECKING:
+    pass
 
 NO_HEADER = "the first line of a text file is its header; where there is none, say --no-header"
-DEEPEST = 24
-"""Lists and objects of JSON that stand in one another, at most: what is deeper is a value that does not fit."""
 _TRUTH = {"true": 1.0, "false": 0.0}
 
 
@@ -149,12 +161,10 @@ def _load(declared: Declared, source: Any, *, header: bool) -> Lines | NDArray[n
         if source.suffix.lower() == ".json":
             return _document(declared, load_json(declared.name, source))
         return _frame_lines(declared, source)
-    if isinstance(source, np.ndarray):
-        return numbers(declared, source)
     if is_frame(source):
         return _frame_lines(declared, source)
-    if hasattr(source, "to_numpy"):
-        return numbers(declared, np.asarray(source.to_numpy()))
+    if hasattr(source, "to_numpy") or isinstance(source, np.ndarray):
+        return numbers(declared, np.asarray(source if isinstance(source, np.ndarray) else source.to_numpy()))
     if isinstance(source, Sequence | int | float) and (not isinstance(source, str) or declared.read is not number):
         return _nested(declared, source)
     return refuse("PS0803", f"the data for {declared.name} are of a kind that cannot be read")
@@ -290,68 +300,6 @@ def _below_header(declared: Declared, rows: list[list[str]], *, header: bool) ->
     return replace(found, rows=found.rows[:last])
 
 
-_NO_ARRAY = (
-    *(OSError, ValueError, EOFError, SyntaxError, TypeError, KeyError, IndexError, AttributeError, OverflowError),
-    *(MemoryError, RecursionError, TokenError, struct.error, zipfile.BadZipFile),
-)
-"""What NumPy raises for files that are none of its own."""
-
-
-def load_array(name: str, path: Path, *, mapped: bool = False) -> NDArray[Any]:
-    """The array in an NPY file; of texts, numbers or truth values.
-
-    Raises: DataError PS0803.
-    """
-    try:
-        loaded = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
-    except _NO_ARRAY:
-        refuse_unreadable(name, "a NumPy array")
-    if not isinstance(loaded, np.ndarray):
-        refuse_unreadable(name, "a single NumPy array")
-    if loaded.dtype.kind not in "biufUS":
-        refuse_unreadable(name, "an array of numbers or texts")
-    return np.char.decode(loaded, "utf-8", errors="replace") if loaded.dtype.kind == "S" else loaded
-
-
-def load_json(name: str, path: Path) -> Any:
-    """What a JSON file holds; numbers of any length, and nothing that is nested deeper than data are.
-
-    Raises: DataError PS0803.
-    """
-    try:
-        text = path.read_bytes().decode("utf-8-sig", errors="replace")
-        return json.loads(_shallow(text), parse_int=_whole)
-    except (OSError, ValueError, RecursionError):
-        return refuse_unreadable(name, "JSON")
-
-
-def _whole(digits: str) -> int | float:
-    # Python refuses to read whole numbers of more than 4,300 digits
-    return int(digits) if len(digits) < 400 else float(digits)
-
-
-_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
-
-
-def _shallow(text: str) -> str:
-    """The same text with null in place of what is nested too deeply to be read."""
-    depth, begin, parts, done = 0, 0, [], 0
-    if text.count("[") + text.count("{") <= DEEPEST:
-        return text
-    for match in _BRACKETS.finditer(text):
-        sign = match[0]
-        if sign in "[{":
-            depth += 1
-            if depth == DEEPEST + 1:
-                begin = match.start()
-        elif sign in "]}":
-            if depth == DEEPEST + 1:
-                parts += [text[done:begin], "null"]
-                done = match.end()
-            depth -= 1
-    return "".join([*parts, text[done:]])
-
-
 def _document(declared: Declared, loaded: Any) -> NDArray[np.float64] | Lines:
     """A list of entries; an object of columns, or a list of objects, under the names of columns."""
     name, index = declared.name, declared.index
@@ -404,15 +352,7 @@ def _fill(declared: Declared, place: NDArray[np.float64], item: Any) -> None:
         _fill(declared, place[0, j : j + 1], parts[j] if j < len(parts) else None)
 
 
-def is_frame(source: Any) -> bool:
-    """Whether it is a table of named columns: polars, pandas, pyarrow or a mapping of columns."""
-    # of the type: asking a lazy frame itself would compute its columns
-    return isinstance(source, Mapping) or any(hasattr(type(source), name) for name in ("columns", "column_names"))
-
-
 def _frame_lines(declared: Declared, source: Any) -> Lines:
-    from privspec.execute.frames import collect, column_names, load_frame, readable
-
     name, index = declared.name, declared.index
     frame = load_frame(name, source)
     names = column_names(name, frame)
@@ -420,3 +360,173 @@ def _frame_lines(declared: Declared, source: Any) -> Lines:
     own = [n for n in names if n in (name, index)] if len(declared.shape) < 2 and name in names else names
     table = collect(name, readable(name, frame, own))
     return Lines(tuple(table.columns), table.rows())
+
+
+# --- records --------------------------------------------------------------------------------------
+
+BATCH = 65_536
+"""Records that are held in their original form at once."""
+Column: TypeAlias = "Sequence[Any] | NDArray[Any]"
+Batches: TypeAlias = Iterator[list[Column]]
+"""Batch after batch, the columns of one variable's places."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The columns of one variable: of `size` values, or of a single one (None)."""
+
+    name: str
+    size: int | None = None
+
+    @property
+    def count(self) -> int:
+        """How many columns."""
+        return 1 if self.size is None else self.size
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Their names."""
+        return (self.name,) if self.size is None else tuple(f"{self.name}_{j + 1}" for j in range(self.size))
+
+    def find(self, names: Sequence[str]) -> list[str]:
+        """The names under which the columns stand in a table.
+
+        Raises: DataError PS0804 if they do not.
+        """
+        spellings = [self.columns]
+        if self.size is not None:
+            spellings += [
+                tuple(form.format(self.name, j + 1) for j in range(self.size)) for form in ("{}.{}", "{}[{}]")
+            ]
+            spellings += [(self.name,)] if self.size == 1 else []
+        for spelling in spellings:
+            if set(spelling) <= set(names):
+                return list(spelling)
+        return refuse(
+            "PS0804",
+            f"the data for {self.name} have no column {', '.join(self.columns[:4])}{', ...' if self.count > 4 else ''}",
+            help=f"the first line of a file names its columns: {','.join(self.columns[:4])}",
+        )
+
+
+def batches(fields: Fields, source: Any, *, header: bool = True) -> Batches:
+    """The columns of a variable, batch after batch.
+
+    Args: source, a path (.csv, .csv.gz, .tsv, .parquet, .npy, .json), a table of named columns, or one array or list
+        with a record in each row; header, whether the first line of a text file names its columns.
+    Raises: DataError (PS0803 to PS0805).
+    """
+    if isinstance(source, Path):
+        if is_text(source):
+            return _of_text(fields, source, header=header)
+        if source.suffix.lower() == ".npy":
+            return _of_array(fields, load_array(fields.name, source, mapped=True))
+        if source.suffix.lower() == ".json":
+            return _of_items(fields, _json(fields, source))
+    elif isinstance(source, Mapping) and fields.name in source:
+        return batches(fields, source[fields.name])
+    if isinstance(source, Path) or is_frame(source):
+        return _of_frame(fields, source)
+    if hasattr(source, "to_numpy") or isinstance(source, np.ndarray):
+        return _of_array(fields, np.asarray(source if isinstance(source, np.ndarray) else source.to_numpy()))
+    return _of_items(fields, source)
+
+
+def _of_text(fields: Fields, path: Path, *, header: bool) -> Batches:
+    rows = rows_of_text(fields.name, path)
+    names = [name.strip() for name in next(rows, [])] if header else list(fields.columns)
+    at = [names.index(name) for name in fields.find(names)]
+    while batch := list(islice(rows, BATCH)):
+        if not header and len(batch[0]) != fields.count:
+            _wrong_width(fields, str(len(batch[0])))
+        header = True
+        yield [[_cell(line, j) for line in batch] for j in at]
+
+
+def _of_frame(fields: Fields, source: Any) -> Batches:
+    """Arrays of numbers (not a number where one is missing), or lists."""
+    frame = load_frame(fields.name, source)
+    names = fields.find(column_names(fields.name, frame))
+    plain = readable(fields.name, frame, names)
+    if isinstance(source, Path):
+        parts = parquet_frames(fields.name, source, names, BATCH)
+    else:
+        parts = collect(fields.name, plain).iter_slices(BATCH)
+    for part in parts:
+        columns = collect(fields.name, readable(fields.name, part.lazy(), names)).get_columns()
+        yield [c.to_numpy() if c.dtype.is_numeric() else c.to_list() for c in columns]
+
+
+def _of_array(fields: Fields, array: NDArray[Any]) -> Batches:
+    if array.dtype.kind not in "biufUSO":
+        refuse_unreadable(fields.name, "an array of numbers or texts")
+    if array.ndim == 0:
+        array = array.reshape(1)
+    if prod(array.shape[1:]) != fields.count:
+        _wrong_width(fields, " x ".join(map(str, array.shape[1:])) or "1")
+    for start in range(0, len(array), BATCH):
+        part = np.asarray(array[start : start + BATCH]).reshape(-1, fields.count)
+        yield [part[:, j] for j in range(fields.count)]
+
+
+def _wrong_width(fields: Fields, found: str) -> NoReturn:
+    refuse(
+        "PS0805",
+        f"{fields.name} has {fields.count} value{'s' * (fields.count > 1)} a record, the data have {found}",
+        help="one record a row",
+    )
+
+
+def _json(fields: Fields, path: Path) -> Any:
+    loaded = load_json(fields.name, path)
+    if isinstance(loaded, dict) and isinstance(loaded.get("outputs"), dict):
+        # a release of local reports
+        found = loaded["outputs"]
+        loaded = {name: one.get("values") if isinstance(one, dict) else one for name, one in found.items()}
+    return loaded
+
+
+def _of_items(fields: Fields, found: Any) -> Batches:
+    """A list with an item for each record, a list of objects, or an object of lists."""
+    if isinstance(found, Mapping):
+        if fields.name in found:
+            found = _listed(found[fields.name])
+        else:
+            names = fields.find(list(found))
+            columns = [_listed(found[name]) for name in names]
+            if any(not isinstance(c, list) or len(c) != len(columns[0]) for c in columns):
+                refuse_unreadable(fields.name, "a list of records")
+            found = [list(row) for row in zip(*columns, strict=True)]
+    if isinstance(found, str) or not isinstance(found, Sequence):
+        found = [found]
+    for start in range(0, len(found), BATCH):
+        yield _items(fields, found[start : start + BATCH])
+
+
+def _listed(column: Any) -> Any:
+    """A column; some writers number its cells."""
+    return list(column.values()) if isinstance(column, Mapping) else column
+
+
+def _items(fields: Fields, items: Sequence[Any]) -> list[Column]:
+    rows = [_item(fields, item) for item in items]
+    return [[row[j] for row in rows] for j in range(fields.count)]
+
+
+def _item(fields: Fields, item: Any) -> Sequence[Any]:
+    """The values of one record; missing where it has not as many as it should."""
+    if isinstance(item, Mapping):
+        item = item[fields.name] if fields.name in item else [item.get(name) for name in fields.columns]
+        item = item[0] if fields.size is None and isinstance(item, list) and len(item) == 1 else item
+    if fields.size is None:
+        return [item]
+    values = list(_flat(item))
+    return values if len(values) == fields.count else [None] * fields.count
+
+
+def _flat(item: Any) -> Iterator[Any]:
+    if isinstance(item, list | tuple | np.ndarray):
+        for part in item:
+            yield from _flat(part)
+    else:
+        yield item

@@ -1,0 +1,463 @@
+"""Where data stand: text files, tables of named columns as polars frames, arrays, JSON. polars is imported when read.
+
+Text files of separated values are cut into rows and cells by one fixed rule. A line feed ends a line, with the carriage
+return before it if there is one; what follows the last line feed is a line unless it is empty. Every line is a row, a
+blank one too. A cell that begins with a quote ends at the first single quote that a separator or the end of a line
+follows, on a later line if need be; two quotes in it stand for one. Where that gives a row over several lines another
+number of cells than the first line has, or where a quote is never closed, the quote is a sign like any other and the
+cell ends with its line. So no cell, whatever it holds, takes other rows with it. Bytes that are no text become the sign
+for that, U+FFFD.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import struct
+import zipfile
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from numbers import Number
+from pathlib import Path
+from tokenize import TokenError
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.execute.keeper import refuse, refuse_unreadable
+
+if TYPE_CHECKING:
+    import polars as pl
+
+QUOTE = '"'
+CHUNK = 2**20
+
+
+def is_text(path: Path) -> bool:
+    """Whether the suffix of a file says that it holds separated values."""
+    return path.name.lower().endswith((".csv", ".csv.gz", ".tsv"))
+
+
+def separator_of(path: Path) -> str:
+    """What stands between the cells of a line, by the suffix of the file."""
+    return "\t" if path.suffix.lower() == ".tsv" else ","
+
+
+@contextmanager
+def opened(name: str, path: Path) -> Iterator[IO[bytes]]:
+    """The bytes of a text file, unpacked.
+
+    Raises: DataError PS0803 if it cannot be read.
+    """
+    how = gzip.open if path.name.lower().endswith(".gz") else open
+    try:
+        with how(path, "rb") as file:
+            yield file  # type: ignore[misc]
+    except (OSError, EOFError, zlib.error):
+        refuse_unreadable(name, "comma-separated values")
+
+
+def rows_of_text(name: str, path: Path, *, width: int | None = None, joined: bool = True) -> Iterator[list[str]]:
+    """The cells of row after row, the first line among them.
+
+    Args: width, cells of a row, by default those of the first; joined, whether a quoted cell may hold line feeds.
+    Raises: DataError PS0803.
+    """
+    with opened(name, path) as file:
+        lines = _Lines(file, separator_of(path))
+        while (cells := lines.next(width, joined=joined)) is not None:
+            width = len(cells) if width is None else width
+            yield cells
+
+
+def has_quotes(name: str, path: Path) -> bool:
+    """Whether there is a quote anywhere in the file."""
+    with opened(name, path) as file:
+        while chunk := file.read(CHUNK):
+            if b'"' in chunk:
+                return True
+    return False
+
+
+def _unquoted(part: str) -> str | None:
+    """What lies between two separators, if it has no quotes but one at either end; None if it is not that simple."""
+    if QUOTE not in part:
+        return part
+    inner = part[1:-1]
+    return inner if len(part) > 1 and part[0] == QUOTE == part[-1] and QUOTE not in inner else None
+
+
+class _Lines:
+    """The lines of a file, and those of them that were looked at ahead of their turn."""
+
+    def __init__(self, file: IO[bytes], separator: str) -> None:
+        # binary files are cut at line feeds alone
+        self._file, self._separator, self._ahead = iter(file), separator, deque[str]()
+        self._first = True
+
+    def next(self, width: int | None, *, joined: bool) -> list[str] | None:
+        """The cells of the next row, None after the last."""
+        line = self._ahead.popleft() if self._ahead else self._read()
+        if line is None:
+            return None
+        if QUOTE not in line:
+            return line.split(self._separator)
+        plain = [_unquoted(part) for part in line.split(self._separator)]
+        if None not in plain:
+            return plain  # type: ignore[return-value]
+        if joined:
+            cells, used = self._cells(line, far=True)
+            if not used or width is None or len(cells) == width:
+                for _ in range(used):
+                    self._ahead.popleft()
+                return cells
+        return self._cells(line, far=False)[0]
+
+    def _read(self) -> str | None:
+        raw = next(self._file, None)
+        if raw is None:
+            return None
+        if self._first:
+            raw, self._first = raw.removeprefix(b"\xef\xbb\xbf"), False
+        return raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors="replace")
+
+    def _later(self, place: int) -> str | None:
+        """The line so many places after the current one; None after the last."""
+        while len(self._ahead) <= place:
+            line = self._read()
+            if line is None:
+                return None
+            self._ahead.append(line)
+        return self._ahead[place]
+
+    def _cells(self, line: str, *, far: bool) -> tuple[list[str], int]:
+        """The cells of a row that begins with this line, and how many later lines belong to it."""
+        cells, at, used = [], 0, 0
+        while True:
+            found = self._quoted(line, at + 1, used, far=far) if line.startswith(QUOTE, at) else None
+            if found is not None:
+                cell, line, at, used = found
+                cells.append(cell)
+                if at == len(line):
+                    return cells, used
+            else:
+                end = line.find(self._separator, at)
+                if end < 0:
+                    cells.append(line[at:])
+                    return cells, used
+                cells.append(line[at:end])
+                at = end
+            at += len(self._separator)
+
+    def _quoted(self, line: str, at: int, used: int, *, far: bool) -> tuple[str, str, int, int] | None:
+        """A quoted cell from behind its quote on, the line that it ends on, and where; None if it does not end."""
+        parts: list[str] = []
+        while True:
+            quote = line.find(QUOTE, at)
+            if quote < 0:
+                later = self._later(used) if far else None
+                if later is None:
+                    return None
+                parts += [line[at:], "\n"]
+                line, at, used = later, 0, used + 1
+                continue
+            after = line[quote + 1 : quote + 2]
+            parts.append(line[at:quote])
+            if after in ("", self._separator):
+                return "".join(parts), line, quote + 1, used
+            if after != QUOTE:
+                return None
+            parts.append(QUOTE)
+            at = quote + 2
+
+
+# --- tables of named columns ----------------------------------------------------------------------
+
+BETWEEN = "\x1f"
+"""Stands between cells that were cut already."""
+LOST = "\ufffd"
+"""The sign for what is no text: no declared value has it."""
+_ONE_LINE = str.maketrans({"\n": LOST, BETWEEN: LOST})
+
+
+def load_frame(name: str, source: Any, columns: Sequence[str] | None = None) -> pl.LazyFrame:
+    """A lazy frame of any table of named columns; text files give text in every column.
+
+    Args: columns, the names of a text file that has no header, in their order.
+    Raises: DataError (PS0803) if it cannot be read.
+    """
+    with _readable(name, TypeError, ValueError, OverflowError):
+        return _frame(name, source, columns)
+
+
+@contextmanager
+def _readable(name: str, *more: type[Exception]) -> Iterator[None]:
+    """Says PS0803 where polars cannot read a table."""
+    import polars as pl
+
+    kinds: tuple[type[Exception], ...] = (pl.exceptions.PolarsError, OSError, *more)
+    try:
+        yield
+    except kinds:
+        refuse_unreadable(name, "a table of columns")
+
+
+def _frame(name: str, source: Any, columns: Sequence[str] | None) -> pl.LazyFrame:
+    import polars as pl
+
+    if isinstance(source, Path):
+        return _text(name, source, columns) if is_text(source) else pl.scan_parquet(source, glob=False)
+    if isinstance(source, pl.DataFrame | pl.LazyFrame):
+        return source.lazy()
+    if isinstance(source, Mapping):
+        return pl.DataFrame([_column(str(k), v) for k, v in source.items()]).lazy()
+    if hasattr(source, "column_names"):
+        found = [_arrow(str(k), source.column(k)) for k in source.column_names]
+        return pl.DataFrame(found).lazy()
+    # pandas, by plain lists: a conversion through pyarrow would fail on columns of mixed kinds
+    return pl.DataFrame([_column(str(c), _of_pandas(source[c])) for c in source.columns]).lazy()
+
+
+def _of_pandas(column: Any) -> NDArray[Any]:
+    found: NDArray[Any] = column.to_numpy()
+    if found.dtype.kind == "O":
+        found = column.astype(object).where(column.notna(), None).to_numpy()
+    return found
+
+
+def _text(name: str, path: Path, columns: Sequence[str] | None) -> pl.LazyFrame:
+    """Cells as `rows_of_text` cuts them; polars reads the file itself where no quote is in it."""
+    import polars as pl
+
+    separator = separator_of(path)
+    source: Path | bytes = path
+    if columns is not None or has_quotes(name, path):
+        rows = rows_of_text(name, path)
+        cut = rows if columns is None else _under(name, rows, columns)
+        content = "".join(BETWEEN.join(_held(cell) for cell in row) + "\n" for row in cut)
+        separator, source = BETWEEN, content.encode()
+    frame = pl.scan_csv(
+        source,
+        separator=separator,
+        quote_char=None,
+        infer_schema=False,
+        truncate_ragged_lines=True,
+        encoding="utf8-lossy",
+        glob=False,
+    )
+    names = frame.collect_schema().names()
+    plain: dict[str, str] = {}
+    for found in names:
+        if found.strip() not in (*names, *plain.values()):
+            plain[found] = found.strip()
+    return frame.rename(plain)
+
+
+def _under(name: str, rows: Iterator[list[str]], columns: Sequence[str]) -> Iterator[list[str]]:
+    """Rows under names that the file itself does not have."""
+    first = next(rows, list(columns))
+    if len(first) != len(columns):
+        refuse(
+            "PS0804",
+            f"the data for {name} have {len(first)} columns, and {len(columns)} are wanted where there is no header",
+            help=f"in this order: {', '.join(columns)}",
+        )
+    return chain([list(columns), first], rows)
+
+
+def _held(cell: str) -> str:
+    """A cell on one line: a sign that says that it was not, and that no value has, in place of the end of a line."""
+    return cell.strip().translate(_ONE_LINE) if "\n" in cell or BETWEEN in cell else cell
+
+
+def _column(name: str, values: Any) -> pl.Series:
+    """Values in memory: numbers of one kind as they are, all others each as the text that it would be in a file."""
+    import polars as pl
+
+    if isinstance(values, Mapping):
+        values = list(values.values())
+    if hasattr(values, "to_numpy") and not isinstance(values, np.ndarray):
+        values = values.to_numpy()
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "biuf":
+        return pl.Series(name, values.astype(np.float64) if values.dtype.kind == "f" else values)
+    if not isinstance(values, Iterable) or isinstance(values, str):
+        raise TypeError("a column")
+    if isinstance(values, np.ndarray) and values.dtype.kind not in "biufUSO":
+        raise TypeError("neither numbers nor words")
+    found = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    if all(v is None or type(v) is float for v in found):
+        return pl.Series(name, found, dtype=pl.Float64)
+    return pl.Series(name, [cell_text(v) for v in found], dtype=pl.String)
+
+
+def cell_text(value: Any) -> str | None:
+    """A value in memory as the text that it would be in a file; whatever is no word or number is no word either."""
+    if value is None or (isinstance(value, float) and value != value):
+        return None
+    if isinstance(value, str):
+        return value.encode("utf-8", errors="replace").decode()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
+    if isinstance(value, list | tuple | np.ndarray):
+        return " ".join(text for item in value if (text := cell_text(item)) is not None)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**400:
+        # Python refuses to write whole numbers of more than 4,300 digits
+        return "inf" if value > 0 else "-inf"
+    return str(value) if isinstance(value, Number) else LOST
+
+
+def _arrow(name: str, column: Any) -> pl.Series:
+    """A column of Arrow; one of a kind that holds neither words nor numbers becomes one that `readable` refuses."""
+    import polars as pl
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+    kind = column.type
+    inner = kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else kind
+    inner = inner.value_type if pa.types.is_dictionary(inner) else inner
+    known = (
+        *(pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null),
+        *(pa.types.is_string, pa.types.is_large_string),
+    )
+    if not any(test(inner) for test in known):
+        return pl.Series(name, [None] * len(column), dtype=pl.Duration)
+    found = pl.from_arrow(column)
+    assert isinstance(found, pl.Series)
+    return found.alias(name)
+
+
+def readable(name: str, frame: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
+    """These columns of a frame, as numbers, truth values or texts.
+
+    Raises: DataError (PS0803) if a column is of a kind that holds none of them, whatever is in it.
+    """
+    import polars as pl
+
+    chosen = []
+    with _readable(name):
+        schema = frame.collect_schema()
+    for column in columns:
+        kind = schema[column]
+        if kind in (pl.Categorical, pl.Enum, pl.Null, pl.Binary):
+            chosen.append(pl.col(column).cast(pl.String, strict=False))
+        elif kind.is_decimal():
+            chosen.append(pl.col(column).cast(pl.Float64, strict=False))
+        elif kind.is_numeric() or kind in (pl.String, pl.Boolean):
+            chosen.append(pl.col(column))
+        else:
+            refuse(
+                "PS0803",
+                f"the column {column} of the data for {name} is of a kind that holds neither numbers nor words",
+                help="write it as numbers or as text; dates, lists and structures are neither",
+            )
+    return frame.select(chosen)
+
+
+def collect(name: str, frame: pl.LazyFrame) -> pl.DataFrame:
+    """The frame's rows, without holding more of a file than it must.
+
+    Raises: DataError (PS0803).
+    """
+    with _readable(name):
+        return frame.collect(engine="streaming")
+
+
+def column_names(name: str, frame: pl.LazyFrame) -> list[str]:
+    """The names of the columns, in order.
+
+    Raises: DataError (PS0803).
+    """
+    with _readable(name):
+        return frame.collect_schema().names()
+
+
+def parquet_frames(name: str, path: Path, columns: Sequence[str], rows: int) -> Iterator[pl.DataFrame]:
+    """Some columns of a Parquet file, so many rows at once.
+
+    Raises: DataError (PS0803).
+    """
+    import polars as pl
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+    import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
+
+    with _readable(name, pa.ArrowException), pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=rows, columns=list(columns)):
+            found = pl.from_arrow(pa.Table.from_batches([batch]))
+            assert isinstance(found, pl.DataFrame)
+            yield found
+
+
+# --- arrays and JSON ------------------------------------------------------------------------------
+
+DEEPEST = 24
+"""Lists and objects of JSON that stand in one another, at most: what is deeper is a value that does not fit."""
+_NO_ARRAY = (
+    *(OSError, ValueError, EOFError, SyntaxError, TypeError, KeyError, IndexError, AttributeError, OverflowError),
+    *(MemoryError, RecursionError, TokenError, struct.error, zipfile.BadZipFile),
+)
+"""What NumPy raises for files that are none of its own."""
+
+
+def load_array(name: str, path: Path, *, mapped: bool = False) -> NDArray[Any]:
+    """The array in an NPY file; of texts, numbers or truth values.
+
+    Raises: DataError PS0803.
+    """
+    try:
+        loaded = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    except _NO_ARRAY:
+        refuse_unreadable(name, "a NumPy array")
+    if not isinstance(loaded, np.ndarray):
+        refuse_unreadable(name, "a single NumPy array")
+    if loaded.dtype.kind not in "biufUS":
+        refuse_unreadable(name, "an array of numbers or texts")
+    return np.char.decode(loaded, "utf-8", errors="replace") if loaded.dtype.kind == "S" else loaded
+
+
+def load_json(name: str, path: Path) -> Any:
+    """What a JSON file holds; numbers of any length, and nothing that is nested deeper than data are.
+
+    Raises: DataError PS0803.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig", errors="replace")
+        return json.loads(_shallow(text), parse_int=_whole)
+    except (OSError, ValueError, RecursionError):
+        return refuse_unreadable(name, "JSON")
+
+
+def _whole(digits: str) -> int | float:
+    # Python refuses to read whole numbers of more than 4,300 digits
+    return int(digits) if len(digits) < 400 else float(digits)
+
+
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+
+
+def _shallow(text: str) -> str:
+    """The same text with null in place of what is nested too deeply to be read."""
+    depth, begin, parts, done = 0, 0, [], 0
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return text
+    for match in _BRACKETS.finditer(text):
+        sign = match[0]
+        if sign in "[{":
+            depth += 1
+            if depth == DEEPEST + 1:
+                begin = match.start()
+        elif sign in "]}":
+            if depth == DEEPEST + 1:
+                parts += [text[done:begin], "null"]
+                done = match.end()
+            depth -= 1
+    return "".join([*parts, text[done:]])
+
+
+def is_frame(source: Any) -> bool:
+    """Whether it is a table of named columns: polars, pandas, pyarrow or a mapping of columns."""
+    # of the type: asking a lazy frame itself would compute its columns
+    return isinstance(source, Mapping) or any(hasattr(type(source), name) for name in ("columns", "column_names"))
