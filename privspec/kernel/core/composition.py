@@ -1,47 +1,56 @@
-"""What independent parts prove together of one difference that moves all of them at once (noise/notes/composition.md).
+"""What laws of some epsilon or mu prove, alone and as independent parts that one difference moves all at once.
 
 Gaussian parts are one, of the sum of their squared mu. A part of pure epsilon is dominated by binary randomised
 response of that epsilon, one of (epsilon, delta) by the same that fails with probability delta: such laws
-reach these bounds.
+reach these bounds (noise/notes/composition.md).
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from flint import ctx
+from flint import arb, ctx
 
 from privspec.kernel.core.numbers import ball, end, gaussian_delta_up
 from privspec.kernel.core.reading import Refused
 
 PURE_PARTS = 12
 """Parts that are not Gaussian of which one line may be composed: 2^12 patterns of their answers."""
+APPROXIMATE = ("epsilon-DP", "(epsilon, delta)-DP", "epsilon-LDP", "(epsilon, delta)-LDP")
+"""Measures of epsilon, with a delta that is 0 where it is not named."""
 SHARES = ("epsilon-DP", "(epsilon, delta)-DP", "mu-GDP")
 """Measures in which parts spend."""
+NONE = Fraction(0)
 Spent = tuple[str, dict[str, Fraction]]
 
 
-def composed_proves(measure: str, asked: dict[str, Fraction], shares: list[Spent]) -> bool:
-    """Whether parts that each satisfy their own measure satisfy another one together.
+def proves(measure: str, asked: dict[str, Fraction], *parts: dict[str, Fraction]) -> bool:
+    """Whether independent laws, each of an epsilon (but for a delta) or Gaussian noise of a mu, satisfy a measure.
 
-    Raises: Refused for a share in a measure that does not compose here, and for too many of them.
+    rho = epsilon^2 / 2 (Bun & Steinke 2016, proposition 1.4); Rényi: min(epsilon, order epsilon^2 / 2).
     """
-    if any(name not in SHARES for name, _ in shares):
-        raise Refused("a share of a line is in a measure that does not compose")
-    gaussian = sum((amounts["mu"] ** 2 for name, amounts in shares if name == "mu-GDP"), Fraction(0))
-    pure = [amounts["epsilon"] for name, amounts in shares if name != "mu-GDP"]
-    delta = sum((amounts.get("delta", Fraction(0)) for _, amounts in shares), Fraction(0))
+    mu_squared = sum((part["mu"] ** 2 for part in parts if "mu" in part), NONE)
+    pure = [part["epsilon"] for part in parts if "mu" not in part]
+    delta = sum((part.get("delta", NONE) for part in parts), NONE)
     if len(pure) > PURE_PARTS:
         raise Refused(f"more than {PURE_PARTS} parts share a line")
-    if measure == "epsilon-DP":
-        return not gaussian and not delta and sum(pure) <= asked["epsilon"]
-    if measure == "(epsilon, delta)-DP":
-        return delta + delta_up(asked["epsilon"], gaussian, pure) <= asked["delta"]
+    if measure in APPROXIMATE:
+        within = not mu_squared and sum(pure) <= asked["epsilon"]
+        over = NONE if within else delta_up(asked["epsilon"], mu_squared, pure)
+        return delta + over <= asked.get("delta", 0)
     if measure == "rho-zCDP":
-        return not delta and (gaussian + sum(q * q for q in pure)) / 2 <= asked["rho"]
+        return not delta and (mu_squared + sum(q * q for q in pure)) / 2 <= asked["rho"]
     if measure == "mu-GDP":
-        return not delta and gaussian + sum(pure_mu_up(q) ** 2 for q in pure) <= asked["mu"] ** 2
-    raise Refused("a line in this measure is not shared by parts")
+        return not delta and mu_squared + sum(pure_mu_up(q) ** 2 for q in pure) <= asked["mu"] ** 2
+    order, renyi = asked.get("order", NONE), sum(min(q, asked.get("order", NONE) * q * q / 2) for q in pure)
+    return measure == "(order, epsilon)-RDP" and not delta and order * mu_squared / 2 + renyi <= asked["epsilon"]
+
+
+def composed_proves(measure: str, asked: dict[str, Fraction], shares: list[Spent]) -> bool:
+    """Whether parts that each satisfy their own measure satisfy another one together."""
+    if any(name not in SHARES for name, _ in shares) or measure not in (*SHARES, "rho-zCDP"):
+        raise Refused("a line, or a share of it, is in a measure that does not compose: it is not shared by parts")
+    return proves(measure, asked, *(amounts for _, amounts in shares))
 
 
 def delta_up(epsilon: Fraction, mu_squared: Fraction, pure: list[Fraction]) -> Fraction:
@@ -64,13 +73,5 @@ def pure_mu_up(epsilon: Fraction) -> Fraction:
 
     The trade-off curve of randomised response is the chords of the Gaussian one through (0, 1), that point and (1, 0).
     """
-    low, high = Fraction(0), 2 * epsilon + 2
     with ctx.workprec(256):
-        least = 1 / (1 + ball(epsilon).exp())
-        for _ in range(64):
-            middle = (low + high) / 2
-            hides = (ball(middle) / ball(Fraction(8)).sqrt()).erfc() / 2 <= least
-            low, high = (low, middle) if hides else (middle, high)
-        if not (ball(high) / ball(Fraction(8)).sqrt()).erfc() / 2 <= least:
-            raise Refused("an epsilon out of proportion")
-    return high
+        return end((arb(8).sqrt() * (2 / (1 + ball(epsilon).exp())).erfcinv()).upper())

@@ -14,6 +14,7 @@ from math import comb, lcm
 from flint import arb, arb_mat, ctx, fmpz_mat
 
 from privspec.kernel.core.case import NOTHING, Case
+from privspec.kernel.core.composition import proves
 from privspec.kernel.core.linear import (
     Alike,
     Difference,
@@ -26,7 +27,7 @@ from privspec.kernel.core.linear import (
     read_release,
 )
 from privspec.kernel.core.numbers import end, sqrt_up
-from privspec.kernel.core.problem import Frame, Guarantee, View, gaussian_proves, pure_proves, read_guarantees
+from privspec.kernel.core.problem import Frame, Guarantee, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 
 VERTICES = 16
@@ -342,8 +343,8 @@ def _conclude(case: Case, guarantee: Guarantee, gaussian: bool, found: Fraction)
     if set(guarantee.achieved) != {key}:
         raise case.guarantees.wrong(f"does not give {key} alone")
     said, measure = guarantee.achieved[key], guarantee.obligation.measure
-    power, proves = (said * said, gaussian_proves) if gaussian else (said, pure_proves)
-    covered, holds = found <= power, not measure.each and proves(measure.name, guarantee.asked, power)
+    covered = found <= (said * said if gaussian else said)
+    holds = not measure.each and proves(measure.name, guarantee.asked, guarantee.achieved)
     figures = ", ".join(f"{name} = {float(value):.8g}" for name, value in guarantee.asked.items())
     reach = f"{key} is {float(found) ** (0.5 if gaussian else 1):.8g} at most"
     text = f"{', '.join(guarantee.obligation.outputs)}, {guarantee.obligation.neighbours}: {reach}"

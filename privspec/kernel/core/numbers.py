@@ -73,7 +73,7 @@ def gaussian_delta_up(epsilon: Fraction, mu_squared: Fraction) -> Fraction:
     delta = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) (Balle & Wang 2018, theorem 8), for any sign of epsilon.
     """
     if mu_squared == 0:
-        return max(Fraction(0), 1 - exp_down(epsilon)) if epsilon < 0 else Fraction(0)
+        return 1 - exp_down(max(epsilon, Fraction(-LARGEST_LOG))) if epsilon < 0 else Fraction(0)
     with ctx.workprec(PRECISION):
         eps, mu, root = ball(epsilon), ball(mu_squared).sqrt(), arb(2).sqrt()
         value = (((eps / mu - mu / 2) / root).erfc() - eps.exp() * ((eps / mu + mu / 2) / root).erfc()) / 2

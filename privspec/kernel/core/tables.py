@@ -12,8 +12,9 @@ from math import lcm, log
 from flint import ctx
 
 from privspec.kernel.core.case import Case
+from privspec.kernel.core.composition import proves
 from privspec.kernel.core.numbers import BITS, LARGEST_LOG, ball, end, exp_down, sqrt_down
-from privspec.kernel.core.problem import Guarantee, pure_proves, read_guarantees
+from privspec.kernel.core.problem import Guarantee, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Refused
 
 DIGITS = 2**31
@@ -177,5 +178,5 @@ def _within(guarantee: Guarantee) -> bool:
     if measure.each or epsilon < 0 or not set(reached) <= {"epsilon", "delta"} & {"epsilon", *limits}:
         return False
     if "epsilon" not in limits or "order" in limits:
-        return not delta and pure_proves(measure.name, limits, epsilon)
+        return not delta and proves(measure.name, limits, {"epsilon": epsilon})
     return epsilon <= limits["epsilon"] and ("per-atom" in measure.name or delta <= limits.get("delta", 0))

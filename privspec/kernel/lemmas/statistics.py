@@ -14,8 +14,9 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from privspec.kernel.core.case import Case, Rules
+from privspec.kernel.core.composition import proves
 from privspec.kernel.core.numbers import ball, end, sqrt_up
-from privspec.kernel.core.problem import Guarantee, gaussian_proves, pure_proves, read_guarantees
+from privspec.kernel.core.problem import Guarantee, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 
 BLOCK = (
@@ -245,13 +246,12 @@ class Statistics(Rules):
         noises = run.noises * (parties if each and len(run.noises) == 1 else 1)
         wanted = [(one.name, one.figures({})) for one in each] or [(asked.measure.name, guarantee.asked)] * len(noises)
         normal = {noise.shape == "gaussian" for noise in noises}
-        figure, proves, power = ("mu", gaussian_proves, 2) if True in normal else ("epsilon", pure_proves, 1)
+        figure = "mu" if True in normal else "epsilon"
         amounts, said = [noise.amount(moves) for noise in noises], guarantee.achieved.get(figure, Fraction(-1))
-        proved = all(proves(*one, amount**power) for one, amount in zip(wanted, amounts, strict=True))
+        proved = all(proves(*one, {figure: amount}) for one, amount in zip(wanted, amounts, strict=True))
         lemmas = dict.fromkeys(lemma for noise in run.noises for lemma in SHAPES[noise.shape][3])
-        stated = len(guarantee.achieved) == 1 and max(amounts) <= said
-        stated = stated and any(proves(*one, said**power) for one in wanted)
-        stated = stated and guarantee.because == ("probit-routes", *lemmas, "post-processing")
+        stated = guarantee.because == ("probit-routes", *lemmas, "post-processing") and max(amounts) <= said
+        stated = stated and len(guarantee.achieved) == 1 and any(proves(*one, {figure: said}) for one in wanted)
         figures = f"{figure} {float(max(amounts)):.8g} by the lemmas {', '.join(lemmas)}"
         tail = "" if stated else f"; the plan states {figure} {float(max(said, Fraction(0))):.8g}, or other lemmas"
         holds = stated and proved and len(normal) == 1

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privspec.kernel.core.case import Case, Rules
+from privspec.kernel.core.composition import proves
 from privspec.kernel.core.numbers import exp_up, nearest_double
-from privspec.kernel.core.problem import Frame, Guarantee, Obligation, Share, pure_proves, read_guarantees
+from privspec.kernel.core.problem import Frame, Guarantee, Obligation, Share, read_guarantees
 from privspec.kernel.core.reading import READERS, RECORDS, WORDS, Item, Refused, Size, read
 from privspec.kernel.lemmas.votes_rules import OFF, POWERS, RULES, Ballots, Rule, Scores, totals, within
 
@@ -415,8 +416,9 @@ class VoteRules(Rules):
         spare = said != one.asked["epsilon"] and said > 0 and within(ratio, said * (1 - SPENT))
         holds = set(one.achieved) == {"epsilon"} and within(ratio, said) and not asked.measure.each and not spare
         text = f"{asked.measure.name}, {asked.neighbours}: no probability changes by more than e^{float(said):.6g}"
-        holds = holds and pure_proves(asked.measure.name, one.asked, said)
-        case.says("privacy", holds, f"{text} ({lemma})", one.number)
+        case.says(
+            "privacy", holds and proves(asked.measure.name, one.asked, one.achieved), f"{text} ({lemma})", one.number
+        )
 
     def _loss(self, case: Case, executed: Executed) -> None:
         """The value that is stated is the nearest double of the one derived; a simulated one is tested only."""
