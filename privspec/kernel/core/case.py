@@ -14,11 +14,11 @@ from flint import arb, ctx
 
 from privspec.kernel.core.numbers import ball
 from privspec.kernel.core.problem import Frame, View, read_frame
-from privspec.kernel.core.reading import WORDS, Item
+from privspec.kernel.core.reading import Item
 from privspec.kernel.report import Claim
 
 PLAN = "privspec-plan/2.0"
-WORDS |= {"Case.format": (PLAN,), "Case.status": ("optimal", "feasible")}
+WORDS = {"Case.format": (PLAN,), "Case.status": ("optimal", "feasible")}
 NOTHING = Item(None, "nothing")
 SPARED = Fraction(1, 10**7)
 """An output is not protected if the best test that errs equally often either way may err less than this."""

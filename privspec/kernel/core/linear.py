@@ -13,7 +13,7 @@ from math import prod
 from flint import fmpz_mat
 
 from privspec.kernel.core.problem import Frame
-from privspec.kernel.core.reading import ENTRIES, READERS, RECORDS, WORDS, Item, Positive, Refused, Size, read, typed
+from privspec.kernel.core.reading import ENTRIES, Item, Positive, Refused, Size, read, typed
 
 NOISES = {
     "gaussian": ("gaussian", "standard_deviation", {"gaussian"}, ("gaussian-exact", "rounded-gaussian")),
@@ -327,15 +327,20 @@ Numbers = tuple[Fraction, ...]
 Site = tuple[str, Matrix]
 Target = Matrix
 Wholes = tuple[int, ...]
-READERS |= {"Matrix": lambda item: read_matrix(item, *item.extents(2)), "Measured": _measured, "Numbers": _numbers}
-READERS |= {"Column": _column, "Norm": lambda item: item.integer(1, 2), "Target": _target, "Wholes": _wholes}
-RECORDS |= {
+READERS = {
+    "Matrix": lambda item: read_matrix(item, *item.extents(2)),
+    "Column": _column,
+    "Measured": _measured,
+    "Numbers": _numbers,
+    "Target": _target,
+    "Wholes": _wholes,
+    "Norm": lambda item: item.integer(1, 2),
     "Ball": {"radius": "Size", "dimension": "Positive", "norm": "Norm"},
     "Given": {"name": "str", "shape": "tuple[Positive, ...]", "map": "Matrix"},
     "Limit": {"errors": "Measured", "bound": "Size", "line": "int", "text": "str"},
     "Site": {"name": "str", "map": "Matrix"},
 }
-WORDS |= {"Held.layout": ("entries", "cells"), "Part.shape": ("box", "l1", "l2")}
+WORDS = {"Held.layout": ("entries", "cells"), "Part.shape": ("box", "l1", "l2")}
 
 
 def read_linear(item: Item, frame: Frame) -> Linear:

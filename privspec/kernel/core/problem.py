@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privspec.kernel.core.reading import READERS, RECORDS, WORDS, Item, Positive, Refused, Size, read
+from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
 
 FORMAT = "privspec-problem/1.0"
 MEASURES = {"rho-zCDP": ("rho",), "mu-GDP": ("mu",), "(order, epsilon)-RDP": ("order", "epsilon")}
@@ -170,9 +170,12 @@ def _trust(item: Item) -> str:
 Amounts = dict[str, Fraction | Share]
 Public = tuple[str, tuple[int, ...], str, str]
 Trust = str
-READERS |= {"Amounts": _amounts, "Trust": _trust}
-RECORDS["Public"] = {"name": "str", "shape": "tuple[int, ...]", "sha256": "str", "provenance": "str"}
-WORDS |= {
+READERS = {
+    "Amounts": _amounts,
+    "Trust": _trust,
+    "Public": {"name": "str", "shape": "tuple[int, ...]", "sha256": "str", "provenance": "str"},
+}
+WORDS = {
     "Data.rule": ("clip", "drop", "map"),
     "Frame.format": (FORMAT,),
     "Unit.kind": ("entry", "record", "party", "everything"),

@@ -213,7 +213,7 @@ def _grid(item: Item) -> Grid:
 Whole = int
 Positive = int
 Size = Fraction
-READERS = {
+PLAIN = {
     "Item": lambda item: item,
     "object": lambda item: item.value,
     "str": Item.text,
@@ -225,11 +225,11 @@ READERS = {
     "Size": lambda item: item.exact(0),
     "Grid": _grid,
 }
-"""How a value of each type is read, by the word that annotates it; whole numbers (`int`) are 0 or more."""
-RECORDS: dict[str, dict[str, str]] = {}
-"""Objects that are read as tuples: the type under each key, by the word that annotates them."""
-WORDS: dict[str, tuple[str, ...]] = {}
-"""The words that a text may be, by class and field."""
+"""How a value of each type is read, by the word that annotates it; whole numbers (`int`) are 0 or more.
+
+A module says under READERS how its own words are read: by a function, or by the word under each key of an object that
+is read as a tuple; and under WORDS which words a text may be, by class and field.
+"""
 
 
 def typed(kind: str, item: Item, home: str) -> object:
@@ -240,12 +240,13 @@ def typed(kind: str, item: Item, home: str) -> object:
         return [typed(kind[5:-1], one, home) for one in item.items()]
     if kind.startswith("tuple["):
         return tuple(typed(kind[6:-6], one, home) for one in item.items())
-    if kind in READERS:
-        return READERS[kind](item)
-    if kind in RECORDS:
-        parts = item.fields(*RECORDS[kind])
-        return tuple(typed(inner, part, home) for inner, part in zip(RECORDS[kind].values(), parts, strict=True))
-    known = {getattr(one, "FORM", ""): one for one in (vars(sys.modules[home])[name] for name in kind.split(" | "))}
+    names = vars(sys.modules[home])
+    reader = names.get("READERS", {}).get(kind, PLAIN.get(kind))
+    if isinstance(reader, dict):
+        return tuple(typed(*pair, home) for pair in zip(reader.values(), item.fields(*reader), strict=True))
+    if reader is not None:
+        return reader(item)
+    known = {getattr(one, "FORM", ""): one for one in (names[name] for name in kind.split(" | "))}
     return read(known[item.form(*known) if len(known) > 1 else min(known)], item)
 
 
@@ -256,10 +257,10 @@ def read(kind: type, item: Item) -> object:
     parts = item.fields(*names, *(["form"] if form else []), optional=tuple(o.name for o in own if o.name not in names))
     if form:
         parts.pop(len(names)).one_of(form)
-    values = []
+    values, words = [], vars(sys.modules[kind.__module__]).get("WORDS", {})
     for one, part in zip(own, parts, strict=True):
-        if words := WORDS.get(f"{kind.__name__}.{one.name}"):
-            part.one_of(*words)
+        if known := words.get(f"{kind.__name__}.{one.name}"):
+            part.one_of(*known)
         values.append(typed(str(one.type), part, kind.__module__))
     try:
         return kind(*values)

@@ -9,7 +9,7 @@ from privspec.kernel.core.case import Case, Rules
 from privspec.kernel.core.composition import proves
 from privspec.kernel.core.numbers import exp_up, nearest_double
 from privspec.kernel.core.problem import Frame, Guarantee, Obligation, Share, read_guarantees
-from privspec.kernel.core.reading import READERS, RECORDS, WORDS, Item, Refused, Size, read
+from privspec.kernel.core.reading import Item, Refused, Size, read
 from privspec.kernel.lemmas.votes_rules import OFF, POWERS, RULES, Ballots, Rule, Scores, totals, within
 
 OPTIMAL_GAP = 1e-6
@@ -219,12 +219,12 @@ def _law(item: Item) -> BallotLaw:
 BallotLaw = list[tuple[Scores, Fraction]]
 Limited = tuple[int, str, Total | None, Fraction]
 Shared = tuple[str, Fraction, int | None]
-READERS |= {"BallotLaw": _law}
-RECORDS |= {
+READERS = {
+    "BallotLaw": _law,
     "Limited": {"line": "int", "text": "str", "measured": "Total | None", "bound": "Fraction"},
     "Shared": {"name": "str", "budget": "Size", "count": "int | None"},
 }
-WORDS |= {
+WORDS = {
     "Cost.form": ("distance", "mismatch", "votes missed"),
     "Cost.family": (*RULES, "plurality"),
     "Term.operator": ("E", "worst"),
@@ -412,13 +412,11 @@ class VoteRules(Rules):
         many, rounds = vote.group(asked) > 1, vote.rounds is not None
         if one.because != (lemma, *["group-privacy"] * many, *["repeated-votes"] * rounds):
             raise case.guarantees.wrong("names another lemma than the one it rests on")
-        said = one.achieved.get("epsilon", Fraction(-1))
+        said, name = one.achieved.get("epsilon", Fraction(-1)), asked.measure.name
         spare = said != one.asked["epsilon"] and said > 0 and within(ratio, said * (1 - SPENT))
-        holds = set(one.achieved) == {"epsilon"} and within(ratio, said) and not asked.measure.each and not spare
-        text = f"{asked.measure.name}, {asked.neighbours}: no probability changes by more than e^{float(said):.6g}"
-        case.says(
-            "privacy", holds and proves(asked.measure.name, one.asked, one.achieved), f"{text} ({lemma})", one.number
-        )
+        holds = set(one.achieved) == {"epsilon"} and within(ratio, said) and not (asked.measure.each or spare)
+        words = f"{name}, {asked.neighbours}: no probability changes by more than e^{float(said):.6g}"
+        case.says("privacy", holds and proves(name, one.asked, one.achieved), f"{words} ({lemma})", one.number)
 
     def _loss(self, case: Case, executed: Executed) -> None:
         """The value that is stated is the nearest double of the one derived; a simulated one is tested only."""

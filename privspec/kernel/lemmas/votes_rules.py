@@ -13,7 +13,7 @@ from math import comb, factorial, lcm, perm
 from flint import arb, arb_poly, ctx, fmpz_mpoly_ctx
 
 from privspec.kernel.core.numbers import ball, end, exp_down
-from privspec.kernel.core.reading import WORDS, Positive, Refused
+from privspec.kernel.core.reading import Positive, Refused
 
 PRECISION, OFF, POWERS = 256, Fraction(1, 2**220), ("exponential", "permute_and_flip")
 KINDS, PROFILES, PAIRS, WORK, POWER_BITS = 5040, 5000, 3000, 3_000_000, 2**16
@@ -82,7 +82,7 @@ class Ballots:
         return list(found)
 
 
-WORDS |= {"Ballots.kind": ("first choice", "ranking", "partial ranking"), "Ballots.counted": ("first choice", "borda")}
+WORDS = {"Ballots.kind": ("first choice", "ranking", "partial ranking"), "Ballots.counted": ("first choice", "borda")}
 
 
 @dataclass(frozen=True, slots=True)
