@@ -8,7 +8,7 @@ from fractions import Fraction
 from privspec.kernel.core.case import PLAN, Case, Rules
 from privspec.kernel.core.composition import Spent, composed_proves
 from privspec.kernel.core.numbers import nearest_double
-from privspec.kernel.core.problem import Guarantee, Obligation, Unit, read_guarantees
+from privspec.kernel.core.problem import Guarantee, Obligation, Unit, read_frame, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, read
 
 NOTE = "composition"
@@ -65,24 +65,26 @@ class SystemRules(Rules):
 
     def _case(self, case: Case, part: PartOfSystem, plan: Item) -> Case:
         """The plan of a part about its problem, in which each line asks for the share that the plan gives it."""
-        if not isinstance(plan.value, dict) or not isinstance(part.problem.value, dict):
-            raise plan.wrong("is not an object")
-        shares, *_ = plan.fields("shares", *(key for key in plan.value if key != "shares"))
-        problem = dict(part.problem.value)
-        asked = Item(problem.get("obligations"), "obligations").items(len(part.lines))
-        pairs = zip(asked, shares.items(len(asked)), strict=True)
-        problem["obligations"] = [
-            {key: item.value for key, item in one.entries()} | {"measure": share.value} for one, share in pairs
+        lines, whole = case.frame.obligations, {key: item.value for key, item in part.problem.entries()}
+        asked = read_frame(part.problem).obligations
+        if len(set(part.lines)) != len(part.lines) or max(part.lines, default=-1) >= len(lines):
+            raise part.problem.wrong("is under a line that the system does not have")
+        if [one.measure for one in asked] != [lines[number].measure for number in part.lines]:
+            raise part.problem.wrong("has lines in another measure than the system")
+        entries = dict(plan.entries())
+        shares = entries.pop("shares", Item(None, f"{plan.place}.shares")).items(len(asked))
+        written = Item(whole["obligations"], "obligations").items(len(asked))
+        measured = [
+            {key: item.value for key, item in one.entries()} | {"measure": share.value}
+            for one, share in zip(written, shares, strict=True)
         ]
-        body = {key: value for key, value in plan.value.items() if key != "shares"}
+        problem, body = whole | {"obligations": measured}, {key: item.value for key, item in entries.items()}
         given = {"format": PLAN, "spec": None, "assumptions": None, "digest": "", "problem": problem}
         if set(body) & set(given):
             raise plan.wrong("repeats what the system says")
         found = read(Case, Item(body | given, plan.place))
         assert isinstance(found, Case)
         found.exposures.same(None)
-        if max(part.lines, default=-1) >= len(case.frame.obligations) or len(set(part.lines)) != len(part.lines):
-            raise part.problem.wrong("is under a line that the system does not have")
         if found.frame.trust != case.frame.trust or not set(found.frame.data) <= set(case.frame.data):
             raise part.problem.wrong("is about other data, or other trust, than the system")
         return found
@@ -118,6 +120,7 @@ def _composed(case: Case, cases: list[Case], guarantee: Guarantee, shares: list[
     else:
         holds = holds and all(guarantee.achieved.get(key, -1) <= value for key, value in amounts.items())
         holds = holds and set(guarantee.achieved) == set(amounts)
+        holds = holds and all(one.measure.distance is None and not one.measure.each for one, _ in shares)
         holds = holds and composed_proves(asked.measure.name, guarantee.achieved, spent)
     words = " and ".join(_share_words(name, figures) for name, figures in spent)
     case.says("privacy", holds, f"line {asked.line}: {words} together", number)

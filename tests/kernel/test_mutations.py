@@ -38,7 +38,7 @@ def others(value: Any) -> list[Any]:
         return [value * 1.01 + 0.001, -value if value else -1.0, None]
     if not isinstance(value, str):
         return []
-    found: list[Any] = [value + "x", "", None]
+    found: list[Any] = [value + "x", *([""] if value else []), None]
     try:
         number = Fraction(value)
     except (ValueError, ZeroDivisionError):
@@ -55,15 +55,16 @@ def twice(document: Document, path: Path) -> str:
 
 def still_true(document: Document, done: str, path: Path, text: str) -> bool:
     """Whether a mutation may be accepted: where nothing is claimed, or where a bound is stated on the safe side."""
+    whole, path = path, path[3:] if path[:2] == ("mechanism", "parts") and len(path) > 3 else path
     if path[0] in (*UNPROVED, *WITNESSES) and done != "stands twice":
         return True
     if path[0] == "problem":
         return done != "stands twice" and not done.startswith("a key")  # another problem: judged as that, not as this
     if path == ("loss", "value") and document["problem"]["blocks"][0]["form"] == "statistics":
         return True  # simulated: pages say that it was tested, not proved
-    if path == ("fairness",) and not document["fairness"]:
+    if path == ("fairness",) and not get(document, whole):
         return done != "stands twice"  # a list of nothing
-    before, after = get(document, path), get(json.loads(text), path) if "becomes" in done else None
+    before, after = get(document, whole), get(json.loads(text), whole) if "becomes" in done else None
     if "achieved" in path and after is not None:
         return Fraction(after) > Fraction(before)
     return path[-1] == "lower_bound" and after is not None and after < before

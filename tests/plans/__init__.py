@@ -34,6 +34,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "random_dictatorship": {},
     "dp_random_dictatorship": {},
     "dp_random_dictatorship_compulsory": {},
+    "city_report": {"N": 3},
     "wang_algorithm_2": {"N": 4, "n": 4, "d": 2},
 }
 """Templates, with parameters that make them small."""

@@ -14,20 +14,25 @@ from math import exp, inf, log
 from typing import TypeAlias
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import ndtr
+from scipy.interpolate import PchipInterpolator
+from scipy.optimize import brentq, minimize
+from scipy.special import ndtr, ndtri
 
 from privspec.kernel.core.composition import Spent, composed_proves
 
 Amounts: TypeAlias = dict[str, Fraction]
 GRID = 5
 """Shares of each part that are solved at first, each a third of the one before."""
-ROUNDS = 4
-"""Times that the best split is solved and the curves are mended."""
-SETTLED = 1e-5
-"""Relative difference between the loss that was read off curves and the loss that was solved, at the end."""
+WIDTHS = (0.15, 0.05, 0.02, 0.0)
+"""How far beside the split of each round, as a share of each amount, curves are solved as well."""
 DIGITS = 7
 """Significant digits of a share."""
+SEARCH = {"xatol": 1e-6, "fatol": 1e-12, "maxiter": 400}
+HOPELESS = 1.05
+"""Kinds of shares whose best split costs, by the curves, so many times the best known are not searched further."""
+LEAST = 1e-3
+"""No part has less than this multiple of the largest share."""
+TINY = 1e-300
 STEPS = 48
 """Halvings of the largest scale at which a split still satisfies its line."""
 
@@ -62,17 +67,22 @@ class Curve:
             self.points[amount] = loss
         return self.points[amount]
 
-    def at(self, amount: float) -> float:
-        """Between shares that were solved a power law; beyond them that of the nearest two."""
+    def fitted(self) -> Callable[[float], float]:
+        """The loss at any share: monotone in logarithms through what was solved, beyond it a power law."""
         known = sorted(self.points.items())
-        shares = [log(share) for share, _ in known]
-        values = [log(max(value, 1e-300)) for _, value in known]
-        if len(known) == 1:
-            return known[0][1]
-        x = log(max(amount, 1e-300))
-        i = min(max(int(np.searchsorted(shares, x)), 1), len(known) - 1)
-        slope = (values[i] - values[i - 1]) / (shares[i] - shares[i - 1])
-        return exp(min(values[i - 1] + slope * (x - shares[i - 1]), 700))
+        shares = np.array([log(share) for share, _ in known])
+        values = np.array([log(max(value, TINY)) for _, value in known])
+        curve = PchipInterpolator(shares, values, extrapolate=False)
+        slopes = np.diff(values)[[0, -1]] / np.diff(shares)[[0, -1]]
+
+        def at(amount: float) -> float:
+            x = log(max(amount, TINY))
+            if shares[0] < x < shares[-1]:
+                return exp(float(curve(x)))
+            end = 0 if x <= shares[0] else -1
+            return exp(min(float(values[end] + slopes[end] * (x - shares[end])), 700.0))
+
+        return at
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -117,36 +127,30 @@ class Line:
 
     def about(self, kinds: Sequence[Kind], direction: Sequence[float]) -> float:
         """The largest multiple of a direction in doubles, for the search."""
-        low, high = 0.0, 1.0
-        while self._allows(kinds, direction, high) and high < 2.0**20:
-            low, high = high, 2 * high
-        for _ in range(40):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._allows(kinds, direction, middle) else (low, middle)
-        return low
-
-    def _allows(self, kinds: Sequence[Kind], direction: Sequence[float], scale: float) -> bool:
-        pure = np.array([d * scale for kind, d in zip(kinds, direction, strict=True) if kind is PURE])
-        squared = sum((d * scale) ** 2 for kind, d in zip(kinds, direction, strict=True) if kind is GAUSSIAN)
+        pure = np.array([d for kind, d in zip(kinds, direction, strict=True) if kind is PURE])
+        mu = sum(d * d for kind, d in zip(kinds, direction, strict=True) if kind is GAUSSIAN) ** 0.5
         asked = {key: float(value) for key, value in self.asked.items()}
         if self.measure == "epsilon-DP":
-            return squared == 0 and float(pure.sum()) <= asked["epsilon"]
+            return asked["epsilon"] / float(pure.sum()) if mu == 0 else 0.0
         if self.measure == "rho-zCDP":
-            return bool((squared + (pure**2).sum()) / 2 <= asked["rho"])
-        if self.measure == "mu-GDP":
-            from scipy.special import ndtri
-
-            own = 4 * ndtri(1 / (1 + np.exp(np.minimum(pure, 700)))) ** 2
-            return bool(squared + own.sum() <= asked["mu"] ** 2)
+            return float((2 * asked["rho"] / (mu**2 + (pure**2).sum())) ** 0.5)
         signs = np.array(list(product((1.0, -1.0), repeat=len(pure)))).reshape(-1, len(pure))
-        chances = np.prod(1 / (1 + np.exp(-np.minimum(signs * pure, 700))), axis=1)
-        rest = asked["epsilon"] - signs @ pure
-        if squared == 0:
-            delta = np.maximum(0.0, 1 - np.exp(np.minimum(rest, 0)))
-        else:
-            mu = squared**0.5
-            delta = ndtr(mu / 2 - rest / mu) - np.exp(np.minimum(rest, 700)) * ndtr(-mu / 2 - rest / mu)
-        return float(chances @ delta) <= asked["delta"]
+
+        def excess(scale: float) -> float:
+            if self.measure == "mu-GDP":
+                own = 4 * ndtri(1 / (1 + np.exp(np.minimum(scale * pure, 700)))) ** 2
+                return float((scale * mu) ** 2 + own.sum() - asked["mu"] ** 2)
+            chances = np.prod(1 / (1 + np.exp(-np.minimum(scale * signs * pure, 700))), axis=1)
+            rest, spread = asked["epsilon"] - scale * (signs @ pure), scale * mu
+            if spread == 0:
+                return float(chances @ np.maximum(0.0, 1 - np.exp(np.minimum(rest, 0)))) - asked["delta"]
+            near, far = ndtr(spread / 2 - rest / spread), ndtr(-spread / 2 - rest / spread)
+            return float(chances @ (near - np.exp(np.minimum(rest, 700)) * far)) - asked["delta"]
+
+        high = 1e-6
+        while excess(high) < 0 and high < 1e6:
+            high *= 4
+        return float(brentq(excess, high / 4, high, xtol=1e-14, rtol=1e-12)) if 1e-6 < high < 1e6 else 0.0
 
 
 def _down(direction: Sequence[float], scale: float) -> tuple[Fraction, ...]:
@@ -164,18 +168,16 @@ def rounded_down(value: float) -> Fraction:
 def best_split(line: Line, curves: Sequence[dict[Kind, Curve]]) -> Split | None:
     """The split of least loss among those tried; None where no kinds of shares satisfy the line.
 
-    Args: curves, for each part its kinds of shares, of which one or two points are solved.
+    Args: curves, for each part those of the kinds in which it may spend.
     """
-    found: Split | None = None
-    for kinds in product(*curves):
-        if all(
-            (most := line.largest(kind)) is not None and _begun(own[kind], most)
-            for kind, own in zip(kinds, curves, strict=True)
-        ):
-            split = _searched(line, kinds, [own[kind] for kind, own in zip(kinds, curves, strict=True)])
-            if split is not None and (found is None or split.loss < found.loss):
-                found = split
-    return found
+    most = {kind: line.largest(kind) for kind in KINDS}
+    usable = [[c for c in own.values() if (m := most[c.kind]) is not None and _begun(c, m)] for own in curves]
+    splits: list[Split] = []
+    for chosen in product(*usable):
+        least = min((split.loss for split in splits), default=inf)
+        found = _searched(line, tuple(curve.kind for curve in chosen), chosen, least)
+        splits += [] if found is None else [found]
+    return min(splits, key=lambda split: split.loss, default=None)
 
 
 def compared(line: Line, split: Split, curves: Sequence[dict[Kind, Curve]]) -> list[tuple[str, float]]:
@@ -204,39 +206,39 @@ def _begun(curve: Curve, most: Fraction) -> bool:
     return all(curve.add(rounded_down(float(most) / 3**i)) is not None for i in range(GRID))
 
 
-def _searched(line: Line, kinds: tuple[Kind, ...], curves: list[Curve]) -> Split | None:
-    """The best of the directions of the shares, for given kinds."""
+def _searched(line: Line, kinds: tuple[Kind, ...], curves: Sequence[Curve], least: float) -> Split | None:
+    """The best of the directions of the shares, for given kinds; None where curves say that it is not below `least`."""
     best: Split | None = None
-    start = np.zeros(len(kinds) - 1)
-    for _ in range(ROUNDS):
+    starts = [np.zeros(len(kinds) - 1), *_corners(len(kinds))]
+    for width in WIDTHS:
+        fitted = [curve.fitted() for curve in curves]
 
-        def loss(logs: np.ndarray) -> float:
+        def loss(logs: np.ndarray, fitted: Sequence[Callable[[float], float]] = fitted) -> float:
             direction = _direction(logs)
             scale = line.about(kinds, direction)
-            return sum(c.at(d * scale) for c, d in zip(curves, direction, strict=True)) if scale > 0 else inf
+            return sum(at(d * scale) for at, d in zip(fitted, direction, strict=True)) if scale > 0 else inf
 
-        starts = [start] if best is not None else [start, *_corners(len(kinds))]
-        tried = [
-            minimize(loss, s, method="Nelder-Mead", options={"xatol": 1e-5, "fatol": 1e-12, "maxiter": 400})
-            for s in starts
-        ]
+        tried = [minimize(loss, start, method="Nelder-Mead", options=SEARCH) for start in starts]
         result = min(tried, key=lambda one: float(one.fun))
-        start = result.x
-        amounts = line.scaled(kinds, _direction(start))
+        if float(result.fun) > least * HOPELESS:
+            return best
+        starts = [result.x, *_corners(len(kinds))]
+        amounts = line.scaled(kinds, _direction(result.x))
         losses = [curve.add(amount) for curve, amount in zip(curves, amounts, strict=True)]
         if any(one is None for one in losses):
             break
         total = sum(one for one in losses if one is not None)
         if best is None or total < best.loss:
             best = Split(kinds, amounts, total)
-        if abs(total - float(result.fun)) <= SETTLED * abs(total):
-            break
+        # losses of tables bend where their columns change: what curves do beside a split decides where the best one is
+        for (curve, amount), factor in product(zip(curves, amounts, strict=True), (1 - width, 1 + width)):
+            curve.add(rounded_down(float(amount) * factor))
     return best
 
 
 def _direction(logs: np.ndarray) -> list[float]:
-    weights = np.exp(np.clip(np.concatenate([[0.0], logs]), -30, 30))
-    return list(weights / weights.max())
+    weights = np.exp(np.concatenate([[0.0], logs]) - max(0.0, *logs))
+    return list(np.maximum(weights, LEAST))
 
 
 def _corners(size: int) -> list[np.ndarray]:
