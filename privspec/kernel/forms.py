@@ -5,9 +5,9 @@ from __future__ import annotations
 from privspec.kernel.core.case import Rules
 from privspec.kernel.lemmas.statistics import Statistics
 from privspec.kernel.lemmas.votes import VoteRules
-from privspec.kernel.quality.linear import Linear
+from privspec.kernel.quality.linear import LinearRules
 from privspec.kernel.quality.tables import Tables
 from privspec.kernel.systems import SystemRules
 
-FORMS: dict[str, Rules] = {"linear": Linear(), "statistics": Statistics(), "table": Tables(), "votes": VoteRules()}
+FORMS: dict[str, Rules] = {"linear": LinearRules(), "statistics": Statistics(), "table": Tables(), "votes": VoteRules()}
 FORMS["system"] = SystemRules(FORMS)

@@ -105,8 +105,24 @@ def bound(plan: Plan) -> Plan:
 
 
 def vectors(plan: Plan) -> Plan:
-    found = bound(plan)["vectors"]
-    return found.get("array", found)
+    found: Plan = bound(plan)["vectors"]
+    return found
+
+
+def columns(plan: Plan, number: int = 0) -> tuple[list[list[list[int]]], Callable[[list[list[list[int]]]], None]]:
+    """The differences of a requirement as lists of [input, amount], and what writes others in their place."""
+    found = bound(plan)["differences"][number]["columns"]
+    width, rows = found["shape"][1], [[] for _ in range(found["shape"][0])]
+    for at, value in zip(listed(found["places"]), listed(found["values"]), strict=True):
+        rows[at // width].append([at % width, value])
+
+    def write(changed: list[list[list[int]]]) -> None:
+        flat = sorted((r * width + i, value) for r, row in enumerate(changed) for i, value in row)
+        found["shape"] = [len(changed), width]
+        for key, entries in (("places", [at for at, _ in flat]), ("values", [value for _, value in flat])):
+            found[key]["rows"], found[key]["shape"] = entries, [len(flat)]
+
+    return rows, write
 
 
 Attack = Callable[[Plan], object]
@@ -133,19 +149,19 @@ def split_differences(plan: Plan) -> None:
 
 
 def larger_difference(plan: Plan) -> None:
-    bound(plan)["differences"][0]["columns"][0][0][1] *= 3
+    rows, write = columns(plan)
+    rows[0][0][1] *= 3
+    write(rows)
 
 
 def joint_differences(plan: Plan) -> None:
-    columns = bound(plan)["differences"][0]["columns"]
-    for column in columns:
-        column.append([(column[0][0] + 1) % len(columns), column[0][1]])
+    rows, write = columns(plan)
+    write([[*row, [(row[0][0] + 1) % len(rows), row[0][1]]] for row in rows])
 
 
 def other_input(plan: Plan) -> None:
-    columns = bound(plan)["differences"][0]["columns"]
-    for column in columns:
-        column[0][0] += 3
+    rows, write = columns(plan)
+    write([[[at + 3, value] for at, value in row] for row in rows])
 
 
 def other_obligation(plan: Plan) -> None:
@@ -216,7 +232,7 @@ ATTACKS: list[tuple[str, Attack, str]] = [
     ("accurate", set_at("claims", "bound", "prices", value=None), "vectors|among"),
     ("prefix", set_at("claims", "bound", "scope", value="sites"), "scope"),
     ("prefix", set_at("claims", "bound", "scope", value="messages"), "scope"),
-    ("at both", set_at("claims", "bound", "scope", value="full"), "vectors|slack"),
+    ("at both", set_at("claims", "bound", "scope", value="errors"), "among"),
     ("prefix", set_at("loss", "among", value="all mechanisms"), "among"),
     ("pure", set_at("loss", "among", value="Gaussian noise of any covariance, unbiased"), "among"),
     ("prefix", set_at("loss", "value", value=lowered), "loss.value"),
@@ -246,7 +262,11 @@ ATTACKS: list[tuple[str, Attack, str]] = [
     ("accurate", set_at("accuracy", value=[]), "accuracy"),
     ("accurate", set_at("accuracy", 0, "value", value=lowered), "accuracy"),
     ("accurate", set_at("accuracy", 0, "bound", value=2.0), "accuracy"),
-    ("records", set_at("claims", "bound", "differences", 0, "pairs", "rows", 0, value=lambda v: v + 1), "no mixture"),
+    (
+        "records",
+        set_at("claims", "bound", "differences", 0, "columns", "rows", 0, value=lambda v: v + 1),
+        "no mixture",
+    ),
     ("observers", set_at("claims", "bound", "slack", value=None), "bound|away"),
 ]
 
@@ -274,8 +294,8 @@ def test_a_line_that_is_met_with_equality() -> None:
 def test_halved_columns_prove_no_more() -> None:
     """A difference written as two of half its size, with the same vectors, is as good as once."""
     plan = plan_of("at inputs")
-    columns = bound(plan)["differences"][0]["columns"]
-    bound(plan)["differences"][0]["columns"] = [c for column in columns for c in (column, column)]
+    twice, write = columns(plan)
+    write([column for column in twice for _ in range(2)])
     rows, count = vectors(plan)["rows"], vectors(plan)["shape"][1]
     vectors(plan)["rows"] = [v for v in rows for _ in range(2)]
     vectors(plan)["shape"][1] = 2 * count

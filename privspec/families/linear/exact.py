@@ -26,9 +26,9 @@ from privspec.kernel.core.linear_privacy import VERTICES, Piece, bounds, pieces
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.quality.linear import COVARIANCE_LIMIT, Figures, proved, stated_sites
-from privspec.kernel.quality.linear_bound import exceeds
-from privspec.kernel.quality.linear_figures import covariance, doubles, nearest
+from privspec.kernel.quality.linear import COMBINED, COVARIANCE_LIMIT, place, same_map, together
+from privspec.kernel.quality.linear_bound import exceeds, proved
+from privspec.kernel.quality.linear_figures import Figures, beside, covariance, doubles, nearest
 from privspec.model.measures import LDP, EpsilonDelta
 from privspec.model.neighbours import PairDifferences
 from privspec.solvers.programs import Array, box_scaling
@@ -140,7 +140,26 @@ class Stated:
         """Where the noise enters, with figures of what is executed."""
         if all(sorted(site) == ["at", "variance"] for site in self.mechanism.sites):
             return list(self.mechanism.sites)
-        return stated_sites(self.release, self.figures)
+        if self.release.noise.shape != "laplace":
+            return together(self.release, self.figures)
+        places = self._places()
+        if places is None:
+            raise InternalError("the noise does not enter where the problem lets it")
+        return [{"at": " and ".join(places), "scale": nearest(list(self.release.noise.scales))}]
+
+    def _places(self) -> list[str] | None:
+        """Where Laplace noise enters: at one place, or at all inputs, outputs or places named."""
+        block, nothing = self.release.problem, Item(None, "sites")
+        inputs = [one.name for one in block.held if max(block.places[one.start][1].copies) == 1]
+        groups = [inputs, [one.name for one in block.released]]
+        if block.sites is not None:
+            groups = [[name for name, _ in block.sites]]
+        last = [[COMBINED]] if block.sites is None else []
+        for names in [*([name] for group in groups for name in group), *filter(None, groups), *last]:
+            maps = beside([place(self.release, self.figures, nothing, name) for name in names])
+            if same_map(self.figures.noise, maps):
+                return names
+        return None
 
     def bound(self) -> Bound | None:
         """The lower bound of the solver's dual point; None where it proves none."""
@@ -194,7 +213,6 @@ def bound_witness(problem: Problem, mechanism: Mechanism, dual: Dual) -> dict[st
         guide = root * deviations
     scene = Scene(dual.scope, system.target, rows, weights, maps, guide)
     return {
-        "scope": dual.scope,
         "loss_weights": None if shares is None else [str(share) for share in shares],
         "prices": None if prices is None else [str(price) for price in prices],
         **witness(scene, list(_seen(problem, mechanism, dual))),

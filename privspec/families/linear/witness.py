@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
 from math import frexp
 from typing import Any
 
@@ -18,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from privspec.problem.form import Numbers
+from privspec.problem.form import Numbers, document
+from privspec.problem.linear import Sparse
 
 Array = NDArray[np.float64]
 
@@ -81,23 +81,13 @@ def witness(scene: Scene, views: Sequence[Seen]) -> dict[str, Any]:
     heaviest = max(float(np.max(view.weights * view.budget**-2, initial=0.0)) for view in charged)
     parts = [_columns(view, heaviest) for view in charged]
     moment = _moment(charged[0], scene.target.shape[1]) if scene.scope == "full" and len(charged) == 1 else None
-    stacked = moment if moment is not None else sparse.csc_array(sparse.hstack(parts))
-    values = stacked if isinstance(stacked, np.ndarray) else stacked.data
-    unit, exponent = _unit(values, DIFFERENCE_BITS)
     listed = []
-    for view, part in zip(charged, parts, strict=True):
-        head: dict[str, Any] = {"requirement": view.requirement, "mu": None if view.mu is None else str(view.mu)}
-        if moment is None:
-            listed.append(head | {"columns": _sparse_json(part, exponent), "pairs": None})
-        else:
-            stacked, factor = _balanced(moment, exponent, unit)
-            listed.append(head | {"columns": None, "pairs": factor.to_json()})
-    if moment is None:
-        scaled = sparse.csc_array(stacked)
-        scaled.data = np.ldexp(np.rint(np.ldexp(scaled.data, -exponent)), exponent)
-        stacked = scaled
-    vectors, slack = _vectors(scene, charged, parts, stacked)
-    return {"unit": str(unit), "differences": listed, "vectors": vectors, "slack": slack}
+    for k, (view, part) in enumerate(zip(charged, parts, strict=True)):
+        parts[k], columns = _rounded(part) if moment is None else _balanced(moment)
+        mu = None if view.mu is None else str(view.mu)
+        listed.append({"requirement": view.requirement, "mu": mu, "columns": columns})
+    scope, vectors, slack = _vectors(scene, charged, parts, sparse.csc_array(sparse.hstack(parts)))
+    return {"scope": scope, "differences": listed, "vectors": vectors, "slack": slack}
 
 
 def _columns(view: Seen, heaviest: float) -> sparse.csc_array:
@@ -113,10 +103,18 @@ def _unit(values: Array, bits: int) -> tuple[Fraction, int]:
     return Fraction(2) ** exponent, exponent
 
 
-def _sparse_json(part: sparse.csc_array, exponent: int) -> list[list[list[int]]]:
-    whole = np.rint(np.ldexp(part.data, -exponent)).astype(np.int64).tolist()
-    at, ends = part.indices.tolist(), part.indptr.tolist()
-    return [[[at[k], whole[k]] for k in range(start, stop)] for start, stop in pairwise(ends)]
+def _rounded(part: sparse.csc_array) -> tuple[sparse.csc_array, dict[str, Any]]:
+    """Columns in whole numbers, as doubles and as the rows of a matrix of a plan."""
+    unit, exponent = _unit(part.data, DIFFERENCE_BITS)
+    rows = sparse.csr_array(part.T)
+    rows.sort_indices()
+    whole = np.rint(np.ldexp(rows.data, -exponent)).astype(np.int64)
+    rows.data = np.ldexp(whole.astype(np.float64), exponent)
+    shape, size = tuple(map(int, rows.shape)), len(whole)
+    at = np.repeat(np.arange(shape[0]), np.diff(rows.indptr)) * shape[1] + rows.indices
+    values = Numbers((size,), unit, tuple(whole.tolist()))
+    found = document(Sparse(shape, Numbers((size,), Fraction(1), tuple(at.tolist())), values))
+    return sparse.csc_array(rows.T), found
 
 
 def _moment(view: Seen, n: int) -> Array | None:
@@ -135,21 +133,25 @@ def _moment(view: Seen, n: int) -> Array | None:
     return found
 
 
-def _balanced(moment: Array, exponent: int, unit: Fraction) -> tuple[Array, Numbers]:
-    """The root in whole numbers, each column of sum zero; and the same in doubles."""
-    whole = np.rint(np.ldexp(moment, -exponent)).astype(np.int64)
-    largest = np.argmax(np.abs(whole), axis=0)
-    whole[largest, np.arange(whole.shape[1])] -= whole.sum(axis=0)
-    return np.ldexp(whole.astype(np.float64), exponent), Numbers(whole.shape, unit, tuple(whole.ravel().tolist()))
+def _balanced(moment: Array) -> tuple[sparse.csc_array, dict[str, Any]]:
+    """The root likewise, each column of sum zero."""
+    unit, exponent = _unit(moment, DIFFERENCE_BITS)
+    whole = np.rint(np.ldexp(moment.T, -exponent)).astype(np.int64)
+    whole[np.arange(len(whole)), np.argmax(np.abs(whole), axis=1)] -= whole.sum(axis=1)
+    columns = sparse.csc_array(np.ldexp(whole.T.astype(np.float64), exponent))
+    return columns, Numbers(tuple(whole.shape), unit, tuple(whole.ravel().tolist())).to_json()
 
 
-def _vectors(scene: Scene, views: Sequence[Seen], parts: list[sparse.csc_array], columns: Any) -> tuple[Any, Any]:
+def _vectors(
+    scene: Scene, views: Sequence[Seen], parts: list[sparse.csc_array], columns: sparse.csc_array
+) -> tuple[str, dict[str, Any], dict[str, Any] | None]:
+    """What the rows of the vectors stand for, these, and what they miss of being orthonormal."""
     if scene.scope == "messages":
         assert scene.guide is not None
         precisions = 1 / np.einsum("ik,ik->i", scene.guide, scene.guide)
-        return _matrix_json(np.asarray((columns * precisions[:, None]).toarray())), None
+        return scene.scope, _matrix_json(np.asarray((columns * precisions[:, None]).toarray())), None
     if scene.scope == "sites":
-        return _matrix_json(np.hstack(_guided(scene.guide, scene.target, views, parts, None))), None
+        return scene.scope, _matrix_json(np.hstack(_guided(scene.guide, scene.target, views, parts, None))), None
     roots = np.sqrt(scene.weights)
     errors = np.asarray(sparse.diags_array(roots) @ scene.rows @ scene.target)
     image = np.asarray((columns.T @ errors.T).T)
@@ -162,16 +164,16 @@ def _vectors(scene: Scene, views: Sequence[Seen], parts: list[sparse.csc_array],
         values, vectors = np.linalg.eigh(gram)
         largest = float(values[-1]) * (1 + 1e-13)
         missing = np.sqrt(np.maximum(1 - values / largest, 0.0))
-        return _polar_json(found / np.sqrt(largest), False), _slack_json(vectors * missing, missing > 1e-12)
+        return "errors", _polar_json(found / np.sqrt(largest)), _slack_json(vectors * missing, missing > 1e-12)
     if len(errors) <= TALL * image.shape[1] + 16:
         left, _, right = np.linalg.svd(image, full_matrices=False)
-        return _polar_json(left @ right, False), None
+        return "errors", _polar_json(left @ right), None
     small = np.asarray(np.linalg.qr(errors, mode="r"), dtype=np.float64)
     left, values, right = np.linalg.svd(np.asarray((columns.T @ small.T).T), full_matrices=False)
     kept = values > TINY * values[0]
     inner = np.asarray(columns @ (right[kept].T / values[kept])) @ right[kept]
     free = np.linalg.svd(right[kept], full_matrices=True)[2][int(kept.sum()) :].T
-    return _polar_json(inner, True), _slack_json(free, np.ones(free.shape[1], dtype=bool))
+    return "inputs", _matrix_json(inner), _slack_json(free, np.ones(free.shape[1], dtype=bool))
 
 
 def _guided(
@@ -207,20 +209,10 @@ def _matrix_json(values: Array) -> dict[str, Any]:
     return Numbers(tuple(values.shape), unit, tuple(whole.ravel().tolist())).to_json()
 
 
-def _polar_json(values: Array, through: bool) -> dict[str, Any]:
-    if through:
-        return {"through_target": True, "array": _matrix_json(values)}
+def _polar_json(values: Array) -> dict[str, Any]:
     whole = np.rint(np.ldexp(values, VECTOR_BITS)).astype(np.int64)
-    unit = Fraction(1, 2**VECTOR_BITS)
-    return {
-        "through_target": False,
-        "array": Numbers(tuple(values.shape), unit, tuple(whole.ravel().tolist())).to_json(),
-    }
+    return Numbers(tuple(values.shape), Fraction(1, 2**VECTOR_BITS), tuple(whole.ravel().tolist())).to_json()
 
 
 def _slack_json(values: Array, kept: NDArray[np.bool_]) -> dict[str, Any] | None:
-    if not kept.any():
-        return None
-    chosen = values[:, kept]
-    array: dict[str, Any] = _polar_json(chosen, False)["array"]
-    return array
+    return _polar_json(values[:, kept]) if kept.any() else None

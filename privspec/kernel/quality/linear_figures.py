@@ -1,4 +1,4 @@
-"""Exact figures of additive noise: covariances, expected squared errors, rounded once to the nearest double.
+"""Exact figures of additive noise: what it averages to, covariances, expected squared errors, each rounded once.
 
 The compiler states figures by these functions, the kernel compares. Noise of irrational variance (discrete Laplace) is
 known to 128 bits, far beyond what a double shows.
@@ -6,13 +6,16 @@ known to 128 bits, far beyond what a double shows.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
 from flint import ctx, fmpz_mat
 
-from privspec.kernel.core.linear import Matrix
+from privspec.kernel.core.linear import Matrix, Measured, Release
 from privspec.kernel.core.numbers import ball, end
+from privspec.kernel.core.reading import Refused
+from privspec.kernel.quality.stated import whole_numbers
 
 VARIANCE_BITS = 128
 STEEPEST = 2000
@@ -31,11 +34,6 @@ def minus(left: Matrix, right: Matrix) -> Matrix:
     return Matrix(left.whole * int(left.unit / unit) - right.whole * int(right.unit / unit), unit)
 
 
-def columns_of(matrix: Matrix, start: int, stop: int) -> Matrix:
-    """Some columns."""
-    return Matrix(fmpz_mat([row[start:stop] for row in matrix.rows]), matrix.unit)
-
-
 def beside(parts: list[Matrix]) -> Matrix:
     """Matrices of as many rows, one beside the other."""
     unit = Fraction(1, lcm(*(part.unit.denominator for part in parts)))
@@ -48,31 +46,26 @@ def identity(size: int) -> Matrix:
     return Matrix(fmpz_mat([[int(i == j) for j in range(size)] for i in range(size)]), Fraction(1))
 
 
-def whole_numbers(values: list[Fraction]) -> tuple[list[int], Fraction]:
-    """Exact numbers as whole multiples of one unit."""
-    below = lcm(*(value.denominator for value in values)) if values else 1
-    return [value.numerator * (below // value.denominator) for value in values], Fraction(1, below)
+def weighed(weights: list[Fraction], matrix: Matrix) -> Matrix:
+    """Each row times its weight."""
+    whole, unit = whole_numbers(weights)
+    rows = [[weight * v for v in row] for weight, row in zip(whole, matrix.rows, strict=True)]
+    return Matrix(fmpz_mat(rows), matrix.unit * unit)
 
 
 def error_rows(terms: tuple[dict[int, Fraction], ...], moves: Matrix) -> Matrix:
     """How error terms, {output: coefficient}, move when the outputs move by the rows of a matrix."""
-    if len(terms) == moves.whole.nrows() and all(term == {i: 1} for i, term in enumerate(terms)):
+    size, width = moves.whole.nrows(), moves.whole.ncols()
+    if len(terms) == size and all(term == {i: 1} for i, term in enumerate(terms)):
         return moves
     scale = lcm(*(c.denominator for term in terms for c in term.values()))
+    whole = [{i: int(c * scale) for i, c in term.items()} for term in terms]
     if sum(map(len, terms)) > SPARSE_TERMS * len(terms):
-        dense = fmpz_mat(len(terms), moves.whole.nrows())
-        for r, term in enumerate(terms):
-            for i, c in term.items():
-                dense[r, i] = int(c * scale)
+        dense = fmpz_mat(len(terms), size, [term.get(i, 0) for term in whole for i in range(size)])
         return Matrix(dense * moves.whole, moves.unit / scale)
-    rows, found = moves.rows, []
-    for term in terms:
-        total = [0] * moves.whole.ncols()
-        for i, c in term.items():
-            by = int(c * scale)
-            total = [a + by * b for a, b in zip(total, rows[i], strict=True)]
-        found.append(total)
-    return Matrix(fmpz_mat(found), moves.unit / scale)
+    rows, none = moves.rows, [0] * width
+    parts = ([none, *([c * v for v in rows[i]] for i, c in term.items())] for term in whole)
+    return Matrix(fmpz_mat([list(map(sum, zip(*part, strict=True))) for part in parts]), moves.unit / scale)
 
 
 def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
@@ -86,18 +79,12 @@ def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
     bits = max(0, (ratio.denominator.bit_length() - ratio.numerator.bit_length()))
     with ctx.workprec(4 * VARIANCE_BITS + 2 * bits):
         exact = ball(grid) ** 2 / (2 * ball(ratio).sinh() ** 2)
-        middle = end(exact.mid())
-    if middle == 0:
-        return middle
-    shift = VARIANCE_BITS - (middle.numerator.bit_length() - middle.denominator.bit_length())
-    return Fraction(round(middle * Fraction(2) ** shift)) / Fraction(2) ** shift
+    with ctx.workprec(VARIANCE_BITS):
+        return end((exact * 1).mid())
 
 
 def row_squares(moves: Matrix, variances: list[Fraction]) -> list[Fraction]:
     """For each row the expected square, when the columns are independent noise of these variances."""
-    if len(set(variances)) == 1:
-        factor = variances[0] * moves.unit**2
-        return [factor * sum(v * v for v in row) for row in moves.rows]
     weights, unit = whole_numbers(variances)
     factor = unit * moves.unit**2
     return [factor * sum(w * v * v for w, v in zip(weights, row, strict=True)) for row in moves.rows]
@@ -105,11 +92,7 @@ def row_squares(moves: Matrix, variances: list[Fraction]) -> list[Fraction]:
 
 def covariance(moves: Matrix, variances: list[Fraction]) -> Matrix:
     """The covariance of the rows under independent noise of these variances in the columns."""
-    if len(set(variances)) == 1:
-        return Matrix(moves.whole * moves.whole.transpose(), moves.unit**2 * variances[0])
-    weights, unit = whole_numbers(variances)
-    scaled = fmpz_mat([[w * v for w, v in zip(weights, row, strict=True)] for row in moves.rows])
-    return Matrix(scaled * moves.whole.transpose(), moves.unit**2 * unit)
+    return moves @ weighed(variances, turned(moves))
 
 
 def doubles(matrix: Matrix) -> list[list[float]]:
@@ -123,7 +106,44 @@ def nearest(values: list[Fraction]) -> list[float]:
     return [value.numerator / value.denominator for value in values]
 
 
-def loss_value(squares: list[Fraction], weights: tuple[Fraction, ...], worst: bool) -> Fraction:
-    """The weighted sum of expected squares, or the largest of them with its weight."""
-    terms = [w * s for w, s in zip(weights, squares, strict=True)]
-    return max(terms) if worst else sum(terms, Fraction(0))
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """From independent noise of `variances` (k,) to the outputs: `noise` (m, k); `mean` (m, n): what they average.
+
+    `spread`: the variance of each output; `squares`: the expected square of each error term of the loss; `value`: the
+    loss; `lines`: what each accuracy line bounds.
+    """
+
+    noise: Matrix
+    mean: Matrix
+    variances: list[Fraction]
+    spread: list[Fraction]
+    squares: list[Fraction]
+    value: Fraction
+    lines: list[Fraction]
+
+    @classmethod
+    def of(cls, release: Release) -> Figures:
+        """Exactly, from the matrices that are executed."""
+        block, law = release.problem, release.noise
+        noise = block.target @ release.reconstruction if release.of_inputs else release.reconstruction
+        rows = noise.whole.ncols()
+        if law.shape == "laplace":
+            known = {scale: laplace_variance(scale, release.grid) for scale in set(law.scales)}
+            variances = [known[scale] for scale in law.scales]
+        elif law.shape in ("gaussian", "knorm-l2"):
+            variances = [law.scales[0] ** 2 * (1 if law.shape == "gaussian" else rows + 1)] * rows
+        else:
+            raise Refused(f"no variance is known of noise of the shape {law.shape}")
+
+        def squares(errors: Measured) -> list[Fraction]:
+            return row_squares(error_rows(errors.terms, noise), variances)
+
+        def weighted(errors: Measured, found: list[Fraction]) -> list[Fraction]:
+            return [w * square for w, square in zip(errors.weights, found, strict=True)]
+
+        own = squares(block.errors)
+        lines = [sum(weighted(errors, squares(errors)), Fraction(0)) for errors, *_ in block.accuracy]
+        terms = weighted(block.errors, own)
+        value = max(terms) if block.worst else sum(terms, Fraction(0))
+        return cls(noise, noise @ release.strategy, variances, row_squares(noise, variances), own, value, lines)
