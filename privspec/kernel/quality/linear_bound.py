@@ -75,7 +75,7 @@ def gauge(moves: Moves, owners: dict[int, tuple[int, Piece]], column: dict[int, 
         moved.setdefault(owners[i], []).append(a)
     shares: dict[int, Fraction] = {}
     for (unit, piece), own in moved.items():
-        if piece.shape == "swap" and sum(own):
+        if piece.shape == "swap" and sum(own) != 0:
             return None
         square, size = sum((a * a for a in own), Fraction(0)), sum((abs(a) for a in own), Fraction(0))
         share = (sqrt_up(square) if piece.shape == "l2" else size) / piece.amount / (1 + (piece.shape == "swap"))
