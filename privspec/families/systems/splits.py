@@ -27,7 +27,6 @@ WIDTHS = (0.15, 0.05, 0.02, 0.0)
 """How far beside the split of each round, as a share of each amount, curves are solved as well."""
 DIGITS = 7
 """Significant digits of a share."""
-SEARCH = {"xatol": 1e-6, "fatol": 1e-12, "maxiter": 400}
 HOPELESS = 1.05
 """Kinds of shares whose best split costs, by the curves, so many times the best known are not searched further."""
 LEAST = 1e-3
@@ -218,7 +217,10 @@ def _searched(line: Line, kinds: tuple[Kind, ...], curves: Sequence[Curve], leas
             scale = line.about(kinds, direction)
             return sum(at(d * scale) for at, d in zip(fitted, direction, strict=True)) if scale > 0 else inf
 
-        tried = [minimize(loss, start, method="Nelder-Mead", options=SEARCH) for start in starts]
+        tried = [
+            minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-12, "maxiter": 400})
+            for start in starts
+        ]
         result = min(tried, key=lambda one: float(one.fun))
         if float(result.fun) > least * HOPELESS:
             return best
