@@ -16,8 +16,7 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.render import render_all
 from privspec.core.spans import Source
 from privspec.families.family import compiler_of
-from privspec.families.tables.program import to_program
-from privspec.families.tables.system import FiniteSystem
+from privspec.families.tables.system import TableSystem, to_program
 from privspec.language.formatter import format_source
 from privspec.model.build import load_model
 from privspec.model.reports import Failure
@@ -198,7 +197,7 @@ def outcome(text: str, folder: Path) -> str:
     except SpecError as error:
         judge(error)
         return "refused by solve"
-    assert isinstance(system, FiniteSystem)
+    assert isinstance(system, TableSystem)
     try:
         to_program(system)
     except Failure as failure:

@@ -52,6 +52,12 @@ class Source:
         end = self._starts[number] if number < len(self._starts) else len(self.text)
         return self.text[start:end].rstrip("\r\n")
 
+    def span(self, number: int) -> Span:
+        """Where the words of a line stand, without its indentation."""
+        text = self.line(number)
+        start = self._starts[number - 1]
+        return Span(start + len(text) - len(text.lstrip()), start + len(text.rstrip()))
+
     def slice(self, span: Span) -> str:
         """The text under a span."""
         return self.text[span.start : span.end]

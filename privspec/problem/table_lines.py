@@ -258,6 +258,9 @@ def estimates(conditions: Conditions, lines: Sequence[Condition]) -> tuple[Estim
     """
     worlds, model = conditions.worlds, conditions.worlds.model
     assert model.loss is not None
+    if worlds.prior is None:
+        text = "this average is over data without a model"
+        raise Failure("PS0401", model.loss.span, text, help="add a model: x ~ uniform")
     given = [c for c in model.choices if not isinstance(c.domain, Law)]
     laws = [c for c in model.choices if isinstance(c.domain, Law)]
     if len(given) != 1 or len(laws) > 1 or not model.constraints:

@@ -6,6 +6,7 @@ these mechanisms know of.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,7 @@ import numpy as np
 from privspec.families.tables.comparisons import comparisons
 from privspec.families.tables.context import Label, Neighbours, TableContext
 from privspec.families.tables.recognition import recognise
-from privspec.families.tables.system import FiniteSystem, Requested
-from privspec.model.measures import LDP, EpsilonDelta, MetricDP, PureDP
+from privspec.families.tables.system import Requested, TableSystem, per_atom
 from privspec.model.values import Value, as_float
 from privspec.solvers.programs import Array
 
@@ -24,16 +24,13 @@ if TYPE_CHECKING:
 
 SAME = 1e-6
 """Probabilities closer than this everywhere make the same mechanism."""
-_MEASURES = (PureDP, LDP, EpsilonDelta, MetricDP)
 
 
-def context_of(system: FiniteSystem) -> TableContext | None:
+def context_of(decision: TableDecision) -> TableContext | None:
     """The system as the mechanisms see it; None where there is more to it."""
-    worlds = system.worlds
+    system, worlds = decision.system, decision.worlds
     if (
-        system.lines
-        or system.scalars
-        or system.table.estimates is not None
+        not system.plain
         or system.loss.variations
         or any(worst.variations for worst in system.loss.worst)
         or len(system.requested) != 1
@@ -41,22 +38,20 @@ def context_of(system: FiniteSystem) -> TableContext | None:
     ):
         return None
     (requested,) = system.requested
-    measure = requested.requirement.measure
-    if requested.view is not None or len(system.worst) > 1 or not isinstance(measure, _MEASURES):
+    if requested.view is not None or len(system.worst) > 1 or per_atom(requested.obligation.measure):
         return None
     if worlds.counted or not len(requested.neighbours.pairs):
         return None
-    prior = None if worlds.prior is None else np.array([float(p) for p in worlds.prior])
-    amounts = measure.amounts
+    prior = None if system.prior is None else as_float(system.prior)
     return TableContext(
         tuple(_label(row) for row in worlds.rows),
         tuple(_label(column) for column in worlds.columns),
-        amounts["epsilon"],
+        requested.amounts["epsilon"],
         _neighbours(requested, len(worlds.rows)),
         _cost(system, prior),
         prior if not system.worst else None,
         bool(system.worst),
-        amounts.get("delta", amounts["epsilon"] * 0),
+        requested.amounts.get("delta", Fraction(0)),
     )
 
 
@@ -79,7 +74,7 @@ def _neighbours(requested: Requested, rows: int) -> Neighbours:
     return Neighbours.metric(distances)
 
 
-def _cost(system: FiniteSystem, prior: Array | None) -> Array:
+def _cost(system: TableSystem, prior: Array | None) -> Array:
     """The loss of each pair without the prior."""
     if system.worst:
         weight, worst = system.worst[0]
@@ -91,7 +86,7 @@ def _cost(system: FiniteSystem, prior: Array | None) -> Array:
 
 def beside(decision: TableDecision) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
     """The `alternatives` of the plan and what its mechanism is recognised as (None if nothing)."""
-    context = context_of(decision.system)
+    context = context_of(decision)
     if context is None:
         if not decision.settings.alternatives or not decision.model.parties:
             return [], None
@@ -103,7 +98,7 @@ def beside(decision: TableDecision) -> tuple[list[dict[str, Any]], dict[str, Any
     named = None if found is None else {"name": found.name, "text": found.text, "note": found.note}
     if not decision.settings.alternatives:
         return [], named
-    offset = float(decision.system.offset)
+    offset = float(decision.system.loss.constant)
     least = -inf if decision.lower_bound is None else decision.lower_bound
     others = [
         # their tables are doubles: a rounding must not make them better than anything can be

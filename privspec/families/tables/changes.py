@@ -1,169 +1,50 @@
-"""Single changes of a spec, each with one amount, tried out within a limit of work."""
+"""Lines of a finite spec that ask for something: its problem without one of them, and changes that ask for less.
+
+Every change edits the problem; the spec is only looked at for its words.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any
 
-from privspec.core.diagnostics import SpecError
-from privspec.core.spans import Span
 from privspec.families.document import decimal_up
-from privspec.families.family import Settings
-from privspec.families.tables.program import to_program
-from privspec.families.tables.system import FiniteSystem, lower
+from privspec.families.infeasible import conflict_line
+from privspec.families.tables.system import edited
 from privspec.language import syntax
 from privspec.language.spelling import spell
-from privspec.language.syntax import VariableKind
-from privspec.model.domains import Interval, Type
-from privspec.model.graph import GraphNode, Model
-from privspec.model.reports import Failure
-from privspec.model.requirements import MechanismConstraint
+from privspec.model.graph import Model
+from privspec.model.measures import LDP, EpsilonDelta, Lipschitz, Measure, PureDP
+from privspec.model.requirements import AccuracyTarget, IndependenceRequirement, MechanismConstraint, Requirement
 from privspec.model.values import show
-from privspec.solvers.programs import OutOfTimeError, SolverError, Watch
-from privspec.solvers.table_programs import CompleteRatio, Extra, TableProgram, TableSolution
-from privspec.solvers.table_rows import RowsResult, solve_rows
-from privspec.solvers.table_support import has_table
-from privspec.solvers.tables import solve_table
+from privspec.model.worlds import worlds
+from privspec.problem.elaborate import measure_of
+from privspec.problem.form import Numbers
+from privspec.problem.table_forms import Choice, Condition, Scaled, Table
+from privspec.problem.table_lines import Conditions
+from privspec.problem.types import Problem
 
-A_SECOND = 300_000
-"""Work that takes about a second."""
-LEAST_WORK = 3_500
-"""Work of the smallest program."""
-
-
-class EnoughError(Exception):
-    """All the work that was allowed is done."""
-
-
-def work(program: TableProgram) -> int:
-    """About how long a program takes, from its size: a slack for each entry of each pair weighs most."""
-    columns = program.shape[1]
-    total = LEAST_WORK + int(program.cost.size**1.25)
-    for block in program.privacy:
-        if not isinstance(block, CompleteRatio):
-            entries = len(block.pairs) * columns
-            total += entries**2 // 400 if getattr(block, "delta", 0) else entries
-    return total
-
-
-Solver: TypeAlias = Callable[[Model, FiniteSystem, Settings], tuple[float | None, int]]
-"""Solves a changed spec: the loss of its best table, None if there is none, and how many programs a search solved."""
-
-
-@dataclass(frozen=True, slots=True)
-class Worked:
-    """A spec that an exact table meets, with its least loss if that is known."""
-
-    loss: float | None
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Trials:
-    """Asks whether changed specs can be met, with `limit` of work in all (`work`).
-
-    Every question raises EnoughError once it would take more; OutOfTimeError where the user's own time limit is over.
-    """
-
-    settings: Settings
-    limit: float
-    again: Solver
-    watch: Watch = field(default_factory=Watch)
-    done: list[int] = field(default_factory=list)
-
-    def _charge(self, amount: int) -> None:
-        """Count further work.
-
-        Raises: EnoughError, OutOfTimeError.
-        """
-        if sum(self.done) + amount > self.limit:
-            raise EnoughError
-        self.done.append(amount)
-        if self.left is not None and self.left <= 0:
-            raise OutOfTimeError(None)
-
-    def constraints(self, model: Model) -> TableProgram | None:
-        """The program of a spec without its loss; None where it has no meaning (division by zero, too many values)."""
-        try:
-            return to_program(lower(model, priced=False)).program
-        except (Failure, SpecError):
-            return None
-
-    def possible(self, model: Model) -> bool:
-        """Whether a table meets the spec, as far as doubles can tell."""
-        program = self.constraints(model)
-        if program is None:
-            return False
-        self._charge(work(program))
-        return has_table(program, Watch(self.left))
-
-    def extreme(self, model: Model, name: str, *, largest: bool) -> float | None:
-        """The largest, or least, value that a chosen number can have in a spec that is met; None if it is not met."""
-        program = self.constraints(model)
-        if program is None or name not in program.extra.names:
-            return None
-        index, extra = program.extra.names.index(name), program.extra
-        price = Fraction(-1 if largest else 1)
-        cost = tuple(price if k == index else Fraction(0) for k in range(len(extra)))
-        sought = replace(program, extra=Extra(extra.lower, extra.upper, cost, extra.names))
-        self._charge(work(program))
-        try:
-            found = solve_rows(sought, Watch(self.left), explained=False)
-        except OutOfTimeError:
-            raise
-        except SolverError:
-            return None
-        return float(found.extra[index]) if isinstance(found, RowsResult) else None
-
-    def works(self, model: Model) -> Worked | None:
-        """Whether an exact table meets the spec, and the least loss where it is found."""
-        loss = self.loss(model)
-        if loss is not None:
-            return Worked(loss)
-        program = self.constraints(model)
-        if program is None:
-            return None
-        self._charge(work(program))
-        try:
-            found = solve_table(program, deadline=self.left)
-        except OutOfTimeError:
-            raise
-        except (SolverError, ArithmeticError):
-            return None
-        return Worked(None) if isinstance(found, TableSolution) else None
-
-    def loss(self, model: Model, system: FiniteSystem | None = None) -> float | None:
-        """The loss of the best table; None if there is none, or it was not found.
-
-        Args: system, the model lowered, if that is known.
-        """
-        try:
-            system = system or lower(model)
-            each = work(to_program(system).program)
-            self._charge(each)
-            quiet = replace(self.settings, alternatives=False, progress=None, deadline=self.left)
-            loss, rounds = self.again(model, system, quiet)
-        except OutOfTimeError:
-            raise
-        except (Failure, SpecError, SolverError, ArithmeticError):
-            return None
-        if rounds:
-            self.done.append(each * rounds)
-        return loss
-
-    @property
-    def left(self) -> float | None:
-        """Seconds of the user's time limit that are left; None without one."""
-        return None if self.settings.deadline is None else self.settings.deadline - self.watch.seconds
-
-
-DIGITS = 3
+LARGEST_EPSILON = Fraction(16)
+"""A factor of e^16 between probabilities is nothing that double precision can tell from any other."""
+LARGEST_DELTA = Fraction(1, 10)
+"""A larger delta is no privacy to speak of, so none is offered."""
 FIGURE = "the figure"
 """A chosen number under a name that no author can write."""
-_CLOSE = Fraction(1, 4000)
-_ATTEMPTS = 3
+DIGITS = 3
+_FREE = Fraction(10**6)
+
+
+def table_of(problem: Problem) -> Table:
+    """The one block of a finite spec."""
+    (table,) = problem.blocks
+    assert isinstance(table, Table)
+    return table
+
+
+# --- changes --------------------------------------------------------------------------------------
 
 
 class Change(ABC):
@@ -176,20 +57,20 @@ class Change(ABC):
     first: Fraction
     most: Fraction
 
-    @abstractmethod
     def value(self, amount: Fraction) -> Fraction:
         """The figure that then stands in the spec."""
+        return amount
 
     @abstractmethod
-    def apply(self, model: Model, value: Fraction) -> Model:
-        """The changed spec."""
+    def apply(self, problem: Problem, value: Fraction) -> Problem:
+        """The changed problem."""
 
     @abstractmethod
     def words(self, value: Fraction) -> str:
         """The change in a few words."""
 
-    def chosen(self, model: Model) -> Model | None:
-        """The spec with the figure as a number `FIGURE` to be chosen; None where that is not linear."""
+    def chosen(self, problem: Problem) -> Problem | None:
+        """The problem with the figure as a number `FIGURE` to be chosen; None where that is not linear."""
         return None
 
     @property
@@ -207,87 +88,28 @@ class Change(ABC):
         return sign * (found + attempt * unit)
 
 
-def smallest(change: Change, model: Model, trials: Trials) -> Iterator[Fraction]:
-    """Figures to try, the closest to the spec first, from the least amount with which the changed spec is possible.
-
-    Raises: OutOfTimeError.
-    """
-    chosen = change.chosen(model)
-    if chosen is None:
-        value = _searched(change, model, trials)
-    else:
-        found = trials.extreme(chosen, FIGURE, largest=not change.up)
-        value = None if found is None else Fraction(found)
-    if value is not None:
-        yield from (change.rounded(value, attempt) for attempt in range(_ATTEMPTS))
-
-
-def _searched(change: Change, model: Model, trials: Trials) -> Fraction | None:
-    """By doubling the amount, then halving what is between."""
-
-    def works(amount: Fraction) -> bool:
-        return trials.possible(change.apply(model, change.value(amount)))
-
-    low, high = Fraction(0), min(change.first, change.most)
-    while not works(high):
-        if high >= change.most:
-            return None
-        low, high = high, min(high * change.growth, change.most)
-    while high - low > _CLOSE * max(abs(change.value(high)), high):
-        middle = Fraction(float(low + high) / 2) if low * 3 > high or not low else Fraction(float(low * high) ** 0.5)
-        low, high = (low, middle) if works(middle) else (middle, high)
-    return change.value(high)
-
-
-def number(value: Fraction) -> syntax.Number:
-    """A literal."""
-    return syntax.Number(value)
-
-
-# --- figures --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Figure(Change):
-    """A figure of one line that grows, or falls: `setter` writes it into the spec, `text` says so."""
+    """A figure of one line that grows, or falls: `setter` writes it into the problem, `text` says so."""
 
     name: str
     line: int
     now: Fraction
     first: Fraction
     most: Fraction
-    setter: Callable[[Model, Fraction], Model]
+    setter: Callable[[Problem, Fraction], Problem]
     text: Callable[[Fraction], str]
     growth: int = 2
     falls: bool = False
 
     def value(self, amount: Fraction) -> Fraction:
-        """The figure."""
         return self.now - amount if self.falls else self.now + amount
 
-    def apply(self, model: Model, value: Fraction) -> Model:
-        """With another figure."""
-        return self.setter(model, value)
+    def apply(self, problem: Problem, value: Fraction) -> Problem:
+        return self.setter(problem, value)
 
     def words(self, value: Fraction) -> str:
-        """What it then says."""
         return self.text(value)
-
-
-# --- right sides ----------------------------------------------------------------------------------
-
-
-def _with_relation(model: Model, old: MechanismConstraint, *new: syntax.Relation) -> Model:
-    found: list[MechanismConstraint] = []
-    for constraint in model.constraints:
-        found += [replace(old, relation=relation) for relation in new] if constraint is old else [constraint]
-    return replace(model, constraints=tuple(found))
-
-
-def with_choice(model: Model, name: str, low: Fraction, high: Fraction, span: Span) -> Model:
-    """With a further number that the solver picks."""
-    node = GraphNode(name, VariableKind.CHOOSE, Type(), span, Interval(low, high))
-    return replace(model, nodes={**model.nodes, name: node})
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,48 +121,49 @@ class Slack(Change):
 
     @property
     def line(self) -> int:  # type: ignore[override]
-        """That of the condition."""
         return self.constraint.line
 
     @property
     def first(self) -> Fraction:  # type: ignore[override]
-        """A small part of the values at hand."""
         return self.size / 64
 
     @property
     def most(self) -> Fraction:  # type: ignore[override]
-        """Beyond the values at hand."""
         return self.size * 64
 
-    def value(self, amount: Fraction) -> Fraction:
-        """The amount itself."""
-        return amount
+    def apply(self, problem: Problem, value: Fraction) -> Problem:
+        return self._relaxed(problem, lambda one: _sum(one, -value))
 
-    def _relations(self, slack: syntax.Expr) -> tuple[syntax.Relation, ...]:
-        relation = self.constraint.relation
-        up = replace(relation, op="<=", right=syntax.Binary("+", relation.right, slack))
-        down = replace(relation, op=">=", right=syntax.Binary("-", relation.right, slack))
-        return (up, down) if relation.op == "=" else (down,) if relation.op in (">=", "≥") else (up,)
+    def chosen(self, problem: Problem) -> Problem:
+        room = self._relaxed(problem, lambda one: _sum(one, Fraction(0), {FIGURE: [Fraction(-1)] * _rows(one)}))
+        return _with_choice(room, FIGURE, Fraction(0), self.most)
 
-    def apply(self, model: Model, value: Fraction) -> Model:
-        """With inequalities that leave room."""
-        return _with_relation(model, self.constraint, *self._relations(number(value)))
-
-    def chosen(self, model: Model) -> Model:
-        """With the room to be chosen."""
-        changed = _with_relation(model, self.constraint, *self._relations(syntax.Name(FIGURE)))
-        return with_choice(changed, FIGURE, Fraction(0), self.most, self.constraint.relation.span)
+    def _relaxed(self, problem: Problem, room: Callable[[Condition], Condition]) -> Problem:
+        found: list[Condition] = []
+        for one in table_of(problem).conditions:
+            sides = [one] if one.line != self.line else [room(replace(one, equality=False))]
+            if one.line == self.line and one.equality:
+                sides.append(room(_negated(replace(one, equality=False))))
+            found += sides
+        return edited(problem, conditions=tuple(found))
 
     def words(self, value: Fraction) -> str:
-        """The inequalities."""
-        return "accept " + " and ".join(spell(relation) for relation in self._relations(number(value)))
+        relation, slack = self.constraint.relation, syntax.Number(value)
+        up = replace(relation, op="<=", right=syntax.Binary("+", relation.right, slack))
+        down = replace(relation, op=">=", right=syntax.Binary("-", relation.right, slack))
+        said = (up, down) if relation.op == "=" else (down,) if relation.op in (">=", "≥") else (up,)
+        return "accept " + " and ".join(map(spell, said))
 
 
 @dataclass(frozen=True, eq=False)
 class Share(Change):
-    """Part of the signal: `E[g | x] = alpha e + c` with a constant c of each line, for the largest alpha that works."""
+    """Part of the signal: `E[g | x] = alpha e + c` with a constant c of each line, for the largest alpha that works.
+
+    `signals`: the right sides e, by row.
+    """
 
     constraints: tuple[MechanismConstraint, ...]
+    signals: tuple[tuple[Fraction, ...], ...]
     size: Fraction
     first = Fraction(1, 64)
     most = Fraction(999, 1000)
@@ -352,49 +175,321 @@ class Share(Change):
         return self.constraints[0].line if len(self.constraints) == 1 else None
 
     def value(self, amount: Fraction) -> Fraction:
-        """Alpha."""
         return 1 - amount
 
     def constant(self, k: int) -> str:
         """The name under which the constant of a line is chosen; no author can write it."""
         return f"constant of line {self.constraints[k].line}"
 
-    def apply(self, model: Model, value: Fraction) -> Model:
-        """With constants that the solver picks."""
-        return self._applied(model, number(value))
+    def apply(self, problem: Problem, value: Fraction) -> Problem:
+        return self._applied(problem, value)
 
-    def chosen(self, model: Model) -> Model:
-        """With alpha to be chosen as well."""
-        span = self.constraints[0].relation.span
-        return with_choice(self._applied(model, syntax.Name(FIGURE)), FIGURE, 1 - self.most, Fraction(1), span)
+    def chosen(self, problem: Problem) -> Problem:
+        return _with_choice(self._applied(problem, None), FIGURE, 1 - self.most, Fraction(1))
 
-    def _applied(self, model: Model, alpha: syntax.Expr) -> Model:
-        for k, constraint in enumerate(self.constraints):
-            name = self.constant(k)
-            model = _with_relation(model, constraint, self._relation(k, alpha, syntax.Name(name)))
-            model = with_choice(model, name, -self.size, self.size, constraint.relation.span)
-        return model
+    def _applied(self, problem: Problem, alpha: Fraction | None, constants: Sequence[Fraction] = ()) -> Problem:
+        """With this alpha, or one to be chosen, and with constants for the first conditions; the others are chosen."""
+        conditions = list(table_of(problem).conditions)
+        for k, (constraint, signal) in enumerate(zip(self.constraints, self.signals, strict=True)):
+            known = k < len(constants)
+            scalars = {} if known else {self.constant(k): [Fraction(-1)] * len(signal)}
+            scalars |= {FIGURE: [-value for value in signal]} if alpha is None else {}
+            less = [(1 - (alpha or 0)) * value - (constants[k] if known else 0) for value in signal]
+            conditions = [_sum(c, less, scalars) if c.line == constraint.line else c for c in conditions]
+            problem = problem if known else _with_choice(problem, self.constant(k), -self.size, self.size)
+        return edited(problem, conditions=tuple(conditions))
 
-    def _relation(self, k: int, alpha: syntax.Expr, constant: syntax.Expr) -> syntax.Relation:
-        relation = self.constraints[k].relation
-        return replace(relation, right=syntax.Binary("+", syntax.Binary("*", alpha, relation.right), constant))
-
-    def settled(self, model: Model, value: Fraction, constants: Sequence[Fraction]) -> Model:
+    def settled(self, problem: Problem, value: Fraction, constants: Sequence[Fraction]) -> Problem:
         """With these constants for the first conditions."""
-        for k, constant in enumerate(constants):
-            (met,) = (c for c in model.constraints if c.line == self.constraints[k].line)
-            model = _with_relation(model, met, self._relation(k, number(value), number(constant)))
-        return model
+        return self._applied(problem, value, constants)
 
     def words(self, value: Fraction) -> str:
-        """Alpha."""
         lines = " and ".join(str(constraint.line) for constraint in self.constraints)
         where = "" if self.line else f" in lines {lines}, each with a constant of its own"
         return f"accept alpha = {show(value)} of the signal{where}"
 
     def settled_words(self, value: Fraction, constants: Sequence[Fraction]) -> str:
         """Alpha, and what the lines then say."""
-        said = "; ".join(
-            spell(self._relation(k, number(value), number(constant))) for k, constant in enumerate(constants)
-        )
-        return f"accept alpha = {show(value)} of the signal: {said}"
+        said = []
+        for constraint, constant in zip(self.constraints, constants, strict=True):
+            scaled = syntax.Binary("*", syntax.Number(value), constraint.relation.right)
+            said.append(replace(constraint.relation, right=syntax.Binary("+", scaled, syntax.Number(constant))))
+        return f"accept alpha = {show(value)} of the signal: {'; '.join(map(spell, said))}"
+
+
+def _rows(condition: Condition) -> int:
+    return len(condition.constant.entries)
+
+
+def _sum(
+    condition: Condition, more: Fraction | Sequence[Fraction], scalars: dict[str, list[Fraction]] | None = None
+) -> Condition:
+    """A condition with more in its constant, at every row, and with further scalars."""
+    each = [more] * _rows(condition) if isinstance(more, Fraction) else more
+    constant = [a + b for a, b in zip(condition.constant.values(), each, strict=True)]
+    named = [Scaled(name, Numbers.of(values, (len(values),))) for name, values in (scalars or {}).items()]
+    return replace(
+        condition,
+        constant=Numbers.of(constant, condition.constant.shape),
+        scalars=tuple(sorted((*condition.scalars, *named), key=lambda one: one.name)),
+    )
+
+
+def _negated(condition: Condition) -> Condition:
+    def less(numbers: Numbers) -> Numbers:
+        return replace(numbers, entries=tuple(-entry for entry in numbers.entries))
+
+    return replace(
+        condition,
+        average=None if condition.average is None else less(condition.average),
+        scalars=tuple(replace(one, values=less(one.values)) for one in condition.scalars),
+        constant=less(condition.constant),
+    )
+
+
+def _with_choice(problem: Problem, name: str, low: Fraction, high: Fraction) -> Problem:
+    """With a further number that the solver picks."""
+    more = Choice(name, low, high, False, False, None)
+    return edited(problem, choices=(*table_of(problem).choices, more))
+
+
+# --- lines ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Line(ABC):
+    """A line of the spec that asks for something: its number in the source, and what it says."""
+
+    number: int
+    text: str
+
+    @abstractmethod
+    def without(self, problem: Problem) -> Problem:
+        """The problem that does not ask for it."""
+
+    @abstractmethod
+    def changes(self, problem: Problem) -> Iterator[Change]:
+        """Changes of it alone, the best first; those after the first that works are not needed."""
+
+
+def lines_of(model: Model, problem: Problem) -> tuple[Line, ...]:
+    """Every line that asks for something, privacy last."""
+    found: list[Line] = []
+    for choice in table_of(problem).choices:
+        if choice.values is None:
+            said = conflict_line(model, model.nodes[choice.name].span)
+            found.append(ChoiceLine(said.line, said.text, choice))
+    found += [FairnessLine(line.line, line.text, line) for line in model.fairness]
+    found += [AccuracyLine(target.line, target.text, target) for target in model.accuracy]
+    found += [ConditionLine(one.line, one.text, model, one) for one in model.constraints]
+    return (*found, *(PrivacyLine(one.line, one.text, model, one) for one in model.requirements))
+
+
+def _find(items: Sequence[Any], line: int) -> Any:
+    return next(item for item in items if item.line == line)
+
+
+def _others(items: Sequence[Any], line: int) -> tuple[Any, ...]:
+    return tuple(item for item in items if item.line != line)
+
+
+def _changed(items: Sequence[Any], line: int, **parts: Any) -> tuple[Any, ...]:
+    return tuple(replace(item, **parts) if item.line == line else item for item in items)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PrivacyLine(Line):
+    """A privacy requirement."""
+
+    model: Model
+    requirement: Requirement
+
+    def without(self, problem: Problem) -> Problem:
+        both = zip(problem.obligations, table_of(problem).compared, strict=True)
+        kept = [(one, compared) for one, compared in both if one.line != self.number]
+        changed = edited(problem, compared=tuple(compared for _, compared in kept))
+        return replace(changed, obligations=tuple(one for one, _ in kept))
+
+    def changes(self, problem: Problem) -> Iterator[Figure]:
+        """A larger epsilon, a larger delta."""
+        measure = self.requirement.measure
+        now = measure.amounts.get("epsilon")
+        if now is not None and now < LARGEST_EPSILON:
+            yield self._amount("epsilon", now, now / 16, LARGEST_EPSILON - now, lambda e: _with_epsilon(measure, e))
+        delta = measure.amounts.get("delta", Fraction(0))
+        if isinstance(measure, PureDP | EpsilonDelta | LDP) and delta < LARGEST_DELTA:
+            first = max(delta / 16, Fraction(1, 10**9))
+            weaker = self._amount("delta", delta, first, LARGEST_DELTA - delta, lambda d: _with_delta(measure, d))
+            yield weaker if delta else replace(weaker, growth=10)
+
+    def _amount(
+        self, name: str, now: Fraction, first: Fraction, most: Fraction, measure: Callable[[Fraction], Measure]
+    ) -> Figure:
+        def setter(problem: Problem, value: Fraction) -> Problem:
+            weaker = measure_of(measure(value), self.model)
+            return replace(problem, obligations=_changed(problem.obligations, self.number, measure=weaker))
+
+        def text(value: Fraction) -> str:
+            return f"accept {measure(value).describe()}"
+
+        return Figure(name, self.number, now, first, most, setter, text)
+
+    @property
+    def pure(self) -> bool:
+        """Whether it compares probabilities by a factor alone."""
+        return not self.requirement.measure.amounts.get("delta")
+
+
+def _with_epsilon(measure: Measure, epsilon: Fraction) -> Measure:
+    return replace(measure, epsilon=epsilon)  # type: ignore[type-var]
+
+
+def _with_delta(measure: Measure, delta: Fraction) -> Measure:
+    if isinstance(measure, LDP):
+        return LDP(measure.epsilon, delta)
+    return EpsilonDelta(measure.amounts["epsilon"], delta)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ConditionLine(Line):
+    """`E[g | x] = e`, or an inequality."""
+
+    model: Model
+    constraint: MechanismConstraint
+
+    def without(self, problem: Problem) -> Problem:
+        return edited(problem, conditions=_others(table_of(problem).conditions, self.number))
+
+    def changes(self, problem: Problem) -> Iterator[Change]:
+        """Part of the signal where the right side is one, else an error that is allowed."""
+        share = self.share(problem)
+        if share is not None:
+            yield share
+        yield Slack(self.constraint, self._size(problem))
+
+    def _size(self, problem: Problem) -> Fraction:
+        """The size of the values that it compares."""
+        one = _find(table_of(problem).conditions, self.number)
+        entries = [] if one.average is None else one.average.values()
+        size = max(map(abs, entries), default=Fraction(0)) + max(map(abs, one.constant.values()))
+        return size or Fraction(1)
+
+    def share(self, problem: Problem) -> Share | None:
+        """Part of the signal; None where the right side is none: unknown, the same at every row, or no equality."""
+        one: Condition = _find(table_of(problem).conditions, self.number)
+        if not one.equality or one.scalars:
+            return None
+        space = worlds(self.model)
+        found = Conditions(space, space.pointwise()).affine(self.constraint.relation.right)
+        signal = tuple(found.constant.tolist())
+        if not found.certain or len(set(signal)) < 2:
+            return None
+        return Share((self.constraint,), (signal,), self._size(problem))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class AccuracyLine(Line):
+    """A bound on a loss, or on what a lie brings."""
+
+    target: AccuracyTarget
+
+    def without(self, problem: Problem) -> Problem:
+        table = table_of(problem)
+        kept = (_others(items, self.number) for items in (table.accuracy, table.manipulation))
+        return edited(problem, **dict(zip(("accuracy", "manipulation"), kept, strict=True)))
+
+    def changes(self, problem: Problem) -> Iterator[Change]:
+        """A larger bound."""
+
+        def setter(problem: Problem, value: Fraction) -> Problem:
+            table = table_of(problem)
+            both = (_changed(items, self.number, limit=value) for items in (table.accuracy, table.manipulation))
+            return edited(problem, **dict(zip(("accuracy", "manipulation"), both, strict=True)))
+
+        def text(value: Fraction) -> str:
+            return f"accept {spell(self.target.target.left)} <= {show(value)}"
+
+        table = table_of(problem)
+        now = _find((*table.accuracy, *table.manipulation), self.number).limit
+        first = max(abs(now), Fraction(1, 1000)) / 64
+        yield Figure("bound", self.number, now, first, max(abs(now), Fraction(1)) * 2**20, setter, text)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FairnessLine(Line):
+    """Groups, or people, that must be treated alike."""
+
+    requirement: IndependenceRequirement | Requirement
+
+    def without(self, problem: Problem) -> Problem:
+        return edited(problem, fairness=_others(table_of(problem).fairness, self.number))
+
+    def changes(self, problem: Problem) -> Iterator[Change]:
+        """A larger tolerance."""
+        line = self.requirement
+        if isinstance(line, IndependenceRequirement):
+            fair = _find(table_of(problem).fairness, self.number)
+            now, first, most = fair.tolerances[0], Fraction(1, 256), Fraction(999, 1000) - fair.tolerances[0]
+            yield Figure("tolerance", self.number, now, first, most, self._tolerant, _apart)
+        elif isinstance(line.measure, Lipschitz) and line.measure.constant:
+            measure, now = line.measure, line.measure.constant
+
+            def scaled(problem: Problem, value: Fraction) -> Problem:
+                return self._scaled(problem, value / now)
+
+            def words(value: Fraction) -> str:
+                return f"accept {replace(measure, constant=value).describe()}"
+
+            first, most = max(now, Fraction(1, 1000)) / 64, max(now, Fraction(1)) * 1024
+            yield Figure("tolerance", self.number, now, first, most, scaled, words)
+
+    def _tolerant(self, problem: Problem, value: Fraction) -> Problem:
+        changed = _changed(table_of(problem).fairness, self.number, tolerances=(value,), squares=(value**2,))
+        return edited(problem, fairness=changed)
+
+    def _scaled(self, problem: Problem, factor: Fraction) -> Problem:
+        """With every tolerance times a factor."""
+        fair = _find(table_of(problem).fairness, self.number)
+        tolerances = tuple(tolerance * factor for tolerance in fair.tolerances)
+        squares = tuple(square * factor**2 for square in fair.squares)
+        changed = _changed(table_of(problem).fairness, self.number, tolerances=tolerances, squares=squares)
+        return edited(problem, fairness=changed)
+
+
+def _apart(value: Fraction) -> str:
+    return f"accept groups up to {show(value)} apart"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ChoiceLine(Line):
+    """The range of a number that the solver picks."""
+
+    choice: Choice
+
+    def without(self, problem: Problem) -> Problem:
+        """With a range that nothing reaches the end of."""
+        return self._with(problem, low=-_FREE, high=_FREE)
+
+    def _with(self, problem: Problem, **parts: Fraction) -> Problem:
+        choices = table_of(problem).choices
+        changed = tuple(replace(one, **parts) if one.name == self.choice.name else one for one in choices)  # type: ignore[arg-type]
+        return edited(problem, choices=changed)
+
+    def changes(self, problem: Problem) -> Iterator[Change]:
+        """Another end: shares stay shares, from 0 up to 1 where the range lies between them, else far beyond."""
+        low, high = self.choice.low, self.choice.high
+        for falls, now in ((True, low), (False, high)):
+            most = max(abs(now), Fraction(1)) * 2**10
+            if low >= 0 and high <= 1:
+                most = now * Fraction(999, 1000) if falls else 1 - now
+            if most:
+                yield self._end(now, most, falls)
+
+    def _end(self, now: Fraction, most: Fraction, falls: bool) -> Figure:
+        def setter(problem: Problem, value: Fraction) -> Problem:
+            return self._with(problem, **{"low" if falls else "high": value})
+
+        def text(value: Fraction) -> str:
+            return f"let {self.choice.name} be as {'small' if falls else 'large'} as {show(value)}"
+
+        return Figure("end", self.number, now, most / 2**20, most, setter, text, falls=falls)

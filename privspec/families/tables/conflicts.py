@@ -11,19 +11,27 @@ from math import prod
 import numpy as np
 
 from privspec.core.diagnostics import SpecError
-from privspec.core.spans import Span
 from privspec.families.family import Settings
 from privspec.families.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
-from privspec.families.tables.changes import A_SECOND, Change, EnoughError, Figure, Share, Solver, Trials, smallest
-from privspec.families.tables.lines import LARGEST_EPSILON, ConditionLine, Line, PrivacyLine, lines_of, sizes
-from privspec.families.tables.program import Lowered, to_program
-from privspec.families.tables.system import lower
+from privspec.families.tables.changes import (
+    LARGEST_EPSILON,
+    Change,
+    ConditionLine,
+    Figure,
+    Line,
+    PrivacyLine,
+    Share,
+    lines_of,
+    table_of,
+)
+from privspec.families.tables.system import Lowered, TableSystem, to_program
+from privspec.families.tables.trials import A_SECOND, EnoughError, Solver, Trials, smallest
 from privspec.language import syntax
 from privspec.model.domains import Domain, FiniteSet, Grid, IntegerRange, Power
 from privspec.model.graph import GraphNode, Model
-from privspec.model.reports import Failure
 from privspec.model.values import show
-from privspec.model.worlds import Worlds
+from privspec.problem.tables import lower
+from privspec.problem.types import Problem
 from privspec.solvers.programs import OutOfTimeError
 from privspec.solvers.table_programs import InfeasibleTable
 from privspec.solvers.table_support import no_common_support
@@ -35,65 +43,75 @@ MOST_TIMES = 32
 _FEW = 4
 
 
+Possible = Callable[[Problem], bool]
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class RangeLine:
-    """The line that says where a numeric output lies."""
+    """The line that says where a numeric output lies; other values of it make another table, of so many `rows`."""
 
+    model: Model
     node: GraphNode
-    rows: int
+    problem: Problem
 
     @property
-    def span(self) -> Span:
+    def number(self) -> int:
         """Where the output is declared."""
-        return self.node.span
+        return conflict_line(self.model, self.node.span).line
 
-    def wider(self, model: Model, below: int, above: int) -> Model | None:
-        """The spec with further values of the output; None where the table would be too large."""
+    def wider(self, below: int, above: int, *, priced: bool = False) -> Problem | None:
+        """The problem with further values of the output; None where the table would be too large."""
         assert self.node.domain is not None
         domain = extended(self.node.domain, below, above)
         if domain is None:
             return None
-        sizes = [o.domain.size or 0 for o in model.outputs if o.domain is not None and o.name != self.node.name]
-        if prod(sizes) * (domain.size or 0) * self.rows > MOST_ENTRIES:
+        sizes = [o.domain.size or 0 for o in self.model.outputs if o.domain is not None and o.name != self.node.name]
+        if prod(sizes) * (domain.size or 0) * len(table_of(self.problem).rows) > MOST_ENTRIES:
             return None
-        return self._with(model, domain)
+        return self._with(domain, priced)
 
-    def direction(self, model: Model, possible: Callable[[Model], bool]) -> tuple[int, int] | None:
+    def direction(self, possible: Possible) -> tuple[int, int] | None:
         """Which ends must move, as (1, 1), (0, 1) or (1, 0), if a much wider range is enough; None if it is not.
 
         Of the wide range a few values are tried: others need not be used.
         """
         assert self.node.domain is not None
         for below, above in ((1, 1), (0, 1), (1, 0)):
-            most = self._most(model, below, above)
+            most = self._most(below, above)
             few = sparse_range(self.node.domain, below * most, above * most)
-            if most and few is not None and possible(self._with(model, few)):
+            changed = self._with(few, False) if most and few is not None else None
+            if changed is not None and possible(changed):
                 return below, above
         return None
 
-    def _with(self, model: Model, domain: Domain) -> Model:
-        return replace(model, nodes={**model.nodes, self.node.name: replace(self.node, domain=domain)})
+    def _with(self, domain: Domain, priced: bool) -> Problem | None:
+        nodes = {**self.model.nodes, self.node.name: replace(self.node, domain=domain)}
+        try:
+            found = lower(replace(self.model, nodes=nodes), priced=priced)
+        except SpecError:
+            return None  # no meaning at these values, such as a division by zero
+        return replace(self.problem, blocks=(found.table,))
 
-    def _most(self, model: Model, below: int, above: int) -> int:
+    def _most(self, below: int, above: int) -> int:
         """How often the range can be widened by so much."""
         size = getattr(self.node.domain, "size", None) or 0
         most = size * MOST_TIMES // max(below + above, 1)
-        while most and self.wider(model, below * most, above * most) is None:
+        while most and self.wider(below * most, above * most) is None:
             most //= 2
         return most
 
-    def smallest(self, model: Model, possible: Callable[[Model], bool]) -> tuple[int, int] | None:
+    def smallest(self, possible: Possible) -> tuple[int, int] | None:
         """How many values to add below and above, neither of which can be made smaller by itself; None if none help."""
 
         def works(below: int, above: int) -> bool:
-            changed = self.wider(model, below, above)
+            changed = self.wider(below, above)
             return changed is not None and possible(changed)
 
-        found = self.direction(model, possible)
+        found = self.direction(possible)
         if found is None:
             return None
         below, above = found
-        both = _least(lambda k: works(below * k, above * k), self._most(model, below, above))
+        both = _least(lambda k: works(below * k, above * k), self._most(below, above))
         low = _fewer(lambda k: works(k, above * both), below * both)
         return low, _fewer(lambda k: works(low, k), above * both)
 
@@ -172,50 +190,45 @@ MOST_SUPPORTS = 4000
 
 
 def explain_infeasible(
-    model: Model, lowered: Lowered, found: InfeasibleTable, settings: Settings, again: Solver
+    model: Model, system: TableSystem, lowered: Lowered, found: InfeasibleTable, settings: Settings, again: Solver
 ) -> Infeasible:
     """The lines that conflict; with `settings.alternatives` the least such set, and ways out."""
-    proof = _from_proof(model, lowered, found)
+    numbers = [lowered.lines[k] for k in found.equalities]
+    equal = len(lowered.program.equalities.bounds)
+    numbers += [lowered.lines[equal + k] for k in found.inequalities]
+    spans = [model.nodes[str(one.key[1])].span for one in numbers if one.key[0] == "law"]
+    spans += [model.source.span(one.line) for one in numbers if one.line]
+    spans += [model.requirements[lowered.blocks[k]].span for k in found.privacy]
+    proof = _ordered([conflict_line(model, span) for span in spans])
+    reason = f"no law of {', '.join(node.name for node in model.outputs)} meets these lines together"
     if not settings.alternatives:
-        return Infeasible(_reason(model), proof, ())
-    search = _Search(model, Trials(settings, LIMIT, again))
+        return Infeasible(reason, proof, ())
+    search = _Search(model, system.problem, Trials.of(model, settings, LIMIT, again))
     try:
         conflict = search.conflict()
     except EnoughError:
-        return Infeasible(_reason(model), proof, ())
+        return Infeasible(reason, proof, ())
     except OutOfTimeError:
-        return Infeasible(_reason(model) + ENDED, proof, ())
-    lines = {line.line: line for line in (conflict_line(model, item.span) for item in conflict)}
-    ordered = tuple(lines[number] for number in sorted(lines))
+        return Infeasible(reason + ENDED, proof, ())
+    lines = _ordered([conflict_line(model, model.source.span(item.number)) for item in conflict])
     relaxations = tuple(search.relaxations(conflict))
-    return Infeasible(_reason(model) + (ENDED if search.ended else ""), ordered or proof, relaxations)
+    return Infeasible(reason + (ENDED if search.late else ""), lines or proof, relaxations)
 
 
-def _reason(model: Model) -> str:
-    return f"no law of {', '.join(node.name for node in model.outputs)} meets these lines together"
-
-
-def _from_proof(model: Model, lowered: Lowered, found: InfeasibleTable) -> tuple[ConflictLine, ...]:
-    """The lines behind the rows of a proof of infeasibility."""
-    spans = [lowered.equalities[k].span for k in found.equalities]
-    spans += [lowered.inequalities[k].span for k in found.inequalities]
-    spans += [model.requirements[lowered.blocks[k]].span for k in found.privacy]
-    lines = {line.line: line for line in (conflict_line(model, span) for span in spans)}
+def _ordered(found: Sequence[ConflictLine]) -> tuple[ConflictLine, ...]:
+    """Each line once, in order."""
+    lines = {line.line: line for line in found}
     return tuple(lines[number] for number in sorted(lines))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Search:
-    """Tries changes of one spec."""
+    """Tries changes of one problem; `late` tells whether the user's time limit ended it early."""
 
     model: Model
+    problem: Problem
     trials: Trials
     late: list[OutOfTimeError] = field(default_factory=list)
-
-    @property
-    def ended(self) -> bool:
-        """Whether the user's time limit ended it early."""
-        return bool(self.late)
 
     # -- what conflicts
 
@@ -224,26 +237,21 @@ class _Search:
 
         Raises: OutOfTimeError.
         """
-        kept = list(lines_of(self.model))
+        kept = list(lines_of(self.model, self.problem))
         for line in tuple(kept):
             fewer = [other for other in kept if other is not line]
-            if not self.trials.possible(self._only(fewer)):
+            if not self.trials.possible(self._only(fewer, self.problem)):
                 kept = fewer
-        least = self._only(kept)
-        ranges = [r for r in self._ranges() if r.direction(least, self.trials.possible) is not None]
-        return (*ranges, *kept)
+        ranges = [RangeLine(self.model, node, self.problem) for node in self.model.outputs]
+        stand = [r for r in ranges if r.direction(lambda p: self.trials.possible(self._only(kept, p))) is not None]
+        return (*stand, *kept)
 
-    def _only(self, kept: Sequence[Line]) -> Model:
-        model = self.model
-        for line in lines_of(self.model):
-            if not any(line.span == other.span for other in kept):
-                model = line.without(model)
-        return model
-
-    def _ranges(self) -> tuple[RangeLine, ...]:
-        program = self.trials.constraints(self.model)
-        rows = 1 if program is None else program.shape[0]
-        return tuple(RangeLine(node, rows) for node in self.model.outputs)
+    def _only(self, kept: Sequence[Line], problem: Problem) -> Problem:
+        numbers = {other.number for other in kept}
+        for line in lines_of(self.model, self.problem):
+            if line.number not in numbers:
+                problem = line.without(problem)
+        return problem
 
     # -- ways out
 
@@ -259,7 +267,7 @@ class _Search:
                 if isinstance(line, PrivacyLine):
                     yield from self._weaker(line)
                     continue
-                found = (r for change in line.changes(self.model) for r in self._tried(change))
+                found = (r for change in line.changes(self.problem) for r in self._tried(change))
                 if isinstance(line, ConditionLine):
                     first = next(found, None)
                     shared = shared or first is not None
@@ -275,14 +283,15 @@ class _Search:
 
     def _tried(self, change: Change) -> Iterator[Relaxation]:
         """The least figure for which there is an exact table."""
-        for value in smallest(change, self.model, self.trials):
+        for value in smallest(change, self.problem, self.trials):
             if isinstance(change, Share):
                 constants = self._constants(change, value)
-                found = None if constants is None else self.trials.works(change.settled(self.model, value, constants))
+                settled = None if constants is None else change.settled(self.problem, value, constants)
+                found = None if settled is None else self.trials.works(settled)
                 if constants is not None and found is not None:
                     yield Relaxation(change.settled_words(value, constants), change.line, found.loss)
                     return
-            found = self.trials.works(change.apply(self.model, value))
+            found = self.trials.works(change.apply(self.problem, value))
             if found is not None:
                 yield Relaxation(change.words(value), change.line, found.loss)
                 return
@@ -291,8 +300,8 @@ class _Search:
         """A constant of few digits for each condition, well inside what is possible."""
         fixed: list[Fraction] = []
         for k in range(len(change.constraints)):
-            model = change.settled(change.apply(self.model, value), value, fixed)
-            ends = [self.trials.extreme(model, change.constant(k), largest=largest) for largest in (False, True)]
+            partly = change.settled(self.problem, value, fixed)
+            ends = [self.trials.extreme(partly, change.constant(k), largest=largest) for largest in (False, True)]
             if ends[0] is None or ends[1] is None:
                 return None
             fixed.append(short_decimal(ends[0], ends[1]))
@@ -300,37 +309,36 @@ class _Search:
 
     def _shares_of_all(self, conflict: Sequence[Line | RangeLine]) -> Iterator[Relaxation]:
         """One share of the signal in every condition, where none of them alone is enough."""
-        signals = []
-        for constraint in self.model.constraints:
-            size, signal = sizes(self.model, constraint)
-            if signal:
-                signals.append((constraint, size))
-        if len(signals) > 1 and any(isinstance(line, ConditionLine) for line in conflict):
-            yield from self._tried(Share(tuple(c for c, _ in signals), max(size for _, size in signals)))
+        lines = [line for line in lines_of(self.model, self.problem) if isinstance(line, ConditionLine)]
+        found = [share for share in (line.share(self.problem) for line in lines) if share is not None]
+        if len(found) > 1 and any(isinstance(line, ConditionLine) for line in conflict):
+            constraints = tuple(one for share in found for one in share.constraints)
+            signals = tuple(signal for share in found for signal in share.signals)
+            yield from self._tried(Share(constraints, signals, max(share.size for share in found)))
 
     def _wider(self, line: RangeLine) -> Iterator[Relaxation]:
-        least = line.smallest(self.model, self.trials.possible)
+        least = line.smallest(self.trials.possible)
         if least is None:
             return
         below, above = least
         # At the least range there may be one table only, on the edge of every constraint, and no exact one nearby.
         for more in ((0, 0), (0, 1), (1, 0), (1, 1)):
             low, high = below + more[0], above + more[1]
-            changed = line.wider(self.model, low, high)
+            changed = line.wider(low, high, priced=True)
             found = None if changed is None else self.trials.works(changed)
             if found is not None:
-                yield Relaxation(line.words(low, high), conflict_line(self.model, line.span).line, found.loss)
+                yield Relaxation(line.words(low, high), line.number, found.loss)
                 return
 
     # -- privacy
 
     def _weaker(self, line: PrivacyLine) -> Iterator[Relaxation]:
         """A larger epsilon, or why none is enough; a larger delta."""
-        if not self.trials.possible(line.without(self.model)):
+        if not self.trials.possible(line.without(self.problem)):
             return
         why = self._no_support(line) if line.pure else None
         hopeless = f"no epsilon is enough: {why}"
-        for change in line.changes(self.model):
+        for change in line.changes(self.problem):
             if change.name == "delta" and not self._small():
                 continue
             if why is None or change.name != "epsilon":
@@ -339,53 +347,49 @@ class _Search:
                 if change.name == "epsilon" and not found and not self._possible_at_most(change):
                     why, hopeless = "", f"no epsilon up to {show(LARGEST_EPSILON)} is enough"
         if why is not None:
-            yield Relaxation(hopeless, line.requirement.line, None, works=False)
+            yield Relaxation(hopeless, line.number, None, works=False)
 
     def _small(self) -> bool:
         """Whether a delta can be tried: it takes a slack for each pair of inputs and each output."""
-        program = self.trials.constraints(self.model)
+        program = self.trials.constraints(self.problem)
         return program is not None and program.shape[0] * program.cost.size <= MOST_SLACKS
 
     def _possible_at_most(self, change: Figure) -> bool:
-        return self.trials.possible(change.apply(self.model, change.value(change.most)))
+        return self.trials.possible(change.apply(self.problem, change.value(change.most)))
 
     def _no_support(self, line: PrivacyLine) -> str | None:
-        try:
-            system = lower(self.model)
-            lowered = to_program(system)
-        except (Failure, SpecError):
+        lowered = to_program(TableSystem(self.problem))
+        blocks = [k for k, index in enumerate(lowered.blocks) if self.problem.obligations[index].line == line.number]
+        if len(blocks) != 1 or lowered.cost.size > MOST_SUPPORTS:
             return None
-        index = next(k for k, r in enumerate(self.model.requirements) if r is line.requirement)
-        if index not in lowered.blocks or lowered.cost.size > MOST_SUPPORTS:
-            return None
-        block = lowered.program.privacy[lowered.blocks.index(index)]
-        found = no_common_support(lowered.program, block)
-        return None if found is None else self._support_words(system.worlds, found.possible)
+        found = no_common_support(lowered.program, lowered.program.privacy[blocks[0]])
+        return None if found is None else self._support_words(found.possible)
 
-    def _support_words(self, worlds: Worlds, possible: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> str:
+    def _support_words(self, possible: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> str:
         """What the lines leave one row."""
-        drawn = _named(worlds.releases)
+        table = table_of(self.problem)
+        drawn, of = _named(table.outputs), _named(table.of)
         certain = np.flatnonzero(possible.sum(axis=1) == 1)
         if len(certain):
             row = int(certain[-1])
-            value = _label(worlds.column_labels[int(np.flatnonzero(possible[row])[0])])
-            kind = "an unbiased " if self._unbiased(worlds) else ""
-            return f"for {_named(worlds.of)} = {_label(worlds.labels[row])} {kind}{drawn} must always be {value}"
+            value = _label(table.columns[int(np.flatnonzero(possible[row])[0])])
+            kind = "an unbiased " if self._unbiased(table.of) else ""
+            return f"for {of} = {_label(table.rows[row])} {kind}{drawn} must always be {value}"
         row, column = (int(k) for k in np.argwhere(~possible)[-1])
-        value = _label(worlds.column_labels[column])
         return (
-            f"for {_named(worlds.of)} = {_label(worlds.labels[row])} {drawn} can never be {value}, "
+            f"for {of} = {_label(table.rows[row])} {drawn} can never be {_label(table.columns[column])}, "
             f"so that it never could be, and nothing is left"
         )
 
-    def _unbiased(self, worlds: Worlds) -> bool:
+    def _unbiased(self, inputs: Sequence[str]) -> bool:
         """Whether one condition says E[z | x] = x."""
-        return len(self.model.constraints) == 1 and any(
-            isinstance(c.relation.left, syntax.Over)
-            and isinstance(c.relation.left.body, syntax.Name)
-            and isinstance(c.relation.right, syntax.Name)
-            and c.relation.right.id in worlds.of
-            for c in self.model.constraints
+        relations = [constraint.relation for constraint in self.model.constraints]
+        return len(relations) == 1 and any(
+            isinstance(one.left, syntax.Over)
+            and isinstance(one.left.body, syntax.Name)
+            and isinstance(one.right, syntax.Name)
+            and one.right.id in inputs
+            for one in relations
         )
 
 
@@ -404,4 +408,4 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _label(label: object) -> str:
-    return f"({', '.join(_label(part) for part in label)})" if isinstance(label, list) else str(label)
+    return f"({', '.join(_label(part) for part in label)})" if isinstance(label, list | tuple) else str(label)

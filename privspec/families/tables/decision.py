@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import repeat
 from math import exp, lcm
 from typing import Any
@@ -15,12 +16,19 @@ import numpy as np
 
 from privspec.families.document import float_down
 from privspec.families.family import Settings
-from privspec.families.tables.changes import Solver
-from privspec.families.tables.program import Lowered
-from privspec.families.tables.system import Debiased, Electorate, FiniteSystem, Key, LinearLine, slacks
+from privspec.families.tables.system import Debiased, Key, Lowered, TableSystem
+from privspec.kernel.core.numbers import nearest_double
+from privspec.kernel.core.problem import Frame, Guarantee, read_frame
+from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.core.tables import Table as Executed
+from privspec.kernel.quality.tables_bound import contrasts, lower_bound
+from privspec.kernel.quality.tables_forms import Task
 from privspec.model.graph import Model
-from privspec.problem.table_forms import Amount, Variation
-from privspec.problem.table_losses import Costs, fractions
+from privspec.model.worlds import Worlds, worlds
+from privspec.problem import form
+from privspec.problem.table_forms import Amount
+from privspec.problem.table_losses import fractions
+from privspec.problem.types import Problem
 from privspec.solvers.programs import Array
 from privspec.solvers.table_programs import (
     CompleteDual,
@@ -35,13 +43,13 @@ from privspec.solvers.table_programs import (
 from privspec.solvers.table_search_programs import DebiasedProgram, DebiasedSolution, SearchSplit
 
 
-def target_itself(system: FiniteSystem, lowered: Lowered) -> TableSolution | None:
+def target_itself(system: TableSystem, lowered: Lowered) -> TableSolution | None:
     """The law that the loss compares the output with, where the loss is nothing else and every line allows it."""
     loss = system.loss
     costs = [] if loss.average is None else [loss.average]
     costs += [worst.costs for worst in loss.worst]
     apart = (*loss.variations, *(one for worst in loss.worst for one in worst.variations))
-    if not apart or system.lines or system.scalars or any(any(cost.entries) for cost in costs):
+    if not apart or system.stated or any(any(cost.entries) for cost in costs):
         return None
     values, laws = apart[0].values, fractions(apart[0].law)
     if len(set(values)) < len(values) or any(sum(law) != 1 for law in laws):
@@ -54,7 +62,7 @@ def target_itself(system: FiniteSystem, lowered: Lowered) -> TableSolution | Non
     exact = ExactTable(rows, whole, (Fraction(0),) * len(program.extra))
     if violations(program, exact):
         return None
-    none = (np.zeros(len(lines)) for lines in (lowered.equalities, lowered.inequalities))
+    none = (np.zeros(len(rows.bounds)) for rows in (program.equalities, program.inequalities))
     dual = TableDual(tuple(_nothing(block, program.shape) for block in program.privacy), *none)
     zero = Fraction(0)
     return TableSolution(exact.to_array(), 0.0, exact, zero, zero, dual, "the law itself", 0, 0, 0.0)
@@ -72,36 +80,6 @@ Values = Mapping[Key, tuple[float, bool]]
 """Multipliers of lines by where these come from, and whether the line is an equality."""
 
 
-def multipliers(
-    system: FiniteSystem, dual: TableDual, blocks: Sequence[int], privacy: Sequence[Privacy], lines: Sequence[Key]
-) -> dict[str, Any]:
-    """The witness of one dual point; `lines` are the keys of its rows, equalities first."""
-    values = _values(dual, lines)
-    return {"loss": _tangent(system, ("loss",), system.loss, values, 1.0, dual.loss_weights)} | _terms(
-        system, dual, blocks, privacy, values
-    )
-
-
-def boxes(
-    system: FiniteSystem,
-    found: DebiasedSolution,
-    blocks: Sequence[int],
-    privacy: Sequence[Privacy],
-    lines: Sequence[Key],
-) -> dict[str, Any]:
-    """The witness of a search: cuts, and the tree of boxes that says where each is used."""
-    cuts = []
-    for cut in found.cuts:
-        values = _values(cut.dual, lines)
-        means = [[key[1], -value] for key, (value, _) in values.items() if key[0] == "mean" and value]
-        head = {"empty": cut.empty, "means": means}
-        cuts.append(head | _terms(system, cut.dual, blocks, privacy, values))
-    tree = [
-        {"coordinate": item.coordinate, "at": item.at} if isinstance(item, SearchSplit) else item for item in found.tree
-    ]
-    return {"cuts": cuts, "tree": tree}
-
-
 def _values(dual: TableDual, lines: Sequence[Key]) -> Values:
     equal = dual.equalities.tolist()
     every = [(value, True) for value in equal] + [(value, False) for value in dual.inequalities.tolist()]
@@ -115,17 +93,15 @@ def _of(values: Values, word: str) -> Iterable[tuple[tuple[Any, ...], float]]:
             yield key[1:], -value if equality else value
 
 
-def _terms(
-    system: FiniteSystem, dual: TableDual, blocks: Sequence[int], privacy: Sequence[Privacy], values: Values
-) -> dict[str, Any]:
+def _terms(system: TableSystem, dual: TableDual, values: Values) -> dict[str, Any]:
+    """The witness of one dual point, but for the tangent of the loss."""
     table = system.table
     pairs: dict[tuple[int, ...], float] = defaultdict(float)
-    for index, part, block in zip(blocks, dual.privacy, privacy, strict=True):
+    for (index, block), part in zip(system.privacy, dual.privacy, strict=True):
         for at, value in _pairs(part, block):
             pairs[index, *at] += value
     first = len(table.compared)
-    for (k, row, ballot, lie, chosen), value in _of(values, "lie"):
-        lied = Electorate(table.manipulation[k]).lied(row, ballot, lie)
+    for (k, lied, row, chosen), value in _of(values, "lie"):
         for a in (a for a in range(table.manipulation[k].alternatives) if chosen >> a & 1):
             pairs[first + k, *((lied, row) if value > 0 else (row, lied)), a] += abs(value)
     first += len(table.manipulation)
@@ -149,7 +125,7 @@ def _terms(
 
 
 def _tangent(
-    system: FiniteSystem, where: Key, amount: Amount, values: Values, factor: float, weights: Array | None
+    system: TableSystem, where: Key, amount: Amount, values: Values, factor: float, weights: Array | None
 ) -> dict[str, Any]:
     """An affine function below an amount: weights of rows, and shares of what is drawn too often."""
     rows = system.shape[0]
@@ -194,29 +170,21 @@ def _pairs(part: Any, block: Privacy) -> Iterator[tuple[tuple[int, int, int], fl
         yield from zip(zip(first, second, repeat(seen), strict=False), np.diff(ends, prepend=0.0).tolist(), strict=True)
 
 
-def keys(lines: Iterable[LinearLine]) -> list[Key]:
-    """Where lines come from."""
-    return [line.key for line in lines]
-
-
-ROOM = Fraction(1, 2**40)
-"""Share of the loss by which a bound is stated below what its multipliers prove."""
-
-
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """What a decision leads to: its plan, and the loss of a changed spec."""
+    """What a decision leads to: its plan, and the loss of a changed problem."""
 
     plan: Callable[[TableDecision], dict[str, Any]]
-    again: Solver
+    again: Callable[[Model, Problem, Settings], tuple[float | None, int]]
+    """The loss of the best table, None if there is none, and how many programs a search solved."""
 
 
 @dataclass(frozen=True, eq=False)
 class TableDecision(ABC):
-    """An exact table with the system that it solves."""
+    """An exact table with the system that it solves; its figures are those that the kernel derives from both."""
 
     model: Model
-    system: FiniteSystem
+    system: TableSystem
     settings: Settings
     ways: Ways
 
@@ -233,19 +201,15 @@ class TableDecision(ABC):
 
     @property
     @abstractmethod
-    def exact_loss(self) -> Fraction:
-        """Its loss."""
-
-    @property
-    @abstractmethod
-    def exact_bound(self) -> Fraction:
-        """A certified bound on the loss of every table."""
+    def rounded_loss(self) -> float:
+        """Its loss but for worst cases that scalars overstate by rounding."""
 
     @property
     @abstractmethod
     def scalars(self) -> Mapping[str, Fraction]:
         """The numbers found beside the table, by name."""
 
+    @cached_property
     @abstractmethod
     def certificate(self) -> dict[str, Any]:
         """What a plan lists as proof of the bound."""
@@ -254,15 +218,54 @@ class TableDecision(ABC):
     def solver(self) -> dict[str, Any]:
         """How it was found."""
 
-    @property
+    @cached_property
+    def worlds(self) -> Worlds:
+        """The values behind rows and columns, for remarks about them."""
+        return worlds(self.model)
+
+    @cached_property
+    def problem(self) -> dict[str, Any]:
+        """The problem as it stands in the plan."""
+        found: dict[str, Any] = form.document(self.system.problem)
+        return found
+
+    @cached_property
+    def frame(self) -> Frame:
+        """The problem's frame as the kernel reads it."""
+        return read_frame(Item(self.problem, "problem"))
+
+    @cached_property
+    def task(self) -> Task:
+        """The problem's table as the kernel reads it."""
+        found = read(Task, self.frame.blocks[0])
+        assert isinstance(found, Task)
+        return found
+
+    @cached_property
+    def executed(self) -> Executed:
+        """What is executed as the kernel reads it."""
+        task, rows = self.task, [list(row) for row in self.exact.numerators]
+        return Executed(task.outputs, task.rows, task.columns, task.places, rows, self.exact.denominator)
+
+    @cached_property
     def loss(self) -> float:
         """The loss, as the nearest double."""
-        return float(self.exact_loss)
+        task, chosen = self.task, dict(self.scalars)
+        value = task.loss.value(self.executed, task.weights(), chosen) + task.errors(self.executed, chosen)
+        return nearest_double(value)
 
-    @property
-    def lower_bound(self) -> float:
-        """The bound, rounded down, with room for a checker that adds up and rounds multipliers in another order."""
-        return float_down(self.exact_bound - ROOM * abs(self.exact_loss))
+    @cached_property
+    def lower_bound(self) -> float | None:
+        """What the multipliers prove of every table, rounded down; None if they are no proof."""
+        lines = [
+            Guarantee(one, number, one.measure.figures({}), {}, ()) for number, one in enumerate(self.frame.obligations)
+        ]
+        try:
+            asked = contrasts(self.task, self.executed, lines)
+            found = lower_bound(Item(self.certificate, "claims"), self.task, asked)
+        except Refused:
+            return None
+        return min(float_down(found), self.loss)
 
     def document(self) -> dict[str, Any]:
         """The plan."""
@@ -278,55 +281,24 @@ class LinearTable(TableDecision):
 
     @property
     def exact(self) -> ExactTable:
-        """The table."""
         return self.solution.exact
 
     @property
-    def exact_loss(self) -> Fraction:
-        """Its loss, with worst cases as they are and not as the scalars that stand for them."""
-        return self.solution.value + self.system.offset - self._overstated
-
-    @property
-    def exact_bound(self) -> Fraction:
-        """From the multipliers."""
-        return self.solution.lower_bound + self.system.offset
-
-    @property
-    def _overstated(self) -> Fraction:
-        """By how much the scalars that stand for worst cases and total variations exceed these, weighted."""
-        scalars, over, loss = self.scalars, Fraction(0), self.system.loss
-        for k, (weight, worst) in enumerate(self.system.worst):
-            if f"worst:{k}" in scalars:
-                over += weight * (scalars[f"worst:{k}"] - max(self._row_losses(k, worst)))
-        prior = self.system.prior if self.system.prior is not None else ()
-        for j, one in enumerate(loss.variations):
-            law = fractions(one.law)
-            for r, (share, true) in enumerate(zip(prior, reached(one, self.exact), strict=True)):
-                stated = sum((scalars[name] for name in slacks(("loss", "mean", j), law, r).values()), Fraction(0))
-                over += one.weight * share * (stated - true)
-        return over
-
-    def _row_losses(self, k: int, worst: Costs) -> list[Fraction]:
-        """What stands in a worst case at each row."""
-        exact, rows = self.exact, zip(worst, self.exact.numerators, strict=True)
-        found = [sum((c * n for c, n in zip(*row, strict=True)), Fraction(0)) / exact.denominator for row in rows]
-        for one in self.system.loss.worst[k].variations:
-            found = [old + one.weight * more for old, more in zip(found, reached(one, exact), strict=True)]
-        return found
+    def rounded_loss(self) -> float:
+        return float(self.solution.value + self.system.loss.constant)
 
     @property
     def scalars(self) -> Mapping[str, Fraction]:
-        """Those of the program."""
         return dict(zip(self.lowered.program.extra.names, self.exact.extra, strict=True))
 
+    @cached_property
     def certificate(self) -> dict[str, Any]:
-        """One dual point."""
-        lowered = self.lowered
-        rows = keys((*lowered.equalities, *lowered.inequalities))
-        return multipliers(self.system, self.solution.dual, lowered.blocks, lowered.program.privacy, rows)
+        lowered, dual = self.lowered, self.solution.dual
+        values = _values(dual, [line.key for line in lowered.lines])
+        tangent = _tangent(self.system, ("loss",), self.system.loss, values, 1.0, dual.loss_weights)
+        return {"loss": tangent} | _terms(self.system, dual, values)
 
     def solver(self) -> dict[str, Any]:
-        """Method, iterations, seconds."""
         found = self.solution
         return {
             "name": f"tables ({found.method})",
@@ -340,43 +312,44 @@ class LinearTable(TableDecision):
 class DebiasedTable(TableDecision):
     """The best table, scale and background law for the loss of debiased estimates."""
 
-    blocks: tuple[int, ...]
     debiased: Debiased
     program: DebiasedProgram
     solution: DebiasedSolution
 
     @property
     def exact(self) -> ExactTable:
-        """The table."""
         return self.solution.exact
 
     @property
-    def exact_loss(self) -> Fraction:
-        """Its loss."""
-        return self.solution.value + self.system.offset
-
-    @property
-    def exact_bound(self) -> Fraction:
-        """From the cuts and the tree of boxes."""
-        return self.solution.lower_bound + self.system.offset
+    def rounded_loss(self) -> float:
+        return float(self.solution.value + self.system.loss.constant)
 
     @property
     def scalars(self) -> Mapping[str, Fraction]:
-        """Alpha and the masses of the law."""
         masses = zip(self.debiased.masses, self.solution.masses, strict=True)
         return {self.debiased.alpha: self.solution.alpha, **dict(masses)}
 
+    @cached_property
     def certificate(self) -> dict[str, Any]:
-        """Dual points that bound the loss where they are used, and the tree of boxes that says where."""
+        """Cuts, which bound the loss where they are used, and the tree of boxes that says where."""
         table, rows = self.system.table, range(self.system.shape[0])
         found: list[Key] = [("condition", k, r) for k in range(len(table.conditions)) for r in rows]
         found += [("law", law.name) for law in table.laws]
         found += [("mean", k) for k in self.program.means]
-        found += keys(sorted(self.debiased.beside(self.system), key=lambda line: not line.equality))
-        return boxes(self.system, self.solution, self.blocks, self.program.privacy, found)
+        beside = self.system.beside("condition", "law")
+        found += [line.key for line in sorted(beside, key=lambda line: not line.equality)]
+        cuts = []
+        for cut in self.solution.cuts:
+            values = _values(cut.dual, found)
+            means = [[key[1], -value] for key, (value, _) in values.items() if key[0] == "mean" and value]
+            cuts.append({"empty": cut.empty, "means": means} | _terms(self.system, cut.dual, values))
+        tree = [
+            {"coordinate": item.coordinate, "at": item.at} if isinstance(item, SearchSplit) else item
+            for item in self.solution.tree
+        ]
+        return {"cuts": cuts, "tree": tree}
 
     def solver(self) -> dict[str, Any]:
-        """Method, iterations, seconds."""
         found = self.solution
         return {
             "name": "tables (search over the scale and the means)",
@@ -384,15 +357,3 @@ class DebiasedTable(TableDecision):
             "seconds": found.seconds,
             "notes": list(found.notes),
         }
-
-
-def reached(variation: Variation, exact: ExactTable) -> list[Fraction]:
-    """The total variation in every row of a table."""
-    found = []
-    for numerators, law in zip(exact.numerators, fractions(variation.law), strict=True):
-        mass = [0] * len(law)
-        for c, o in enumerate(variation.values):
-            mass[o] += numerators[c]
-        gaps = (Fraction(m, exact.denominator) - chance for m, chance in zip(mass, law, strict=True))
-        found.append(sum((gap for gap in gaps if gap > 0), Fraction(0)))
-    return found

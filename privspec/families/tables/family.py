@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.spans import Span
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, conflict_line
 from privspec.families.tables.decision import DebiasedTable, LinearTable, TableDecision, Ways, target_itself
-from privspec.families.tables.program import Lowered, linear_rows, privacy_blocks, to_program
 from privspec.families.tables.raising import raise_table
-from privspec.families.tables.system import Debiased, FiniteSystem, lower
+from privspec.families.tables.system import (
+    Debiased,
+    Lowered,
+    TableSystem,
+    TooManyError,
+    computed,
+    linear_rows,
+    to_program,
+)
 from privspec.model.graph import Model
-from privspec.model.reports import Failure
-from privspec.solvers.table_programs import InfeasibleTable, Privacy, TableSolution
+from privspec.model.measures import Chosen
+from privspec.problem.elaborate import elaborate
+from privspec.problem.types import Problem
+from privspec.solvers.programs import SolverError
+from privspec.solvers.table_programs import InfeasibleTable, TableSolution
 from privspec.solvers.table_search_programs import DebiasedProgram
 from privspec.solvers.tables import solve_table
 
@@ -31,37 +42,68 @@ SEARCH_TOLERANCE = 1e-6
 class Finite:
     """Takes specs whose inputs and outputs all have finitely many values."""
 
-    def lower(self, model: Model) -> FiniteSystem:
-        """Rows, columns, costs and lines in exact numbers."""
-        return lower(model)
+    def lower(self, model: Model) -> TableSystem:
+        """Rows, columns, costs and lines in exact numbers.
 
-    def decide(self, model: Model, system: FiniteSystem, settings: Settings) -> TableDecision | Infeasible:
+        Raises: SpecError, also for requirements that tables do not know.
+        """
+        system = TableSystem(elaborate(model))
+        for found in _refused(model, system):
+            raise SpecError(found)
+        return system
+
+    def decide(self, model: Model, system: TableSystem, settings: Settings) -> TableDecision | Infeasible:
         """The table of least loss.
 
-        Raises: SpecError PS05xx for requirements and lines that tables do not know, and the solvers' errors.
+        Raises: SpecError PS05xx for lines that tables do not know, and the solvers' errors.
         """
         try:
             solve = _linear if system.table.estimates is None else _debiased
             return solve(model, system, settings)
-        except Failure as failure:
-            label = Label(failure.span, failure.label)
-            raise SpecError(
-                Diagnostic(failure.code, failure.message, (label,), help=failure.help, source=model.source)
-            ) from failure
+        except TooManyError as error:
+            said = _diagnostic(model, error.line, "there are too many ballots that could be a lie")
+            raise SpecError(replace(said, code="PS0515")) from None
 
-    def size(self, system: FiniteSystem) -> int:
+    def size(self, system: TableSystem) -> int:
         """Rows and columns."""
         return max(system.shape)
 
 
-def _linear(model: Model, system: FiniteSystem, settings: Settings) -> TableDecision | Infeasible:
+def _diagnostic(model: Model, place: int | Span, message: str, help_: str | None = None) -> Diagnostic:
+    """PS0501 at a line of the spec, or at a place of it."""
+    span = model.source.span(place) if isinstance(place, int) else place
+    return Diagnostic("PS0501", message, (Label(span),), help=help_, source=model.source)
+
+
+def _refused(model: Model, system: TableSystem) -> Iterator[Diagnostic]:
+    """Requirements that tables do not know, and lines beside a scale that the search does not take."""
+    for requested in system.requested:
+        if computed(requested.obligation.measure) or not len(requested.neighbours.pairs):
+            continue
+        requirement = model.requirements[requested.index]
+        if isinstance(requirement.measure, Chosen):
+            yield _diagnostic(
+                model,
+                requirement.span,
+                f"solve cannot choose the amount of {requirement.measure.text} for tables yet",
+                "give it a value under `parameters:`; privspec sweep SPEC --over compares many",
+            )
+        yield _diagnostic(
+            model,
+            requirement.span,
+            f"solve cannot compute {requirement.measure.name} requirements for tables yet",
+            "write epsilon-DP, (epsilon, delta)-DP, LDP, per-atom-LDP or metric-DP, with one figure for everybody",
+        )
+
+
+def _linear(model: Model, system: TableSystem, settings: Settings) -> TableDecision | Infeasible:
     lowered = to_program(system)
     found = target_itself(system, lowered) or _solved(lowered, settings)
     if isinstance(found, InfeasibleTable):
         from privspec.families.tables.conflicts import explain_infeasible  # solves again and again: many modules
 
-        return explain_infeasible(model, lowered, found, settings, _solved_again)
-    listed = _listed(model, lowered)
+        return explain_infeasible(model, system, lowered, found, settings, _solved_again)
+    listed = _listed(model, system)
     if not listed:
         return LinearTable(model, system, settings, WAYS, lowered, found)
     best = _one_by_one(lowered, listed, found, settings)
@@ -73,21 +115,19 @@ def _linear(model: Model, system: FiniteSystem, settings: Settings) -> TableDeci
     return LinearTable(model, system, settings, WAYS, lowered, best)
 
 
-def _listed(model: Model, lowered: Lowered) -> dict[str, tuple[Fraction, ...]]:
+def _listed(model: Model, system: TableSystem) -> dict[str, tuple[Fraction, ...]]:
     """The numbers to choose that have a list of values, and not a range.
 
-    Raises: Failure PS0501 if there are too many combinations to try.
+    Raises: SpecError PS0501 if there are too many combinations to try.
     """
-    found: dict[str, tuple[Fraction, ...]] = {}
+    found = {one.name: one.values for one in system.table.choices if one.values is not None}
     tried = 1
-    for node in model.choices:
-        if node.name in lowered.program.extra.names and node.domain is not None and node.domain.size is not None:
-            tried *= node.domain.size
-            if tried > MOST_TRIED:
-                text = f"solve tries every value of {node.name}, together with what else is chosen: {tried:,} programs"
-                help_ = f"give it a range, as in [0, 1], or at most {MOST_TRIED} values"
-                raise Failure("PS0501", node.span, text, help=help_)
-            found[node.name] = tuple(node.domain.elements())
+    for name, values in found.items():
+        tried *= len(values)
+        if tried > MOST_TRIED:
+            text = f"solve tries every value of {name}, together with what else is chosen: {tried:,} programs"
+            help_ = f"give it a range, as in [0, 1], or at most {MOST_TRIED} values"
+            raise SpecError(_diagnostic(model, model.nodes[name].span, text, help_))
     return found
 
 
@@ -102,12 +142,18 @@ def _one_by_one(
     `relaxed`: the optimum where each may lie between its least and its largest value, whose bound holds for every
     choice. Where the values next to it lose no more, no other is tried.
     """
-    free = dict(zip(lowered.program.extra.names, relaxed.exact.extra, strict=True))
+    extra = lowered.program.extra
+    free = dict(zip(extra.names, relaxed.exact.extra, strict=True))
     near = tuple(_nearest(values, free[name]) for name, values in listed.items())
     best: TableSolution | None = None
     for values in (near, *(each for each in product(*listed.values()) if each != near)):
-        fixed = _fixed(lowered, dict(zip(listed, values, strict=True)))
-        found = _solved(fixed, settings)
+        given = dict(zip(listed, values, strict=True))
+        low, high = (
+            tuple(given.get(name, end) for name, end in zip(extra.names, ends, strict=True))
+            for ends in (extra.lower, extra.upper)
+        )
+        fixed = replace(lowered.program, extra=replace(extra, lower=low, upper=high))
+        found = _solved(replace(lowered, program=fixed), settings)
         if not isinstance(found, InfeasibleTable) and (best is None or found.value < best.value):
             best = replace(found, lower_bound=relaxed.lower_bound, dual=relaxed.dual)
         if best is not None and best.value - relaxed.lower_bound <= SAME * abs(best.value):
@@ -119,14 +165,6 @@ def _nearest(values: tuple[Fraction, ...], at: Fraction) -> Fraction:
     return min(values, key=lambda value: abs(value - at))
 
 
-def _fixed(lowered: Lowered, values: Mapping[str, Fraction]) -> Lowered:
-    """The program with some of its further numbers given."""
-    extra = lowered.program.extra
-    low = tuple(values.get(name, end) for name, end in zip(extra.names, extra.lower, strict=True))
-    high = tuple(values.get(name, end) for name, end in zip(extra.names, extra.upper, strict=True))
-    return replace(lowered, program=replace(lowered.program, extra=replace(extra, lower=low, upper=high)))
-
-
 def _solved(lowered: Lowered, settings: Settings) -> TableSolution | InfeasibleTable:
     if settings.solver == "cvxpy":
         from privspec.families.tables.reference import solve_with_cvxpy
@@ -135,39 +173,39 @@ def _solved(lowered: Lowered, settings: Settings) -> TableSolution | InfeasibleT
     return solve_table(lowered.program, deadline=settings.deadline, progress=settings.progress, cost=lowered.cost)
 
 
-def _debiased(model: Model, system: FiniteSystem, settings: Settings) -> TableDecision | Infeasible:
-    blocks = privacy_blocks(system)
-    debiased = Debiased.of(system)
-    program = _program(system, debiased, tuple(block for _, block in blocks))
+def _debiased(model: Model, system: TableSystem, settings: Settings) -> TableDecision | Infeasible:
+    debiased = Debiased.of(system.table)
+    if debiased is None:
+        raise SolverError("the conditions of this table make no estimates unbiased")
+    program = _program(model, system, debiased)
     from privspec.families.tables.conflicts import explain_infeasible
     from privspec.solvers.table_search import search_debiased
 
     found = search_debiased(program, SEARCH_TOLERANCE, settings.deadline, settings.progress)
     if not isinstance(found, InfeasibleTable):
-        indices = tuple(index for index, _ in blocks)
-        return DebiasedTable(model, system, settings, WAYS, indices, debiased, program, found)
+        return DebiasedTable(model, system, settings, WAYS, debiased, program, found)
     lowered = to_program(system)
     conflict = solve_table(lowered.program)
     if not isinstance(conflict, InfeasibleTable):
-        raise Failure("PS0502", model.spec.span, "no scale above 0 meets these lines")
-    return explain_infeasible(model, lowered, conflict, settings, _solved_again)
+        said = _diagnostic(model, model.spec.span, "no scale above 0 meets these lines")
+        raise SpecError(replace(said, code="PS0502"))
+    return explain_infeasible(model, system, lowered, conflict, settings, _solved_again)
 
 
-def _program(system: FiniteSystem, debiased: Debiased, privacy: tuple[Privacy, ...]) -> DebiasedProgram:
-    if system.prior is None:
-        span = system.model.loss.span if system.model.loss else system.model.spec.span
-        raise Failure("PS0401", span, "this average is over data without a model", help="add a model: x ~ uniform")
-    moments, masses, lines = debiased.moments, debiased.masses, debiased.beside(system)
+def _program(model: Model, system: TableSystem, debiased: Debiased) -> DebiasedProgram:
+    assert system.prior is not None
+    moments, masses, lines = debiased.moments, debiased.masses, system.beside("condition", "law")
     equal, less = (tuple(line for line in lines if line.equality is kind) for kind in (True, False))
     for line in (*equal, *less):
         if line.scalars:
-            raise Failure("PS0501", line.span, "solve cannot compute this line beside a scale that is chosen yet")
+            said = "solve cannot compute this line beside a scale that is chosen yet"
+            raise SpecError(_diagnostic(model, line.line, said))
     return DebiasedProgram(
         tuple(system.prior),
         tuple(tuple(moment.g) for moment in moments),
         tuple(tuple(moment.t) for moment in moments),
         debiased.weights,
-        privacy,
+        tuple(block for _, block in system.privacy),
         (debiased.low, debiased.high),
         tuple(tuple(moment.h.get(name, Fraction(0)) for name in masses) for moment in moments) if masses else None,
         (Fraction(1), Fraction(-1 if debiased.weighted else 0)),
@@ -176,11 +214,11 @@ def _program(system: FiniteSystem, debiased: Debiased, privacy: tuple[Privacy, .
     )
 
 
-def _solved_again(model: Model, system: FiniteSystem, settings: Settings) -> tuple[float | None, int]:
-    """The loss of a changed spec, None if no table meets it, and how many programs a search solved."""
-    found = Finite().decide(model, system, settings)
+def _solved_again(model: Model, problem: Problem, settings: Settings) -> tuple[float | None, int]:
+    """The loss of a changed problem, None if no table meets it, and how many programs a search solved."""
+    found = Finite().decide(model, TableSystem(problem), settings)
     rounds = found.solution.iterations if isinstance(found, DebiasedTable) else 0
-    return found.loss if isinstance(found, TableDecision) else None, rounds
+    return found.rounded_loss if isinstance(found, TableDecision) else None, rounds
 
 
 WAYS = Ways(raise_table, _solved_again)

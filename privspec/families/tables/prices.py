@@ -14,15 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privspec.families.tables.changes import A_SECOND, EnoughError, Figure, Trials, work
+from privspec.core.numbers import readable
+from privspec.families.tables.changes import ConditionLine, Figure, Line, PrivacyLine, lines_of
 from privspec.families.tables.decision import LinearTable
-from privspec.families.tables.lines import ConditionLine, Line, PrivacyLine, lines_of
-from privspec.families.tables.program import to_program
-from privspec.families.tables.system import FiniteSystem
-from privspec.model.graph import Model
-from privspec.model.values import readable
+from privspec.families.tables.system import to_program
+from privspec.families.tables.trials import A_SECOND, EnoughError, Trials, work
 from privspec.solvers.programs import OutOfTimeError
-from privspec.solvers.table_programs import AtomRatio, CompleteDual, CompleteRatio, PairDual, PairRatio, classes
+from privspec.solvers.table_programs import (
+    AtomRatio,
+    CompleteDual,
+    CompleteRatio,
+    PairDual,
+    Privacy,
+    classes,
+    log_ratio_of,
+)
 from privspec.solvers.table_rows import membership
 
 if TYPE_CHECKING:
@@ -51,9 +57,9 @@ def binding_prices(decision: TableDecision, notes: list[str] | None = None) -> l
 
     `notes` is told where the user's time limit ended this early.
     """
-    if not decision.settings.alternatives or not decision.exact_loss:
+    if not decision.settings.alternatives or not decision.loss:
         return []
-    lines = lines_of(decision.model)[::-1]
+    lines = lines_of(decision.model, decision.system.problem)[::-1]
     asked = [q for line in lines if _may_bind(decision, line) for q in _questions(decision, line)]
     answers = _solved_again(decision, asked, notes) if _work(decision) <= RESOLVED else _first_order(decision, asked)
     return [
@@ -73,7 +79,7 @@ def _questions(decision: TableDecision, line: Line) -> Iterator[_Question]:
     if isinstance(line, ConditionLine):
         yield _Question(line, "leaving it out")
         return
-    for figure in line.changes(decision.model):
+    for figure in line.changes(decision.system.problem):
         if isinstance(figure, Figure) and figure.name in _PRICED and figure.now > 0:
             more = figure.now * STEP
             yield _Question(line, f"{figure.name} {readable(figure.now)} -> {readable(more)}", figure)
@@ -83,16 +89,26 @@ def _may_bind(decision: TableDecision, line: Line) -> bool:
     """Whether some multiplier of the line is not zero, as far as the proof tells."""
     if not isinstance(decision, LinearTable):
         return True
-    lowered, dual = decision.lowered, decision.solution.dual
     if isinstance(line, PrivacyLine):
-        index = next(k for k, r in enumerate(decision.model.requirements) if r is line.requirement)
         return any(
             bool(np.any((part.above if isinstance(part, CompleteDual) else part.values) > 0))
-            for block, part in zip(lowered.blocks, dual.privacy, strict=True)
-            if block == index
+            for _, part in _blocks(decision, line)
         )
-    rows = zip((*lowered.equalities, *lowered.inequalities), (*dual.equalities, *dual.inequalities), strict=True)
-    return any(value for row, value in rows if row.span == line.span)
+    return any(value for value in _multipliers(decision, line))
+
+
+def _blocks(decision: LinearTable, line: PrivacyLine) -> list[tuple[Privacy, CompleteDual | PairDual]]:
+    """The blocks of a line, with their multipliers."""
+    lowered, obligations = decision.lowered, decision.system.problem.obligations
+    every = zip(lowered.blocks, lowered.program.privacy, decision.solution.dual.privacy, strict=True)
+    return [(block, part) for index, block, part in every if obligations[index].line == line.number]
+
+
+def _multipliers(decision: LinearTable, line: Line, *words: str) -> list[float]:
+    """Those of the rows of a line, of all or of those that come from some words."""
+    dual = decision.solution.dual
+    rows = zip(decision.lowered.lines, (*dual.equalities.tolist(), *dual.inequalities.tolist()), strict=True)
+    return [value for row, value in rows if row.line == line.number and (not words or row.key[0] in words)]
 
 
 # --- by solving again -----------------------------------------------------------------------------
@@ -101,15 +117,15 @@ def _may_bind(decision: TableDecision, line: Line) -> bool:
 def _solved_again(
     decision: TableDecision, asked: list[_Question], notes: list[str] | None
 ) -> Iterator[tuple[_Question, float, dict[str, Any]]]:
-    trials = Trials(decision.settings, 3 * RESOLVED, decision.ways.again)
+    trials = Trials.of(decision.model, decision.settings, 3 * RESOLVED, decision.ways.again)
     for question in asked:
-        figure = question.figure
+        figure, problem = question.figure, decision.system.problem
         if figure is None:
-            changed = question.line.without(decision.model)
+            changed = question.line.without(problem)
         else:
-            changed = figure.apply(decision.model, figure.value(figure.now * (STEP - 1)))
+            changed = figure.apply(problem, figure.value(figure.now * (STEP - 1)))
         try:
-            loss = trials.loss(changed, _lowered_again(decision, question.line, changed))
+            loss = trials.loss(changed)
         except EnoughError:
             return
         except OutOfTimeError:
@@ -118,13 +134,6 @@ def _solved_again(
             return
         if loss is not None:
             yield question, (loss - decision.loss) / abs(decision.loss), {}
-
-
-def _lowered_again(decision: TableDecision, line: Line, changed: Model) -> FiniteSystem | None:
-    """The changed spec lowered, where only an amount of privacy differs: costs and neighbours stay as they are."""
-    if not isinstance(line, PrivacyLine):
-        return None
-    return decision.system.given(changed.requirements)
 
 
 # --- to first order -------------------------------------------------------------------------------
@@ -144,33 +153,24 @@ def _first_order(decision: TableDecision, asked: list[_Question]) -> Iterator[tu
 
 def _slope(decision: LinearTable, line: Line, figure: Figure) -> float | None:
     """The change of the loss, to first order, for a tenth more."""
-    lowered, dual = decision.lowered, decision.solution.dual
     if not isinstance(line, PrivacyLine):
-        if figure.name != "bound":
-            return None
-        rows = zip(lowered.inequalities, dual.inequalities, strict=True)
-        return -float(figure.now * (STEP - 1)) * sum(float(value) for row, value in rows if row.span == line.span)
-    index = next(k for k, r in enumerate(decision.model.requirements) if r is line.requirement)
-    change = 0.0
-    for number, block, part in zip(lowered.blocks, lowered.program.privacy, dual.privacy, strict=True):
-        if number == index:
-            epsilon = figure.name == "epsilon"
-            change += _ratio_slope(decision, block, part) if epsilon else _delta_slope(block, part)
-    return change
+        paid = sum(_multipliers(decision, line, "accuracy", "lie"))
+        return -float(figure.now * (STEP - 1)) * paid if figure.name == "bound" else None
+    blocks = _blocks(decision, line)
+    if figure.name == "epsilon":
+        return sum(_ratio_slope(decision, block, part) for block, part in blocks)
+    return sum(_delta_slope(block, part) for block, part in blocks)
 
 
-def _ratio_slope(
-    decision: LinearTable, block: CompleteRatio | PairRatio | AtomRatio, part: CompleteDual | PairDual
-) -> float:
+def _ratio_slope(decision: LinearTable, block: Privacy, part: CompleteDual | PairDual) -> float:
     table = decision.solution.table
     shown = np.asarray(table @ membership(classes(block, table.shape[1])).T)
     if isinstance(block, CompleteRatio):
         assert isinstance(part, CompleteDual)
         return -_growth(block.log_ratio) * float(np.sum(part.above.sum(axis=0) * shown.min(axis=0)))
     assert isinstance(part, PairDual)
-    growth = np.array([_growth(log_ratio) for log_ratio in block.log_ratios])
-    each = growth[part.pairs] if len(growth) > 1 else growth[0]
-    return -float(np.sum(part.values * each * shown[block.pairs[part.pairs, 1], part.columns]))
+    growth = np.array([_growth(log_ratio_of(block, k)) for k in range(len(block.pairs))])
+    return -float(np.sum(part.values * growth[part.pairs] * shown[block.pairs[part.pairs, 1], part.columns]))
 
 
 def _growth(log_ratio: Fraction) -> float:
@@ -178,7 +178,7 @@ def _growth(log_ratio: Fraction) -> float:
     return math.exp(log_ratio) * float(log_ratio * (STEP - 1))
 
 
-def _delta_slope(block: CompleteRatio | PairRatio | AtomRatio, part: CompleteDual | PairDual) -> float:
+def _delta_slope(block: Privacy, part: CompleteDual | PairDual) -> float:
     if isinstance(block, CompleteRatio) or isinstance(part, CompleteDual):
         return 0.0
     if isinstance(block, AtomRatio):

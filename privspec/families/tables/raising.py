@@ -13,12 +13,8 @@ from privspec.families.document import decimal_up, guarantee_head, plan_document
 from privspec.families.tables.beside import beside
 from privspec.families.tables.prices import binding_prices
 from privspec.families.tables.system import Requested
-from privspec.kernel.core.reading import Item, read
-from privspec.kernel.core.tables import Table
-from privspec.kernel.quality.tables_forms import Fairness
-from privspec.language.spelling import spell
+from privspec.kernel.core.numbers import nearest_double
 from privspec.model.values import show
-from privspec.problem.form import document
 from privspec.solvers.table_programs import CompleteRatio, ExactTable, PairRatio, merged, true_delta
 
 if TYPE_CHECKING:
@@ -27,29 +23,31 @@ if TYPE_CHECKING:
 
 def raise_table(decision: TableDecision) -> dict[str, Any]:
     """The plan of a table."""
-    model, system = decision.model, decision.system
+    model, system, table = decision.model, decision.system, decision.system.table
     value, bound = decision.loss, decision.lower_bound
     # of the stated doubles, as the kernel derives it again
-    gap = float((Fraction(value) - Fraction(bound)) / (Fraction(abs(value)) or 1))
+    gap = None if bound is None else nearest_double((Fraction(value) - Fraction(bound)) / (Fraction(abs(value)) or 1))
     others, named = beside(decision)
     notes = list(decision.solver()["notes"])
+    counted = " (its order is not looked at)" if table.counted else ""
     document = {
-        "status": "optimal" if gap <= OPTIMAL_GAP else "feasible",
+        "problem": decision.problem,
+        "status": "feasible" if gap is None or gap > OPTIMAL_GAP else "optimal",
         "loss": {
             "value": value,
             "lower_bound": bound,
             "relative_gap": gap,
-            "expression": spell(model.loss) if model.loss is not None else "",
+            "expression": table.expression,
             "units": "units of the loss expression",
-            "among": _among(decision),
-            "kind": "worst" if system.loss.only_worst else "expected",
+            "among": f"all tables Pr({', '.join(table.outputs)} | {', '.join(table.of)}){counted}",
+            "kind": "worst" if system.only_worst and table.estimates is None else "expected",
         },
         "alternatives": others,
         "mechanism": _mechanism(decision),
         "guarantees": [_guarantee(decision, r) for r in system.requested],
         "accuracy": [],
         "fairness": _fairness(decision),
-        "claims": decision.certificate(),
+        "claims": {} if bound is None else decision.certificate,
         "remarks": {
             "recognised": named,
             **_of_votes(decision),
@@ -74,48 +72,33 @@ def _of_votes(decision: TableDecision) -> dict[str, Any]:
     return {"properties": kept_properties(decision), **table_figures(decision)}
 
 
-def _among(decision: TableDecision) -> str:
-    worlds = decision.system.worlds
-    drawn, rows = ", ".join(worlds.releases), ", ".join(worlds.of)
-    counted = " (its order is not looked at)" if worlds.counted else ""
-    return f"all tables Pr({drawn} | {rows}){counted}"
-
-
 # --- the mechanism --------------------------------------------------------------------------------
 
 
 def _mechanism(decision: TableDecision) -> dict[str, Any]:
-    worlds, exact = decision.system.worlds, decision.exact
+    table, exact, prior = decision.system.table, decision.exact, decision.system.prior
     out: dict[str, Any] = {
         "family": "table",
-        "of": list(worlds.of),
-        "counted": list(worlds.counted),
-        "releases": list(worlds.releases),
-        "inputs": list(worlds.labels),
-        "outputs": list(worlds.column_labels),
-        "prior": None if worlds.prior is None else [str(p) for p in worlds.prior],
+        "of": list(table.of),
+        "counted": list(table.counted),
+        "releases": list(table.outputs),
+        "inputs": list(table.rows),
+        "outputs": list(table.columns),
+        "prior": None if prior is None else [str(p) for p in prior],
         "probabilities": [[str(Fraction(n, exact.denominator)) for n in row] for row in exact.numerators],
     }
-    rounds = decision.system.table.rounds
-    if rounds is not None:
-        each = str(rounds.budget / rounds.count)
-        out["rounds"] = {"count": rounds.count, "budget": show(rounds.budget), "each": each, "fit": rounds.count}
-    return out | _chosen(decision)
-
-
-def _chosen(decision: TableDecision) -> dict[str, Any]:
-    """What the solver picked besides the table."""
-    system = decision.system
-    values = decision.scalars
-    numbers = {c.name for c in decision.model.choices}
-    laws = {}
-    for law in system.table.laws:
+    if table.rounds is not None:
+        count, budget = table.rounds.count, table.rounds.budget
+        out["rounds"] = {"count": count, "budget": show(budget), "each": str(budget / count), "fit": count}
+    values, laws = decision.scalars, {}
+    for law in table.laws:
         masses = [values[f"{law.name}:{label}"] for label in law.labels]
         total = sum(masses, Fraction(0))
         even = Fraction(1, len(law.labels))
-        shares = (str(m / total if total else even) for m in masses)
-        laws[law.name] = dict(zip(law.labels, shares, strict=True))
-    return {"scalars": {name: str(v) for name, v in values.items() if name in numbers}, "laws": laws}
+        laws[law.name] = {
+            label: str(mass / total if total else even) for label, mass in zip(law.labels, masses, strict=True)
+        }
+    return out | {"scalars": {one.name: str(values[one.name]) for one in table.choices}, "laws": laws}
 
 
 # --- guarantees -----------------------------------------------------------------------------------
@@ -123,11 +106,11 @@ def _chosen(decision: TableDecision) -> dict[str, Any]:
 
 def _guarantee(decision: TableDecision, requested: Requested) -> dict[str, Any]:
     notes = ["tables"]
-    if requested.requirement.neighbours.group > 1:
+    if any(unit.count > 1 for unit in requested.obligation.units):
         notes.append("group-privacy")
     if decision.system.table.rounds is not None:
         notes.append("repeated-votes")
-    return guarantee_head(requested.requirement, requested.index) | {
+    return guarantee_head(decision.model.requirements[requested.index], requested.index) | {
         "achieved": achieved(decision.exact, requested),
         "because": notes,
     }
@@ -135,35 +118,25 @@ def _guarantee(decision: TableDecision, requested: Requested) -> dict[str, Any]:
 
 def achieved(exact: ExactTable, requested: Requested) -> dict[str, str]:
     """What the table spends: the least epsilon (per unit of distance), or the requirement's with its true delta."""
-    amounts = requested.requirement.measure.amounts
-    pairs = requested.neighbours.pairs
+    pairs, distances = requested.neighbours.pairs, requested.neighbours.distances
     if not len(pairs):
         return {"epsilon": "0"}
-    if amounts.get("delta"):
-        block = PairRatio(pairs, (amounts["epsilon"],), amounts["delta"], requested.view)
-        return {"epsilon": show(amounts["epsilon"]), "delta": decimal_up(true_delta(exact, block))}
-    table = merged(CompleteRatio(amounts["epsilon"], requested.view), np.array(exact.numerators, dtype=object))
-    if requested.neighbours.distances is None:
-        return {"epsilon": _at_most(log_up(_largest_ratio(table, requested)), amounts["epsilon"])}
-    each = zip(pairs, requested.neighbours.distances, strict=True)
-    rates = [log_up(_ratio(table[a], table[b])) / distance for (a, b), distance in each if distance]
-    return {"epsilon": _at_most(max(rates), amounts["epsilon"])}
-
-
-def _at_most(epsilon: Fraction, allowed: Fraction) -> str:
-    """A figure rounded up, but not above what the exact ratios were held to."""
-    text = decimal_up(epsilon)
-    return text if Fraction(text) < allowed else show(allowed)
-
-
-def _largest_ratio(table: np.ndarray[Any, Any], requested: Requested) -> Fraction:
-    if requested.neighbours.complete:
-        return max(
-            Fraction(int(high), int(low))
-            for high, low in zip(table.max(axis=0), table.min(axis=0), strict=True)
-            if high
-        )
-    return max(_ratio(table[a], table[b]) for a, b in requested.neighbours.pairs)
+    epsilon, delta = requested.amounts["epsilon"], requested.amounts.get("delta")
+    if delta:
+        block = PairRatio(pairs, (epsilon,), delta, requested.view)
+        return {"epsilon": show(epsilon), "delta": decimal_up(true_delta(exact, block))}
+    table = merged(CompleteRatio(epsilon, requested.view), np.array(exact.numerators, dtype=object))
+    if distances is not None:
+        each = zip(pairs, distances, strict=True)
+        found = max(log_up(_ratio(table[a], table[b])) / distance for (a, b), distance in each if distance)
+    elif requested.neighbours.complete:
+        columns = zip(table.max(axis=0), table.min(axis=0), strict=True)
+        found = log_up(max(Fraction(int(high), int(low)) for high, low in columns if high))
+    else:
+        found = log_up(max(_ratio(table[a], table[b]) for a, b in pairs))
+    text = decimal_up(found)
+    # rounded up, but not above what the exact ratios were held to
+    return {"epsilon": text if Fraction(text) < epsilon else show(epsilon)}
 
 
 def _ratio(a: Any, b: Any) -> Fraction:
@@ -177,15 +150,10 @@ def _ratio(a: Any, b: Any) -> Fraction:
 
 def _fairness(decision: TableDecision) -> list[dict[str, Any]]:
     """What each fairness line asks for and what the table reaches, as the kernel evaluates it: the largest distance."""
-    table, exact, found = decision.system.table, decision.exact, []
-    prior = [] if table.prior is None else table.prior.values()
-    places = [list(one) for one in table.places]
-    numerators = [list(row) for row in exact.numerators]
-    executed = Table(list(table.outputs), list(table.rows), list(table.columns), places, numerators, exact.denominator)
-    for line in table.fairness:
-        judged = read(Fairness, Item(document(line), "fairness"))
-        assert isinstance(judged, Fairness)
-        reached, level = max(judged.gaps(executed, prior), key=lambda gap: gap[0], default=(Fraction(0), 0))
+    task, found = decision.task, []
+    for line in task.fairness:
+        gaps = line.gaps(decision.executed, task.weights())
+        reached, level = max(gaps, key=lambda gap: gap[0], default=(Fraction(0), 0))
         entry = {"line": line.line, "text": line.text, "tolerance": show([*line.tolerances, Fraction(0)][level])}
         found.append(entry | {"achieved": decimal_up(reached)})
     return found

@@ -1,4 +1,4 @@
-"""A table of the problem as the solvers' numbers: arrays of fractions, linear lines with slacks, further scalars.
+"""A table of the problem as the solvers' numbers: linear lines with slacks, further scalars, and the program of all.
 
 A slack stands for what one probability has beyond another, or beyond a law, wherever a total variation or a delta
 costs something; a scalar `worst:k` for the k-th worst case.
@@ -16,33 +16,51 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.spans import Span
-from privspec.model.distances import takes_distance
-from privspec.model.graph import Model
-from privspec.model.reports import Failure
-from privspec.model.requirements import Requirement
-from privspec.model.worlds import Neighbours, Worlds
+from privspec.core.numbers import as_float
+from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.quality.tables_forms import Votes
+from privspec.model.adjacency import Neighbours
+from privspec.problem.form import document
 from privspec.problem.table_forms import Accuracy, Amount, Condition, Fairness, Manipulation, Table, Variation
-from privspec.problem.table_lines import Moment, is_manipulation, moment
+from privspec.problem.table_lines import Moment, moment
 from privspec.problem.table_losses import Costs, fractions
-from privspec.problem.tables import lower as lower_table
+from privspec.problem.types import Measure, Obligation, Problem
+from privspec.solvers.table_programs import (
+    AtomRatio,
+    CompleteRatio,
+    Extra,
+    LinearRows,
+    PairRatio,
+    Privacy,
+    TableProgram,
+)
 
 Key: TypeAlias = tuple[str | int, ...]
 """Where a line comes from: a word and numbers of the problem's items."""
 MOST_LIES = 200_000
 """Rows of the program that one bound on lies may need."""
+NONE = Fraction(0)
+
+
+class TooManyError(Exception):
+    """A line of the spec, by its number, needs more rows of the program than are stated."""
+
+    def __init__(self, line: int) -> None:
+        """Carry the line."""
+        super().__init__(f"line {line} needs too many rows")
+        self.line = line
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LinearLine:
-    """sum table[r, c] f_rc + sum scalars[name] w_name = bound, or <= bound."""
+    """sum table[r, c] f_rc + sum scalars[name] w_name = bound, or <= bound; `line` of the spec, 0 for the loss."""
 
     key: Key
-    span: Span
+    line: int
     table: Mapping[tuple[int, int], Fraction]
     scalars: Mapping[str, Fraction]
     bound: Fraction
-    equality: bool
+    equality: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,35 +70,75 @@ class Scalar:
     name: str
     low: Fraction
     high: Fraction
-    cost: Fraction = Fraction(0)
+    cost: Fraction = NONE
+
+
+Stated: TypeAlias = LinearLine | Scalar
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Requested:
-    """A requirement with the rows it compares and what its observer tells apart (None: all outputs).
+    """An obligation with the rows it compares and what its observer tells apart (None: all outputs).
 
     `inputs`: how many values the inputs that it names take, the |X| of per-atom-LDP.
     """
 
     index: int
-    requirement: Requirement
+    obligation: Obligation
     neighbours: Neighbours
     view: NDArray[np.intp] | None
-    inputs: int = 1
+    inputs: int
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        """The figures of its measure."""
+        return figures(self.obligation.measure)
+
+    @property
+    def block(self) -> Privacy | None:
+        """Its rows of the program; None where it compares no two rows."""
+        pairs, amounts, distances = self.neighbours.pairs, self.amounts, self.neighbours.distances
+        if not len(pairs):
+            return None
+        epsilon, delta = amounts["epsilon"], amounts.get("delta", NONE)
+        if distances is not None:
+            return PairRatio(pairs, tuple(epsilon * distance for distance in distances), NONE, self.view)
+        if per_atom(self.obligation.measure):
+            # the condition of Ramon & Basu 3.3: each single output by itself
+            return AtomRatio(pairs, (epsilon,), delta / self.inputs, self.view)
+        if self.neighbours.complete and not delta:
+            return CompleteRatio(epsilon, self.view)
+        return PairRatio(pairs, (epsilon,), delta, self.view)
+
+
+def figures(measure: Measure) -> dict[str, Fraction]:
+    """The amounts of a measure that are known numbers, by name."""
+    return {name: amount for name, amount in measure.amounts if isinstance(amount, Fraction)}
+
+
+def per_atom(measure: Measure) -> bool:
+    """Whether it bounds every output by itself."""
+    return "per-atom" in measure.name
+
+
+def computed(measure: Measure) -> bool:
+    """Whether tables can be computed for it: a ratio of probabilities, with one known figure for everybody."""
+    known = figures(measure)
+    return not measure.each and len(known) == len(measure.amounts) and {"epsilon"} <= set(known) <= {"epsilon", "delta"}
 
 
 @dataclass(frozen=True, eq=False)
-class FiniteSystem:
-    """A finite spec in numbers: `table` is the problem's, `requirements` those of the spec, in its order."""
+class TableSystem:
+    """The one table of a problem in the solvers' numbers."""
 
-    worlds: Worlds
-    table: Table
-    requirements: tuple[Requirement, ...]
+    problem: Problem
 
     @property
-    def model(self) -> Model:
-        """The spec."""
-        return self.worlds.model
+    def table(self) -> Table:
+        """The block."""
+        (block,) = self.problem.blocks
+        assert isinstance(block, Table)
+        return block
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -96,11 +154,6 @@ class FiniteSystem:
     def only_worst(self) -> bool:
         """Whether the loss is one worst case of costs and nothing else."""
         return self.loss.only_worst and not self.loss.worst[0].variations
-
-    @property
-    def offset(self) -> Fraction:
-        """What is added to the loss whatever is drawn."""
-        return self.loss.constant
 
     @cached_property
     def prior(self) -> Costs | None:
@@ -122,56 +175,61 @@ class FiniteSystem:
 
     @cached_property
     def requested(self) -> tuple[Requested, ...]:
-        """What each requirement asks of the table."""
+        """What each obligation asks of the table."""
         return tuple(
             Requested(
                 index,
-                requirement,
-                _neighbours(self.table, index, requirement),
-                view_of(self.table, self.model.exposed(requirement)),
-                self.table.compared[index].inputs,
+                one,
+                Neighbours(
+                    self.shape[0],
+                    compared.cliques,
+                    np.array(compared.pairs.entries, dtype=np.intp).reshape(-1, 3),
+                    compared.squares if one.measure.distance is not None else (),
+                ),
+                view_of(self.table, one.seen),
+                compared.inputs,
             )
-            for index, requirement in enumerate(self.requirements)
+            for index, (one, compared) in enumerate(zip(self.problem.obligations, self.table.compared, strict=True))
         )
 
     @cached_property
-    def _further(self) -> tuple[tuple[LinearLine, ...], tuple[Scalar, ...]]:
-        lines: list[LinearLine] = []
-        scalars: list[Scalar] = []
-        for item in _further(self):
-            lines += [item] if isinstance(item, LinearLine) else []
-            scalars += [item] if isinstance(item, Scalar) else []
-        return tuple(lines), tuple(scalars)
+    def privacy(self) -> tuple[tuple[int, Privacy], ...]:
+        """The blocks of the obligations that compare rows, with their numbers."""
+        return tuple((r.index, block) for r in self.requested for block in (r.block,) if block is not None)
+
+    @cached_property
+    def stated(self) -> tuple[Stated, ...]:
+        """Conditions, accuracy, bounds on lies, fairness, numbers and laws that are chosen, with their slacks.
+
+        Raises: TooManyError.
+        """
+        table = self.table
+        found: list[Stated] = []
+        for k, condition in enumerate(table.conditions):
+            found += _condition(k, condition)
+        for k, line in enumerate(table.accuracy):
+            found += _accuracy(k, line, self)
+        for k, bound in enumerate(table.manipulation):
+            found += _lies(k, bound)
+        prices = {price.name: price.weight for price in table.loss.prices}
+        found += [Scalar(one.name, one.low, one.high, prices.get(one.name, NONE)) for one in table.choices]
+        for law in table.laws:
+            masses = [f"{law.name}:{label}" for label in law.labels]
+            found += [Scalar(name, NONE, Fraction(1)) for name in masses]
+            total = dict.fromkeys(masses, Fraction(1)) | ({} if law.weight is None else {law.weight: Fraction(1)})
+            found.append(LinearLine(("law", law.name), 0, {}, total, Fraction(1), True))
+        for k, fair in enumerate(table.fairness):
+            found += _fairness(k, fair, self)
+        return tuple(found)
+
+    def beside(self, *words: str) -> tuple[LinearLine, ...]:
+        """The lines but for those that come from these words."""
+        return tuple(one for one in self.stated if isinstance(one, LinearLine) and one.key[0] not in words)
 
     @property
-    def lines(self) -> tuple[LinearLine, ...]:
-        """Conditions, accuracy, bounds on lies and fairness, with what their slacks stand for."""
-        return self._further[0]
-
-    @property
-    def scalars(self) -> tuple[Scalar, ...]:
-        """Chosen numbers, masses of laws, and the slacks of `lines`."""
-        return self._further[1]
-
-    def given(self, requirements: Sequence[Requirement]) -> FiniteSystem:
-        """The same where only amounts of privacy differ: costs and neighbours stay as they are."""
-        return replace(self, requirements=tuple(requirements))
-
-
-def lower(model: Model, *, priced: bool = True) -> FiniteSystem:
-    """The program of a finite spec; without its loss where it is not `priced`.
-
-    Raises: SpecError PS05xx with a construct that cannot be computed yet, PS04xx for an average without a data model.
-    """
-    found = lower_table(model, priced=priced)
-    return FiniteSystem(found.worlds, found.table, model.requirements)
-
-
-def _neighbours(table: Table, index: int, requirement: Requirement) -> Neighbours:
-    compared = table.compared[index]
-    pairs = np.array(compared.pairs.entries, dtype=np.intp).reshape(-1, 3)
-    squares = compared.squares if takes_distance(requirement) else ()
-    return Neighbours(len(table.rows), compared.cliques, pairs, squares)
+    def plain(self) -> bool:
+        """Whether privacy and the loss are all there is."""
+        return not self.stated and self.table.estimates is None
 
 
 def view_of(table: Table, outputs: Sequence[str]) -> NDArray[np.intp] | None:
@@ -185,95 +243,147 @@ def view_of(table: Table, outputs: Sequence[str]) -> NDArray[np.intp] | None:
     return number
 
 
+# --- the program ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Lowered:
+    """A program with what its parts came from.
+
+    `blocks[k]` the number of the obligation of the k-th privacy block; `lines` those of the rows, equalities first;
+    `cost` the exact loss that the program rounds.
+    """
+
+    program: TableProgram
+    cost: Costs
+    blocks: tuple[int, ...]
+    lines: tuple[LinearLine, ...]
+
+
+def to_program(system: TableSystem) -> Lowered:
+    """The linear program of a finite system.
+
+    Raises: TooManyError.
+    """
+    rows, columns = system.shape
+    if system.only_worst:
+        weight, worst = system.worst[0]
+        cost: Costs = worst * weight
+    elif system.expected is not None:
+        cost = system.expected
+    else:
+        cost = np.full(system.shape, NONE, dtype=object)
+    every = [*system.stated, *(() if system.only_worst else _loss_lines(system))]
+    extra = [one for one in every if isinstance(one, Scalar)]
+    lines = [one for one in every if isinstance(one, LinearLine)]
+    names = {one.name: rows * columns + k for k, one in enumerate(extra)}
+    equal, less = ([line for line in lines if line.equality is kind] for kind in (True, False))
+    ranges = zip(*((one.low, one.high, one.cost, one.name) for one in extra), strict=True)
+    program = TableProgram(
+        as_float(cost),
+        tuple(block for _, block in system.privacy),
+        system.only_worst,
+        linear_rows(equal, columns, names),
+        linear_rows(less, columns, names),
+        Extra(*ranges) if extra else Extra(),
+    )
+    return Lowered(program, cost, tuple(index for index, _ in system.privacy), (*equal, *less))
+
+
+def linear_rows(lines: Sequence[LinearLine], columns: int, names: Mapping[str, int]) -> LinearRows:
+    """Lines in the solver's form; `names` the columns of scalars."""
+    cells = [
+        *((k, r * columns + c, value) for k, line in enumerate(lines) for (r, c), value in line.table.items()),
+        *((k, names[name], value) for k, line in enumerate(lines) for name, value in line.scalars.items()),
+    ]
+    at, where = (np.array([cell[part] for cell in cells], dtype=np.intp) for part in (0, 1))
+    return LinearRows(at, where, tuple(cell[2] for cell in cells), tuple(line.bound for line in lines))
+
+
+def _loss_lines(system: TableSystem) -> Iterator[Stated]:
+    """Total variations in the loss, and worst cases as scalars that no row may exceed."""
+    for j, variation in enumerate(system.loss.variations):
+        yield from _variation(("loss", "mean", j), 0, variation, system.prior)
+    for k, worst in enumerate(system.loss.worst):
+        costs, laws = system.worst[k][1], [fractions(one.law) for one in worst.variations]
+        for j, variation in enumerate(worst.variations):
+            yield from _variation(("loss", k, j), 0, variation, None)
+        # above the largest cost, so that rows which always cost it keep their room
+        most = costs.max() + sum((one.weight for one in worst.variations), NONE) + 1
+        yield Scalar(f"worst:{k}", costs.min(), most, worst.weight)
+        for r, row in enumerate(costs):
+            scalars = {f"worst:{k}": Fraction(-1)}
+            for j, (variation, law) in enumerate(zip(worst.variations, laws, strict=True)):
+                scalars |= dict.fromkeys(_slacks(("loss", k, j), law, r).values(), variation.weight)
+            table = {(r, c): value for c, value in enumerate(row) if value}
+            yield LinearLine(("worst", k, r), 0, table, scalars, NONE)
+
+
 # --- lines ----------------------------------------------------------------------------------------
 
 
-def _further(system: FiniteSystem) -> Iterator[LinearLine | Scalar]:
-    model, table = system.model, system.table
-    for k, (condition, constraint) in enumerate(zip(table.conditions, model.constraints, strict=True)):
-        yield from _condition(k, condition, constraint.relation.span)
-    lies = [target for target in model.accuracy if is_manipulation(target.target.left)]
-    limits = [target for target in model.accuracy if target not in lies]
-    for k, (line, target) in enumerate(zip(table.accuracy, limits, strict=True)):
-        yield from _accuracy(k, line, target.target.span, system)
-    for k, (bound, target) in enumerate(zip(table.manipulation, lies, strict=True)):
-        yield from _lies(k, bound, target.target.span)
-    prices = {price.name: price.weight for price in table.loss.prices}
-    for choice in table.choices:
-        yield Scalar(choice.name, choice.low, choice.high, prices.get(choice.name, Fraction(0)))
-    for law in table.laws:
-        masses = [f"{law.name}:{label}" for label in law.labels]
-        yield from (Scalar(name, Fraction(0), Fraction(1)) for name in masses)
-        total = dict.fromkeys(masses, Fraction(1)) | ({} if law.weight is None else {law.weight: Fraction(1)})
-        yield LinearLine(("law", law.name), model.nodes[law.name].span, {}, total, Fraction(1), True)
-    for k, (fair, written) in enumerate(zip(table.fairness, model.fairness, strict=True)):
-        yield from _fairness(k, fair, written.span, system)
-
-
-def _condition(k: int, condition: Condition, span: Span) -> Iterator[LinearLine]:
+def _condition(k: int, condition: Condition) -> Iterator[LinearLine]:
     table = None if condition.average is None else fractions(condition.average)
     scalars = {one.name: fractions(one.values) for one in condition.scalars}
     for r, constant in enumerate(fractions(condition.constant)):
         row = {} if table is None else {(r, c): v for c, v in enumerate(table[r]) if v}
         named = {name: values[r] for name, values in scalars.items() if values[r]}
-        yield LinearLine(("condition", k, r), span, row, named, -constant, condition.equality)
+        yield LinearLine(("condition", k, r), condition.line, row, named, -constant, condition.equality)
 
 
-def slacks(where: Key, law: Costs, row: int) -> dict[int, str]:
+def _slacks(where: Key, law: Costs, row: int) -> dict[int, str]:
     """By the values that may be drawn too often at a row, the names of their slacks."""
     head = ":".join(map(str, where))
     return {o: f"slack:{head}:{row}:{o}" for o, chance in enumerate(law[row]) if chance < 1}
 
 
-def variation_lines(
-    where: Key, variation: Variation, span: Span, shares: Costs | None
-) -> Iterator[LinearLine | Scalar]:
+def _variation(where: Key, line: int, variation: Variation, shares: Costs | None) -> Iterator[Stated]:
     """Slacks (each costs the loss the share of its row times the weight), and that none is less than its excess."""
     law, values = fractions(variation.law), np.array(variation.values)
     for r in range(len(law)):
-        cost = Fraction(0) if shares is None else shares[r] * variation.weight
-        for o, name in slacks(where, law, r).items():
-            yield Scalar(name, Fraction(0), Fraction(1), cost)
+        cost = NONE if shares is None else shares[r] * variation.weight
+        for o, name in _slacks(where, law, r).items():
+            yield Scalar(name, NONE, Fraction(1), cost)
             table = {(r, int(c)): Fraction(1) for c in np.flatnonzero(values == o)}
-            yield LinearLine(("apart", *where, r, o), span, table, {name: Fraction(-1)}, law[r, o], False)
+            yield LinearLine(("apart", *where, r, o), line, table, {name: Fraction(-1)}, law[r, o])
 
 
-def _accuracy(k: int, line: Accuracy, span: Span, system: FiniteSystem) -> Iterator[LinearLine | Scalar]:
+def _accuracy(k: int, line: Accuracy, system: TableSystem) -> Iterator[Stated]:
     """One row, or one for each row of the table where a worst case stands in it."""
-    amount, rows = line.amount, range(system.shape[0])
-    average: Costs = np.full(system.shape, Fraction(0), dtype=object)
-    if amount.average is not None and system.prior is not None:
-        average = fractions(amount.average) * system.prior[:, None]
+    amount, prior = line.amount, system.prior
+    average: Costs = np.full(system.shape, NONE, dtype=object)
+    if amount.average is not None and prior is not None:
+        average = fractions(amount.average) * prior[:, None]
     entries = dict(np.ndenumerate(average))
     scalars, limit = {price.name: price.weight for price in amount.prices}, line.limit - amount.constant
     for j, variation in enumerate(amount.variations):
         where: Key = ("accuracy", k, "mean", j)
-        yield from variation_lines(where, variation, span, None)
+        yield from _variation(where, line.line, variation, None)
         law = fractions(variation.law)
-        for r, share in enumerate(system.prior if system.prior is not None else ()):
-            scalars |= dict.fromkeys(slacks(where, law, r).values(), variation.weight * share)
+        for r, share in enumerate(prior if prior is not None else ()):
+            scalars |= dict.fromkeys(_slacks(where, law, r).values(), variation.weight * share)
     if not amount.worst:
-        yield LinearLine(("accuracy", k), span, entries, scalars, limit, False)
+        yield LinearLine(("accuracy", k), line.line, entries, scalars, limit)
         return
     (worst,) = amount.worst
     for j, variation in enumerate(worst.variations):
-        yield from variation_lines(("accuracy", k, 0, j), variation, span, None)
+        yield from _variation(("accuracy", k, 0, j), line.line, variation, None)
     costs, laws = fractions(worst.costs), [fractions(one.law) for one in worst.variations]
-    for r in rows:
-        table = entries | {(r, c): entries[r, c] + worst.weight * cost for c, cost in enumerate(costs[r])}
+    for r, row in enumerate(costs):
+        table = entries | {(r, c): entries[r, c] + worst.weight * cost for c, cost in enumerate(row)}
         named = dict(scalars)
         for j, (variation, law) in enumerate(zip(worst.variations, laws, strict=True)):
-            weight = worst.weight * variation.weight
-            named |= dict.fromkeys(slacks(("accuracy", k, 0, j), law, r).values(), weight)
-        yield LinearLine(("accuracy", k, r), span, table, named, limit, False)
+            names = _slacks(("accuracy", k, 0, j), law, r).values()
+            named |= dict.fromkeys(names, worst.weight * variation.weight)
+        yield LinearLine(("accuracy", k, r), line.line, table, named, limit)
 
 
-def _fairness(k: int, line: Fairness, span: Span, system: FiniteSystem) -> Iterator[LinearLine | Scalar]:
+def _fairness(k: int, line: Fairness, system: TableSystem) -> Iterator[Stated]:
     """Equalities for tolerance 0; else slacks for what one group gets more often, that sum to the tolerance."""
     view = view_of(system.table, line.outputs)
     seen = np.arange(system.shape[1]) if view is None else view
     count = int(seen.max()) + 1
-    mixtures = [mixture(group, system.prior) for group in line.groups]
+    mixtures = [_mixture(group, system.prior) for group in line.groups]
     triples = np.array(line.pairs.entries, dtype=np.intp).reshape(-1, 3)
     firsts: dict[int, int] = {}
     for number, (a, b, level) in enumerate(triples.tolist()):
@@ -282,37 +392,82 @@ def _fairness(k: int, line: Fairness, span: Span, system: FiniteSystem) -> Itera
             continue  # nothing is farther apart
         if not tolerance and firsts.setdefault(b, a) != a:
             continue  # equal to the first group of its stratum already
-        rows = [_difference(mixtures[a], mixtures[b], seen, s) for s in range(count)]
+        rows = [_difference(mixtures[a], mixtures[b], np.flatnonzero(seen == s)) for s in range(count)]
         if not tolerance:
             for s in range(count - 1):
-                yield LinearLine(("fairness", k, number, s), span, rows[s], {}, Fraction(0), True)
+                yield LinearLine(("fairness", k, number, s), line.line, rows[s], {}, NONE, True)
             continue
         names = [f"slack:fairness:{k}:{number}:{s}" for s in range(count)]
         for s, name in enumerate(names):
-            yield Scalar(name, Fraction(0), Fraction(1))
-            yield LinearLine(("fairness", k, number, s), span, rows[s], {name: Fraction(-1)}, Fraction(0), False)
+            yield Scalar(name, NONE, Fraction(1))
+            yield LinearLine(("fairness", k, number, s), line.line, rows[s], {name: Fraction(-1)}, NONE)
         total = dict.fromkeys(names, Fraction(1))
-        yield LinearLine(("fairness", k, number, "total"), span, {}, total, tolerance, False)
+        yield LinearLine(("fairness", k, number, "total"), line.line, {}, total, tolerance)
 
 
-def mixture(rows: Sequence[int], prior: Costs | None) -> dict[int, Fraction]:
+def _mixture(rows: Sequence[int], prior: Costs | None) -> dict[int, Fraction]:
     """The law of the rows of a group."""
     if len(rows) == 1 or prior is None:
         return {rows[0]: Fraction(1)}
-    total = sum((prior[r] for r in rows), Fraction(0))
+    total = sum((prior[r] for r in rows), NONE)
     return {r: prior[r] / total for r in rows if prior[r]}
 
 
 def _difference(
-    left: Mapping[int, Fraction], right: Mapping[int, Fraction], seen: NDArray[np.intp], value: int
+    left: Mapping[int, Fraction], right: Mapping[int, Fraction], columns: NDArray[np.intp]
 ) -> dict[tuple[int, int], Fraction]:
-    found: dict[tuple[int, int], Fraction] = {}
-    for sign, mix in ((1, left), (-1, right)):
-        for r, weight in mix.items():
-            for c in np.flatnonzero(seen == value):
-                place = (r, int(c))
-                found[place] = found.get(place, Fraction(0)) + sign * weight
-    return {place: value for place, value in found.items() if value}
+    weights = {r: left.get(r, NONE) - right.get(r, NONE) for r in (*left, *right)}
+    return {(r, c): weight for r, weight in weights.items() if weight for c in columns.tolist()}
+
+
+# --- what a lie can bring a voter -----------------------------------------------------------------
+
+
+def votes_of(line: Manipulation) -> Votes:
+    """A bound on lies as the kernel reads it."""
+    found = read(Votes, Item(document(line), "manipulation"))
+    assert isinstance(found, Votes)
+    return found
+
+
+def _uppers(named: Sequence[int], rest: Sequence[int], count: int, sharpest: bool) -> Iterator[int]:
+    """Sets of best alternatives, as bits, but for the set of all of them: the first of `named`, or all and some others.
+
+    `sharpest`: only those that imply all others where nothing at all may be gained.
+    """
+    if sharpest and rest:
+        yield from (_bits(named[:k]) for k in range(1, len(named)))
+        yield from (_bits([*named, *rest]) - (1 << a) for a in rest)
+        return
+    yield from (_bits(named[:k]) for k in range(1, min(len(named) + 1, count)))
+    yield from (_bits([*named, *chosen]) for k in range(1, len(rest)) for chosen in combinations(rest, k))
+
+
+def _bits(chosen: Sequence[int]) -> int:
+    return sum(1 << a for a in chosen)
+
+
+def _lies(k: int, line: Manipulation) -> Iterator[LinearLine]:
+    """No lie raises the probability of a set of best alternatives by more than the limit.
+
+    Where that is 0 and a set is one of best alternatives of both ballots, either could be the lie: one equality.
+    """
+    try:
+        ranks = votes_of(line).contrast().ranks or {}
+    except Refused:
+        raise TooManyError(line.line) from None
+    lines, count = 0, len(set(line.winners))
+    for (lied, row), best in ranks.items():
+        theirs = set() if line.limit else set(_uppers(*ranks[row, lied], count, False))
+        for chosen in _uppers(*best, count, not line.limit):
+            if chosen in theirs and lied < row:
+                continue  # stated from the other side
+            lines += 1
+            if lines > MOST_LIES:
+                raise TooManyError(line.line)
+            table = {(lied, c): Fraction(1) for c, a in enumerate(line.winners) if chosen >> a & 1}
+            table |= {(row, c): Fraction(-1) for c, a in enumerate(line.winners) if chosen >> a & 1}
+            yield LinearLine(("lie", k, lied, row, chosen), line.line, table, {}, line.limit, chosen in theirs)
 
 
 # --- debiased estimates ---------------------------------------------------------------------------
@@ -334,9 +489,8 @@ class Debiased:
     weights: tuple[Fraction, ...]
 
     @classmethod
-    def of(cls, system: FiniteSystem) -> Debiased:
-        """What the loss of a system estimates."""
-        table = system.table
+    def of(cls, table: Table) -> Debiased | None:
+        """What the loss of a table estimates; None where its conditions are not, or no longer, those of estimates."""
         assert table.estimates is not None
         alpha = table.estimates.alpha
         (choice,) = (choice for choice in table.choices if choice.name == alpha)
@@ -344,97 +498,13 @@ class Debiased:
         masses = tuple(f"{law.name}:{label}" for law in table.laws for label in law.labels)
         weighted = any(law.weight is not None for law in table.laws)
         known = tuple(found for found in moments if found is not None)
-        return cls(alpha, choice.low, choice.high, masses, weighted, known, table.estimates.weights)
-
-    @staticmethod
-    def beside(system: FiniteSystem) -> tuple[LinearLine, ...]:
-        """Lines beside those that the program of estimates states by itself."""
-        return tuple(line for line in system.lines if line.key[0] not in ("condition", "law"))
+        weights = table.estimates.weights
+        if not len(known) == len(moments) == len(weights):
+            return None
+        return cls(alpha, choice.low, choice.high, masses, weighted, known, weights)
 
 
-# --- what a lie can bring a voter -----------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Electorate:
-    """Votes held as counts of ballots."""
-
-    line: Manipulation
-
-    @property
-    def rows(self) -> list[tuple[int, ...]]:
-        """How often each ballot is cast, by row."""
-        kinds = len(self.line.ballots)
-        entries = self.line.counts.entries
-        return [entries[i : i + kinds] for i in range(0, len(entries), kinds)]
-
-    def moves(self) -> Iterator[tuple[int, int, int, int]]:
-        """Every row with a ballot that is cast there, a lie, and the row where that is cast instead."""
-        rows = self.rows
-        number = {counts: r for r, counts in enumerate(rows)}
-        for r, counts in enumerate(rows):
-            for i, count in enumerate(counts):
-                for j in range(len(counts)) if count else ():
-                    if i != j:
-                        yield r, i, j, number[tuple(n - (k == i) + (k == j) for k, n in enumerate(counts))]
-
-    def lied(self, row: int, ballot: int, lie: int) -> int:
-        """The row in which one voter casts another ballot."""
-        rows = self.rows
-        return rows.index(tuple(n - (k == ballot) + (k == lie) for k, n in enumerate(rows[row])))
-
-    def unordered(self, ballot: int) -> tuple[int, ...]:
-        """Alternatives of whose order a ballot cannot say anything."""
-        ballots = self.line.ballots
-        full = len(ballots[ballot]) == max(map(len, ballots))
-        return tuple(a for a in range(self.line.alternatives) if full and a not in ballots[ballot])
-
-    def uppers(self, ballot: int) -> Iterator[int]:
-        """Sets of best alternatives, as bits, but for the set of all of them."""
-        named, rest = self.line.ballots[ballot], self.unordered(ballot)
-        yield from (_bits(named[:k]) for k in range(1, min(len(named) + 1, self.line.alternatives)))
-        for k in range(1, len(rest)):
-            yield from (_bits(named) | _bits(chosen) for chosen in combinations(rest, k))
-
-    def sharpest(self, ballot: int) -> Iterator[int]:
-        """Those that imply all others where nothing at all may be gained: all alternatives but one, of the rest."""
-        named, rest, m = self.line.ballots[ballot], self.unordered(ballot), self.line.alternatives
-        yield from (_bits(named[:k]) for k in range(1, len(named) if rest else min(len(named) + 1, m)))
-        yield from ((1 << m) - 1 - (1 << a) for a in rest)
-
-    def gained(self, laws: Sequence[Sequence[Fraction]]) -> Fraction:
-        """The most that a lie brings a voter under any rule; `laws` (rows, alternatives) are those of the winner."""
-        most = Fraction(0)
-        for r, i, _, lied in self.moves():
-            change = [after - before for before, after in zip(laws[r], laws[lied], strict=True)]
-            total = Fraction(0)
-            for a in self.line.ballots[i]:
-                total += change[a]
-                most = max(most, total)
-            rest = (change[a] for a in self.unordered(i) if change[a] > 0)
-            most = max(most, total + sum(rest, Fraction(0)))
-        return most
-
-
-def _bits(chosen: tuple[int, ...]) -> int:
-    return sum(1 << a for a in chosen)
-
-
-def _lies(k: int, line: Manipulation, span: Span) -> Iterator[LinearLine]:
-    """No lie raises the probability of a set of best alternatives by more than the limit.
-
-    Where that is 0 and a set is one of best alternatives of both ballots, either could be the lie: one equality.
-    """
-    votes, lines = Electorate(line), 0
-    for r, i, j, lied in votes.moves():
-        theirs = set(votes.uppers(j))
-        for chosen in votes.uppers(i) if line.limit else votes.sharpest(i):
-            both = not line.limit and chosen in theirs
-            if both and j < i:
-                continue  # stated from the other side
-            lines += 1
-            if lines > MOST_LIES:
-                raise Failure("PS0515", span, "there are too many ballots that could be a lie")
-            table = {(lied, c): Fraction(1) for c, a in enumerate(line.winners) if chosen >> a & 1}
-            table |= {(r, c): Fraction(-1) for c, a in enumerate(line.winners) if chosen >> a & 1}
-            yield LinearLine(("lie", k, r, i, j, chosen), span, table, {}, line.limit, both)
+def edited(problem: Problem, **parts: object) -> Problem:
+    """The problem with other parts of its table."""
+    (table,) = problem.blocks
+    return replace(problem, blocks=(replace(table, **parts),))  # type: ignore[type-var]

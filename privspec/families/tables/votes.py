@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import lcm
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import SpecError
@@ -18,7 +19,8 @@ from privspec.families.selection.properties import NOTE, gains, spoken
 from privspec.families.selection.rules import RULES
 from privspec.families.selection.system import lower
 from privspec.families.selection.task import Property
-from privspec.families.tables.system import Electorate
+from privspec.families.tables.system import votes_of
+from privspec.kernel.core.tables import Table as Drawn
 from privspec.model.domains import FiniteSet, PartialRankingOf, RankingOf
 from privspec.model.lotteries import Ballot, FirstChoice, Law, Lottery, Points, scores
 from privspec.model.requirements import AccuracyTarget
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 def rules_beside(decision: TableDecision) -> list[dict[str, Any]]:
     """The rules of private voting, the least loss first; none where the spec is no vote that they know."""
-    model, least = decision.model, decision.exact_bound
+    model, least = decision.model, Fraction(decision.lower_bound or 0)
     if voting(model) is None or model.constraints or model.fairness:
         return []
     limits = [target for target in model.accuracy if is_manipulation(target.target.left)]
@@ -76,15 +78,17 @@ def rules_beside(decision: TableDecision) -> list[dict[str, Any]]:
 def _misses(decision: TableDecision, target: AccuracyTarget, lottery: Lottery, points: Points) -> str:
     """Why a rule does not meet a bound on lies; empty if it does."""
     (bounds,) = [one for one in decision.system.table.manipulation if one.line == target.line]
-    votes, space = Electorate(bounds), decision.system.worlds.spaces[0]
-    if len(votes.rows) * len(bounds.ballots) ** 2 > FEW:
+    votes, space = votes_of(bounds), decision.worlds.spaces[0]
+    if len(space.values) * len(bounds.ballots) ** 2 > FEW:
         return f"it is not known to meet line {target.line}: there are too many lies to try"
     domain = space.node.domain
     assert isinstance(domain, FiniteSet | RankingOf | PartialRankingOf)
     items = domain.items if isinstance(domain, FiniteSet) else domain.alternatives
     bound, order = bounds.limit, [points.alternatives.index(item) for item in items]
     every = [lottery.law(scores(points, _ballots(value))) for value in space.values]
-    most = votes.gained([[law[a] for a in order] for law in every])
+    whole = lcm(*(chance.denominator for law in every for chance in law))
+    rows = [[int(law[order[a]] * whole) for a in bounds.winners] for law in every]
+    most = max([Fraction(0), *votes.contrast().gaps(Drawn([], [], [], [], rows, whole)).values()])
     return f"it misses line {target.line}: {float(most):.4g} > {show(bound)}" if most > bound else ""
 
 
@@ -115,7 +119,7 @@ class CountedVotes(Lottery):
 
 def counted_votes(decision: TableDecision) -> CountedVotes | None:
     """The table as a lottery of first choices; None where its rows or columns are anything else."""
-    worlds = decision.system.worlds
+    worlds = decision.worlds
     if worlds.computed or len(worlds.spaces) != 1 or len(decision.model.outputs) != 1:
         return None
     (space,), (output,) = worlds.spaces, decision.model.outputs
@@ -146,7 +150,7 @@ def table_figures(decision: TableDecision) -> dict[str, Any]:
     rows = [tuple(map(Fraction, counts)) for counts in table.rows]
     apart = [distortion(table, system.compared, row) for row in rows]
     welfare = [sum((p * n for p, n in zip(table.law(row), row, strict=True)), Fraction(0)) for row in rows]
-    prior = decision.system.worlds.prior
+    prior = decision.system.prior
 
     def mean(values: Sequence[Fraction]) -> float | None:
         return None if prior is None else float(sum((p * v for p, v in zip(prior, values, strict=True)), Fraction(0)))
