@@ -40,7 +40,7 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
             "expression": table.expression,
             "units": "units of the loss expression",
             "among": f"all tables Pr({', '.join(table.outputs)} | {', '.join(table.of)}){counted}",
-            "kind": "worst" if system.only_worst and table.estimates is None else "expected",
+            "kind": "worst" if system.loss.only_worst and table.estimates is None else "expected",
         },
         "alternatives": others,
         "mechanism": _mechanism(decision),
