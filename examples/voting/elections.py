@@ -14,8 +14,8 @@ from fractions import Fraction
 from pathlib import Path
 
 import privspec
-from privspec.execute.ballots.form import Form
-from privspec.execute.ballots.reading import read_ballots
+from privspec.execute.ballot_files import Form
+from privspec.execute.ballots import read_ballots
 from privspec.families.selection.draws import total_points
 from privspec.families.selection.figures import total_variation
 from privspec.model.lotteries import Borda, FirstChoice, Points, Proportional

@@ -49,7 +49,7 @@ def separator_of(path: Path) -> str:
 
 
 @contextmanager
-def opened(name: str, path: Path) -> Iterator[IO[bytes]]:
+def opened(name: str, path: Path, what: str = "comma-separated values") -> Iterator[IO[bytes]]:
     """The bytes of a text file, unpacked.
 
     Raises: DataError PS0803 if it cannot be read.
@@ -59,7 +59,7 @@ def opened(name: str, path: Path) -> Iterator[IO[bytes]]:
         with how(path, "rb") as file:
             yield file  # type: ignore[misc]
     except (OSError, EOFError, zlib.error):
-        refuse_unreadable(name, "comma-separated values")
+        refuse_unreadable(name, what)
 
 
 def rows_of_text(name: str, path: Path, *, width: int | None = None, joined: bool = True) -> Iterator[list[str]]:

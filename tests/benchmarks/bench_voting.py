@@ -122,8 +122,8 @@ def election(spec: Path, ballots: Path) -> str:
 
 def main() -> None:
     """Print the times."""
-    from privspec.execute.ballots.form import Form
-    from privspec.execute.ballots.reading import read_ballots
+    from privspec.execute.ballot_files import Form
+    from privspec.execute.ballots import read_ballots
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--voters", type=int, default=1_000_000)

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import DataError, PrivspecError
 from privspec.core.spans import Source
-from privspec.execute.ballots.form import Form
-from privspec.execute.ballots.reading import read_ballots
+from privspec.execute.ballot_files import Form
+from privspec.execute.ballots import read_ballots
 from privspec.execute.keeper import Keeper
 from privspec.execute.run import execute_plan
 from privspec.families.tables.execution import CENTRAL_RULE

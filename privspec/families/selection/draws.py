@@ -14,8 +14,8 @@ from typing import Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.execute.ballots.form import NOT_ONE
-from privspec.execute.ballots.reading import Ballots
+from privspec.execute.ballot_files import NOT_ONE
+from privspec.execute.ballots import Ballots
 from privspec.model.lotteries import (
     Borda,
     Exponential,

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.core.matrices import ExactVector
-from privspec.execute.ballots.form import Form
-from privspec.execute.ballots.reading import Ballots, read_ballots, refuse_number
+from privspec.execute.ballot_files import Form
+from privspec.execute.ballots import Ballots, read_ballots, refuse_number
 from privspec.execute.drawing import Labels, symbol
 from privspec.execute.family import (
     Circumstances,

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import UsageError
 from privspec.core.matrices import ExactVector
 from privspec.core.rounding import log_up
-from privspec.execute.ballots.form import Form
-from privspec.execute.ballots.reading import read_ballots, refuse_number
-from privspec.execute.ballots.sources import holds_ballots
+from privspec.execute.ballot_files import Form, holds_ballots
+from privspec.execute.ballots import read_ballots, refuse_number
 from privspec.execute.budget import Spend, names_of
 from privspec.execute.data import located
 from privspec.execute.drawing import TableLaw, atom_of, base_of

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.core.files import AtomicFile, write_atomically
-from privspec.execute.ballots.reading import refuse_number
+from privspec.execute.ballots import refuse_number
 from privspec.execute.family import Circumstances, Drawn, Mechanism, Secret, Simulation, mechanism_of, refuse_joint_draw
 from privspec.families.selection.execution import LotteryMechanism
 from privspec.families.selection.joint_draw.checking import verify_transcript
