@@ -39,7 +39,6 @@ class Ballots:
 
     @property
     def number(self) -> int:
-        """How many ballots there are."""
         return int(self.counts.sum())
 
     def each(self) -> Iterator[tuple[tuple[Symbol, ...], int]]:

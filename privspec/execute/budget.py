@@ -36,7 +36,6 @@ class Unit:
         return f"wrt {', '.join(self.wrt)}, {self.neighbours}"
 
     def to_json(self) -> dict[str, Any]:
-        """For the ledger."""
         return {"wrt": list(self.wrt), "neighbours": self.neighbours}
 
     @classmethod
@@ -87,7 +86,6 @@ class Spend:
         return (self.pure, Fraction(0)) if self.pure is not None else self.pair
 
     def to_json(self) -> dict[str, Any]:
-        """Exact strings."""
         names = {"mu": self.mu, "pure_epsilon": self.pure, "rho": self.rho}
         data: dict[str, Any] = {k: str(v) for k, v in names.items() if v is not None}
         return data | ({"epsilon": str(self.pair[0]), "delta": str(self.pair[1])} if self.pair else {})
@@ -145,7 +143,6 @@ class Limit(ABC):
 
     @property
     def amounts(self) -> dict[str, Fraction]:
-        """The amounts by name."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @abstractmethod

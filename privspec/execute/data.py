@@ -62,7 +62,6 @@ class Grid:
 
     @property
     def size(self) -> int:
-        """The number of coordinates."""
         return self.held.stop - self.held.start
 
     @property
@@ -260,7 +259,6 @@ class Attribute:
 
     @property
     def size(self) -> int:
-        """How many values it can take."""
         return len(self.values) or self.upper - self.lower + 1
 
     def lookup(self) -> Callable[[Any], tuple[int, bool]]:

@@ -46,7 +46,6 @@ class Numbers:
 
     @cached_property
     def figures(self) -> NDArray[np.float64]:
-        """The numbers themselves, in doubles."""
         return np.array([float(e) for e in self.elements])
 
     @cached_property
@@ -65,7 +64,6 @@ class Numbers:
         return number(cell)
 
     def places(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
-        """The place of each number."""
         middles, order = self._middles
         known = np.where(np.isnan(values), self._nearest_to_zero, values)
         found: NDArray[np.intp] = order[np.searchsorted(middles, known, side="right")]
@@ -92,7 +90,6 @@ class Numbers:
         return np.where(self.fits(values), places, NO_PLACE) if strict else places
 
     def fit(self, keeper: Keeper, name: str, column: str | None = None) -> Fit:
-        """Where to count how values fit."""
         nearest = show(self.elements[int(self.places(np.array([np.nan]))[0])])
         ends = float(self.figures.min()), float(self.figures.max())
         return keeper.fit(name, column, fate=f"each counts as {nearest}", lower=ends[0], upper=ends[1])
@@ -113,7 +110,6 @@ class Words:
 
     @cached_property
     def figures(self) -> NDArray[np.float64]:
-        """The places of the words."""
         return np.arange(len(self.elements), dtype=np.float64)
 
     @cached_property
@@ -149,7 +145,6 @@ class Words:
         return places if strict else np.maximum(places, 0)
 
     def fit(self, keeper: Keeper, name: str, column: str | None = None) -> Fit:
-        """Where to count how values fit."""
         words = [word(element) for element in self.elements]
         return keeper.fit(name, column, fate=f"each counts as {words[0]}", words=words)
 
@@ -313,7 +308,6 @@ class RowLaw:
 
     @property
     def weights(self) -> tuple[int, ...]:
-        """The entries times `total`."""
         return tuple(b - a for a, b in zip((0, *self.cumulative), self.cumulative, strict=False))
 
 

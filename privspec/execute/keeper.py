@@ -233,7 +233,6 @@ class Keeper:
         return self.fits[key]
 
     def remark(self, name: str, text: str) -> None:
-        """Something about an input as a whole."""
         known = self.remarks.setdefault(name, [])
         if text not in known:
             known.append(text)

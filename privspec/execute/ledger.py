@@ -89,7 +89,6 @@ class Receipt:
     held: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """As a release in JSON names it."""
         return {"identity": self.identity, "event": self.event, "head": self.head}
 
     @property
@@ -131,7 +130,6 @@ class LedgerState:
 
     @property
     def head(self) -> str:
-        """Digest of the last event."""
         return self.events[-1].digest if self.events else _START
 
     @property

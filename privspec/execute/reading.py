@@ -71,7 +71,6 @@ class Declared:
 
     @property
     def size(self) -> int:
-        """How many entries."""
         return prod(self.shape)
 
     def row_counts(self, width: int) -> tuple[int, ...]:
@@ -82,7 +81,6 @@ class Declared:
         return tuple(prod(self.shape[:axes]) for axes in range(1, len(self.shape)))
 
     def entry(self, cell: Any) -> float:
-        """The number of a cell."""
         value = self.read(cell)
         if value != value:
             self.told(cell)
@@ -380,12 +378,10 @@ class Fields:
 
     @property
     def count(self) -> int:
-        """How many columns."""
         return 1 if self.size is None else self.size
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Their names."""
         return (self.name,) if self.size is None else tuple(f"{self.name}_{j + 1}" for j in range(self.size))
 
     def find(self, names: Sequence[str]) -> list[str]:

@@ -103,7 +103,6 @@ class Release:
         )
 
     def rows(self) -> Columns:
-        """The rows of its files."""
         body = self._reports() if self.reports else self._numbers()
         length = max((len(c) for c in body.values()), default=0)
         mark = None if self.ledger is None else self.ledger.mark
@@ -176,7 +175,6 @@ class Release:
         }
 
     def statement(self) -> dict[str, Any]:
-        """Everything but the outputs."""
         head: dict[str, Any] = {
             "format": FORMAT,
             "plan_sha256": self.plan_sha256,
@@ -447,7 +445,6 @@ class ReleaseFiles:
 
     @property
     def paths(self) -> list[Path]:
-        """Where the files will stand."""
         return [file.path for file in self._files]
 
     def commit(self, release: Release) -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -17,16 +17,15 @@ from scipy.stats import chisquare
 
 from privspec.core.diagnostics import DataError, UsageError, VerificationError
 from privspec.families.selection.joint_draw import terms as terms_module
-from privspec.families.selection.joint_draw.ballots import Content
 from privspec.families.selection.joint_draw.checking import verify_transcript
-from privspec.families.selection.joint_draw.primitives import seal, shown, unseal
-from privspec.families.selection.joint_draw.protocol import joint_draw
+from privspec.families.selection.joint_draw.parties import joint_draw
 from privspec.families.selection.joint_draw.terms import (
+    Content,
     Terms,
-    abort_bound,
     coalition_ratio,
-    dummies_against,
-    law_of_draw,
+    seal,
+    shown,
+    unseal,
 )
 from privspec.noise.samplers import SimulationRandomness
 
@@ -318,6 +317,24 @@ def test_boxes_are_those_of_libsodium() -> None:
     assert shown(made.box, os.urandom(32), bytes(key.public_key)) is None
     assert unseal(made.box[:-1] + b"\0", key) is None or made.box[-1] == 0
     assert seal(b"secret", bytes(key.public_key)).box != made.box
+
+
+def law_of_draw(terms: Terms, votes: Sequence[int]) -> tuple[Fraction, ...]:
+    """The law of the winner by enumeration of all positions, entries and shares."""
+    counts = [0] * len(terms.alternatives)
+    for vote, entry, share in product(votes, range(terms.entries), range(terms.shares)):
+        counts[terms.winner(vote, share, entry)] += 1
+    return tuple(Fraction(n, sum(counts)) for n in counts)
+
+
+def dummies_against(dummies: Fraction, voters: int, coalition: int) -> Fraction:
+    """The dummy votes that give the epsilon of `dummies` against a coalition of that many voters."""
+    return dummies * Fraction(voters, voters - coalition)
+
+
+def abort_bound(probability: Fraction, aborts: int) -> Fraction:
+    """The most that a party can make of an event it wants, which it may see and void `aborts` times."""
+    return 1 - (1 - probability) ** (aborts + 1)
 
 
 @pytest.mark.parametrize("most", [1, 2, 5, 8])

@@ -9,12 +9,9 @@ from typing import Any
 import pytest
 from nacl.signing import SigningKey
 
-from privspec.families.selection.joint_draw.ballots import Content, Opening, mixed_length
 from privspec.families.selection.joint_draw.checking import verify_transcript
-from privspec.families.selection.joint_draw.parties import Board, Mixer, Voter
-from privspec.families.selection.joint_draw.primitives import KEY, nonce, seal, unseal
-from privspec.families.selection.joint_draw.protocol import Outcome, joint_draw
-from privspec.families.selection.joint_draw.terms import Terms
+from privspec.families.selection.joint_draw.parties import Board, Mixer, Outcome, Voter, joint_draw
+from privspec.families.selection.joint_draw.terms import KEY, Content, Opening, Terms, mixed_length, nonce, seal, unseal
 from privspec.families.selection.joint_draw.transcript import Body, Entry, signable, to_text
 
 TERMS = Terms(("a", "b", "c"), 4, Fraction(1, 2), mixers=3)

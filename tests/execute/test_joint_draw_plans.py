@@ -13,9 +13,8 @@ import pytest
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import BudgetError, DataError, UsageError, VerificationError
 from privspec.families.selection.joint_draw import plans
-from privspec.families.selection.joint_draw.parties import Voter
+from privspec.families.selection.joint_draw.parties import Voter, joint_draw
 from privspec.families.selection.joint_draw.plans import read_transcript, shuffled
-from privspec.families.selection.joint_draw.protocol import joint_draw
 from privspec.families.selection.joint_draw.terms import Terms
 from privspec.noise.samplers import SimulationRandomness
 from privspec.problem.form import plan_digest

@@ -73,7 +73,6 @@ class Executed:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """What is released, in order."""
         return tuple(one.name for one in self.release.problem.released)
 
     def given(self, constants: Mapping[str, Any]) -> Executed:

@@ -65,7 +65,6 @@ class OneRow(Secret):
         return (STRICT_RULE,) if self.strict else self.applied
 
     def draw(self, randomness: Randomness) -> Drawn:
-        """One joint output."""
         drawn = self.law.laws[self.row].draw(randomness)
         return Drawn({name: np.asarray(values[drawn]) for name, values in self.law.columns.values().items()})
 
@@ -149,16 +148,13 @@ class TableExposure(Exposure):
 
     @property
     def outputs(self) -> frozenset[str]:
-        """All that is released."""
         return frozenset(str(name) for name in self.plan["mechanism"]["releases"])
 
     @property
     def rounds(self) -> Rounds | None:
-        """As the plan states them."""
         return Rounds.of_plan(self.plan)
 
     def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
-        """It names all outputs."""
         return self.outputs <= outputs
 
     def joint_spend(self, model: Model, requirement: int) -> Spend | None:
@@ -219,7 +215,6 @@ class FiniteMechanism(Mechanism):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """What it releases."""
         return tuple(f.name for f in self.law.columns.fields)
 
     def local(self, model: Model | None) -> bool:

@@ -112,7 +112,6 @@ class ModelRows(Rows):
         return {_frozen(text): i for i, text in enumerate(self.labels)}
 
     def row(self, codes: tuple[int, ...]) -> int | None:
-        """The row of the record's values."""
         values: dict[str, Value] = {}
         start = 0
         for block, variable in zip(self.blocks, self.variables, strict=True):

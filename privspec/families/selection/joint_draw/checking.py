@@ -1,23 +1,37 @@
-"""Checks a transcript entry by entry: anybody can do it, and honest parties do before each step of their own."""
+"""Checks a transcript entry by entry: anybody can do it, and honest parties do before each step of their own.
+
+Where a party says that another one is wrong, the keys of single layers convict one of the two.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from privspec.families.selection.joint_draw.ballots import Opening, mixed_length
-from privspec.families.selection.joint_draw.disputes import COMPLAINT, PROTEST, complaint, protest, sealed
-from privspec.families.selection.joint_draw.primitives import KEY, SEAL, need_pynacl, signed_by
-from privspec.families.selection.joint_draw.report import Finding, Report, commitment, list_digest
-from privspec.families.selection.joint_draw.terms import coalition_ratio
+from privspec.families.selection.joint_draw.terms import (
+    KEY,
+    SEAL,
+    Content,
+    Opening,
+    coalition_ratio,
+    mixed_length,
+    need_pynacl,
+    shown,
+    signed_by,
+)
 from privspec.families.selection.joint_draw.transcript import (
+    Body,
     Entry,
+    Finding,
     Head,
+    Report,
     after,
     beginning,
+    commitment,
     from_text,
+    list_digest,
     signable,
     unreadable,
 )
@@ -83,7 +97,6 @@ class Checker:
         return None if self.stage is None else (self.stage, self._stages[0].senders)
 
     def take(self, entry: Entry) -> None:
-        """One more entry."""
         head, state = self.head, self.state
         self.state = after(state, entry)
         if entry.kind == PROTEST:
@@ -259,3 +272,61 @@ def verify_transcript(transcript: Any) -> Report:
         if checker.findings:
             break
     return checker.report()
+
+
+# --- disputes -------------------------------------------------------------------------------------
+
+
+COMPLAINT = "complaint"
+"""A voter does not find its ballot in the last list, and shows the keys of all layers of the mix."""
+PROTEST = "protest"
+"""Whoever made the drawn ballot shows the key of one layer that was not opened, or wrongly; without a name."""
+
+
+def complaint(head: Head, voter: str, ballot: bytes, lists: Sequence[Sequence[bytes]], body: Body) -> Finding:
+    """Convicts the mixer that left out or replaced the voter's ballot, or the voter."""
+    terms = head.terms
+    try:
+        keys = [bytes.fromhex(key) for key in body["keys"]]
+        for number, ((name, mixer), key) in enumerate(zip(head.mixers.items(), keys, strict=True)):
+            found = shown(ballot, key, mixer.mix)
+            if found is None or len(found) != mixed_length(terms, terms.mixers - 1 - number):
+                return Finding((voter,), "complained of a ballot that is malformed")
+            if found not in lists[number]:
+                return Finding((name,), f"left out or replaced the ballot of {voter}")
+            ballot = found
+    except (KeyError, TypeError, ValueError):
+        return Finding((voter,), "complained of a ballot and does not show it")
+    return Finding((voter,), "complained of a ballot that stands in the list")
+
+
+def protest(head: Head, opened: Sequence[bytes], refused: int | None, body: Body) -> Finding | None:
+    """Convicts the mixer that opened that layer wrongly, or said that it does not open; None if it shows nothing.
+
+    Args: opened, the drawn ballot and what mixers say is in it, layer by layer; refused, the mixer that opened none.
+    """
+    names = list(head.mixers)
+    try:
+        number, key = body["layer"], bytes.fromhex(body["key"])
+        if type(number) is not int or not 0 <= number < min(len(names), len(opened)):
+            return None
+        found = shown(sealed(opened, number), key, head.mixers[names[number]].open)
+    except (KeyError, TypeError, ValueError):
+        return None
+    if found is None:
+        return None
+    if number == refused and (number + 1 < len(names) or _well_formed(head, found, opened[0])):
+        return Finding((names[number],), "refused to open a ballot that opens")
+    if number + 1 < len(opened) and found != opened[number + 1]:
+        return Finding((names[number],), "opened another ballot than the drawn one")
+    return None
+
+
+def sealed(opened: Sequence[bytes], number: int) -> bytes:
+    """The drawn ballot as the mixer of that number has to open it."""
+    return opened[0][KEY:] if number == 0 else opened[number]
+
+
+def _well_formed(head: Head, found: bytes, ballot: bytes) -> bool:
+    content = Content.from_bytes(head.terms, found)
+    return content is not None and content.root(head.terms) == ballot[:KEY]

@@ -1,16 +1,37 @@
-"""Voters and mixers who keep to the rules; each holds its own secrets and speaks through the board only."""
+"""A joint draw from beginning to end: voters and mixers in one process, each with its own keys and secrets.
+
+They keep to the rules, and speak through the board only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from privspec.families.selection.joint_draw.ballots import Content, mixed_length
-from privspec.families.selection.joint_draw.checking import Checker
-from privspec.families.selection.joint_draw.disputes import COMPLAINT, PROTEST
-from privspec.families.selection.joint_draw.primitives import KEY, Sealed, nonce, seal_in_layers, unseal
-from privspec.families.selection.joint_draw.report import commitment
-from privspec.families.selection.joint_draw.transcript import Body, Entry, Head, Keys, signable, to_text
+from privspec.core.diagnostics import DataError
+from privspec.families.selection.joint_draw.checking import COMPLAINT, PROTEST, Checker
+from privspec.families.selection.joint_draw.terms import (
+    KEY,
+    Content,
+    Sealed,
+    Terms,
+    mixed_length,
+    need_pynacl,
+    nonce,
+    seal_in_layers,
+    unseal,
+)
+from privspec.families.selection.joint_draw.transcript import (
+    Body,
+    Entry,
+    Head,
+    Keys,
+    Report,
+    commitment,
+    signable,
+    to_text,
+)
 from privspec.noise.samplers import SystemRandomness
 
 if TYPE_CHECKING:
@@ -26,12 +47,10 @@ class Board:
         self.seen = Checker(head)
 
     def post(self, entry: Entry) -> None:
-        """Append."""
         self.entries.append(entry)
         self.seen.take(entry)
 
     def to_json(self) -> Body:
-        """The transcript."""
         return {"head": self.head.to_json(), "entries": [entry.to_json() for entry in self.entries]}
 
 
@@ -48,16 +67,13 @@ class Party:
 
     @property
     def keys(self) -> Keys:
-        """Its public keys."""
         return Keys(bytes(self._signing.verify_key))
 
     def post(self, board: Board, kind: str, body: Body) -> None:
-        """Sign and append."""
         message = signable(board.seen.state, self.name, kind, body)
         board.post(Entry(self.name, kind, body, self._signing.sign(message).signature))
 
     def act(self, board: Board, kind: str) -> None:
-        """Post what is due of that kind."""
         {"commit": self.commit, "reveal": self.reveal}[kind](board)
 
     def commit(self, board: Board) -> None:
@@ -150,12 +166,10 @@ class Mixer(Party):
 
     @property
     def keys(self) -> Keys:
-        """With those that ballots are sealed to."""
         mix, open_ = bytes(self._mix.public_key), bytes(self._open.public_key)
         return Keys(bytes(self._signing.verify_key), mix, open_)
 
     def act(self, board: Board, kind: str) -> None:
-        """Post what is due."""
         duties = {"mix": self.mix, "peel": self.peel, "opening": self.open}
         if kind in duties:
             duties[kind](board)
@@ -163,7 +177,6 @@ class Mixer(Party):
             super().act(board, kind)
 
     def number(self, board: Board) -> int:
-        """Its place among the mixers."""
         return list(board.head.mixers).index(self.name)
 
     def mix(self, board: Board) -> None:
@@ -183,7 +196,6 @@ class Mixer(Party):
         self.pass_on(board, sorted(kept.values()), rejected)
 
     def pass_on(self, board: Board, ballots: Sequence[bytes], rejected: Sequence[int]) -> None:
-        """Post a list."""
         self.post(board, "mix", {"ballots": [to_text(b) for b in ballots], "rejected": list(rejected)})
 
     def peel(self, board: Board) -> None:
@@ -199,3 +211,90 @@ class Mixer(Party):
             self.post(board, "opening", {"refused": True})
         else:
             self.post(board, "opening", {"opening": content.opening(terms, seen.entry).to_json()})
+
+
+# --- the draw -------------------------------------------------------------------------------------
+
+
+VoterType = Callable[[str, int], Voter]
+MixerType = Callable[[str], Mixer]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The winner (None: the draw is void), the last transcript, what it shows, and transcripts of void attempts."""
+
+    winner: str | None
+    transcript: Body
+    report: Report
+    void: tuple[Body, ...] = ()
+
+
+def joint_draw(
+    terms: Terms,
+    ballots: Sequence[str],
+    *,
+    attempts: int = 1,
+    plan: str | None = None,
+    voters: Mapping[str, VoterType] | None = None,
+    mixers: Mapping[str, MixerType] | None = None,
+) -> Outcome:
+    """The winner of a joint draw, from the first choices of all voters ("voter 1", "voter 2", ... in that order).
+
+    Args: attempts, how often to draw: after a void draw everything is made anew without the parties that the
+        transcript convicts (each attempt more allows whoever aborts one more look); plan, the
+        digest to state in the transcript; voters, mixers, who play by rules of their own, by name (simulations).
+    Raises: UsageError PS0850, PS0851; DataError PS0853.
+    """
+    need_pynacl()
+    votes = _votes(terms, ballots)
+    people: dict[str, int] = {f"voter {i}": vote for i, vote in enumerate(votes, 1)}
+    helpers = [f"mixer {i}" for i in range(1, terms.mixers + 1)]
+    void: list[Body] = []
+    while True:
+        players = [(voters or {}).get(name, Voter)(name, vote) for name, vote in people.items()]
+        outcome = _attempt(terms, players, [(mixers or {}).get(name, Mixer)(name) for name in helpers], plan)
+        out = set(outcome.report.named)
+        people_left = {name: vote for name, vote in people.items() if name not in out}
+        helpers_left = [name for name in helpers if name not in out]
+        gone = len(people) - len(people_left), len(helpers) - len(helpers_left)
+        last = len(void) + 1 >= attempts or len(people_left) < 2 or len(helpers_left) < 2 or gone == (0, 0)
+        if outcome.winner is not None or last:
+            return Outcome(outcome.winner, outcome.transcript, outcome.report, tuple(void))
+        terms, people, helpers = terms.without(*gone), people_left, helpers_left
+        void.append(outcome.transcript)
+
+
+def _attempt(terms: Terms, voters: Sequence[Voter], mixers: Sequence[Mixer], plan: str | None) -> Outcome:
+    head = Head(
+        nonce().hex(),
+        plan,
+        terms,
+        {voter.name: voter.keys for voter in voters},
+        {mixer.name: mixer.keys for mixer in mixers},
+    )
+    board = Board(head)
+    parties: dict[str, Party] = {party.name: party for party in (*voters, *mixers)}
+    due = None
+    while board.seen.due and board.seen.due != due:
+        kind, names = due = board.seen.due
+        for name in names:
+            # once something is wrong honest parties stop: nothing more is opened
+            if board.seen.stage == kind:
+                parties[name].act(board, kind)
+    for voter in voters:
+        voter.protest(board)
+    report = board.seen.report()
+    return Outcome(report.winner, board.to_json(), report)
+
+
+def _votes(terms: Terms, ballots: Sequence[str]) -> list[int]:
+    if len(ballots) != terms.voters:
+        message = f"a joint draw of {terms.voters} voters needs as many ballots, not {len(ballots)}"
+        raise DataError.of("PS0853", message)
+    numbers = {name: i for i, name in enumerate(terms.alternatives)}
+    for place, ballot in enumerate(ballots, 1):
+        if ballot not in numbers:
+            message = f"ballot {place} is none of the alternatives"
+            raise DataError.of("PS0853", message, help=f"one of {', '.join(terms.alternatives)}")
+    return [numbers[ballot] for ballot in ballots]

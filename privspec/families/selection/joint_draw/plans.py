@@ -17,11 +17,9 @@ from privspec.execute.ballots import refuse_number
 from privspec.execute.family import Circumstances, Drawn, Mechanism, Secret, Simulation, mechanism_of, refuse_joint_draw
 from privspec.families.selection.execution import LotteryMechanism
 from privspec.families.selection.joint_draw.checking import verify_transcript
-from privspec.families.selection.joint_draw.primitives import KEY, need_pynacl
-from privspec.families.selection.joint_draw.protocol import joint_draw
-from privspec.families.selection.joint_draw.report import Anchors, Finding, Report, protection
-from privspec.families.selection.joint_draw.terms import Terms, coalition_ratio
-from privspec.families.selection.joint_draw.transcript import Head, unreadable
+from privspec.families.selection.joint_draw.parties import joint_draw
+from privspec.families.selection.joint_draw.terms import KEY, Terms, coalition_ratio, need_pynacl
+from privspec.families.selection.joint_draw.transcript import Anchors, Finding, Head, Report, protection, unreadable
 from privspec.model.lotteries import FirstChoice, Proportional
 from privspec.noise.samplers import Randomness, SystemRandomness
 
@@ -55,7 +53,6 @@ class JointMechanism(Mechanism):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The winner."""
         return self.whole.outputs
 
     def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:

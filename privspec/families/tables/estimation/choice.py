@@ -46,7 +46,6 @@ class Choice:
     under: str
 
     def score(self, name: str) -> Score:
-        """That of an estimator."""
         return next(s for s in self.scores if s.estimator == name)
 
 

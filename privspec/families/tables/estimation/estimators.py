@@ -48,7 +48,6 @@ class Inverse(Estimator):
     title = "matrix inversion"
 
     def shares(self, channel: Channel, counts: Array, limits: Limits = FINE) -> Array:
-        """The least-squares solution."""
         raw = counts / counts.sum(axis=1, keepdims=True) @ channel.inverse
         shares: Array = raw + (1 - raw.sum(axis=1, keepdims=True)) * channel.correction
         return shares
@@ -69,7 +68,6 @@ class Clip(Estimator):
     title = "matrix inversion, clipped at 0 and rescaled"
 
     def shares(self, channel: Channel, counts: Array, limits: Limits = FINE) -> Array:
-        """The positive part, rescaled."""
         kept = np.clip(Inverse().shares(channel, counts), 0, None)
         shares: Array = kept / kept.sum(axis=1, keepdims=True)
         return shares
@@ -86,7 +84,6 @@ class Simplex(Estimator):
     title = "matrix inversion, projected on the laws"
 
     def shares(self, channel: Channel, counts: Array, limits: Limits = FINE) -> Array:
-        """The projection."""
         return project(Inverse().shares(channel, counts))
 
 
