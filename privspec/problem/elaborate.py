@@ -16,7 +16,7 @@ from privspec.model.measures import Measure as ModelMeasure
 from privspec.model.neighbours import NeighbourRelation, ReplacingOneOf, ReplacingVoter
 from privspec.model.observers import looks, units
 from privspec.model.requirements import Requirement, SecureSum
-from privspec.problem.terms import factor_of, public_number
+from privspec.problem.terms import factor_of, public_number, remembered
 from privspec.problem.types import (
     ELABORATOR,
     FORMAT,
@@ -34,6 +34,7 @@ from privspec.problem.types import (
 from privspec.registry import family_of
 
 
+@remembered
 def elaborate(model: Model) -> Problem:
     """The problem of a spec.
 

@@ -23,6 +23,7 @@ from privspec.model.requirements import Curator, Requirement
 from privspec.model.targets import needed
 from privspec.model.worlds import finite
 from privspec.problem.statistics import routed_call
+from privspec.problem.terms import remembered
 from privspec.registry import FAMILIES, Family
 
 T = TypeVar("T")
@@ -93,17 +94,8 @@ def difference_of(_model: Model, _moved: Requirement) -> None:
     """What a unit changes in all parts together is bounded by none of them."""
 
 
+@remembered
 def parts_of(model: Model) -> tuple[Part, ...]:
-    """The parts of a spec, found once for the model that was asked about last; see `_parts`."""
-    if not _LAST or _LAST[0][0] is not model:
-        _LAST[:] = [(model, _parts(model))]
-    return _LAST[0][1]
-
-
-_LAST: list[tuple[Model, tuple[Part, ...]]] = []
-
-
-def _parts(model: Model) -> tuple[Part, ...]:
     """The parts of a spec in the order of its outputs; none where it has one output, or is one problem of a family.
 
     Outputs stay together that share a term of the loss, a line of accuracy or fairness, a condition, or noise: linear
