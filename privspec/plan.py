@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
 from privspec.core.files import PRIVATE, refuse_overwriting, write_atomically
+from privspec.stated import Guarantee, Loss, Stated
 
 if TYPE_CHECKING:
     from privspec.execute.family import Progress
@@ -31,35 +32,6 @@ PLAN_BYTES = 2**31
 REMEMBERED = 64
 _VERIFIED: dict[str, Verification] = {}
 """What was verified in this process, by the SHA-256 of a plan's text: checked once, whoever holds it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """The loss of a plan in the units of its expression; `lower_bound` and `relative_gap` None when simulated."""
-
-    value: float
-    lower_bound: float | None
-    relative_gap: float | None
-    expression: str
-    units: str
-    among: str
-    kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class Guarantee:
-    """One requirement and what the mechanism achieves for it; figures are exact, as strings."""
-
-    outputs: tuple[str, ...]
-    wrt: tuple[str, ...]
-    neighbours: str
-    observer: str
-    measure: str
-    figures: Mapping[str, str]
-    achieved: Mapping[str, str]
-    because: tuple[str, ...]
-    line: int
-    text: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,54 +94,40 @@ class Plan:
         """SHA-256 of the canonical document."""
         return str(self.document.get("digest", ""))
 
+    @cached_property
+    def stated(self) -> Stated:
+        """What the plan states, in types."""
+        return Stated.read(self.document)
+
     @property
     def name(self) -> str:
         """The name of the spec."""
-        return str(self.document["spec"]["name"])
+        return self.stated.spec.name
 
     @property
     def status(self) -> str:
         """One of "optimal", "feasible" and "infeasible"."""
-        return str(self.document["status"])
+        return self.stated.status
 
     @property
     def feasible(self) -> bool:
         """Whether there is a mechanism."""
         return "mechanism" in self.document
 
-    @cached_property
+    @property
     def loss(self) -> Loss:
-        """The loss with its certified bound."""
-        found = self.document["loss"]
-        return Loss(
-            found["value"],
-            found["lower_bound"],
-            found["relative_gap"],
-            found["expression"],
-            found["units"],
-            found["among"],
-            found["kind"],
-        )
+        """The loss with its certified bound.
 
-    @cached_property
+        Raises: KeyError if the plan is infeasible.
+        """
+        if self.stated.loss is None:
+            raise KeyError("loss")
+        return self.stated.loss
+
+    @property
     def guarantees(self) -> tuple[Guarantee, ...]:
         """What is promised to whom."""
-        figures = ("epsilon", "delta", "rho", "mu", "order")
-        return tuple(
-            Guarantee(
-                tuple(g["outputs"]),
-                (g["wrt"],) if isinstance(g["wrt"], str) else tuple(g["wrt"]),
-                g["neighbours"],
-                g["observer"],
-                g["measure"],
-                {key: g[key] for key in figures if key in g},
-                dict(g["achieved"]),
-                tuple(g["because"]),
-                g["line"],
-                g["text"],
-            )
-            for g in self.document.get("guarantees", ())
-        )
+        return self.stated.guarantees
 
     def model(self) -> Model:
         """The typed graph of the spec that was solved, rebuilt from the plan alone.
@@ -228,7 +186,7 @@ class Plan:
 
     @property
     def _promises_nothing(self) -> bool:
-        if self.feasible or self.document.get("status") != "infeasible" or "guarantees" in self.document:
+        if self.feasible or self.status != "infeasible" or self.guarantees:
             return False
         from privspec.execute.run import check_digest
 
@@ -334,8 +292,7 @@ class Plan:
     @property
     def by_messages(self) -> bool:
         """Whether a release is made from messages of the parties: noisy statistics, or randomised ballots."""
-        mechanism: Mapping[str, Any] = self.document.get("mechanism") or {}
-        return mechanism.get("family") in ("statistic", "local_dictator")
+        return self.stated.mechanism.family in ("statistic", "local_dictator")
 
     def combine(self, messages: Sequence[Any], output: Path | str | None = None, *, mode: int = PRIVATE) -> Release:
         """The release, from the messages that all parties made with `run(..., party=...)`; it costs nothing more.

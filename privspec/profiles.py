@@ -25,7 +25,7 @@ def profile_text(plan: Plan, data: Mapping[str, Any]) -> str:
     from privspec.families.selection.execution import LotteryMechanism
 
     plan = plan.verified()
-    if (plan.document.get("mechanism") or {}).get("family") not in RULES:
+    if plan.stated.mechanism.family not in RULES:
         raise UsageError(
             Diagnostic(
                 "PS0721",
@@ -36,7 +36,7 @@ def profile_text(plan: Plan, data: Mapping[str, Any]) -> str:
     try:
         mechanism = LotteryMechanism.of_plan(plan.document)
         ballots = mechanism.ballots(data, Circumstances(plan.model()))
-        document = profile_report(plan.document, ballots.each())
+        document = profile_report(plan.stated, ballots.each())
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(Diagnostic("PS0711", f"this plan cannot be read: {error}")) from error
     return to_markdown(document)

@@ -1,48 +1,79 @@
-"""Mechanisms that add noise: Gaussian, Laplace and mixed ones, as the pages describe them."""
+"""Mechanisms that add noise: what each site adds, how far each released number may be off, how the loss scales.
+
+And their words on every page: Gaussian, Laplace, K-norm and mixed noise.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from privspec.explain.document import (
-    Block,
-    Judged,
-    Note,
-    Points,
-    Section,
-    Sentence,
-    Table,
-    asserted,
-    assumed,
-    proved,
-    tested,
-)
-from privspec.explain.facts import MechanismFact
-from privspec.explain.noise import executed, output_noise
-from privspec.explain.quantities import count
-from privspec.explain.questions import Question, took_part
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.matrices import DyadicMatrix
+from privspec.explain import plots
+from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, proved, table, tested
+from privspec.explain.facts import Frontier, FrontierPoint, MechanismFact, executed, randomness
+from privspec.explain.plots import SiteFact
+from privspec.explain.quantities import LOSS_DIGITS, Quantity, count, exact, rounded, ungrouped
 from privspec.model.reports import listing
+from privspec.stated import Executed, Place, Site, Stated, parse_exact
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
-    from privspec.explain.facts import AlternativeFact, Facts, InputFact, SiteFact
+    from privspec.explain.context import Context
+    from privspec.explain.facts import AlternativeFact, Facts
 
+Array: TypeAlias = NDArray[np.float64]
 NEXT_TO_NONE = 0.01
 """The share of the largest deviation below which a deviation is called next to none."""
-
 _POST = Note("post-processing")
 _SITES = Judged("sites")
 _KNOWN = frozenset({"gaussian", "laplace", "mixed"})
 
 
 @dataclass(frozen=True, slots=True)
-class AdditiveNoise(MechanismFact):
-    """Noise at sites; all figures are in the facts themselves."""
+class InputFact:
+    """An input as it is executed."""
 
-    outputs: frozenset[str]
-    sized: bool
+    name: str
+    size: Quantity
+    layout: str
+    limits: str
+    clipped: bool
+    line: SpecLine
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFact:
+    """How far the numbers of one output may be off (root mean square, least and largest deviation)."""
+
+    name: str
+    size: Quantity
+    typical: Quantity
+    least: Quantity
+    largest: Quantity
+    without_noise: Quantity
+    deviations: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AdditiveNoise(MechanismFact):
+    """Noise at sites."""
+
+    released: frozenset[str]
+    inputs: tuple[InputFact, ...]
+    outputs: tuple[OutputFact, ...]
+    sites: tuple[SiteFact, ...]
+    shape: str
+    grid: str
+    output_grid: str
+    rounding: str
+    strategy: tuple[Quantity, ...]
 
     drawn_label: ClassVar[str] = "Where the noise goes"
     subject: ClassVar[str] = "The noise as executed"
@@ -51,43 +82,56 @@ class AdditiveNoise(MechanismFact):
     entry: ClassVar[Judged] = _SITES
     loss_note: ClassVar[Note] = Note("placement")
     measure: ClassVar[str] = "noise is added to what is released, by the plan that this report describes."
+    heading: ClassVar[str] = "Noise"
 
-    def judged(self, claim: Claim) -> tuple[Claim, Question]:
-        """The claim as it stands; the question is whether one took part."""
-        return claim, took_part(claim.relation)
-
-    def released(self) -> frozenset[str]:
-        return self.outputs
-
+    @property
     def gaps(self) -> tuple[str, ...]:
         """A family that is not known here, or noise of unknown size."""
         if self.family not in _KNOWN:
-            words = f"The noise of this plan belongs to the family {self.family!r}, which these pages cannot describe."
-            return (words,)
-        return () if self.sized else ("The plan does not say how large the noise in each released number is.",)
+            return (
+                f"The noise of this plan belongs to the family {self.family!r}, which these pages cannot describe.",
+            )
+        return () if self.outputs else ("The plan does not say how large the noise in each released number is.",)
+
+    def variance_behind(self, plan: Stated, where: Context) -> tuple[float | None, str]:
+        """The error variance behind the loss, if that is the sum, the mean or the largest of the outputs'."""
+        value, kind = (plan.loss.value, plan.loss.kind) if plan.loss else (math.nan, "")
+        if not self.outputs:
+            sizes = {o.name: o.stop - o.start for o in plan.executed.outputs}
+            # too many outputs for a covariance in the plan, but the loss is their plain sum of squared errors
+            plain = list(sizes) == [where.squared_error_of]
+            return (value / sizes[where.squared_error_of], "an answer") if plain else (None, "")
+        squares = np.array([d for o in self.outputs for d in o.deviations]) ** 2
+        total, largest = float(squares.sum()), float(squares.max())
+        if kind == "worst":
+            return (largest, "the worst answer") if math.isclose(value, largest, rel_tol=1e-6) else (None, "")
+        mean = total / squares.size
+        if any(math.isclose(value, known, rel_tol=1e-6) for known in (total, mean)):
+            return mean, "an answer" if squares.size > 1 else "the answer"
+        return None, ""
 
     # --- the short table
 
     def drawn(self, facts: Facts) -> str:
-        if not facts.sites:
-            return "not stated in the plan"
-        words = facts.context.trust_words
-        place = f", {words.place}" if words else ""
-        joint = [site for site in facts.sites if site.correlated]
-        alone = [site for site in facts.sites if not site.correlated]
-        return f"{' · '.join([*_joint(joint), *map(_site, alone)])}{place}"
+        joint = [site for site in self.sites if site.correlated]
+        words = [_site(site) for site in self.sites if not site.correlated]
+        if joint:
+            together = "drawn together, correlated across all" if len(joint) > 1 else "correlated across the"
+            answers = count(sum(int(site.coordinates.value) for site in joint))
+            words.insert(0, f"{together} {answers} answers of {listing([site.at for site in joint])}")
+        return f"{' · '.join(words)}{facts.context.place}" if words else "not stated in the plan"
 
     def error(self, facts: Facts) -> tuple[str, str]:
         """A root mean square where the loss is a squared error, else the loss."""
         loss = facts.loss
         if loss is None:
             return "Expected loss", ""
-        each = " · ".join(f"{o.name} ± {o.typical}" for o in facts.outputs)
-        if loss.error is None or loss.variance is None:
+        each = " · ".join(f"{o.name} ± {o.typical}" for o in self.outputs)
+        if loss.error is None:
             if each:
                 return "Expected error an answer", f"{each}  (root mean square; loss {loss.value})"
             return "Expected loss", f"{loss.value} {loss.units}".strip()
-        if len(facts.outputs) > 1:
+        if len(self.outputs) > 1:
             return f"Expected error {loss.error_of}", f"{each}  (root mean square)"
         return f"Expected error {loss.error_of}", f"± {loss.error}  (root mean square; variance {loss.variance})"
 
@@ -98,131 +142,98 @@ class AdditiveNoise(MechanismFact):
             return f" {item.times} × the loss"
         return f" ± {item.error}"
 
-    # --- the public's page
+    # --- the pages
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        loss = facts.loss
-        where = facts.context.loss_because
-        entry = Judged("loss")
-        found = [
-            proved(f"Because of the noise, the figures in {o.name} are typically off by {o.typical}.", where, entry)
-            for o in facts.outputs
-            if o.typical.value > 0
-        ]
-        if not found and loss is not None and loss.error is not None:
-            words = f"Because of the noise, {loss.error_of} is typically off by {loss.error}."
-            found.append(proved(words, where, entry))
+        loss, because = facts.loss, (facts.context.loss_because, Judged("loss"))
+        off = [(f"the figures in {o.name} are", o.typical) for o in self.outputs if o.typical.value > 0]
+        if not off and loss is not None and loss.error is not None:
+            off = [(f"{loss.error_of} is", loss.error)]
+        found = [proved(f"Because of the noise, {what} typically off by {error}.", *because) for what, error in off]
         if found and loss is not None:
-            names = [o.name for o in facts.outputs if o.name not in facts.unprotected]
+            names = [o.name for o in self.outputs if o.name not in facts.unprotected]
             what = "The noise" if not facts.unprotected else f"The noise in {listing(names)}"
             words = f"{what} is what protects you; on average it adds nothing and takes nothing away."
-            if not names:
-                words = "So little noise protects nobody."
-            found.append(proved(words, Judged("unbiased")))
+            found.append(proved(words if names else "So little noise protects nobody.", Judged("unbiased")))
         return tuple(found)
 
     def exactly(self, facts: Facts) -> str:
-        bare = [o for o in facts.outputs if o.without_noise.value > 0]
+        bare = [o for o in self.outputs if o.without_noise.value > 0]
         if bare:
             names = ", ".join(f"{o.without_noise} of the {o.size} numbers in {o.name}" for o in bare)
             return f"{names}: they do not depend on anybody's data."
         if facts.claims and all(c.claim.relation.adds for c in facts.claims):
             return "The questions asked and the groups counted, but not how many people took part."
-        sizes = ", ".join(f"{i.size} for {i.name}" for i in facts.inputs)
+        sizes = ", ".join(f"{i.size} for {i.name}" for i in self.inputs)
         return f"The questions asked, the limits of the values, and how many values there are ({sizes})."
 
-    # --- the auditor's page
-
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
-        law, name = _LAWS.get(facts.noise_shape, (f"noise of the shape “{facts.noise_shape}”", "post-processing"))
-        note = Note(name)
-        lattice = _LATTICES[facts.rounding].format(grid=facts.noise_grid or "that the plan does not state")
+        law, name = _LAWS.get(self.shape, (f"noise of the shape “{self.shape}”", "post-processing"))
+        lattice = _LATTICES[self.rounding].format(grid=self.grid or "that the plan does not state")
         return (
             proved(
                 f"What is executed is {law} drawn in exact arithmetic: {lattice}, so that the low bits of "
                 "floating-point numbers cannot reveal anything.",
-                note,
+                Note(name),
             ),
-            *randomness(note),
+            *randomness(Note(name)),
             proved(
-                f"Released values lie on a grid of step {facts.output_grid or 'not stated'}; rounding to it "
+                f"Released values lie on a grid of step {self.output_grid or 'not stated'}; rounding to it "
                 "after the noise cannot weaken the guarantee.",
                 _POST,
             ),
         )
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
-        rows = tuple(
-            (o.name, o.size.text, o.typical.text, o.least.text, o.largest.text, o.without_noise.text)
-            for o in facts.outputs
-        )
-        return (
-            Table(
-                "Noise in the released numbers, in units of the output (claim loss)",
-                ("Output", "Numbers", "Root mean square", "Least", "Largest", "Without noise"),
-                rows or (("not stated in the plan", "", "", "", "", ""),),
-                numeric=frozenset(range(1, 6)),
-            ),
-        )
+        caption = "Noise in the released numbers, in units of the output (claim loss)"
+        header = "Output | Numbers | Root mean square | Least | Largest | Without noise"
+        rows = [(o.name, o.size, o.typical, o.least, o.largest, o.without_noise) for o in self.outputs]
+        return (table(caption, header, rows or [("not stated in the plan", *[None] * 5)], *range(1, 6)),)
 
     def data(self, facts: Facts) -> tuple[Sentence, ...]:
-        found: list[Sentence] = []
-        for item in facts.inputs:
+        found = []
+        for item in self.inputs:
             limits = f", {item.limits}" if item.limits else ""
-            found.append(asserted(f"Secret input {item.name}: {item.size} {item.layout}{limits}.", item.because))
-            if item.clipped and not _stated_clipping(facts, item):
+            found.append(asserted(f"Secret input {item.name}: {item.size} {item.layout}{limits}.", item.line))
+            # the plan itself may say, with its own status, that an input is clipped
+            said = any(item.line in s.because and "clipped" in s.text for s in facts.assumptions)
+            if item.clipped and not said:
                 words = f"Values of {item.name} outside their limits are clipped to them before anything else."
-                found.append(tested(words, item.because))
+                found.append(tested(words, item.line))
         return tuple(found)
 
-    # --- the engineer's page
+    def engineer_points(self, facts: Facts) -> list[Sentence]:
+        return [proved(f"Where the noise goes: {self.drawn(facts)}.", facts.context.sites_because, _SITES)]
 
-    def engineer_sections(self, facts: Facts) -> tuple[Section, ...]:
-        from privspec.explain import plots
-
-        rows = tuple(
-            (
-                s.at,
-                f"{s.law}, correlated" if s.correlated else s.law,
-                s.coordinates.text,
-                s.typical.text,
-                s.least.text,
-                s.largest.text,
-            )
-            for s in facts.sites
-        )
-        table = Table(
+    def engineer_blocks(self, facts: Facts) -> list[Block]:
+        rows = [
+            (s.at, f"{s.law}{', correlated' * s.correlated}", s.coordinates, s.typical, s.least, s.largest)
+            for s in self.sites
+        ]
+        caption, header = (
             "Standard deviation of the noise by site",
-            ("Site", "Law", "Coordinates", "Root mean square", "Least", "Largest"),
-            rows or (("not stated in the plan", "", "", "", "", ""),),
-            numeric=frozenset({2, 3, 4, 5}),
+            "Site | Law | Coordinates | Root mean square | Least",
         )
-        plot = plots.noise_plot(facts)
-        words = proved(f"Where the noise goes: {self.drawn(facts)}.", facts.context.sites_because, _SITES)
-        return (Section("Noise", (Points((words,)), table, *((plot,) if plot else ()))),)
+        found = table(caption, f"{header} | Largest", rows or [("not stated in the plan", *[None] * 5)], *range(2, 6))
+        plot = plots.noise_plot(self.sites)
+        return [found, *((plot,) if plot else ())]
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
-        shape = facts.strategy_shape
+        inputs = (
+            (i.name, f"{i.size} {i.layout}{f', {i.limits}' if i.limits else ''}{', clipped' * i.clipped}")
+            for i in self.inputs
+        )
         rows = [
-            ("Noise", facts.noise_shape),
-            ("Strategy", f"{shape[0]} × {shape[1]}" if shape else "not stated"),
-            ("Lattice of the noisy answers", facts.noise_grid or "not stated"),
-            ("Grid of the outputs", facts.output_grid or "not stated"),
-            *(
-                (
-                    f"Input {i.name}",
-                    f"{i.size} {i.layout}{f', {i.limits}' if i.limits else ''}{', clipped' if i.clipped else ''}",
-                )
-                for i in facts.inputs
-            ),
-            ("Claims of the kernel", ", ".join(sorted(facts.judgement.derived)) or "none"),
+            ("Noise", self.shape),
+            ("Strategy", " × ".join(map(str, self.strategy)) or "not stated"),
+            ("Lattice of the noisy answers", self.grid or "not stated"),
+            ("Grid of the outputs", self.output_grid or "not stated"),
+            *((f"Input {name}", words) for name, words in inputs),
         ]
-        note = proved("Everything released is computed from the noisy strategy answers.", _POST)
-        return (Table("What `privspec run` executes", ("Item", "Value"), tuple(rows)), Points((note,)))
+        return executed(facts, rows, proved("Everything released is computed from the noisy strategy answers.", _POST))
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        data = "".join(f" --input {i.name}={i.name}.csv" for i in facts.inputs)
-        return (f"privspec run {plan}{data}",)
+        return (f"privspec run {plan}{''.join(f' --input {i.name}={i.name}.csv' for i in self.inputs)}",)
 
 
 _LAWS = {
@@ -236,49 +247,211 @@ _LATTICES = {
 }
 
 
-def randomness(note: Note) -> tuple[Sentence, Sentence]:
-    """Where random bits come from, and what of a run is outside the guarantee; true of every family."""
-    return (
-        tested(
-            "Randomness comes from the operating system's generator; a seed is accepted for simulations only, and the "
-            "output then says that it is not private.",
-            note,
-        ),
-        assumed("Side channels: the time a run takes and the memory it uses are not part of the guarantee.", note),
-    )
-
-
-def additive_noise(plan: Mapping[str, Any]) -> AdditiveNoise:
-    """The mechanism of a plan that adds noise, or of a family that is not known."""
-    family = str((plan.get("mechanism") or {}).get("family", "unknown"))
-    outputs = frozenset(str(o["name"]) for o in executed(plan).get("outputs") or ())
-    return AdditiveNoise(family, outputs, bool(output_noise(plan)))
-
-
-def _stated_clipping(facts: Facts, item: InputFact) -> bool:
-    """Whether the plan itself says, with its own status, that an input is clipped."""
-    return any(item.because in s.because and "clipped" in s.text for s in facts.assumptions)
-
-
-def _joint(sites: Sequence[SiteFact]) -> list[str]:
-    """The sites whose noise is drawn together."""
-    if not sites:
-        return []
-    answers = sum(int(site.coordinates.value) for site in sites)
-    names = listing([site.at for site in sites])
-    if len(sites) == 1:
-        return [f"correlated across the {count(answers)} answers of {names}"]
-    return [f"drawn together, correlated across all {count(answers)} answers of {names}"]
-
-
 def _site(site: SiteFact) -> str:
     if not site.deviations:
         return f"{site.law} at {site.at}"
     if site.largest.value == 0:
         return f"none at {site.at}"
-    same = site.least.text == site.largest.text
-    least = "next to none" if site.least.value < NEXT_TO_NONE * site.largest.value else f"± {site.least}"
-    size = (
-        f"± {site.typical}" if same else f"{least} to {site.largest if least.startswith('±') else f'± {site.largest}'}"
-    )
+    if site.least.text == site.largest.text:
+        return f"{site.law} at {site.at} (± {site.typical})"
+    none = site.least.value < NEXT_TO_NONE * site.largest.value
+    size = f"next to none to ± {site.largest}" if none else f"± {site.least} to {site.largest}"
     return f"{site.law} at {site.at} ({size})"
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def additive_noise(plan: Stated, where: Context) -> AdditiveNoise:
+    """The mechanism of a plan that adds noise, or of a family that is not known."""
+    run, variances = plan.executed, _output_variances(plan)
+    spread = {
+        o.name: np.sqrt(np.maximum(variances[o.start : o.stop], 0.0)) for o in run.outputs if variances is not None
+    }
+    outputs = tuple(
+        OutputFact(name, count(d.size), *_spread(d), count(int(np.count_nonzero(d == 0.0))), tuple(d.tolist()))
+        for name, d in spread.items()
+    )
+    return AdditiveNoise(
+        family=plan.mechanism.family,
+        released=frozenset(o.name for o in run.outputs),
+        inputs=tuple(_input(held, where) for held in run.inputs),
+        outputs=outputs,
+        sites=tuple(_site_fact(site, spread, run) for site in plan.mechanism.sites),
+        shape=run.noise.shape,
+        grid=run.grid,
+        output_grid=run.output_grid,
+        rounding=run.rounding,
+        strategy=() if run.strategy is None else tuple(map(count, run.strategy.shape)),
+    )
+
+
+def _spread(deviations: Array) -> tuple[Quantity, Quantity, Quantity]:
+    if deviations.size == 0:
+        return rounded(0), rounded(0), rounded(0)
+    rms = math.sqrt(float(np.mean(deviations**2)))
+    return rounded(rms), rounded(float(deviations.min())), rounded(float(deviations.max()))
+
+
+def _input(held: Place, where: Context) -> InputFact:
+    cells, limits = held.layout == "cells", ""
+    if held.attributes is not None:
+        limits = " × ".join(a.name for a in held.attributes)
+    elif held.ball is not None:
+        ball = held.ball
+        limits = f"in runs of {ball.size} inside the l{ball.norm} ball of radius {ball.radius}"
+    elif held.lower is not None:
+        low, high = _range(held.lower), _range(held.upper)
+        limits = f"{low} to {high}" if low and high and (low, high) != ("0", "inf") else ""
+    words = limits or ("" if cells else "no limits")
+    size, layout = count(held.stop - held.start), "counts of cells" if cells else "values"
+    return InputFact(held.name, size, layout, words, bool(limits) and not cells, where.line_of(held.name))
+
+
+def _range(values: Sequence[str] | None) -> str:
+    distinct = set(values or ())
+    if len(distinct) < 2:
+        return next(iter(distinct), "")
+    ordered = sorted(distinct, key=parse_exact)
+    return f"{ordered[0]}..{ordered[-1]}"
+
+
+def _site_fact(site: Site, spread: Mapping[str, Array], run: Executed) -> SiteFact:
+    """A full covariance shows the deviations of its outputs, as does a shape of noise on the values themselves."""
+    known, size, correlated = np.zeros(0), None, bool(site.covariance)
+    if site.covariance:
+        law, sizes = "Gaussian", {o.name: o.stop - o.start for o in run.outputs}
+        named = [name.strip(" ()") for name in site.at.split(",")]
+        names = [name for name in named if name in sizes] or list(sizes)
+        known = np.concatenate([known, *(spread[name] for name in names if name in spread)])
+        size = sum(sizes[name] for name in names)
+    elif site.variance is not None:
+        law, known = "Gaussian", np.sqrt(np.array(site.variance, dtype=float))
+    elif site.scale is not None:
+        law = "Laplace"
+        known = np.sqrt(discrete_laplace_variance(np.array(site.scale, dtype=float), lattice(run)))
+    else:
+        law = {"knorm-l2": "K-norm noise (l2)"}.get(site.shape, site.shape or site.kind)
+        known = spread.get(site.at, known) if site.shape else known
+    size = known.size if size is None else size
+    return SiteFact(site.at, law, correlated, count(size), *_spread(known), tuple(known.tolist()))
+
+
+def _output_variances(plan: Stated) -> Array | None:
+    """The variance of each released number: as stated, by the reconstruction, or by sites that are the outputs."""
+    covariance, run = plan.mechanism.output_covariance, plan.executed
+    if covariance is not None:
+        return np.array([row[i] for i, row in enumerate(covariance)], dtype=float)
+    if run.reconstruction.of == "outputs":
+        matrix = DyadicMatrix.from_json(run.reconstruction.matrix).to_float()
+        variances = strategy_variances(run, matrix.shape[1])
+        return None if variances is None else np.asarray((matrix**2) @ variances)
+    sizes = {o.name: o.stop - o.start for o in run.outputs}
+    stated = {s.at: np.array(s.variance, dtype=float) for s in plan.mechanism.sites if s.variance is not None}
+    if not sizes or {name: len(found) for name, found in stated.items()} != sizes:
+        return None
+    return np.concatenate([stated[name] for name in sizes])
+
+
+def lattice(run: Executed) -> float:
+    """The step of the lattice that the noise lives on; 0 where the plan has none."""
+    return float(parse_exact(run.grid)) if run.grid else 0.0
+
+
+def discrete_laplace_variance(scales: Array, grid: float) -> Array:
+    """The variance of Laplace noise on a lattice: 2 g^2 p / (1 - p)^2 with p = exp(-g/b) (note discrete-laplace)."""
+    if grid <= 0.0:
+        return np.asarray(2.0 * scales**2)
+    half = np.sinh(np.minimum(grid / (2.0 * scales), 300.0))  # p / (1 - p)^2 = 1 / (4 sinh(g / 2b)^2)
+    return np.asarray(grid**2 / (2.0 * half**2))
+
+
+def strategy_variances(run: Executed, rows: int, shrink: float = 1.0) -> Array | None:
+    """The variance of the noise on each strategy row (rows,), all scales divided by `shrink`.
+
+    None for a law that is not known here.
+    """
+    match run.noise.shape:
+        case "gaussian":
+            return np.full(rows, (float(run.noise.standard_deviation) / shrink) ** 2)
+        case "laplace":
+            scales = np.array(run.noise.scale, dtype=float) / shrink
+            if len(scales) != rows:
+                raise ValueError("one Laplace scale is needed for each strategy row")
+            return discrete_laplace_variance(scales, lattice(run))
+        case "knorm-l2":
+            # density ~ exp(-||z||/b) in R^k: the radius is Gamma(k, b), so E ||z||^2 = k (k + 1) b^2
+            return np.full(rows, (rows + 1) * (float(run.noise.scale[0]) / shrink) ** 2)
+    return None
+
+
+# --- privacy against loss -------------------------------------------------------------------------
+
+FACTORS = tuple(Fraction(n, d) for n, d in ((1, 8), (1, 4), (1, 2), (3, 4), (1, 1), (3, 2), (2, 1), (4, 1), (8, 1)))
+
+
+def frontier(plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
+    """The loss at other privacy parameters by exact scaling of this plan; None where no scaling law is known.
+
+    Gaussian noise: the loss goes as 1/mu^2 when every mu is scaled together. Laplace and K-norm noise: as the
+    variance at scales divided by the factor, 1/epsilon^2 away from the lattice.
+    """
+    law = _SCALING.get(plan.executed.noise.shape)
+    if plan.loss is None or law is None or not claims:
+        return None
+    if len(claims) == 1:
+        found = law(claims[0], plan.executed)
+    elif law is _gaussian:
+        axis = "factor on every guarantee at once (1 = this plan)"
+        scales = [(f, 1 / float(f) ** 2) for f in FACTORS]
+        found = axis, "the loss goes with one over the square of the factor", Fraction(1), scales
+    else:
+        found = None
+    if found is None:
+        return None
+    axis, words, chosen, values = found
+    loss = plan.loss.value
+    points = (FrontierPoint(rounded(v, 4), rounded(loss * scale, LOSS_DIGITS), v == chosen) for v, scale in values)
+    return Frontier(axis, words, tuple(points))
+
+
+Scaling: TypeAlias = tuple[str, str, Fraction, list[tuple[Fraction, float]]]
+"""The name of the parameter, how the loss depends on it, its value in this plan, and factors of the loss by value."""
+
+
+def _gaussian(claim: Claim, _run: Executed) -> Scaling | None:
+    if claim.epsilon and claim.delta:
+        from privspec.core.gaussian import mu_down
+
+        delta, chosen = claim.delta, claim.epsilon
+        base = float(mu_down(chosen, delta))
+        values = [(chosen * f, (base / float(mu_down(chosen * f, delta))) ** 2) for f in FACTORS]
+        return f"ε, at δ = {exact(delta)}", "the loss goes with one over μ(ε, δ) squared", chosen, values
+    name, amount = claim.parameters[-1] if claim.parameters else ("", None)
+    power = {"mu": 2, "rho": 1, "epsilon": 1}.get(name)
+    if power is None or amount is None:
+        return None
+    chosen = Fraction(ungrouped(amount.text))
+    words = f"the loss goes with one over {name}{' squared' if power == 2 else ''}"
+    return name, words, chosen, [(chosen * f, float(f) ** -power) for f in FACTORS]
+
+
+def _pure(claim: Claim, run: Executed) -> Scaling | None:
+    if claim.achieved_parameter is None or claim.achieved_parameter[0] != "ε" or claim.epsilon is None:
+        return None
+    matrix, chosen = DyadicMatrix.from_json(run.reconstruction.matrix).to_float(), claim.epsilon
+
+    def total(shrink: float) -> float:
+        """The variance of all outputs together with every scale of the noise divided by `shrink`."""
+        variances: Any = strategy_variances(run, matrix.shape[1], shrink)
+        return float(((matrix**2) @ variances).sum())
+
+    values = [(chosen * f, total(float(f)) / total(1.0)) for f in FACTORS]
+    return "ε", "the loss goes with one over ε squared while the noise is wide on its lattice", chosen, values
+
+
+_SCALING: Mapping[str, Callable[[Claim, Executed], Scaling | None]] = {
+    "gaussian": _gaussian,
+    "laplace": _pure,
+    "knorm-l2": _pure,
+}

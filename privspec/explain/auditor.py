@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from shlex import quote
 
 from privspec.explain import plots
 from privspec.explain.curves import Consequences, CountedOdds
 from privspec.explain.document import (
+    MEANINGS,
     Because,
     Block,
     Document,
@@ -15,14 +17,14 @@ from privspec.explain.document import (
     Note,
     Paragraph,
     Points,
-    Section,
     Sentence,
-    Status,
     Table,
     asserted,
     assumed,
     proved,
     reported,
+    sections,
+    table,
     tested,
 )
 from privspec.explain.facts import ClaimFact, Facts
@@ -43,52 +45,45 @@ _ODDS, _LEDGER, _POST = Note("odds"), Note("ledger"), Note("post-processing")
 
 def auditor_page(facts: Facts) -> Document:
     """Guarantee, composition, trust, mechanism, data, assumptions, residual risk, and how to check them."""
+    mechanism, judgement = facts.mechanism, facts.judgement
+    kept = tuple(proved(short_amounts(sentence), Judged("problem")) for sentence in judgement.told)
+    claims = ((name, short_amounts(text)) for name, text in judgement.claims)
+    derived = table(
+        "Claims that were derived again for this page, without compiler and solver", "Claim | In figures", claims
+    )
     return Document(
         title=f"Privacy report: {facts.name}",
         subtitle=facts.title,
         reader="auditor",
         shows_basis=True,
-        sections=(
-            Section("How to read this report", (legend(),)),
-            *_kept(facts),
-            *((Section("What no guarantee covers", bare),) if (bare := exposure_blocks(facts)) else ()),
-            Section("Guarantee", guarantee_blocks(facts)),
-            Section("Composition over all releases", composition_blocks(facts)),
-            *((Section("Fairness", fairness_blocks(facts)),) if facts.fairness else ()),
-            Section("Trust model", (Points(_trust(facts)),)),
-            Section(
-                "Mechanism and implementation",
-                (Points(_mechanism(facts)), *facts.mechanism.auditor_tables(facts), *accuracy_tables(facts)),
-            ),
-            Section("Data collection and access", (Points(_data(facts)),)),
-            Section("Assumptions", (Points(_assumptions(facts)),)),
-            Section("Measures and residual risk", (Points(_residual(facts)),)),
-            Section("How to check this report", (_commands(facts),)),
+        sections=tuple(
+            sections(
+                ("How to read this report", (legend(),)),
+                ("What this plan has to keep", (Points(kept),) if kept else ()),
+                ("What the kernel derived", (derived,) if judgement.claims else ()),
+                ("What no guarantee covers", exposure_blocks(facts)),
+                ("Guarantee", guarantee_blocks(facts)),
+                ("Composition over all releases", composition_blocks(facts)),
+                ("Fairness", fairness_blocks(facts)),
+                ("Trust model", (Points(_trust(facts)),)),
+                (
+                    "Mechanism and implementation",
+                    (Points(_mechanism(facts)), *mechanism.auditor_tables(facts), *accuracy_tables(facts)),
+                ),
+                ("Data collection and access", (Points(_data(facts)),)),
+                ("Assumptions", (Points(_assumptions(facts)),)),
+                ("Measures and residual risk", (Points(tuple(_residual(facts))),)),
+                ("How to check this report", (_commands(facts),)),
+            )
         ),
-        footer=f"Plan fingerprint (SHA-256) {facts.digest}; spec fingerprint {facts.spec_sha256}.",
-    )
-
-
-def _kept(facts: Facts) -> tuple[Section, ...]:
-    """What the plan has to keep, by the spec elaborated again, and what the kernel derived of it in this run."""
-    judgement = facts.judgement
-    told = tuple(proved(short_amounts(sentence), Judged("problem")) for sentence in judgement.told)
-    rows = tuple((name, short_amounts(text)) for name, text in judgement.claims)
-    caption = "Claims that were derived again for this page, without compiler and solver"
-    return (
-        *((Section("What this plan has to keep", (Points(told),)),) if told else ()),
-        *(
-            (Section("What the kernel derived", (Table(caption, ("Claim", "In figures"), rows),)),)
-            if judgement.claims
-            else ()
-        ),
+        footer=facts.footer,
     )
 
 
 def legend() -> Table:
-    """What the four statuses mean."""
-    rows = tuple((status.value, status.meaning) for status in Status)
-    return Table("Every sentence is followed by its status and by what it rests on", ("Status", "Meaning"), rows)
+    """What the statuses mean."""
+    caption = "Every sentence is followed by its status and by what it rests on"
+    return table(caption, "Status | Meaning", ((status.value, words) for status, words in MEANINGS.items()))
 
 
 def _trust(facts: Facts) -> tuple[Sentence, ...]:
@@ -106,67 +101,43 @@ def _trust(facts: Facts) -> tuple[Sentence, ...]:
 
 
 def _mechanism(facts: Facts) -> tuple[Sentence, ...]:
-    mechanism = facts.mechanism
-    found = [
-        proved(f"{mechanism.drawn_label}: {mechanism.drawn(facts)}.", facts.context.sites_because, mechanism.entry)
-    ]
-    found += _loss(facts)
-    found += mechanism.auditor_points(facts)
-    found += [assumed(gap, facts.context.trust_because) for gap in facts.gaps]
-    return tuple(found)
+    mechanism, where = facts.mechanism, facts.context
+    drawn = f"{mechanism.drawn_label}: {mechanism.drawn(facts)}."
+    gaps = (assumed(gap, where.trust_because) for gap in facts.gaps)
+    head = proved(drawn, where.sites_because, mechanism.entry)
+    return head, *_loss(facts), *mechanism.auditor_points(facts), *gaps
 
 
-def _loss(facts: Facts) -> list[Sentence]:
-    loss = facts.loss
+def _loss(facts: Facts) -> Iterator[Sentence]:
+    loss, line = facts.loss, facts.context.loss_because
     if loss is None:
-        return []
+        return
     words = f"The loss {loss.expression} is {loss.value}{f' ({loss.units})' if loss.units else ''}."
-    line = facts.context.loss_because
-    said = proved(words, line, _LOSS) if loss.standard_error is None else reported(words, line)
-    found = [said, *tie_sentences(facts)]
+    yield proved(words, line, _LOSS) if loss.standard_error is None else reported(words, line)
+    # what counts where several are equal is part of what the loss means
+    for name, taken in facts.context.ties.items():
+        level = f"In the loss, {name} takes, among equals, {taken}: where several are level, any other winner counts as"
+        yield proved(f"{level} another one.", line)
     if loss.lower_bound is not None and loss.gap is not None:
-        words = (
+        yield proved(
             f"No mechanism among those considered ({loss.among}) has a loss below {loss.lower_bound}; "
-            f"the relative gap is {loss.gap}."
+            f"the relative gap is {loss.gap}.",
+            facts.mechanism.loss_note,
+            Judged("bound"),
         )
-        found.append(proved(words, facts.mechanism.loss_note, Judged("bound")))
     if loss.standard_error is not None:
-        words = f"The loss was simulated; its standard error is {loss.standard_error}."
-        found.append(tested(words, facts.context.loss_because))
-    return found
-
-
-def tie_sentences(facts: Facts) -> list[Sentence]:
-    """What counts where several are equal: part of what the loss means."""
-    return [
-        proved(
-            f"In the loss, {name} takes, among equals, {taken}: where several are level, any other winner counts as "
-            "another one.",
-            facts.context.loss_because,
-        )
-        for name, taken in facts.context.ties.items()
-    ]
+        yield tested(f"The loss was simulated; its standard error is {loss.standard_error}.", line)
 
 
 def _data(facts: Facts) -> tuple[Sentence, ...]:
     found = facts.mechanism.data(facts)
     because = found[0].because if found else (facts.context.trust_because,)
-    return (
-        *found,
-        asserted(f"All that is not an input is public: parameters, constants, domains{_sizes(facts)}.", *because),
-        assumed(
-            "That the data are what their owner says, and were collected lawfully, is outside this report.",
-            *because,
-        ),
-    )
-
-
-def _sizes(facts: Facts) -> str:
-    """Sizes are public unless some guarantee hides how many units there are."""
-    adding = [f.claim.relation.plural for f in facts.claims if f.claim.relation.adds]
-    if not adding:
-        return " and sizes"
-    return f", and sizes but for the number of {listing(list(dict.fromkeys(adding)))}, which is secret"
+    # sizes are public unless some guarantee hides how many units there are
+    adding = list(dict.fromkeys(f.claim.relation.plural for f in facts.claims if f.claim.relation.adds))
+    sizes = f", and sizes but for the number of {listing(adding)}, which is secret" if adding else " and sizes"
+    owner = "That the data are what their owner says, and were collected lawfully, is outside this report."
+    public = f"All that is not an input is public: parameters, constants, domains{sizes}."
+    return *found, asserted(public, *because), assumed(owner, *because)
 
 
 def _assumptions(facts: Facts) -> tuple[Sentence, ...]:
@@ -174,26 +145,16 @@ def _assumptions(facts: Facts) -> tuple[Sentence, ...]:
     return (*facts.assumptions, assumed(machine, facts.context.trust_because))
 
 
-def _residual(facts: Facts) -> tuple[Sentence, ...]:
+def _residual(facts: Facts) -> Iterator[Sentence]:
     weakest = facts.weakest
-    found = [
-        proved(f"Measure: {facts.mechanism.measure}", _PRIVACY),
-        tested(
-            "Measure: a ledger limits what all releases of the data together spend, as long as the keeper keeps it.",
-            _LEDGER,
-        ),
-    ]
+    yield proved(f"Measure: {facts.mechanism.measure}", _PRIVACY)
+    ledger = "Measure: a ledger limits what all releases of the data together spend, as long as the keeper keeps it."
+    yield tested(ledger, _LEDGER)
     if weakest is not None and weakest.shown is not None:
-        found.append(proved(weakest.question.residual(weakest.shown.advantage.text), _ODDS, _PRIVACY))
-    return (
-        *found,
-        assumed("Residual risk: facts about groups can be learned, and may be used on their members.", _ODDS),
-        assumed(
-            "Residual risk: releases of the same data that are in no ledger add to this one, and nobody can notice "
-            "them.",
-            _LEDGER,
-        ),
-    )
+        yield proved(weakest.question.residual(weakest.shown.advantage.text), _ODDS, _PRIVACY)
+    yield assumed("Residual risk: facts about groups can be learned, and may be used on their members.", _ODDS)
+    unseen = "releases of the same data that are in no ledger add to this one, and nobody can notice them"
+    yield assumed(f"Residual risk: {unseen}.", _LEDGER)
 
 
 def _commands(facts: Facts) -> Listing:
@@ -211,33 +172,32 @@ def guarantee_blocks(facts: Facts) -> tuple[Block, ...]:
         return (*changed_blocks(facts), Points((asserted(text, facts.context.trust_because),)))
     blocks: list[Block] = [*changed_blocks(facts)]
     for number, fact in enumerate(facts.claims, start=1):
-        blocks += [_table(facts, fact, number), Points(_sentences(facts, fact)), *fact.question.details()]
+        blocks += [_table(facts, fact, number), Points(tuple(_sentences(facts, fact))), *fact.question.details()]
         plot = plots.tradeoff_plot(facts, fact, number)
         blocks += [plot] if plot else []
-        blocks += [_posteriors(fact)] if fact.posteriors else []
+        if fact.posteriors:
+            caption = fact.question.posterior_caption
+            blocks.append(table(caption, "Probability before | After, at most", fact.posteriors, 0, 1))
     return tuple(blocks)
 
 
 def changed_blocks(facts: Facts) -> tuple[Block, ...]:
     """Parameters that are not as the spec's text has them; all figures are for the values given."""
     words = overridden_words(facts)
-    said = (
-        f"Parameters were given other values than the spec's text has: {words}. All figures are for the values given."
-    )
-    return (Points((asserted(said, facts.context.trust_because),)),) if words else ()
+    said = f"Parameters were given other values than the spec's text has: {words}. All figures are for the values"
+    return (Points((asserted(f"{said} given.", facts.context.trust_because),)),) if words else ()
 
 
 def exposure_blocks(facts: Facts) -> tuple[Block, ...]:
     """What observers see of inputs that no guarantee covers: what is not protected, and the bound of all together."""
     if not facts.exposures:
         return ()
-    said = dict.fromkeys(bare_words(item) for item in facts.exposures if bare_outputs(item))
-    named = [words.partition(": ") for words in said]
-    bare = tuple(
-        proved(f"Not protected: {names}. {why[:1].upper()}{why[1:]}.", facts.context.trust_because, _EXPOSURE)
-        for names, _, why in named
-    )
-    rows = tuple(
+    because = facts.context.trust_because
+    bare = []
+    for words in dict.fromkeys(bare_words(item) for item in facts.exposures if bare_outputs(item)):
+        names, _, why = words.partition(": ")
+        bare.append(proved(f"Not protected: {names}. {why[:1].upper()}{why[1:]}.", because, _EXPOSURE))
+    rows = (
         (
             ", ".join(item.fact.claim.wrt),
             item.fact.claim.neighbours,
@@ -245,69 +205,64 @@ def exposure_blocks(facts: Facts) -> tuple[Block, ...]:
             ", ".join(item.fact.claim.outputs),
             ", ".join(bare_outputs(item)) or "none",
             item.words or "none could be computed",
-            item.fact.shown.odds.pair if item.fact.shown else "unknown",
-            item.fact.shown.advantage.text if item.fact.shown else "1",
+            *((shown.odds.pair, shown.advantage) if (shown := item.fact.shown) else ("unknown", "1")),
         )
         for item in facts.exposures
     )
-    header = (
-        "Input",
-        "What moves",
-        "Observer",
-        "Sees",
-        "Not protected",
-        "Bound of all seen",
-        "Odds",
-        "Advantage at most",
-    )
+    header = "Input | What moves | Observer | Sees | Not protected | Bound of all seen | Odds | Advantage at most"
     words = (
         "No line of the spec names all outputs that these observers see of these inputs. The bounds are those of what "
         "is executed, for all that is seen together; they are computed on the noisy values themselves, not by adding "
         "guarantees."
     )
     return (
-        *((Paragraph(bare, strong=True),) if bare else ()),
-        Points((proved(words, facts.context.trust_because, _EXPOSURE, _POST),)),
-        Table("Bounds of what is executed, where no guarantee covers all that is seen", header, rows),
+        *((Paragraph(tuple(bare), strong=True),) if bare else ()),
+        Points((proved(words, because, _EXPOSURE, _POST),)),
+        table("Bounds of what is executed, where no guarantee covers all that is seen", header, rows),
     )
 
 
 def _table(facts: Facts, fact: ClaimFact, number: int) -> Table:
     claim = fact.claim
-    achieved = claim.achieved_parameter
     rows = (
         ("Statement", claim.sentence),
         ("Variant", claim.variant),
-        *((name, quantity.text) for name, quantity in claim.parameters),
+        *claim.parameters,
         ("Unit of privacy", claim.unit),
         ("Neighbouring data sets", claim.neighbours),
         ("Protected input", ", ".join(claim.wrt)),
         ("Outputs covered", ", ".join(claim.outputs)),
         ("Who sees them", claim.observer),
-        (facts.mechanism.reached_label, f"{achieved[0]} ≤ {achieved[1]}" if achieved else "as stated"),
+        (facts.mechanism.reached_label, claim.reached or "as stated"),
         ("Spec line", f"{claim.line.number}: {claim.line.text}"),
     )
-    return Table(f"Guarantee {number} of {len(facts.claims)}", ("Item", "Value"), rows)
+    return table(f"Guarantee {number} of {len(facts.claims)}", "Item | Value", rows)
 
 
-def _sentences(facts: Facts, fact: ClaimFact) -> tuple[Sentence, ...]:
+def _sentences(facts: Facts, fact: ClaimFact) -> Iterator[Sentence]:
     claim = fact.claim
-    found = [asserted(f"The author of the spec requires that {claim.sentence}.", claim.line)]
+    yield asserted(f"The author of the spec requires that {claim.sentence}.", claim.line)
     if claim.achieved_parameter is not None:
-        name, value = claim.achieved_parameter
         implies = "" if claim.remark is not None else ", which implies the statement"
-        words = f"{facts.mechanism.subject} gives {name} ≤ {value}{implies}; {_MEANING[name]}."
-        found.append(proved(words, *claim.notes, _PRIVACY))
+        words = f"{facts.mechanism.subject} gives {claim.reached}{implies}; {_MEANING[claim.achieved_parameter[0]]}."
+        yield proved(words, *claim.notes, _PRIVACY)
     if claim.remark is not None:
-        found.append(proved(claim.remark.text, Note("tables"), claim.line, _PRIVACY))
+        yield proved(claim.remark.text, Note("tables"), claim.line, _PRIVACY)
     if fact.shown is None:
         words = f"This report knows no trade-off curve for “{claim.statement}” and gives no odds for it."
-        found.append(asserted(words, claim.line))
+        yield asserted(words, claim.line)
     else:
-        found += _consequences(facts, fact, fact.shown)
-    if fact.calibration is not None:
-        found.append(_calibration(fact))
-    return tuple(found)
+        yield from _consequences(facts, fact, fact.shown)
+    if (c := fact.calibration) is not None:
+        proof = "its proof covers this ε" if c.proved else "its proof covers ε below 1 only"
+        safe = f"It would be safe here, at {c.ratio} times the variance; {proof}"
+        verdict = safe if c.enough else f"Here it would not suffice (δ would be {c.true_delta}): {proof}"
+        yield proved(
+            f"The usual calibration sqrt(2 ln(1.25/δ))/ε, which Ramon & Basu use too, asks for {c.classic} standard "
+            f"deviations a unit of sensitivity at ε = {c.epsilon} and δ = {c.delta}; the exact condition asks for "
+            f"{c.needed}. {verdict}. It is shown for comparison and not used.",
+            Note("gaussian-exact"),
+        )
 
 
 _MEANING = {
@@ -319,72 +274,34 @@ _MEANING = {
 }
 
 
-def _consequences(facts: Facts, fact: ClaimFact, shown: Consequences) -> list[Sentence]:
-    claim, odds = fact.claim, shown.odds
+def _consequences(facts: Facts, fact: ClaimFact, shown: Consequences) -> Iterator[Sentence]:
+    claim, odds, other = fact.claim, shown.odds, fact.promised
     because: tuple[Because, ...] = (_ODDS, *claim.notes, _PRIVACY)
-    found = [
-        proved(fact.question.for_auditors(odds), *because),
-        proved(f"That observer's share of mistakes is at least {odds.error} % ({shown.words}).", *because),
-        proved(
-            f"The advantage of any attacker (true minus false positive rate) is at most {shown.advantage}.",
-            *because,
-        ),
-    ]
+    yield proved(fact.question.for_auditors(odds), *because)
+    yield proved(f"That observer's share of mistakes is at least {odds.error} % ({shown.words}).", *because)
+    words = f"The advantage of any attacker (true minus false positive rate) is at most {shown.advantage}."
+    yield proved(words, *because)
     if not shown.exact:
         words = "These figures are the trade-off bound: they follow from the parameters alone."
-        found.append(proved(f"{words} {facts.mechanism.subject} may allow less.", _ODDS))
-    if fact.promised is not None and fact.promised.words != shown.words:
-        other = fact.promised
-        words = (
-            f"The statement by itself would allow {other.odds.pair} and an advantage of {other.advantage} "
-            f"({other.words})."
-        )
-        found.append(proved(words, _ODDS, claim.line))
+        yield proved(f"{words} {facts.mechanism.subject} may allow less.", _ODDS)
+    if other is not None and other.words != shown.words:
+        words = f"The statement by itself would allow {other.odds.pair} and an advantage of {other.advantage}"
+        yield proved(f"{words} ({other.words}).", _ODDS, claim.line)
     if not fact.posteriors and claim.per_distance is None:
         why = fact.question.posterior_gap or "there is one for pure ε only"
-        found.append(proved(f"No bound is given on how far a prior probability can move: {why}.", _ODDS))
-    return found
-
-
-def _calibration(fact: ClaimFact) -> Sentence:
-    c = fact.calibration
-    if c is None:
-        raise ValueError("no calibration to speak of")
-    proof = "its proof covers this ε" if c.proved else "its proof covers ε below 1 only"
-    if c.enough:
-        verdict = f"It would be safe here, at {c.ratio} times the variance; {proof}"
-    else:
-        verdict = f"Here it would not suffice (δ would be {c.true_delta}): {proof}"
-    words = (
-        f"The usual calibration sqrt(2 ln(1.25/δ))/ε, which Ramon & Basu use too, asks for {c.classic} "
-        "standard "
-        f"deviations a unit of sensitivity at ε = {c.epsilon} and δ = {c.delta}; the exact condition "
-        "asks for "
-        f"{c.needed}. {verdict}. It is shown for comparison and not used."
-    )
-    return proved(words, Note("gaussian-exact"))
-
-
-def _posteriors(fact: ClaimFact) -> Table:
-    return Table(
-        fact.question.posterior_caption,
-        ("Probability before", "After, at most"),
-        tuple((before.text, after.text) for before, after in fact.posteriors),
-        numeric=frozenset({0, 1}),
-    )
+        yield proved(f"No bound is given on how far a prior probability can move: {why}.", _ODDS)
 
 
 def composition_blocks(facts: Facts) -> tuple[Block, ...]:
     """All outputs together, repeated releases, groups, and the ledger."""
     blocks: list[Block] = [Points(tuple(_everything(fact) for fact in facts.claims))] if facts.claims else []
     for fact in facts.claims:
-        line = fact.claim.line.number
+        line, plural = fact.claim.line.number, fact.claim.relation.plural
         if fact.repeats:
             scope = f", for {fact.question.scope}" if fact.question.scope else ""
             caption = f"Odds after several independent releases like that of line {line}{scope} (note odds)"
             blocks.append(_odds_table(fact, caption, "Releases", fact.repeats))
-        if fact.groups and fact.claim.relation.unit not in (None, "everything"):
-            plural = fact.claim.relation.plural
+        if fact.groups and fact.claim.relation.single:
             caption = f"Odds when several {plural} change together, for line {line} (note group-privacy)"
             blocks.append(_odds_table(fact, caption, plural.capitalize(), fact.groups))
     ledger = (
@@ -400,34 +317,27 @@ def composition_blocks(facts: Facts) -> tuple[Block, ...]:
 
 
 def _everything(fact: ClaimFact) -> Sentence:
-    claim = fact.claim
-    names = ", ".join(claim.outputs)
+    line, names = fact.claim.line, ", ".join(fact.claim.outputs)
     if fact.covers_everything:
         words = (
-            f"The guarantee of line {claim.line.number} covers all outputs together, so it is itself "
+            f"The guarantee of line {line.number} covers all outputs together, so it is itself "
             "the bound for someone who sees everything that this plan releases."
         )
-        return proved(words, claim.line, _POST)
+        return proved(words, line, _POST)
     if fact.everything is None:
         words = (
             f"The bound for someone who sees more than {names} could not be computed; the separate "
             "guarantees must not be added up, for outputs may share noise."
         )
-        return assumed(words, claim.line, _POST)
-    odds = fact.everything.odds
+        return assumed(words, line, _POST)
     words = (
-        f"For the unit of line {claim.line.number}, someone who sees every output, not only {names}, has odds of "
-        f"{odds.pair} and an advantage of at most "
-        f"{fact.everything.advantage} ({fact.everything_words}); this is computed on all noisy values together, "
-        "not by adding guarantees."
+        f"For the unit of line {line.number}, someone who sees every output, not only {names}, has odds of "
+        f"{fact.everything.odds.pair} and an advantage of at most {fact.everything.advantage} "
+        f"({fact.everything_words}); this is computed on all noisy values together, not by adding guarantees."
     )
     return proved(words, _POST, _PRIVACY)
 
 
 def _odds_table(fact: ClaimFact, caption: str, first: str, rows: tuple[CountedOdds, ...]) -> Table:
-    return Table(
-        caption,
-        (first, *fact.question.short),
-        tuple((k.text, o.without_words, o.taking_part_words) for k, o in rows),
-        numeric=frozenset({0, 1, 2}),
-    )
+    cells = ((k, odds.without_words, odds.taking_part_words) for k, odds in rows)
+    return table(caption, (first, *fact.question.short), cells, *range(3))

@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve
 from privspec.explain.document import Note, SpecLine
-from privspec.explain.quantities import Quantity, Rounding, exact, parse_exact, rounded
+from privspec.explain.quantities import EXACT, UP, Quantity, exact, rounded
+from privspec.stated import Guarantee, parse_exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,46 +25,35 @@ class Relation:
     group: int
 
     @property
+    def single(self) -> bool:
+        """Whether what differs is one of many, with a name."""
+        return self.unit not in (None, "everything")
+
+    @property
     def absence(self) -> str:
         """What "not taking part" means under this relation, as a clause; empty where it means just that."""
         if self.unit is None:
             return f"the data differ as the guarantee says ({self.text})"
         if self.unit == "everything":
             return "other data stand in the place of all of yours"
-        if self.adds:
-            return ""
-        return _STAND_INS.get(self.unit, f"another {self.unit} stands in the place of yours")
-
-    @property
-    def yours(self) -> str:
-        """The unit as a possession: "your record"."""
-        if self.unit in (None, "everything"):
-            return "your data"
-        return _POSSESSIONS.get(self.unit or "", f"your {self.unit}")
+        stands = _STAND_INS.get(self.unit, f"another {self.unit} stands")
+        return "" if self.adds else f"{stands} in the place of yours"
 
     @property
     def plural(self) -> str:
         """The unit in the plural: "records"."""
-        if self.unit in (None, "everything"):
-            return "data sets"
-        return _PLURALS.get(self.unit or "", f"{self.unit}s")
-
-    def to_json(self) -> dict[str, object]:
-        return {"text": self.text, "adds": self.adds, "unit": self.unit, "group": self.group}
+        return ("entries" if self.unit == "entry" else f"{self.unit}s") if self.single else "data sets"
 
 
 _STAND_INS = {
-    "entry": "another number stands in the place of yours",
-    "record": "another person's record stands in the place of yours",
-    "voter": "another person's answers stand in the place of yours",
+    "entry": "another number stands",
+    "record": "another person's record stands",
+    "voter": "another person's answers stand",
 }
-_POSSESSIONS = {"entry": "your number", "record": "your record", "voter": "all your answers"}
-_PLURALS = {"entry": "entries"}
 _RELATION = re.compile(
     r"(?P<how>replacing|adding or removing) "
     r"(?:(?P<all>everything)|one (?P<one>\w+)|up to (?P<k>\d+) (?P<many>\w+))"
 )
-_SINGULARS = {"entries": "entry"}
 
 
 def relation(text: str) -> Relation:
@@ -71,9 +61,8 @@ def relation(text: str) -> Relation:
     match = _RELATION.fullmatch(text.strip())
     if match is None:
         return Relation(text, adds=False, unit=None, group=1)
-    many = match["many"]
-    unit = match["one"] or match["all"] or _SINGULARS.get(many, many.removesuffix("s"))
-    return Relation(text, match["how"] != "replacing", unit, int(match["k"] or 1))
+    many = "entry" if match["many"] == "entries" else (match["many"] or "").removesuffix("s")
+    return Relation(text, match["how"] != "replacing", match["one"] or match["all"] or many, int(match["k"] or 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +88,6 @@ class Claim:
     relation: Relation
     observer: str
     line: SpecLine
-    measure: str = ""
     variant: str = ""
     statement: str = ""
     parameters: tuple[tuple[str, Quantity], ...] = ()
@@ -131,9 +119,8 @@ class Claim:
     @property
     def neighbours(self) -> str:
         """Which two worlds must look alike."""
-        if self.by_distance:
-            return f"any two values of {', '.join(self.wrt)}, by their distance"
-        return f"any two values of {', '.join(self.wrt)}" if self.local else self.relation.text
+        any_two = f"any two values of {', '.join(self.wrt)}"
+        return f"{any_two}, by their distance" if self.by_distance else any_two if self.local else self.relation.text
 
     @property
     def sentence(self) -> str:
@@ -144,181 +131,156 @@ class Claim:
         unit = "" if self.local or self.by_distance else f", {self.relation.text}"
         return f"{names} is {self.statement} wrt {', '.join(self.wrt)}{unit}{seen}"
 
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    variant: str
-    statement: str
-    parameters: tuple[tuple[str, Quantity], ...]
-    curve: Curve | None
-    epsilon: Fraction | None = None
-    delta: Fraction | None = None
-    local: bool = False
-    distances: bool = False
-    remark: Remark | None = None
+    @property
+    def reached(self) -> str:
+        """What the mechanism reaches, "μ ≤ 0.2368"; empty where the plan states no such figure."""
+        return "" if self.achieved_parameter is None else "{} ≤ {}".format(*self.achieved_parameter)
 
 
-def _amount(guarantee: Mapping[str, Any], key: str) -> Fraction:
-    """A parameter; where each party has its own, the largest (the weakest protection)."""
-    value = guarantee[key]
-    return max(parse_exact(v) for v in value) if isinstance(value, list) else parse_exact(value)
+def _amounts(value: Any) -> list[Fraction]:
+    """A parameter; where each party has its own, those of all."""
+    return [parse_exact(amount) for amount in (value if isinstance(value, list) else [value])]
 
 
 def _stated(value: Fraction) -> Quantity:
     """An amount of privacy as it is promised: where it has too many digits, the next larger number of six."""
     found = exact(value)
-    return found if found.rounding is Rounding.EXACT else rounded(value, 6, Rounding.UP)
+    return found if found.rounding is EXACT else rounded(value, 6, UP)
 
 
-def _shown(guarantee: Mapping[str, Any], key: str) -> Quantity:
-    value = guarantee[key]
-    if not isinstance(value, list):
-        return _stated(parse_exact(value))
-    low, high = (_stated(bound(parse_exact(v) for v in value)) for bound in (min, max))
-    text = low.text if low.text == high.text else f"{low.text} to {high.text}"
-    return Quantity(high.value, text, Rounding.EXACT)
+def _shown(value: Any) -> Quantity:
+    low, high = (_stated(bound(_amounts(value))) for bound in (min, max))
+    return high if low.text == high.text else Quantity(high.value, f"{low} to {high}", EXACT)
 
 
-def _plain(suffix: str, pure: str, approximate: str) -> Callable[[Mapping[str, Any]], _Read]:
-    def read(guarantee: Mapping[str, Any]) -> _Read:
-        epsilon, shown = _amount(guarantee, "epsilon"), _shown(guarantee, "epsilon")
-        delta = _amount(guarantee, "delta") if guarantee.get("delta") is not None else Fraction(0)
-        curve = EpsilonDeltaCurve(float(epsilon), float(delta))
+Reader = Callable[[Claim, Guarantee], Claim]
+
+
+def _plain(suffix: str, pure: str) -> Reader:
+    """(epsilon, delta) or epsilon alone; of several amounts the largest counts, which protects least."""
+
+    def read(claim: Claim, guarantee: Guarantee) -> Claim:
+        epsilon, delta = max(_amounts(guarantee.epsilon)), max(_amounts(guarantee.delta or 0))
+        shown, spent = _shown(guarantee.epsilon), _stated(delta)
+        claim = replace(claim, epsilon=epsilon, delta=delta, promised=EpsilonDeltaCurve(float(epsilon), float(delta)))
         if delta == 0:
-            return _Read(pure, f"{shown}-{suffix}", (("epsilon", shown),), curve, epsilon, delta)
-        spent = _stated(delta)
-        parameters = (("epsilon", shown), ("delta", spent))
-        return _Read(approximate, f"({shown}, {spent})-{suffix}", parameters, curve, epsilon, delta)
+            return replace(claim, variant=pure, statement=f"{shown}-{suffix}", parameters=(("epsilon", shown),))
+        return replace(
+            claim,
+            variant=f"approximate {pure.removeprefix('pure ')}",
+            statement=f"({shown}, {spent})-{suffix}",
+            parameters=(("epsilon", shown), ("delta", spent)),
+        )
 
     return read
 
 
-def _ldp(guarantee: Mapping[str, Any]) -> _Read:
-    return replace(_LOCAL(guarantee), local=True)
+def _ldp(claim: Claim, guarantee: Guarantee) -> Claim:
+    return replace(_plain("LDP", "local differential privacy")(claim, guarantee), local=True)
 
 
-_LOCAL = _plain("LDP", "local differential privacy", "approximate local differential privacy")
-
-
-def _per_atom(guarantee: Mapping[str, Any]) -> _Read:
+def _per_atom(claim: Claim, guarantee: Guarantee) -> Claim:
     """A condition on every single output; what it allows for sets of outputs is only what was reached."""
-    epsilon, delta = _shown(guarantee, "epsilon"), _amount(guarantee, "delta")
-    true = _amount(guarantee.get("achieved") or {"delta": 1}, "delta")
-    reached = rounded(true, 3, Rounding.UP)
-    asks = "This line asks for the condition of Ramon & Basu 2020, section 3.3, output by output"
-    if true > delta:
-        more = f"sets of outputs have a δ of {reached}, more than {exact(delta)}"
-        text = f"{asks}; that is less than it says: {more}. The condition is unsound here."
-        remark = Remark(text, f"unsound: the true δ is {reached}, not {exact(delta)}", unsound=True)
+    epsilon, asked = _shown(guarantee.epsilon), parse_exact(guarantee.delta)
+    true, delta = parse_exact(guarantee.achieved.get("delta", 1)), exact(asked)
+    reached = rounded(true, 3, UP)
+    text = "This line asks for the condition of Ramon & Basu 2020, section 3.3, output by output"
+    if true > asked:
+        text += f"; that is less than it says: sets of outputs have a δ of {reached}, more than {delta}. "
+        remark = Remark(f"{text}The condition is unsound here.", f"unsound: the true δ is {reached}, not {delta}", True)
     else:
-        text = f"{asks}; here the true δ, over sets of outputs, is {reached}, so that it holds what it says."
+        text += f"; here the true δ, over sets of outputs, is {reached}, so that it holds what it says."
         remark = Remark(text, "", unsound=False)
-    return _Read(
+    return replace(
+        claim,
         variant="local differential privacy, output by output",
-        statement=f"({epsilon}, {exact(delta)})-per-atom-LDP",
-        parameters=(("epsilon", epsilon), ("delta for each output by itself", exact(delta))),
-        curve=None,
+        statement=f"({epsilon}, {delta})-per-atom-LDP",
+        parameters=(("epsilon", epsilon), ("delta for each output by itself", delta)),
         local=True,
         remark=remark,
     )
 
 
-def _zcdp(guarantee: Mapping[str, Any]) -> _Read:
-    rho = _shown(guarantee, "rho")
-    return _Read("zero-concentrated differential privacy", f"{rho}-zCDP", (("rho", rho),), None)
+def _amount(variant: str, form: str, **labels: str) -> Reader:
+    """A measure whose statement is written with its amounts."""
+
+    def read(claim: Claim, guarantee: Guarantee) -> Claim:
+        shown = {name: _shown(guarantee.figures[name]) for name in labels}
+        parameters = tuple((labels[name], amount) for name, amount in shown.items())
+        return replace(claim, variant=variant, statement=form.format(**shown), parameters=parameters)
+
+    return read
 
 
-def _gdp(guarantee: Mapping[str, Any]) -> _Read:
-    mu = _shown(guarantee, "mu")
-    return _Read("Gaussian differential privacy", f"{mu}-GDP", (("mu", mu),), GaussianCurve(mu.value))
+def _gdp(claim: Claim, guarantee: Guarantee) -> Claim:
+    found = _amount("Gaussian differential privacy", "{mu}-GDP", mu="mu")(claim, guarantee)
+    return replace(found, promised=GaussianCurve(found.parameters[0][1].value))
 
 
-def _rdp(guarantee: Mapping[str, Any]) -> _Read:
-    order, epsilon = _shown(guarantee, "order"), _shown(guarantee, "epsilon")
-    parameters = (("order", order), ("epsilon", epsilon))
-    return _Read("Rényi differential privacy", f"({order}, {epsilon})-RDP", parameters, None)
+def _metric(claim: Claim, guarantee: Guarantee) -> Claim:
+    """Epsilon for each unit of distance gives no curve by itself."""
+    reader = _amount("metric differential privacy", "{epsilon}-metric-DP", epsilon="epsilon for each unit")
+    found = replace(reader(claim, guarantee), by_distance=True)
+    if "epsilon" not in guarantee.achieved:
+        return found
+    rate = max(_amounts(guarantee.achieved["epsilon"]))
+    reached = "ε a unit of distance", rounded(rate, 6, UP)
+    return replace(found, per_distance=rate, achieved=None, achieved_parameter=reached)
 
 
-def _metric(guarantee: Mapping[str, Any]) -> _Read:
-    epsilon = _shown(guarantee, "epsilon")
-    parameters = (("epsilon for each unit", epsilon),)
-    return _Read("metric differential privacy", f"{epsilon}-metric-DP", parameters, None, distances=True)
-
-
-_READERS: Mapping[str, Callable[[Mapping[str, Any]], _Read]] = {
-    "DP": _plain("DP", "pure differential privacy", "approximate differential privacy"),
+_READERS: Mapping[str, Reader] = {
+    "DP": _plain("DP", "pure differential privacy"),
     "LDP": _ldp,
     "per-atom-LDP": _per_atom,
-    "zCDP": _zcdp,
+    "zCDP": _amount("zero-concentrated differential privacy", "{rho}-zCDP", rho="rho"),
     "GDP": _gdp,
-    "RDP": _rdp,
+    "RDP": _amount("Rényi differential privacy", "({order}, {epsilon})-RDP", order="order", epsilon="epsilon"),
     "metric-DP": _metric,
 }
-_PERSONALISED = "personalised"
 _SUFFIX = re.compile(r"(metric-DP|per-atom-LDP|zCDP|GDP|LDP|RDP|DP)$")
 
 
-def claim(guarantee: Mapping[str, Any]) -> Claim:
+def claim(guarantee: Guarantee) -> Claim:
     """One guarantee of a plan.
 
     A measure that is not known here gets no curve; the texts then say that they cannot explain it.
-    Raises: KeyError, ValueError if the plan lacks what the measure needs.
+    Raises: ValueError, KeyError if the plan lacks what the measure needs.
     """
-    measure = str(guarantee["measure"])
-    match = _SUFFIX.search(measure)
-    reader = _READERS.get(match[1]) if match else None
-    read = reader(guarantee) if reader else _Read(measure, measure, (), None)
-    if measure.startswith(_PERSONALISED):
-        # the amounts are those of the strictest person, so the statement gives no curve for the others
-        read = replace(read, variant=f"{_PERSONALISED} {read.variant}", curve=None, epsilon=None, delta=None)
-        read = replace(read, statement=f"{read.statement} (for the strictest person)")
-    reached = guarantee.get("achieved") or {}
-    achieved, parameter = _per_unit(reached) if read.distances else _achieved(reached)
-    wrt = guarantee["wrt"]
-    return Claim(
-        outputs=tuple(str(o) for o in guarantee["outputs"]),
-        wrt=(wrt,) if isinstance(wrt, str) else tuple(str(w) for w in wrt),
-        relation=relation(str(guarantee["neighbours"])),
-        observer=str(guarantee.get("observer", "anyone")),
-        measure=measure,
-        variant=read.variant,
-        statement=read.statement,
-        parameters=read.parameters,
-        promised=read.curve,
+    measure = guarantee.measure
+    achieved, reached = _achieved(guarantee.achieved)
+    bare = Claim(
+        outputs=guarantee.outputs,
+        wrt=guarantee.wrt,
+        relation=relation(guarantee.neighbours),
+        observer=guarantee.observer,
+        line=SpecLine(guarantee.line, guarantee.text),
+        variant=measure,
+        statement=measure,
         achieved=achieved,
-        achieved_parameter=parameter,
-        notes=tuple(Note(str(n)) for n in guarantee.get("because", ())),
-        line=SpecLine(int(guarantee.get("line") or 0), str(guarantee.get("text", ""))),
-        epsilon=read.epsilon,
-        delta=read.delta,
-        requirement=int(guarantee.get("requirement", -1)),
-        local=read.local,
-        by_distance=read.distances,
-        per_distance=_amount(reached, "epsilon") if read.distances and "epsilon" in reached else None,
-        remark=read.remark,
+        achieved_parameter=reached,
+        notes=tuple(map(Note, guarantee.because)),
+        requirement=guarantee.requirement,
+    )
+    match = _SUFFIX.search(measure)
+    found = _READERS[match[1]](bare, guarantee) if match else bare
+    if not measure.startswith("personalised"):
+        return found
+    # the amounts are those of the strictest person, so the statement gives no curve for the others
+    statement = f"{found.statement} (for the strictest person)"
+    return replace(
+        found, variant=f"personalised {found.variant}", statement=statement, promised=None, epsilon=None, delta=None
     )
 
 
-_Achieved: TypeAlias = tuple[Curve | None, tuple[str, Quantity] | None]
-
-
-def _achieved(achieved: Mapping[str, Any]) -> _Achieved:
+def _achieved(achieved: Mapping[str, Any]) -> tuple[Curve | None, tuple[str, Quantity] | None]:
     if "mu" in achieved:
         mu = parse_exact(achieved["mu"])
-        return GaussianCurve(float(mu)), ("μ", rounded(mu, 4, Rounding.UP))
-    if "epsilon" in achieved:
-        epsilon = _amount(achieved, "epsilon")
-        delta = _amount(achieved, "delta") if achieved.get("delta") is not None else Fraction(0)
-        curve = EpsilonDeltaCurve(float(epsilon), float(delta))
-        return curve, ("δ", rounded(delta, 3, Rounding.UP)) if delta else ("ε", rounded(epsilon, 6, Rounding.UP))
-    return None, None
-
-
-def _per_unit(achieved: Mapping[str, Any]) -> _Achieved:
-    """Epsilon for each unit of distance gives no curve by itself."""
+        return GaussianCurve(float(mu)), ("μ", rounded(mu, 4, UP))
     if "epsilon" not in achieved:
-        return _achieved(achieved)
-    return None, ("ε a unit of distance", rounded(_amount(achieved, "epsilon"), 6, Rounding.UP))
+        return None, None
+    epsilon, delta = max(_amounts(achieved["epsilon"])), max(_amounts(achieved.get("delta") or 0))
+    curve = EpsilonDeltaCurve(float(epsilon), float(delta))
+    return curve, ("δ", rounded(delta, 3, UP)) if delta else ("ε", rounded(epsilon, 6, UP))
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +288,7 @@ class Calibration:
     """The classic Gaussian calibration beside the exact one, for one (epsilon, delta) claim.
 
     `classic` and `needed` are noise deviations for each unit of sensitivity, `ratio` that of their variances
-    (classic over needed); `delta` is what the classic noise really gives at that epsilon.
+    (classic over needed); `true_delta` is what the classic noise really gives at that epsilon.
     """
 
     epsilon: Quantity
@@ -356,9 +318,9 @@ def calibration(claim: Claim) -> Calibration | None:
         exact(epsilon),
         exact(delta),
         rounded(1 / classic_mu, 4),
-        rounded(1 / exact_mu, 4, Rounding.UP),
+        rounded(1 / exact_mu, 4, UP),
         rounded((float(exact_mu) / classic_mu) ** 2, 3),
-        rounded(true_delta, 3, Rounding.UP),
+        rounded(true_delta, 3, UP),
         proved=epsilon < 1,
         enough=true_delta <= delta,
     )

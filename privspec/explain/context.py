@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from privspec.core.diagnostics import SpecError
-from privspec.core.spans import Source, Span
+from privspec.core.spans import Source
 from privspec.explain.document import Because, Note, SpecLine
 from privspec.explain.loss_terms import Formulas, LossTerm, formulas, loss_terms
 from privspec.language import syntax
+from privspec.language.parser import parse
+from privspec.language.spelling import spell
 from privspec.language.syntax import VariableKind
+from privspec.language.walk import names_used, walk
+from privspec.model.library import library
+from privspec.stated import Stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,25 +29,26 @@ class TrustWords:
     auditor: str
 
 
-_CURATOR = TrustWords(
-    sees_raw="The keeper of the data, who makes the release. The guarantee is about what is published only.",
-    stolen_server="Yes. The keeper holds the raw data, and what is stored there is not protected.",
-    place="at the curator",
-    auditor="One curator holds all raw data, adds the noise and publishes; all others see outputs only.",
-)
-_NOBODY = TrustWords(
-    sees_raw="Nobody but you, if your report is drawn on your own device: noise is added before it leaves you.",
-    stolen_server="No more than the messages that were sent, which the guarantee already covers.",
-    place="at each party",
-    auditor="No party is trusted: all see every message, so each must satisfy the requirement itself.",
-)
-_SECURE_SUM = TrustWords(
-    sees_raw="Nobody. The parties add up their answers in such a way that only the sum becomes known.",
-    stolen_server="Not one server alone. Parties that pool what they hold could learn more than the sum.",
-    place="in shares at the parties",
-    auditor="The parties add shares of the noise in a secure sum; everyone sees the sum and nothing else.",
-)
-_TRUST = {"curator": _CURATOR, "nobody": _NOBODY, "secure_sum": _SECURE_SUM}
+_TRUST = {
+    "curator": TrustWords(
+        sees_raw="The keeper of the data, who makes the release. The guarantee is about what is published only.",
+        stolen_server="Yes. The keeper holds the raw data, and what is stored there is not protected.",
+        place="at the curator",
+        auditor="One curator holds all raw data, adds the noise and publishes; all others see outputs only.",
+    ),
+    "nobody": TrustWords(
+        sees_raw="Nobody but you, if your report is drawn on your own device: noise is added before it leaves you.",
+        stolen_server="No more than the messages that were sent, which the guarantee already covers.",
+        place="at each party",
+        auditor="No party is trusted: all see every message, so each must satisfy the requirement itself.",
+    ),
+    "secure_sum": TrustWords(
+        sees_raw="Nobody. The parties add up their answers in such a way that only the sum becomes known.",
+        stolen_server="Not one server alone. Parties that pool what they hold could learn more than the sum.",
+        place="in shares at the parties",
+        auditor="The parties add shares of the noise in a secure sum; everyone sees the sum and nothing else.",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,73 +68,89 @@ class Context:
     trust_stated: bool
     trust_because: Because
     input_lines: Mapping[str, SpecLine]
-    output_lines: Mapping[str, SpecLine]
     loss_because: Because
     sites_because: Because
-    squared_error_of: str = ""
-    loss_terms: tuple[LossTerm, ...] = ()
-    formulas: Formulas = field(default_factory=lambda: Formulas({}, {}))
-    distances: Mapping[int, str] = field(default_factory=dict)
-    input_domains: Mapping[str, str] = field(default_factory=dict)
-    choices: Mapping[str, tuple[SpecLine, ...]] = field(default_factory=dict)
-    ties: Mapping[str, str] = field(default_factory=dict)
+    squared_error_of: str
+    loss_terms: tuple[LossTerm, ...]
+    formulas: Formulas
+    distances: Mapping[int, str]
+    input_domains: Mapping[str, str]
+    choices: Mapping[str, tuple[SpecLine, ...]]
+    ties: Mapping[str, str]
 
     @property
     def trust_words(self) -> TrustWords | None:
         """The words for the trust model; None where it is not known here."""
         return _TRUST.get(self.trust)
 
+    @property
+    def place(self) -> str:
+        """Where it puts the noise, after a comma."""
+        return f", {_TRUST[self.trust].place}" if self.trust in _TRUST else ""
+
     def line(self, number: int) -> SpecLine:
         """A line of the spec by number, with its text where there is one."""
-        return _numbered(self.source, number)
+        return _line(self.source, number)
+
+    def line_of(self, name: str) -> SpecLine:
+        """The line that declares an input; the line 0 where there is none."""
+        return self.input_lines.get(name) or self.line(0)
 
 
-def context(plan: Mapping[str, Any]) -> Context:
+def context(plan: Stated) -> Context:
     """The context of a plan, from the syntax tree of the source that the plan carries.
 
     A source that does not parse (a plan that was tampered with) gives a context without lines.
     """
-    spec = plan.get("spec") or {}
-    source = Source(str(spec.get("path") or ""), str(spec.get("source") or ""))
+    source = Source(plan.spec.path, plan.spec.source)
     lines = tuple(source.text.splitlines())
-    tree = _tree(source)
+    try:
+        tree = parse(source)
+    except SpecError:
+        tree = syntax.Spec(None, None)
 
-    def at(span: Span) -> SpecLine:
-        return _numbered(lines, source.position(span.start)[0])
+    def at(node: Any) -> SpecLine:
+        return _line(lines, source.position(node.span.start)[0])
 
-    known = formulas(tree, spec.get("parameters") or {})
-    trust = _option(tree.options, syntax.Trust)
-    sites = _option(tree.options, syntax.NoiseAt)
-    local = any(str(g.get("measure", "")).endswith("LDP") for g in plan.get("guarantees") or ())
-    trust_because: Because = at(trust.span) if trust else Note("trust-by-default")
+    def option(kind: type[Any]) -> Any:
+        return next((o for o in tree.options if isinstance(o, kind)), None)
+
+    known, trust, sites = formulas(tree, plan.spec.parameters), option(syntax.Trust), option(syntax.NoiseAt)
+    local = any(g.measure.endswith("LDP") for g in plan.guarantees)
+    because: Because = at(trust) if trust else Note("trust-by-default")
+    inputs, chosen = (
+        {v.target.name: v for v in tree.variables if v.kind is kind}
+        for kind in (VariableKind.INPUT, VariableKind.CHOOSE)
+    )
     return Context(
-        title=_title(tree.doc) or str(spec.get("name") or "this plan"),
+        title=_title(tree.doc) or plan.spec.name or "this plan",
         source=lines,
-        trust=_word(trust.model) if trust else ("nobody" if local else "curator"),
+        trust=getattr(trust.model, "function", None) or trust.model.id if trust else "nobody" if local else "curator",
         trust_stated=trust is not None,
-        trust_because=trust_because,
-        input_lines={v.target.name: at(v.span) for v in _variables(tree, VariableKind.INPUT)},
-        output_lines={v.target.name: at(v.span) for v in _variables(tree, VariableKind.OUTPUT)},
-        loss_because=at(tree.loss.span) if tree.loss is not None else Note("placement"),
-        sites_because=at(sites.span) if sites else trust_because,
+        trust_because=because,
+        input_lines={name: at(variable) for name, variable in inputs.items()},
+        loss_because=at(tree.loss) if tree.loss is not None else Note("placement"),
+        sites_because=at(sites) if sites else because,
         squared_error_of=_squared_error_of(tree.loss),
         loss_terms=loss_terms(tree.loss, known.parameters),
         formulas=known,
-        distances={at(r.span).number: d for r in tree.privacy if (d := _distance(r))},
-        input_domains=_domains(tree),
+        distances={at(r).number: distance for r in tree.privacy if (distance := _distance(r))},
+        input_domains={name: spell(v.domain) for name, v in inputs.items() if v.domain is not None},
         choices={
-            v.target.name: tuple(dict.fromkeys(at(span) for span in (v.span, *_naming(tree, v.target.name))))
-            for v in _variables(tree, VariableKind.CHOOSE)
+            name: tuple(dict.fromkeys(map(at, (v, *(s for s in tree.background if name in names_used(s))))))
+            for name, v in chosen.items()
         },
         ties=_ties(tree),
     )
 
 
+def _line(lines: tuple[str, ...], number: int) -> SpecLine:
+    inside = 1 <= number <= len(lines)
+    return SpecLine(number, lines[number - 1].split("#", 1)[0].strip() if inside else "")
+
+
 def _ties(tree: syntax.Spec) -> dict[str, str]:
     """What the functions that the spec calls take among equals."""
-    from privspec.language.walk import walk
-    from privspec.model.library import library
-
     known = library()
     called = [node.function for node in walk(tree) if isinstance(node, syntax.Call)]
     return {name: known[name].ties for name in called if name in known and known[name].ties}
@@ -136,8 +158,6 @@ def _ties(tree: syntax.Spec) -> dict[str, str]:
 
 def _distance(requirement: syntax.Requirement) -> str:
     """The distance that a requirement names: by its name in the language where it has one, else as it is written."""
-    from privspec.language.spelling import spell
-
     clause = next((c for c in requirement.clauses if isinstance(c, syntax.Distance)), None)
     match None if clause is None else clause.metric:
         case None:
@@ -145,49 +165,9 @@ def _distance(requirement: syntax.Requirement) -> str:
         case syntax.Absolute():
             return "manhattan"
         case syntax.Norm(order=order):
-            return _NORMS[order]
+            return {"1": "manhattan", "2": "euclidean", "inf": "chebyshev"}[order]
         case other:
             return spell(other)
-
-
-_NORMS = {"1": "manhattan", "2": "euclidean", "inf": "chebyshev"}
-
-
-def _domains(tree: syntax.Spec) -> dict[str, str]:
-    from privspec.language.spelling import spell
-
-    inputs = _variables(tree, VariableKind.INPUT)
-    return {v.target.name: spell(v.domain) for v in inputs if v.domain is not None}
-
-
-def _naming(tree: syntax.Spec, name: str) -> Iterator[Span]:
-    """Where background lines name a variable."""
-    from privspec.language.walk import names_used
-
-    for statement in tree.background:
-        if name in names_used(statement):
-            yield statement.span
-
-
-def _tree(source: Source) -> syntax.Spec:
-    from privspec.language.parser import parse
-
-    try:
-        return parse(source)
-    except SpecError:
-        return syntax.Spec(None, None)
-
-
-def _option(options: Iterable[object], kind: type[Any]) -> Any:
-    return next((o for o in options if isinstance(o, kind)), None)
-
-
-def _word(model: syntax.Name | syntax.Call) -> str:
-    return model.function if isinstance(model, syntax.Call) else model.id
-
-
-def _variables(tree: syntax.Spec, kind: VariableKind) -> list[syntax.Variable]:
-    return [v for v in tree.variables if v.kind is kind]
 
 
 def _squared_error_of(loss: syntax.Expr | None) -> str:
@@ -204,11 +184,6 @@ def _squared_error_of(loss: syntax.Expr | None) -> str:
         ) if power == 2:
             return name
     return ""
-
-
-def _numbered(lines: tuple[str, ...], number: int) -> SpecLine:
-    inside = 1 <= number <= len(lines)
-    return SpecLine(number, lines[number - 1].split("#", 1)[0].strip() if inside else "")
 
 
 def _title(doc: str | None) -> str:

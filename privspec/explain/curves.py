@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from statistics import NormalDist
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.explain.quantities import Quantity, Rounding, count, exact, percent, rounded, share_up
+from privspec.explain.quantities import DOWN, UP, Quantity, count, exact, rounded, share_up
 
 _NORMAL = NormalDist()
 _SLACK = 1e-12  # covers the error of erfc and exp in doubles, in shares
@@ -36,36 +36,28 @@ class Curve(Protocol):
     @property
     def exact(self) -> bool:
         """Whether some test attains the curve (else it is a bound)."""
-        ...
 
     @property
     def words(self) -> str:
         """What the curve is, for a caption."""
-        ...
 
     def misses(self, false_alarms: float) -> float:
         """The least share of misses at a share of false alarms."""
-        ...
 
     def equal_error(self) -> float:
         """The share of mistakes of the best test that errs equally often in both cases."""
-        ...
 
     def advantage(self) -> float:
         """The largest true positive rate minus false positive rate."""
-        ...
 
     def repeated(self, times: int) -> Curve:
         """The curve after so many independent releases."""
-        ...
 
     def for_group(self, size: int) -> Curve:
         """The curve when so many units change together."""
-        ...
 
     def bound(self, delta: Fraction | None) -> str:
         """Its parameter rounded up, and the epsilon that follows at a given delta where that says more."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +65,8 @@ class GaussianCurve:
     """Phi(Phi^-1(1 - a) - mu): exact for Gaussian noise that a neighbour shifts by mu deviations."""
 
     mu: float
-
-    @property
-    def exact(self) -> bool:
-        return True
-
-    @property
-    def words(self) -> str:
-        return "exact trade-off curve of the Gaussian noise"
+    exact: ClassVar[bool] = True
+    words: ClassVar[str] = "exact trade-off curve of the Gaussian noise"
 
     def misses(self, false_alarms: float) -> float:
         if not 0.0 < false_alarms < 1.0:
@@ -100,12 +86,12 @@ class GaussianCurve:
         return GaussianCurve(self.mu * size)
 
     def bound(self, delta: Fraction | None) -> str:
-        words = f"μ ≤ {rounded(self.mu, 4, Rounding.UP)}"
-        if not delta:
-            return words
         from privspec.core.gaussian import epsilon_up
 
-        return f"{words}, that is ({rounded(epsilon_up(Fraction(self.mu), delta), 4, Rounding.UP)}, {exact(delta)})-DP"
+        words = f"μ ≤ {rounded(self.mu, 4, UP)}"
+        if not delta:
+            return words
+        return f"{words}, that is ({rounded(epsilon_up(Fraction(self.mu), delta), 4, UP)}, {exact(delta)})-DP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +100,7 @@ class EpsilonDeltaCurve:
 
     epsilon: float
     delta: float = 0.0
-
-    @property
-    def exact(self) -> bool:
-        return False
+    exact: ClassVar[bool] = False
 
     @property
     def words(self) -> str:
@@ -143,8 +126,8 @@ class EpsilonDeltaCurve:
         return EpsilonDeltaCurve(self.epsilon * size, min(1.0, grown))
 
     def bound(self, _delta: Fraction | None) -> str:
-        shown = rounded(self.epsilon, 4, Rounding.UP)
-        return f"({shown}, {rounded(self.delta, 3, Rounding.UP)})-DP" if self.delta else f"ε ≤ {shown}"
+        shown = rounded(self.epsilon, 4, UP)
+        return f"({shown}, {rounded(self.delta, 3, UP)})-DP" if self.delta else f"ε ≤ {shown}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,20 +135,45 @@ class Odds:
     """Of `of` results, how many say "took part": at least `without` if not so, at most `taking_part` if so.
 
     True of every observer whose two kinds of mistakes are equally frequent, and no observer at all has
-    both fewer false alarms than `without` and more hits than `taking_part` (notes/odds.md).
+    both fewer false alarms than `without` and more hits than `taking_part` (notes/odds.md). `error` is the share of
+    mistakes in per cent, rounded down.
     """
 
     without: int
     taking_part: int
     of: int
+    error: Quantity
 
     @property
     def tells_little(self) -> bool:
         """Whether the bound is so weak that not one result in `of` is spared."""
         return self.without == 0
 
+    @property
+    def without_words(self) -> str:
+        """How many results say "took part" of one who did not: "at least 26 of 100"."""
+        return f"{'possibly fewer than 1' if self.tells_little else f'at least {self.without:,}'} of {self.of:,}"
 
-_DENOMINATORS = tuple(10**power for power in range(2, 8))
+    @property
+    def taking_part_words(self) -> str:
+        """How many results say "took part" of one who did: "at most 74 of 100"."""
+        most = f"possibly more than {self.of - 1:,}" if self.tells_little else f"at most {self.taking_part:,}"
+        return f"{most} of {self.of:,}"
+
+    @property
+    def pair(self) -> str:
+        """Both numbers in short: "26 and 74 of 100"."""
+        if self.tells_little:
+            return f"possibly fewer than 1 and more than {self.of - 1:,} of {self.of:,}"
+        return f"{self.without:,} and {self.taking_part:,} of {self.of:,}"
+
+    def to_json(self) -> dict[str, Quantity]:
+        counts = {"without": self.without, "taking_part": self.taking_part, "of": self.of, "coin": self.of // 2}
+        return {key: count(value) for key, value in counts.items()} | {"error": self.error}
+
+
+CountedOdds: TypeAlias = tuple[Quantity, Odds]
+"""A number of releases or of units, and the odds at it."""
 
 
 def odds(curve: Curve) -> Odds:
@@ -174,11 +182,27 @@ def odds(curve: Curve) -> Odds:
     Of 100 results unless the smaller number would be 0; then of 1,000 and so on up to 10,000,000.
     """
     error = curve.equal_error()
-    for of in _DENOMINATORS:
+    shown = rounded(100 * (error - _SLACK), 4, DOWN)
+    for of in (10**power for power in range(2, 8)):
         without = max(0, math.floor((error - _SLACK) * of))
         if without >= 1:
-            return Odds(without, of - without, of)
-    return Odds(0, _DENOMINATORS[-1], _DENOMINATORS[-1])
+            break
+    return Odds(without, of - without, of, shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Consequences:
+    """What a curve means: odds and the largest advantage."""
+
+    words: str
+    exact: bool
+    odds: Odds
+    advantage: Quantity
+
+
+def consequences(curve: Curve) -> Consequences:
+    """All that follows from a curve, rounded so that "at least" and "at most" stay true."""
+    return Consequences(curve.words, curve.exact, odds(curve), share_up(curve.advantage()))
 
 
 def posterior(prior: float, epsilon: float) -> float:
@@ -231,10 +255,7 @@ class PairsCurve:
         zero = np.zeros((len(self.first), 1))
         alarms = np.cumsum(np.take_along_axis(self.first, order, axis=1), axis=1)
         hits = np.cumsum(np.take_along_axis(self.second, order, axis=1), axis=1)
-        return (
-            np.minimum(np.hstack([zero, alarms]), 1.0),
-            np.maximum(1.0 - np.hstack([zero, hits]), 0.0),
-        )
+        return np.minimum(np.hstack([zero, alarms]), 1.0), np.maximum(1.0 - np.hstack([zero, hits]), 0.0)
 
     @cached_property
     def _errors(self) -> Array:
@@ -254,13 +275,11 @@ class PairsCurve:
         return int(np.argmin(self._errors))
 
     def misses(self, false_alarms: float) -> float:
-        """The least share of misses at a share of false alarms."""
         alarms, misses = self._corners
         least = min(_at(alarms, misses, false_alarms), _at(misses[:, ::-1], alarms[:, ::-1], false_alarms))
         return max(0.0, least - self.slack)
 
     def equal_error(self) -> float:
-        """The share of mistakes of the best test that errs equally often in both cases."""
         return max(0.0, float(self._errors.min(initial=0.5)) - self.slack)
 
     def advantage(self) -> float:
@@ -268,7 +287,6 @@ class PairsCurve:
         return min(1.0, float(apart.max(initial=0.0)) + 2 * self.slack)
 
     def repeated(self, times: int) -> Curve:
-        """The curve after so many independent reports on the same value."""
         if times == 1:
             return self
         pairs = self if len(self.first) <= COMPOSED else dominating(*self.bound_pair)
@@ -284,7 +302,6 @@ class PairsCurve:
         return EpsilonDeltaCurve(*self.bound_pair).bound(delta)
 
     def to_json(self) -> dict[str, object]:
-        """The bound that it stays within, and whether it is exact."""
         epsilon, delta = self.bound_pair
         return {"epsilon": epsilon if math.isfinite(epsilon) else None, "delta": delta, "exact": self.exact}
 
@@ -295,7 +312,7 @@ class PairsCurve:
         the same sums: whoever sees which one it was knows at least as much, so the bound holds. Ratios of products
         stay on the grid.
         """
-        step = self._step()
+        step = max(largest_ratio(self.first, self.second) / STEPS, 1e-12)
         finite, only_first, only_second = split(self.first, self.second, step)
         reach = finite.shape[1] // 2
         size = 2 * reach * times + 1
@@ -309,10 +326,12 @@ class PairsCurve:
         epsilon, delta = self.bound_pair
         return PairsCurve(first, second, (epsilon * times, min(1.0, delta * times)), exact=False, slack=_COMPOSING)
 
-    def _step(self) -> float:
-        both = (self.first > 0) & (self.second > 0)
-        ratios = np.divide(self.second, self.first, out=np.ones_like(self.first), where=both)
-        return max(float(np.abs(np.log(ratios)).max(initial=0.0)) / STEPS, 1e-12)
+
+def largest_ratio(first: Array, second: Array) -> float:
+    """The logarithm of the largest ratio of probabilities in any column where both laws (K, C) have some."""
+    both = (first > 0) & (second > 0)
+    ratios = np.divide(second, first, out=np.ones_like(first), where=both)
+    return float(np.abs(np.log(ratios)).max(initial=0.0))
 
 
 def split(first: Array, second: Array, step: float) -> tuple[Array, Array, Array]:
@@ -390,75 +409,3 @@ def lottery_curve(epsilon: float, distance: float, *, exact: bool = False, adds_
     unlikely = likely * math.exp(-epsilon)
     first = np.array([[likely, max(0.0, 1.0 - likely - unlikely), unlikely]])
     return LotteryCurve(first, first[:, ::-1].copy(), (epsilon, 0.0), exact, _SLACK, distance, adds_up)
-
-
-@dataclass(frozen=True, slots=True)
-class OddsFact:
-    """The odds of one curve; `coin` is what a coin toss gives, `error` the share of mistakes in per cent."""
-
-    without: Quantity
-    taking_part: Quantity
-    of: Quantity
-    coin: Quantity
-    error: Quantity
-    plain: Odds
-
-    @property
-    def without_words(self) -> str:
-        """How many results say "took part" of one who did not: "at least 26 of 100"."""
-        if self.plain.tells_little:
-            return f"possibly fewer than 1 of {self.of}"
-        return f"at least {self.without} of {self.of}"
-
-    @property
-    def taking_part_words(self) -> str:
-        """How many results say "took part" of one who did: "at most 74 of 100"."""
-        if self.plain.tells_little:
-            return f"possibly more than {self.plain.of - 1:,} of {self.of}"
-        return f"at most {self.taking_part} of {self.of}"
-
-    @property
-    def pair(self) -> str:
-        """Both numbers in short: "26 and 74 of 100"."""
-        if self.plain.tells_little:
-            return f"possibly fewer than 1 and more than {self.plain.of - 1:,} of {self.of}"
-        return f"{self.without} and {self.taking_part} of {self.of}"
-
-
-CountedOdds: TypeAlias = tuple[Quantity, OddsFact]
-"""A number of releases or of units, and the odds at it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Consequences:
-    """What a curve means: odds, the largest advantage, and the least misses at given false alarms."""
-
-    words: str
-    exact: bool
-    odds: OddsFact
-    advantage: Quantity
-    misses: tuple[tuple[Quantity, Quantity], ...]
-
-
-FALSE_ALARMS = (Fraction(1, 100), Fraction(5, 100), Fraction(10, 100))
-
-
-def odds_fact(curve: Curve) -> OddsFact:
-    """The odds of a curve."""
-    found = odds(curve)
-    return OddsFact(
-        count(found.without),
-        count(found.taking_part),
-        count(found.of),
-        count(found.of // 2),
-        rounded(100 * (curve.equal_error() - 1e-12), 4, Rounding.DOWN),
-        found,
-    )
-
-
-def consequences(curve: Curve) -> Consequences:
-    """All that follows from a curve, rounded so that "at least" and "at most" stay true."""
-    misses = tuple(
-        (percent(a), percent(max(0.0, curve.misses(float(a)) - 1e-12), 3, Rounding.DOWN)) for a in FALSE_ALARMS
-    )
-    return Consequences(curve.words, curve.exact, odds_fact(curve), share_up(curve.advantage()), misses)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import ClassVar, TypeAlias
 
 
@@ -18,13 +19,8 @@ class Status(Enum):
     ASSUMED = "assumed"
     ASSERTED = "asserted by the user"
 
-    @property
-    def meaning(self) -> str:
-        """One line for the legend."""
-        return _MEANINGS[self]
 
-
-_MEANINGS = {
+MEANINGS = {
     Status.PROVED: "derived again for this page by the kernel, which shares nothing with compiler and solvers; what "
     "the spec means, by reading it again",
     Status.FOLLOWS: "follows from what the spec says or from what is proved, by the written proof that is named",
@@ -74,10 +70,6 @@ class Judged:
     def to_json(self) -> dict[str, object]:
         return {"claim": self.claim}
 
-    def among(self, derived: frozenset[str]) -> bool:
-        """Whether the kernel derived a claim of that name."""
-        return self.claim in derived
-
 
 Because: TypeAlias = SpecLine | Note | Judged
 
@@ -97,47 +89,34 @@ class Sentence:
     @property
     def basis(self) -> str:
         """The status and the sources, in words."""
-        return f"{self.status.value}: {', '.join(str(b) for b in self.because)}"
+        return f"{self.status.value}: {', '.join(map(str, self.because))}"
 
     def judged(self, derived: frozenset[str]) -> Sentence:
         """The sentence with the status that it has where the kernel derived claims of these names."""
         if self.status is not Status.PROVED:
             return self
-        claims = [b for b in self.because if isinstance(b, Judged)]
-        status = Status.PROVED if all(c.among(derived) for c in claims) else Status.REPORTED
+        claims = {b.claim for b in self.because if isinstance(b, Judged)}
+        status = Status.PROVED if claims <= derived else Status.REPORTED
         return replace(self, status=status if claims else Status.FOLLOWS)
 
     def to_json(self) -> dict[str, object]:
-        return {
-            "text": self.text,
-            "status": self.status.value,
-            "because": [b.to_json() for b in self.because],
-        }
+        return {"text": self.text, "status": self.status.value, "because": [b.to_json() for b in self.because]}
 
 
-def proved(text: str, *because: Because) -> Sentence:
-    """A statement with a proof: by a claim of the kernel if it rests on one, else by the notes and lines named."""
-    return Sentence(text, Status.PROVED, because)
+def _said(status: Status, text: str, *because: Because) -> Sentence:
+    return Sentence(text, status, because)
 
 
-def reported(text: str, *because: Because) -> Sentence:
-    """A statement of the compiler that nothing certifies."""
-    return Sentence(text, Status.REPORTED, because)
-
-
-def tested(text: str, *because: Because) -> Sentence:
-    """A statement that tests support."""
-    return Sentence(text, Status.TESTED, because)
-
-
-def assumed(text: str, *because: Because) -> Sentence:
-    """A statement that nothing in the plan can show."""
-    return Sentence(text, Status.ASSUMED, because)
-
-
-def asserted(text: str, *because: Because) -> Sentence:
-    """A statement of the spec's author."""
-    return Sentence(text, Status.ASSERTED, because)
+proved = partial(_said, Status.PROVED)
+"""A statement with a proof: by a claim of the kernel if it rests on one, else by the notes and lines named."""
+reported = partial(_said, Status.REPORTED)
+"""A statement of the compiler that nothing certifies."""
+tested = partial(_said, Status.TESTED)
+"""A statement that tests support."""
+assumed = partial(_said, Status.ASSUMED)
+"""A statement that nothing in the plan can show."""
+asserted = partial(_said, Status.ASSERTED)
+"""A statement of the spec's author."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +146,19 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     numeric: frozenset[int] = frozenset()
     label: bool = False
+
+
+def table(caption: str, header: str | Iterable[str], rows: Iterable[Iterable[object]], *numeric: int) -> Table:
+    """A table of any things with words; a header in one text is divided at " | ".
+
+    Nothing (None) is an empty cell, True and False are "yes" and "no".
+    """
+    titles = tuple(header.split(" | ")) if isinstance(header, str) else tuple(header)
+    return Table(caption, titles, tuple(tuple(map(_cell, row)) for row in rows), frozenset(numeric))
+
+
+def _cell(thing: object) -> str:
+    return ("yes" if thing else "no") if isinstance(thing, bool) else "" if thing is None else str(thing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +224,13 @@ class Section:
     blocks: tuple[Block, ...]
 
 
+def sections(*found: tuple[str, Iterable[Block | None]]) -> Iterator[Section]:
+    """Those of the sections that have something to show."""
+    for heading, blocks in found:
+        if shown := tuple(block for block in blocks if block is not None):
+            yield Section(heading, shown)
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A whole page. `shows_basis` is whether every sentence is followed by its status and sources."""
@@ -246,22 +245,10 @@ class Document:
 
     def judged(self, derived: frozenset[str]) -> Document:
         """The page with the status that each sentence has where the kernel derived claims of these names."""
-        sections = []
-        for section in self.sections:
-            blocks: list[Block] = []
-            for block in section.blocks:
-                if isinstance(block, Paragraph | Points):
-                    block = replace(block, sentences=tuple(s.judged(derived) for s in block.sentences))
-                blocks.append(block)
-            sections.append(replace(section, blocks=tuple(blocks)))
-        return replace(self, sections=tuple(sections))
 
-    def sentences(self) -> tuple[Sentence, ...]:
-        """All sentences, in order."""
-        return tuple(
-            sentence
-            for section in self.sections
-            for block in section.blocks
-            if isinstance(block, Paragraph | Points)
-            for sentence in block.sentences
-        )
+        def block(found: Block) -> Block:
+            if not isinstance(found, Paragraph | Points):
+                return found
+            return replace(found, sentences=tuple(s.judged(derived) for s in found.sentences))
+
+        return replace(self, sections=tuple(Section(s.heading, tuple(map(block, s.blocks))) for s in self.sections))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,10 +19,17 @@ from privspec.explain.quantities import rounded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 PAGE, INK, MUTED, GRID, ACCENT, SECOND = "#ffffff", "#1b1f24", "#5b6570", "#d5dae0", "#0072b2", "#d55e00"
 _VARIABLES = {PAGE: "--page", INK: "--ink", MUTED: "--muted", GRID: "--grid", ACCENT: "--accent", SECOND: "--second"}
+
+
+def themed(colour: str) -> str:
+    """A colour that pages can change in the dark."""
+    return f"var({_VARIABLES[colour]}, {colour})"
+
 
 WIDTH, HEIGHT = 5.2, 3.0  # inches; small enough for labels to stay readable on a telephone
 
@@ -96,12 +104,19 @@ class Line:
     second: bool = False
 
 
+_DASHED = (0, (4, 2))
+
+
+def _say(axis: Axes, words: str, at: tuple[float, float], shift: tuple[float, float], **how: Any) -> None:
+    """A label so many points away from a place."""
+    axis.annotate(words, at, xytext=shift, textcoords="offset points", **how)
+
+
 def bar_chart(panels: Sequence[Bars], ylabel: str, xlabel: str, name: str) -> str:
     """Panels of bars one above the other, all to the same vertical scale."""
     from matplotlib.ticker import FuncFormatter
 
-    height = 0.6 + 1.9 * len(panels)
-    with _figure(name, WIDTH, height) as (figure, finish):
+    with _figure(name, WIDTH, 0.6 + 1.9 * len(panels)) as (figure, finish):
         axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
         top = 1.05 * max(panel.top for panel in panels)
         bottom = 1.05 * min(panel.bottom for panel in panels)
@@ -123,31 +138,18 @@ def bar_chart(panels: Sequence[Bars], ylabel: str, xlabel: str, name: str) -> st
 
 def dot_chart(items: Sequence[Dot], xlabel: str, name: str, bound: tuple[float, str] | None = None) -> str:
     """A dot plot on a logarithmic axis, labels to the left and values beside the dots."""
-    height = 0.8 + 0.42 * len(items)
-    with _figure(name, WIDTH, height) as (figure, finish):
+    with _figure(name, WIDTH, 0.8 + 0.42 * len(items)) as (figure, finish):
         axis = figure.subplots()
         axis.set_xscale("log")
         for row, item in enumerate(items):
-            colour = ACCENT if item.strong else MUTED
+            colour, marker = (ACCENT, "D") if item.strong else (MUTED, "o")
+            face = "none" if item.hollow else colour
             axis.plot(
-                [item.value],
-                [row],
-                marker="D" if item.strong else "o",
-                markersize=7,
-                color=colour,
-                markerfacecolor="none" if item.hollow else colour,
-                linestyle="none",
+                [item.value], [row], marker=marker, markersize=7, color=colour, markerfacecolor=face, linestyle="none"
             )
-            axis.annotate(
-                item.text,
-                (item.value, row),
-                xytext=(8, 0),
-                textcoords="offset points",
-                va="center",
-                color=INK,
-            )
+            _say(axis, item.text, (item.value, row), (8, 0), va="center", color=INK)
         if bound is not None:
-            axis.axvline(bound[0], color=SECOND, linestyle=(0, (4, 2)), linewidth=1.2)
+            axis.axvline(bound[0], color=SECOND, linestyle=_DASHED, linewidth=1.2)
         axis.set_yticks(range(len(items)), [_wrapped(item.label) for item in items])
         axis.set_ylim(len(items) - 0.5, -0.5)
         values = [item.value for item in items] + ([bound[0]] if bound else [])
@@ -157,7 +159,7 @@ def dot_chart(items: Sequence[Dot], xlabel: str, name: str, bound: tuple[float, 
         axis.set_xlabel(xlabel)
         axis.grid(axis="x")
         axis.tick_params(axis="y", length=0)
-        _log_ticks(axis, "x")
+        _log_ticks(axis.xaxis)
         return finish()
 
 
@@ -177,34 +179,19 @@ def frontier_chart(
         axis.set_xscale("log")
         axis.set_yscale("log")
         axis.plot(line.x, line.y, color=ACCENT, marker="o", markersize=4)
-        axis.annotate(
-            line.label,
-            (line.x[0], line.y[0]),
-            xytext=(9, 3),
-            textcoords="offset points",
-            color=ACCENT,
-            va="bottom",
-        )
+        _say(axis, line.label, (line.x[0], line.y[0]), (9, 3), color=ACCENT, va="bottom")
         if bound is not None:
-            axis.plot(bound.x, bound.y, color=SECOND, linestyle=(0, (4, 2)), linewidth=1.4)
+            axis.plot(bound.x, bound.y, color=SECOND, linestyle=_DASHED, linewidth=1.4)
             middle = len(bound.x) // 2
-            axis.annotate(
-                bound.label,
-                (bound.x[middle], bound.y[middle]),
-                xytext=(-8, -8),
-                textcoords="offset points",
-                color=SECOND,
-                ha="right",
-                va="top",
-            )
+            _say(axis, bound.label, (bound.x[middle], bound.y[middle]), (-8, -8), color=SECOND, ha="right", va="top")
         if chosen is not None:
             axis.plot([chosen[0]], [chosen[1]], marker="D", markersize=8, color=INK, linestyle="none")
-            axis.annotate(chosen[2], chosen[:2], xytext=(9, 6), textcoords="offset points", color=INK)
+            _say(axis, chosen[2], chosen[:2], (9, 6), color=INK)
         axis.set_xlabel(xlabel)
         axis.set_ylabel(ylabel)
         axis.grid()
-        _log_ticks(axis, "x")
-        _log_ticks(axis, "y")
+        _log_ticks(axis.xaxis)
+        _log_ticks(axis.yaxis)
         return finish()
 
 
@@ -220,25 +207,17 @@ def tradeoff_chart(
     with _figure(name, WIDTH, 4.0) as (figure, finish):
         axis = figure.subplots()
         axis.plot([0, 1], [1, 0], color=MUTED, linewidth=1.0, linestyle=(0, (1, 2)))
-        axis.annotate("a coin toss", (0.2, 0.8), xytext=(6, 3), textcoords="offset points", color=MUTED)
+        _say(axis, "a coin toss", (0.2, 0.8), (6, 3), color=MUTED)
         for line in curves:
-            colour = SECOND if line.second else ACCENT
-            axis.plot(line.x, line.y, color=colour, linestyle=(0, (4, 2)) if line.dashed else "-")
-        for position, line in enumerate(curves):
-            colour = SECOND if line.second else ACCENT
-            axis.annotate(
-                line.label,
-                (1.0, 0.96 - 0.075 * position),
-                color=colour,
-                va="center",
-                ha="right",
-                annotation_clip=False,
+            axis.plot(
+                line.x, line.y, color=SECOND if line.second else ACCENT, linestyle=_DASHED if line.dashed else "-"
             )
+        for position, line in enumerate(curves):
+            label: Any = {"color": SECOND if line.second else ACCENT, "va": "center", "ha": "right"}
+            axis.annotate(line.label, (1.0, 0.96 - 0.075 * position), annotation_clip=False, **label)
         for x, y, text in marks:
             axis.plot([x], [y], marker="D", markersize=6, color=INK, linestyle="none")
-            axis.annotate(
-                text, (x, y), xytext=(16, 14), textcoords="offset points", ha="left", va="bottom", bbox=_PATCH
-            )
+            _say(axis, text, (x, y), (16, 14), ha="left", va="bottom", bbox=_PATCH)
         axis.set_xlim(0, 1)
         axis.set_ylim(0, 1)
         axis.set_aspect("equal")
@@ -247,9 +226,8 @@ def tradeoff_chart(
         axis.set_xlabel(xlabel)
         axis.set_ylabel(ylabel)
         axis.grid()
-        ticks = [0, 0.25, 0.5, 0.75, 1]
-        axis.set_xticks(ticks, ["0", "25 %", "50 %", "75 %", "100 %"])
-        axis.set_yticks(ticks, ["0", "25 %", "50 %", "75 %", "100 %"])
+        for side in (axis.set_xticks, axis.set_yticks):
+            side([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
         return finish()
 
 
@@ -270,11 +248,9 @@ def _figure(
             for axis in figure.axes:
                 axis.patch.set_visible(False)
             buffer = io.StringIO()
-            FigureCanvasSVG(figure).print_svg(
-                buffer, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
-            )  # type: ignore[no-untyped-call]
-            text = buffer.getvalue()
-            return inlined(text, name) if inline else text
+            nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+            FigureCanvasSVG(figure).print_svg(buffer, metadata=nothing)  # type: ignore[no-untyped-call]
+            return inlined(buffer.getvalue(), name) if inline else buffer.getvalue()
 
         yield figure, finish
 
@@ -287,14 +263,11 @@ def inlined(svg: str, name: str) -> str:
     body = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', body)
     body = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", body)
     body = re.sub(r'xlink:href="#([^"]+)"', rf'href="#{name}-\1"', body)
-    body = re.sub(r'<svg\b[^>]*?viewBox="([^"]+)"[^>]*>', _opening, body, count=1)
-    for colour, variable in _VARIABLES.items():
-        body = body.replace(colour, f"var({variable}, {colour})")
+    opening = r'<svg xmlns="http://www.w3.org/2000/svg" viewBox="\1" aria-hidden="true" focusable="false">'
+    body = re.sub(r'<svg\b[^>]*?viewBox="([^"]+)"[^>]*>', opening, body, count=1)
+    for colour in _VARIABLES:
+        body = body.replace(colour, themed(colour))
     return body
-
-
-def _opening(match: re.Match[str]) -> str:
-    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{match[1]}" aria-hidden="true" focusable="false">'
 
 
 def _few(count: int) -> list[int]:
@@ -309,8 +282,6 @@ def _few(count: int) -> list[int]:
 
 
 def _wrapped(label: str, width: int = 22) -> str:
-    import textwrap
-
     return "\n".join(textwrap.wrap(label, width)) or label
 
 
@@ -323,15 +294,12 @@ def _tick(value: float, _: object) -> str:
     return rounded(value, 6).text
 
 
-def _log_ticks(axis: Axes, which: str) -> None:
+def _log_ticks(side: Axis) -> None:
     """Plain numbers on a logarithmic axis, and a few more of them where it spans little."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    side = axis.xaxis if which == "x" else axis.yaxis
     low, high = side.get_view_interval()
-    narrow = high / low < 300
-    side.set_major_locator(
-        LogLocator(base=10, subs=(1.0, 2.0, 5.0) if narrow else (1.0,), numticks=9 if high < _WIDE else 4)
-    )
+    subs = (1.0, 2.0, 5.0) if high / low < 300 else (1.0,)
+    side.set_major_locator(LogLocator(base=10, subs=subs, numticks=9 if high < _WIDE else 4))
     side.set_major_formatter(FuncFormatter(_tick))
     side.set_minor_formatter(NullFormatter())

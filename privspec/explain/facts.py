@@ -8,23 +8,38 @@ told apart; which two these are decides the question that a reader has, and the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from privspec.explain.claims import Calibration, Claim
 from privspec.explain.context import Context
 from privspec.explain.curves import Consequences, CountedOdds
-from privspec.explain.document import Because, Block, Judged, Note, Section, Sentence, SpecLine
-from privspec.explain.noise import Frontier
+from privspec.explain.document import (
+    Block,
+    Judged,
+    Note,
+    Points,
+    Section,
+    Sentence,
+    SpecLine,
+    assumed,
+    sections,
+    table,
+    tested,
+)
 from privspec.explain.quantities import Quantity
-from privspec.explain.questions import Question
+from privspec.explain.questions import Question, took_part
+from privspec.explain.rule_comparison import Comparison, Rounds, public_rounds, rounds_rows
 
 if TYPE_CHECKING:
     from privspec.explain.curves import Curve
     from privspec.model.graph import Model
     from privspec.model.observers import Unit
+    from privspec.stated import Stated
+
+Rows = list[tuple[str, str]]
+"""A label and a text each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,46 +77,6 @@ class ExposureFact:
 
 
 @dataclass(frozen=True, slots=True)
-class InputFact:
-    """An input as it is executed."""
-
-    name: str
-    size: Quantity
-    layout: str
-    limits: str
-    clipped: bool
-    because: Because
-
-
-@dataclass(frozen=True, slots=True)
-class OutputFact:
-    """How far the numbers of one output may be off (root mean square, least and largest deviation)."""
-
-    name: str
-    shape: tuple[int, ...]
-    size: Quantity
-    typical: Quantity
-    least: Quantity
-    largest: Quantity
-    without_noise: Quantity
-    deviations: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SiteFact:
-    """One noise site in words and numbers."""
-
-    at: str
-    law: str
-    correlated: bool
-    coordinates: Quantity
-    typical: Quantity
-    least: Quantity
-    largest: Quantity
-    deviations: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class LossFact:
     """The loss, its bound, and the error of an answer where the loss is a plain squared error.
 
@@ -118,8 +93,12 @@ class LossFact:
     error: Quantity | None
     variance: Quantity | None
     error_of: str
-    error_units: str
     worst: bool
+
+    @property
+    def squared(self) -> bool:
+        """Whether its root is an error."""
+        return self.units.startswith("squared ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +158,24 @@ class SolverFact:
 
 
 @dataclass(frozen=True, slots=True)
+class FrontierPoint:
+    """The loss that the same plan, rescaled, would have at another privacy parameter."""
+
+    parameter: Quantity
+    loss: Quantity
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """The exact scaling of a plan: `axis` names the parameter, `law` says how the loss depends on it."""
+
+    axis: str
+    law: str
+    points: tuple[FrontierPoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """What the kernel derived again of a plan, by name and in words, and what the plan has to keep, in sentences."""
 
@@ -191,7 +188,7 @@ class Judgement:
         return frozenset(name for name, _ in self.claims)
 
     def to_json(self) -> dict[str, object]:
-        return {"claims": sorted(self.derived)}
+        return {"claims": self.derived}
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,15 +209,7 @@ class Facts:
     context: Context
     claims: tuple[ClaimFact, ...]
     exposures: tuple[ExposureFact, ...]
-    inputs: tuple[InputFact, ...]
-    outputs: tuple[OutputFact, ...]
     loss: LossFact | None
-    sites: tuple[SiteFact, ...]
-    noise_shape: str
-    noise_grid: str
-    rounding: str
-    output_grid: str
-    strategy_shape: tuple[Quantity, Quantity] | None
     alternatives: tuple[AlternativeFact, ...]
     accuracy: tuple[AccuracyFact, ...]
     fairness: tuple[FairnessFact, ...]
@@ -229,13 +218,18 @@ class Facts:
     frontier: Frontier | None
     solver: SolverFact
     judgement: Judgement
-    model: Model | None
     gaps: tuple[str, ...]
+    model: Model | None = field(repr=False)
 
     @property
     def bound_certified(self) -> bool:
         """Whether the kernel derived the lower bound on the loss."""
-        return Judged("bound").among(self.judgement.derived)
+        return "bound" in self.judgement.derived
+
+    @property
+    def footer(self) -> str:
+        """The fingerprints of plan and spec."""
+        return f"Plan fingerprint (SHA-256) {self.digest}; spec fingerprint {self.spec_sha256}."
 
     @property
     def stem(self) -> str:
@@ -253,27 +247,28 @@ class Facts:
         return tuple(dict.fromkeys(name for e in self.exposures for name in e.unprotected))
 
     @property
-    def several_inputs(self) -> bool:
-        """Whether guarantees and exposures are about different inputs, so that pages have to say which."""
-        return len({f.claim.wrt for f in (*self.claims, *(e.fact for e in self.exposures))}) > 1
+    def every(self) -> tuple[ClaimFact, ...]:
+        """What is exposed, then the guarantees."""
+        return *(e.fact for e in self.exposures), *self.claims
 
     @property
     def weakest(self) -> ClaimFact | None:
         """That under which an observer can tell the most, of guarantees and of what none covers; None without odds."""
-        every = (*self.claims, *(e.fact for e in self.exposures))
-        known = [c for c in every if c.shown is not None]
+        known = [c for c in (*self.claims, *(e.fact for e in self.exposures)) if c.shown is not None]
         return min(known, key=lambda c: c.shown.odds.error.value if c.shown else 1.0) if known else None
 
 
-Rows = list[tuple[str, str]]
-"""A label and a text each."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MechanismFact(ABC):
-    """One mechanism, as its family describes it."""
+    """One mechanism, as its family describes it, with the names of its outputs.
+
+    `comparison` are the rules of voting beside it and `rounds` the votes that share its budget, if it is for votes.
+    """
 
     family: str
+    released: frozenset[str]
+    comparison: Comparison | None = None
+    rounds: Rounds | None = None
 
     drawn_label: ClassVar[str]
     """What `drawn` tells, for a table of a dozen lines: "Where the noise goes"."""
@@ -291,31 +286,27 @@ class MechanismFact(ABC):
     """The heading of the public's section on errors."""
     measure: ClassVar[str]
     """The measure taken against risk, for auditors."""
+    heading: ClassVar[str]
+    """The heading of the engineer's section on what is drawn."""
 
     # --- facts
 
-    @abstractmethod
     def judged(self, claim: Claim) -> tuple[Claim, Question]:
         """The claim, sharpened by what is known of this mechanism, and what an observer tries to tell under it."""
+        return claim, took_part(claim.relation)
 
-    @abstractmethod
-    def released(self) -> frozenset[str]:
-        """The outputs."""
-
-    def seen(
-        self,
-        plan: Mapping[str, Any],
-        outputs: frozenset[str],
-        claim: Claim,
-        unit: Unit | None,
-        model: Model | None,
-    ) -> Curve | None:
+    def seen(self, outputs: frozenset[str], claim: Claim, model: Model | None, unit: Unit | None) -> Curve | None:
         """The exact curve of one who sees these outputs, for the unit of a claim; None where the plan's bound is all.
 
         `claim` names what moves in words; `unit` is the same for programs, None where the model is not known.
         """
         return None
 
+    def variance_behind(self, plan: Stated, where: Context) -> tuple[float | None, str]:
+        """The error variance behind a squared loss and what it is the error of; None where the loss is another."""
+        return None, ""
+
+    @property
     def gaps(self) -> tuple[str, ...]:
         """What these pages cannot say of this mechanism."""
         return ()
@@ -326,9 +317,9 @@ class MechanismFact(ABC):
     def drawn(self, facts: Facts) -> str:
         """What is drawn and where, in one line."""
 
-    def summary_rows(self, _facts: Facts) -> Rows:
+    def summary_rows(self, facts: Facts) -> Rows:
         """Further rows below it."""
-        return []
+        return [] if self.rounds is None else rounds_rows(self.rounds)
 
     @abstractmethod
     def error(self, facts: Facts) -> tuple[str, str]:
@@ -338,29 +329,29 @@ class MechanismFact(ABC):
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
         """How a design that was not chosen compares, with the space before it: " ± 24.1"."""
 
-    def next_commands(self, _facts: Facts) -> tuple[str, ...]:
+    def next_commands(self) -> tuple[str, ...]:
         """The commands that a plan is good for."""
         return "run", "explain", "verify"
 
-    # --- the public's page
+    # --- the pages
 
     @abstractmethod
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         """How far the figures are off."""
 
-    def public_sections(self, _facts: Facts) -> tuple[Section, ...]:
-        """Further sections, below the odds."""
-        return ()
+    def public_sections(self, facts: Facts) -> tuple[Section, ...]:
+        """Further sections for the public, below the odds."""
+        if self.rounds is None or facts.weakest is None:
+            return ()
+        return public_rounds(self.rounds, facts.weakest.question)
 
     @abstractmethod
     def exactly(self, facts: Facts) -> str:
         """What is released exactly, without noise."""
 
-    # --- the auditor's page
-
     @abstractmethod
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
-        """The mechanism as it is executed."""
+        """The mechanism as it is executed, for auditors."""
 
     @abstractmethod
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
@@ -370,11 +361,20 @@ class MechanismFact(ABC):
     def data(self, facts: Facts) -> tuple[Sentence, ...]:
         """The secret inputs."""
 
-    # --- the engineer's page
+    def engineer_points(self, facts: Facts) -> list[Sentence]:
+        """What is drawn, for engineers."""
+        return []
 
     @abstractmethod
-    def engineer_sections(self, facts: Facts) -> tuple[Section, ...]:
+    def engineer_blocks(self, facts: Facts) -> list[Block]:
         """What is drawn, in figures and drawings."""
+
+    def engineer_sections(self, facts: Facts) -> tuple[Section, ...]:
+        """What is drawn, and the rules of voting beside it."""
+        points = tuple(self.engineer_points(facts))
+        own = (*((Points(points),) if points else ()), *self.engineer_blocks(facts))
+        rules = self.comparison.blocks() if self.comparison else ()
+        return tuple(sections((self.heading, own), ("Rules compared", rules)))
 
     @abstractmethod
     def execution(self, facts: Facts) -> tuple[Block, ...]:
@@ -383,6 +383,24 @@ class MechanismFact(ABC):
     @abstractmethod
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
         """The commands that execute a plan, given its file name."""
+
+
+def executed(facts: Facts, rows: Rows, sentence: Sentence) -> tuple[Block, ...]:
+    """What `privspec run` executes, item by item, with what the kernel derived of it, and in a sentence."""
+    derived = "Claims of the kernel", ", ".join(sorted(facts.judgement.derived)) or "none"
+    return table("What `privspec run` executes", "Item | Value", (*rows, derived)), Points((sentence,))
+
+
+def randomness(note: Note) -> tuple[Sentence, Sentence]:
+    """Where random bits come from, and what of a run is outside the guarantee; true of every family."""
+    return (
+        tested(
+            "Randomness comes from the operating system's generator; a seed is accepted for simulations only, and the "
+            "output then says that it is not private.",
+            note,
+        ),
+        assumed("Side channels: the time a run takes and the memory it uses are not part of the guarantee.", note),
+    )
 
 
 def same_loss(item: AlternativeFact, facts: Facts) -> bool:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 from xml.sax.saxutils import escape
 
 from privspec.explain.graph_words import extent, observers
+from privspec.explain.svg import number, tag, text, way
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
 from privspec.model.graph import GraphNode, Model
@@ -39,7 +39,7 @@ class Style:
     shape: str
     fill: str
     stroke: str
-    dashes: str = ""
+    dashes: str | None = None
 
 
 STYLES = {
@@ -51,9 +51,8 @@ STYLES = {
     "part": Style("another spec", "double", "#eef2f5", "#5b6b78"),
 }
 
-INK = "#1c2a35"
-NOISE = "#b86e00"
-_DASHES = ' stroke-dasharray="6 4"'
+INK, LINES, NOISE = "#1c2a35", "#44525e", "#b86e00"
+_DASHED = "6 4"
 
 
 @dataclass(slots=True)
@@ -79,24 +78,23 @@ class Box:
         return len(self.lines) * LINE + (28 if self.noise else 18)
 
     @property
+    def released(self) -> bool:
+        """Whether it is an output."""
+        return self.style.shape == "pill"
+
+    @property
     def middle(self) -> float:
         """Vertical centre."""
         return self.y + self.height / 2
 
 
+_ROLES = {VariableKind.INPUT: "secret input", VariableKind.OUTPUT: "output", VariableKind.CHOOSE: "choice"}
+
+
 def role(node: GraphNode) -> str:
     """The key of STYLES that a variable is drawn by."""
-    match node.kind:
-        case VariableKind.INPUT:
-            return "secret input"
-        case VariableKind.OUTPUT:
-            return "output"
-        case VariableKind.CHOOSE:
-            return "choice"
-        case VariableKind.INTERMEDIATE if node.secret:
-            return "secret"
-        case _:
-            return "public"
+    computed = "secret" if node.kind is VariableKind.INTERMEDIATE and node.secret else "public"
+    return _ROLES.get(node.kind, computed)
 
 
 def short(text: str, limit: int = LONGEST) -> str:
@@ -188,70 +186,75 @@ def _arrange(boxes: dict[str, Box], graph: Graph) -> tuple[float, float]:
 
 
 def _outline(box: Box) -> str:
-    x, y, w, h = box.x, box.y, box.width, box.height
-    paint = f'fill="{box.style.fill}" stroke="{box.style.stroke}" stroke-width="1.6"'
-    rect = f'<rect x="{x}" y="{y}" width="{w}" height="{h}"'
-    match box.style.shape:
+    x, y, w, h, style = box.x, box.y, box.width, box.height, box.style
+    paint = {"fill": style.fill, "stroke": style.stroke, "stroke_width": 1.6}
+    place = {"x": x, "y": y, "width": w, "height": h}
+    match style.shape:
         case "folded":
-            corner = 14
-            points = f"{x},{y} {x + w - corner},{y} {x + w},{y + corner} {x + w},{y + h} {x},{y + h}"
-            fold = f"M{x + w - corner},{y} v{corner} h{corner}"
-            line = f'<path d="{fold}" fill="none" stroke="{box.style.stroke}" stroke-width="1.2"/>'
-            return f'<polygon points="{points}" {paint}/>{line}'
+            c = 14.0
+            ring = [(x, y), (x + w - c, y), (x + w, y + c), (x + w, y + h), (x, y + h)]
+            fold = tag(
+                "path", d=way("M", x + w - c, y, "v", c, "h", c), fill="none", stroke=style.stroke, stroke_width=1.2
+            )
+            return _polygon(ring, **paint) + fold
         case "cut":
-            c, half = 12, y + h / 2
-            ring = ((x + c, y), (x + w - c, y), (x + w, half), (x + w - c, y + h), (x + c, y + h), (x, half))
-            return f'<polygon points="{" ".join(f"{across},{down}" for across, down in ring)}" {paint}/>'
+            c, half = 12.0, y + h / 2
+            ring = [(x + c, y), (x + w - c, y), (x + w, half), (x + w - c, y + h), (x + c, y + h), (x, half)]
+            return _polygon(ring, **paint)
         case "pill":
-            return f'{rect} rx="{min(h / 2, 26)}" {paint}/>'
+            return tag("rect", **place, rx=min(h / 2, 26.0), **paint)
         case "double":
-            inner = f'<rect x="{x + 4}" y="{y + 4}" width="{w - 8}" height="{h - 8}" fill="none"'
-            return f'{rect} {paint}/>{inner} stroke="{box.style.stroke}"/>'
-    dashes = f' stroke-dasharray="{box.style.dashes}"' if box.style.dashes else ""
-    return f'{rect} rx="3" {paint}{dashes}/>'
+            inside = {"x": x + 4, "y": y + 4, "width": w - 8, "height": h - 8, "stroke": style.stroke}
+            return tag("rect", **place, **paint) + tag("rect", **inside, fill="none")
+    return tag("rect", **place, rx=3, **paint, stroke_dasharray=style.dashes)
 
 
-def _node(box: Box) -> Iterator[str]:
+def _polygon(ring: Iterable[tuple[float, float]], **paint: object) -> str:
+    return tag("polygon", points=" ".join(f"{number(x)},{number(y)}" for x, y in ring), **paint)
+
+
+def _node(box: Box) -> str:
     description = ", ".join(box.lines) + (", noise may enter here" if box.noise else "")
-    yield f'<g role="img"><title>{escape(description)}</title>'
-    yield _outline(box)
-    centre = box.x + box.width / 2
+    parts, centre = [tag("title", escape(description)), _outline(box)], box.x + box.width / 2
     for row, line in enumerate(box.lines):
-        weight = ' font-weight="700" font-size="14"' if row == 0 else ""
-        y = box.y + 24 + row * LINE
-        yield f'<text x="{centre:.1f}" y="{y:.1f}" text-anchor="middle"{weight}>{escape(line)}</text>'
-    if box.noise:
-        yield from _badge(box.x + box.width - 34, box.y + box.height)
-    yield "</g>"
+        weight = {"font_weight": 700, "font_size": 14} if row == 0 else {}
+        parts.append(text(centre, box.y + 24 + row * LINE, line, text_anchor="middle", **weight))
+    badge = _badge(box.x + box.width - 34, box.y + box.height) if box.noise else ""
+    return tag("g", *parts, badge, role="img")
 
 
-def _badge(x: float, y: float) -> Iterator[str]:
+def _badge(x: float, y: float) -> str:
     """A star-edged mark with the word, astride the lower edge of a node."""
-    yield (
-        f'<rect x="{x - 34:.1f}" y="{y - 10:.1f}" width="68" height="20" rx="10" fill="#fff8ea" '
-        f'stroke="{NOISE}" stroke-width="1.6"/>'
+    place = {"x": x - 34, "y": y - 10, "width": 68, "height": 20, "rx": 10}
+    wave = f"{way('M', x - 27, y)} l3,-5 l4,9 l4,-8 l3,4"
+    return (
+        tag("rect", **place, fill="#fff8ea", stroke=NOISE, stroke_width=1.6)
+        + tag("path", d=wave, fill="none", stroke=NOISE, stroke_width=1.5)
+        + text(x + 10, y + 4, "noise", text_anchor="middle", font_size=12)
     )
-    yield f'<path d="M{x - 27:.1f},{y:.1f} l3,-5 l4,9 l4,-8 l3,4" fill="none" stroke="{NOISE}" stroke-width="1.5"/>'
-    yield f'<text x="{x + 10:.1f}" y="{y + 4:.1f}" text-anchor="middle" font-size="12">noise</text>'
 
 
-def _edge(start: Box, end: Box, released: bool) -> str:
+def _edge(start: Box, end: Box) -> str:
+    """An arrow; to a node further left it leaves and enters from below. Dashed where the node is released."""
     x1, y1, x2, y2 = start.x + start.width, start.middle, end.x - 3, end.middle
-    if x2 <= x1:
-        # a node further left: leave and enter from below
-        x1, y1 = start.x + start.width / 2, start.y + start.height
-        x2, y2 = end.x + end.width / 2, end.y + end.height
-        way = f"M{x1:.1f},{y1:.1f} C{x1:.1f},{y1 + 60:.1f} {x2:.1f},{y2 + 60:.1f} {x2:.1f},{y2 + 3:.1f}"
-    else:
+    if x2 > x1:
         bend = max(24.0, (x2 - x1) / 2)
-        way = f"M{x1:.1f},{y1:.1f} C{x1 + bend:.1f},{y1:.1f} {x2 - bend:.1f},{y2:.1f} {x2:.1f},{y2:.1f}"
-    return f'<path d="{way}" class="edge" marker-end="url(#tip)"{_DASHES if released else ""}/>'
+        return _arrow(way("M", x1, y1, "C", x1 + bend, y1, x2 - bend, y2, x2, y2), end.released)
+    x1, y1 = start.x + start.width / 2, start.y + start.height
+    x2, y2 = end.x + end.width / 2, end.y + end.height
+    return _arrow(way("M", x1, y1, "C", x1, y1 + 60, x2, y2 + 60, x2, y2 + 3), end.released)
+
+
+def _arrow(path: str, dashed: bool) -> str:
+    return tag("path", d=path, class_="edge", marker_end="url(#tip)", stroke_dasharray=_DASHED if dashed else None)
 
 
 LEGEND_WIDTH = 760
 """The least width at which the legend breaks into a further row."""
 
 LEGEND_ROW = 28
+_ARROWS = {False: "is used in", True: "is released through"}
+"""What the arrows mean, by whether they are dashed."""
 
 
 def _legend(
@@ -261,39 +264,23 @@ def _legend(
 
     Returns: the drawing, the width it needs, and the top of its last row.
     """
-    entries: list[tuple[float, Callable[[float, float], Iterator[str]]]] = []
-    entries += [(38 + len(style.word) * 6.6, partial(_style_sample, style)) for style in roles]
-    entries += [(76 + 20 * 6.6, _noise_sample)] if noise else []
-    entries += [(42 + len(_ARROWS[dashed]) * 6.6, partial(_arrow_sample, dashed)) for dashed in arrows]
+    samples: list[tuple[str, float, Style | bool | None]] = [(style.word, 38, style) for style in roles]
+    samples += [("noise may enter here", 76, None)] if noise else []
+    samples += [(_ARROWS[dashed], 42, dashed) for dashed in arrows]
     parts: list[str] = []
     x, y, widest = float(MARGIN), top, 0.0
-    for size, draw in entries:
+    for words, indent, sample in samples:
+        size = indent + len(words) * 6.6
         if x > MARGIN and x + size + MARGIN > max(width, LEGEND_WIDTH):
             x, y = float(MARGIN), y + LEGEND_ROW
-        parts.extend(draw(x, y))
+        if isinstance(sample, Style):
+            parts.append(_outline(Box("", (), sample, False, 0, x, y + 1)))
+        else:
+            parts.append(_badge(x + 34, y + 10) if sample is None else _arrow(way("M", x, y + 10, "h", 34.0), sample))
+        parts.append(text(x + indent, y + 14, words, font_size=12))
         x += size + 24
         widest = max(widest, x - 24 + MARGIN)
     return parts, widest, y
-
-
-_ARROWS = {False: "is used in", True: "is released through"}
-"""What the arrows mean, by whether they are dashed."""
-
-
-def _style_sample(style: Style, x: float, y: float) -> Iterator[str]:
-    yield _outline(Box("", (), style, False, 0, x, y + 1))
-    yield f'<text x="{x + 38:.1f}" y="{y + 14:.1f}" font-size="12">{escape(style.word)}</text>'
-
-
-def _noise_sample(x: float, y: float) -> Iterator[str]:
-    yield from _badge(x + 34, y + 10)
-    yield f'<text x="{x + 76:.1f}" y="{y + 14:.1f}" font-size="12">noise may enter here</text>'
-
-
-def _arrow_sample(dashed: bool, x: float, y: float) -> Iterator[str]:
-    dashes = _DASHES if dashed else ""
-    yield f'<path d="M{x:.1f},{y + 10:.1f} h34" class="edge" marker-end="url(#tip)"{dashes}/>'
-    yield f'<text x="{x + 42:.1f}" y="{y + 14:.1f}" font-size="12">{_ARROWS[dashed]}</text>'
 
 
 def _description(model: Model) -> str:
@@ -311,33 +298,34 @@ def graph_svg(model: Model) -> str:
     """
     graph = _whole(model)
     boxes = dict(islice(_boxes(model, graph).items(), NODES_LIMIT))
-    edges = list(graph.subgraph(boxes).edges)
+    edges = [(boxes[a], boxes[b]) for a, b in graph.subgraph(boxes).edges]
     width, bottom = _arrange(boxes, graph)
     used = [style for style in STYLES.values() if any(box.style is style for box in boxes.values())]
-    arrows = sorted({boxes[b].style.shape == "pill" for _, b in edges})
-    legend, needed, last = _legend(used, any(box.noise for box in boxes.values()), arrows, bottom + 24, width)
+    arrows, noise = sorted({end.released for _, end in edges}), any(box.noise for box in boxes.values())
+    legend, needed, last = _legend(used, noise, arrows, bottom + 24, width)
     footer = [f"seen by {name}: {listing(outputs)}" for name, outputs in observers(model).items()]
     footer.append(f"trust {model.trust.name}: {model.trust.describe()}")
-    width = max(width, needed, 2 * MARGIN + max(len(line) for line in footer) * 6.6)
-    height = last + 34 + len(footer) * LINE + 14
+    width = round(max(width, needed, 2 * MARGIN + max(len(line) for line in footer) * 6.6))
+    height = round(last + 34 + len(footer) * LINE + 14)
+    style = (
+        f"text{{font-family:system-ui,'Segoe UI','DejaVu Sans',sans-serif;font-size:13px;fill:{INK}}}"
+        f".edge{{fill:none;stroke:{LINES};stroke-width:1.4}}"
+    )
+    tip = {"viewBox": "0 0 8 8", "refX": 7, "refY": 4, "markerWidth": 8, "markerHeight": 8, "orient": "auto"}
+    head = tag("marker", tag("path", d="M0,0 L8,4 L0,8 z", fill=LINES), id="tip", **tip)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-labelledby="graph-title graph-description">',
-        f'<title id="graph-title">The graph of {escape(model.name)}</title>',
-        f'<desc id="graph-description">{escape(_description(model))}</desc>',
-        f"<style>text{{font-family:system-ui,'Segoe UI','DejaVu Sans',sans-serif;font-size:13px;fill:{INK}}}"
-        ".edge{fill:none;stroke:#44525e;stroke-width:1.4}</style>",
-        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" '
-        'orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#44525e"/></marker></defs>',
-        f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
-        f'<text x="{MARGIN}" y="{MARGIN + 8}" font-size="17" font-weight="700">{escape(model.name)}</text>',
+        tag("title", f"The graph of {escape(model.name)}", id="graph-title"),
+        tag("desc", escape(_description(model)), id="graph-description"),
+        tag("style", style),
+        tag("defs", head),
+        tag("rect", width=width, height=height, fill="#ffffff"),
+        text(MARGIN, MARGIN + 8, model.name, font_size=17, font_weight=700),
+        *(_edge(*ends) for ends in edges),
+        *map(_node, boxes.values()),
+        *legend,
+        *(text(MARGIN, last + 34 + row * LINE, line, font_size=12) for row, line in enumerate(footer, start=1)),
     ]
-    parts.extend(_edge(boxes[a], boxes[b], boxes[b].style.shape == "pill") for a, b in edges)
-    for box in boxes.values():
-        parts.extend(_node(box))
-    parts.extend(legend)
-    for row, line in enumerate(footer):
-        y = last + 34 + (row + 1) * LINE
-        parts.append(f'<text x="{MARGIN}" y="{y:.1f}" font-size="12">{escape(line)}</text>')
-    parts.append("</svg>")
-    return "\n".join(parts) + "\n"
+    whole = {"width": width, "height": height, "viewBox": f"0 0 {width} {height}", "role": "img"}
+    labels = "graph-title graph-description"
+    inside = "\n".join(("", *parts, ""))
+    return tag("svg", inside, xmlns="http://www.w3.org/2000/svg", **whole, aria_labelledby=labels) + "\n"

@@ -3,95 +3,58 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import singledispatchmethod
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.explain.quantities import Quantity, parse_exact, rounded
+from privspec.explain.quantities import Quantity, rounded
 from privspec.explain.table import Part, ProbabilityTable
 from privspec.language import syntax
 from privspec.language.spelling import spell
+from privspec.language.walk import names_used
+from privspec.stated import parse_exact
 
 
 @dataclass(frozen=True, slots=True)
-class Shape(ABC):
-    """How an error is measured, and how its average reads."""
+class Shape:
+    """How an error is measured, and how its average reads: in brackets after a figure, in a table, in a sentence.
 
-    name: ClassVar[str]
-    """What is averaged, after a figure in brackets."""
-    of_words: ClassVar[bool] = False
-    """Whether it asks only if two values are the same, so that they may be words."""
+    `of_words` is whether it asks only if two values are the same, so that they may be words; of squares the root is
+    read.
+    """
+
+    name: str
+    in_brief: str
+    in_words: str
+    of_words: bool = False
+    root: bool = False
 
     def figure(self, average: float) -> Quantity:
         """The average as a reader has it."""
-        return rounded(average)
+        return rounded(math.sqrt(max(average, 0.0)) if self.root else average)
+
+    def brief(self, average: float) -> str:
+        """The average in a table: "off by 1.3"."""
+        return self.in_brief.format(self.figure(average))
+
+    def words(self, average: float) -> str:
+        """The average in a sentence: "off by 1.3 on average"."""
+        return self.in_words.format(self.figure(average))
 
     def to_json(self) -> dict[str, object]:
         return {"name": self.name}
 
-    @abstractmethod
-    def brief(self, average: float) -> str:
-        """The average in a table: "off by 1.3"."""
 
-    def words(self, average: float) -> str:
-        """The average in a sentence: "off by 1.3 on average"."""
-        return f"{self.brief(average)} on average"
-
-
-@dataclass(frozen=True, slots=True)
-class Wrong(Shape):
-    """1 where the answer differs."""
-
-    name: ClassVar[str] = "probability of a wrong answer"
-    of_words: ClassVar[bool] = True
-
-    def brief(self, average: float) -> str:
-        return f"wrong with probability {self.figure(average)}"
-
-    def words(self, average: float) -> str:
-        return self.brief(average)
-
-
-@dataclass(frozen=True, slots=True)
-class Off(Shape):
-    """The absolute difference of two numbers."""
-
-    name: ClassVar[str] = "mean absolute error"
-
-    def brief(self, average: float) -> str:
-        return f"off by {self.figure(average)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Away(Shape):
-    """The distance of two points in a norm."""
-
-    name: ClassVar[str] = "mean distance"
-
-    def brief(self, average: float) -> str:
-        return f"{self.figure(average)} away"
-
-
-@dataclass(frozen=True, slots=True)
-class Squared(Shape):
-    """The squared distance, read as its root."""
-
-    name: ClassVar[str] = "root mean square"
-
-    def figure(self, average: float) -> Quantity:
-        return rounded(math.sqrt(max(average, 0.0)))
-
-    def brief(self, average: float) -> str:
-        return f"± {self.figure(average)}"
-
-    def words(self, average: float) -> str:
-        return f"typically off by {self.figure(average)}"
+_ALIKE = "wrong with probability {}"
+WRONG = Shape("probability of a wrong answer", _ALIKE, _ALIKE, of_words=True)
+OFF = Shape("mean absolute error", "off by {}", "off by {} on average")
+AWAY = Shape("mean distance", "{} away", "{} away on average")
+SQUARED = Shape("root mean square", "± {}", "typically off by {}", root=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +69,8 @@ class LossTerm:
     body: syntax.Expr
 
     def to_json(self) -> dict[str, object]:
-        words = {"left": self.left, "right": self.right}
-        return {"weight": str(self.weight), "worst": self.worst, "shape": self.shape.to_json(), **words}
+        names = {"left": self.left, "right": self.right}
+        return {"weight": str(self.weight), "worst": self.worst, "shape": self.shape, **names}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -121,7 +84,7 @@ class Formulas:
         return {"defined": sorted(self.definitions), "parameters": sorted(self.parameters)}
 
 
-def formulas(tree: syntax.Spec, parameters: Mapping[str, Any]) -> Formulas:
+def formulas(tree: syntax.Spec, parameters: Mapping[str, str]) -> Formulas:
     """The definitions of a spec, with the values of its parameters as a plan states them."""
     found = {v.target.name: v.value for v in tree.variables if v.value is not None}
     for statement in tree.background:
@@ -130,10 +93,8 @@ def formulas(tree: syntax.Spec, parameters: Mapping[str, Any]) -> Formulas:
                 found[name] = right
     numbers = {}
     for name, value in parameters.items():
-        try:
-            numbers[str(name)] = parse_exact(value)
-        except ValueError:
-            continue
+        with suppress(ValueError):
+            numbers[name] = parse_exact(value)
     return Formulas(found, numbers)
 
 
@@ -154,40 +115,26 @@ def _terms(expr: syntax.Expr, weight: Fraction, parameters: Mapping[str, Fractio
             yield from _terms(inner, weight * factor, parameters)
         case syntax.Binary(op="*", left=syntax.Name(id=name), right=inner) if name in parameters:
             yield from _terms(inner, weight * parameters[name], parameters)
-        case syntax.Over(operator=operator, body=body, given=None):
-            yield _error(body, weight, operator == "worst")
+        case syntax.Over(operator=operator, body=body, given=None) if (found := _shape(body)) is not None:
+            shape, left, right = found
+            yield LossTerm(weight, operator == "worst", shape, spell(left), spell(right), body)
         case _:
             yield None
 
 
-def _error(body: syntax.Expr, weight: Fraction, worst: bool) -> LossTerm | None:
-    found = _shape(body)
-    if found is None:
-        return None
-    shape, left, right = found
-    return LossTerm(weight, worst, shape, spell(left), spell(right), body)
-
-
-def _shape(body: syntax.Expr) -> tuple[Shape, syntax.Expr, syntax.Expr] | None:
+def _shape(body: syntax.Expr) -> tuple[Shape, Any, Any] | None:
     """What kind of error an expression is, and of what against what."""
     match body:
         case syntax.Call(function="mismatch", arguments=(left, right)):
-            return Wrong(), left, right  # type: ignore[return-value]
+            return WRONG, left, right
         case syntax.Absolute(operand=syntax.Binary(op="-", left=left, right=right)):
-            return Off(), left, right
+            return OFF, left, right
         case syntax.Norm(operand=syntax.Binary(op="-", left=left, right=right)):
-            return Away(), left, right
+            return AWAY, left, right
         case syntax.Binary(op="^", left=inner, right=syntax.Number(value=power)) if power == 2:
-            return _squared(inner)
-    return None
-
-
-def _squared(inner: syntax.Expr) -> tuple[Shape, syntax.Expr, syntax.Expr] | None:
-    match inner:
-        case syntax.Norm(operand=syntax.Binary(op="-", left=left, right=right), order="2"):
-            return Squared(), left, right
-        case syntax.Binary(op="-", left=left, right=right):
-            return Squared(), left, right
+            inner = inner.operand if isinstance(inner, syntax.Norm) and inner.order == "2" else inner
+            if isinstance(inner, syntax.Binary) and inner.op == "-":
+                return SQUARED, inner.left, inner.right
     return None
 
 
@@ -233,76 +180,52 @@ class Scene:
             return None
         return float(rows.max()) if term.worst else self.table.mean(rows)
 
-    @singledispatchmethod
     def value(self, expr: Any) -> Values:
         """The value of an expression at every pair.
 
         Raises: UnknownValueError.
         """
+        match expr:
+            case syntax.Number(value=value):
+                return np.array([[float(value)]])
+            case syntax.Name(id=name):
+                return self._named(name)
+            case syntax.Negate(operand=inner):
+                return np.asarray(-self.value(inner))
+            case syntax.Binary(op=op) if op in _OPERATIONS:
+                left, right = self.value(expr.left), self.value(expr.right)
+                if left.ndim == right.ndim:
+                    return np.asarray(_OPERATIONS[op](left, right))
+            case syntax.Absolute(operand=inner):
+                return np.asarray(np.abs(self.value(inner)))
+            case syntax.Norm(operand=inner, order=order):
+                at = self.value(inner)
+                return np.asarray(np.linalg.norm(at, ord=_ORDERS[order], axis=2) if at.ndim == 3 else np.abs(at))
+            case syntax.Call(function="mismatch", arguments=(one, other)):
+                differs = self.value(one) != self.value(other)
+                return np.asarray(differs.any(axis=2) if differs.ndim == 3 else differs, dtype=float)
+            case syntax.Over(operator="E", body=body, given=None):
+                # a mean over a chosen law; means over the table itself stand outside of errors
+                named = [name for name in names_used(body) if name in self.laws]
+                if len(named) == 1:
+                    law = self.laws[named[0]].items()
+                    there = ((replace(self, numbers={**self.numbers, named[0]: v}), mass) for v, mass in law)
+                    return sum((mass * scene.value(body) for scene, mass in there), np.zeros((1, 1)))
         raise UnknownValueError(type(expr).__name__)
 
-    @value.register
-    def _(self, expr: syntax.Number) -> Values:
-        return np.array([[float(expr.value)]])
-
-    @value.register
-    def _(self, expr: syntax.Name) -> Values:
-        name = expr.id
-        if name in self.table.releases:
-            at = self.table.releases.index(name)
-            return _parts([column[at] for column in self.table.columns])[None, ...]
-        if name in self.table.of and name not in self.table.counted:
-            at = self.table.of.index(name)
-            return _parts([row[at] for row in self.table.rows])[:, None, ...]
+    def _named(self, name: str) -> Values:
+        table = self.table
+        if name in table.releases:
+            at = table.releases.index(name)
+            return _parts([column[at] for column in table.columns])[None, ...]
+        if name in table.of and name not in table.counted:
+            at = table.of.index(name)
+            return _parts([row[at] for row in table.rows])[:, None, ...]
         if name in self.numbers:
             return np.array([[self.numbers[name]]])
         if name in self.formulas.definitions:
             return self.value(self.formulas.definitions[name])
         raise UnknownValueError(name)
-
-    @value.register
-    def _(self, expr: syntax.Negate) -> Values:
-        return np.asarray(-self.value(expr.operand))
-
-    @value.register
-    def _(self, expr: syntax.Binary) -> Values:
-        if expr.op not in _OPERATIONS:
-            raise UnknownValueError(expr.op)
-        left, right = self.value(expr.left), self.value(expr.right)
-        if left.ndim != right.ndim:
-            raise UnknownValueError("a number and a vector")
-        return np.asarray(_OPERATIONS[expr.op](left, right))
-
-    @value.register
-    def _(self, expr: syntax.Absolute) -> Values:
-        return np.asarray(np.abs(self.value(expr.operand)))
-
-    @value.register
-    def _(self, expr: syntax.Norm) -> Values:
-        inner = self.value(expr.operand)
-        return np.asarray(np.linalg.norm(inner, ord=_ORDERS[expr.order], axis=2) if inner.ndim == 3 else np.abs(inner))
-
-    @value.register
-    def _(self, expr: syntax.Call) -> Values:
-        match expr:
-            case syntax.Call(function="mismatch", arguments=(left, right)):
-                differs = self.value(left) != self.value(right)
-                return np.asarray(differs.any(axis=2) if differs.ndim == 3 else differs, dtype=float)
-        raise UnknownValueError(expr.function)
-
-    @value.register
-    def _(self, expr: syntax.Over) -> Values:
-        """A mean over a chosen law; means over the table itself stand outside of errors."""
-        from privspec.language.walk import names_used
-
-        named = [name for name in names_used(expr.body) if name in self.laws]
-        if expr.operator != "E" or expr.given is not None or len(named) != 1:
-            raise UnknownValueError("a mean")
-        total = np.zeros((1, 1))
-        for value, mass in self.laws[named[0]].items():
-            there = replace(self, numbers={**self.numbers, named[0]: value})
-            total = total + mass * there.value(expr.body)
-        return total
 
 
 def _parts(parts: list[Part]) -> Values:
@@ -315,11 +238,3 @@ def _parts(parts: list[Part]) -> Values:
     except ValueError:
         listed = np.array(parts)
     return listed[:, 0] if width == {1} else listed
-
-
-def numeric_law(masses: Mapping[str, float]) -> dict[float, float]:
-    """A law by its values, where these are numbers; empty otherwise."""
-    try:
-        return {float(parse_exact(label)): mass for label, mass in masses.items()}
-    except ValueError:
-        return {}

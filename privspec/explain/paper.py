@@ -8,10 +8,9 @@ without noise. Every figure of it is computed from the votes and labelled so.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from privspec.explain.document import (
     Because,
@@ -22,26 +21,22 @@ from privspec.explain.document import (
     Points,
     Section,
     Sentence,
-    Table,
     assumed,
     proved,
     reported,
+    table,
 )
 from privspec.explain.loss_terms import Formulas
-from privspec.explain.quantities import Quantity, Rounding, count, exact, parse_exact, percent, rounded
+from privspec.explain.quantities import EXACT, UP, Quantity, count, exact, percent, rounded
 from privspec.explain.voting_rules import RULES, Dictator, Rule, Vote, read_rule, read_vote
-from privspec.families.selection.papers import (
-    Condition,
-    LeastShare,
-    Reading,
-    least_share,
-    of_one_profile,
-    readings,
-)
+from privspec.families.selection.papers import LeastShare, Reading, least_share, of_one_profile, readings
 from privspec.families.selection.task import log_up
 from privspec.language import syntax
 from privspec.model.lotteries import Ballot, Proportional
 from privspec.model.values import show
+from privspec.stated import PaperRemark as Stated
+from privspec.stated import Stated as Plan
+from privspec.stated import parse_exact
 
 SIZES = (0, 1, 2, 5, 10, 100, 1000)
 """Numbers of voters at which Lemma 1 is evaluated."""
@@ -79,31 +74,29 @@ class PaperFact:
     """
 
     remarks: tuple[PaperRemark, ...]
-    lemma: tuple[LemmaRow, ...]
-    one: tuple[Quantity, Quantity] | None
-    own: tuple[Quantity, Quantity] | None
-    false_at: tuple[Quantity, Quantity] | None
+    lemma: tuple[LemmaRow, ...] = ()
+    one: tuple[Quantity, Quantity] | None = None
+    own: tuple[Quantity, Quantity] | None = None
+    false_at: tuple[Quantity, Quantity] | None = None
     future_work: bool = False
 
 
-def paper_fact(mechanism: Mapping[str, Any], vote: Vote, rule: Rule) -> PaperFact:
+def paper_fact(stated: Iterable[Stated], vote: Vote, rule: Rule) -> PaperFact:
     """What there is to say of the paper for this plan."""
-    remarks = tuple(_remark(item) for item in mechanism.get("paper") or ())
+    remarks = tuple(PaperRemark(r.quantity, _figure(r.says), _figure(r.holds), r.text) for r in stated)
     if not isinstance(rule, Dictator) or not rule.amount:
-        return PaperFact(remarks, (), None, None, None)
+        return PaperFact(remarks)
     if vote.ranked:
-        return PaperFact(remarks, (), None, None, None, future_work=True)
-    one, own = (_every(k) for k in (Fraction(1), rule.amount))
+        return PaperFact(remarks, future_work=True)
+    ratios = 2, 1 + 1 / rule.amount
+    one, own = ((rounded(r, 5, UP), rounded(log_up(Fraction(r)), 5, UP)) for r in ratios)
     if vote.voters is not None:
-        return PaperFact(remarks, (), one, own, None)
-    lemma = tuple(_row(vote.size, voters) for voters in SIZES)
-    return PaperFact(remarks, lemma, one, own, (exact(lemma_one(2, 0)), exact(ratio_at(2, 0, Fraction(1)))))
-
-
-def _every(dummies: Fraction) -> tuple[Quantity, Quantity]:
-    """e^epsilon that holds for every number of voters, and epsilon."""
-    ratio = 1 + 1 / dummies
-    return rounded(ratio, 5, Rounding.UP), rounded(log_up(ratio), 5, Rounding.UP)
+        return PaperFact(remarks, (), one, own)
+    lemma = []
+    for voters in SIZES:
+        says, holds = lemma_one(vote.size, voters), ratio_at(vote.size, voters, Fraction(1))
+        lemma.append(LemmaRow(count(voters), rounded(says, 5), rounded(holds, 5), holds <= says))
+    return PaperFact(remarks, tuple(lemma), one, own, (exact(lemma_one(2, 0)), exact(ratio_at(2, 0, Fraction(1)))))
 
 
 def lemma_one(alternatives: int, voters: int) -> Fraction:
@@ -118,89 +111,54 @@ def ratio_at(alternatives: int, voters: int, dummies: Fraction) -> Fraction:
     return max((dummies + 1) / dummies * n / (n + 1), (n + 1) / n)
 
 
-def _row(alternatives: int, voters: int) -> LemmaRow:
-    says, holds = lemma_one(alternatives, voters), ratio_at(alternatives, voters, Fraction(1))
-    return LemmaRow(count(voters), rounded(says, 5), rounded(holds, 5), holds <= says)
-
-
-def _remark(item: Mapping[str, Any]) -> PaperRemark:
-    return PaperRemark(
-        str(item["quantity"]), _figure(item.get("says")), _figure(item.get("holds")), str(item.get("text") or "")
-    )
-
-
 def _figure(value: object) -> Quantity | None:
     if value is None:
         return None
     try:
         return rounded(parse_exact(value), 5)
     except ValueError:
-        return Quantity(math.nan, str(value), Rounding.EXACT)
-
-
-def paper_section(fact: PaperFact, note: Note) -> tuple[Section, ...]:
-    """The section for engineers and auditors; nothing where the paper says nothing of such a plan."""
-    blocks = paper_blocks(fact, note)
-    return (Section(HEADING, blocks),) if blocks else ()
+        return Quantity(math.nan, str(value), EXACT)
 
 
 def paper_blocks(fact: PaperFact, note: Note) -> tuple[Block, ...]:
-    """Tables and sentences."""
+    """Tables and sentences for engineers and auditors; nothing where the paper says nothing of such a plan."""
     blocks: list[Block] = []
     if fact.remarks:
-        rows = tuple((r.quantity, *(f.text if f else "none" for f in (r.says, r.holds))) for r in fact.remarks)
-        table = Table("Torra 2019 beside what holds", ("Quantity", "The paper", "What holds"), rows, frozenset({1, 2}))
-        blocks += [table, Points(tuple(reported(f"{r.text.removesuffix('.')}.", note) for r in fact.remarks if r.text))]
-    if fact.lemma:
-        rows = tuple((r.voters.text, r.says.text, r.holds.text, "yes" if r.enough else "no") for r in fact.lemma)
-        every = ("any number", "none", fact.one[0].text if fact.one else "", "")
-        header = ("Voters", "Lemma 1", "What holds", "Lemma 1 enough")
-        caption = (
-            "e^ε of one dummy vote for each candidate, by the number of voters (the larger electorate has one more)"
+        rows = [(r.quantity, r.says or "none", r.holds or "none") for r in fact.remarks]
+        blocks.append(table("Torra 2019 beside what holds", "Quantity | The paper | What holds", rows, 1, 2))
+        said = (reported(f"{r.text.removesuffix('.')}.", note) for r in fact.remarks if r.text)
+        blocks.append(Points(tuple(said)))
+    if fact.lemma and fact.one is not None and fact.false_at is not None:
+        lemma = ((r.voters, r.says, r.holds, r.enough) for r in fact.lemma)
+        caption = "e^ε of one dummy vote for each candidate, by the number of voters (the larger electorate has one"
+        every = "any number", "none", fact.one[0], None
+        header = "Voters | Lemma 1 | What holds | Lemma 1 enough"
+        least = (
+            "Method 2 of the paper is sound. Its Lemma 1 states an ε that depends on the actual number of voters, "
+            "which is secret here, and a guarantee must hold for every number. For one dummy vote for each candidate "
+            f"the least such ε is log {fact.one[0]}, at most {fact.one[1]}.{_own(fact)}"
         )
-        blocks += [Table(caption, header, (*rows, every), frozenset({0, 1, 2})), Points(_lemma(fact, note))]
+        says, holds = fact.false_at
+        small = (
+            "In one case Lemma 1 is a little too small: with two candidates and nobody who voted yet, the first voter "
+            f"changes a probability by a factor of {holds}, and the lemma allows {says}. The proof refers to Theorem "
+            "1, which asks for three voters or more."
+        )
+        blocks.append(table(f"{caption} more)", header, (*lemma, every), 0, 1, 2))
+        blocks.append(Points((proved(least, note), proved(small, note))))
     elif fact.one is not None:
-        blocks.append(Points((_second_lemma(fact, note),)))
+        words = (
+            "Method 3 of the paper is sound, and its Lemma 2 is true: where everybody votes, one dummy vote for each "
+            f"candidate gives log {fact.one[0]}, at most {fact.one[1]}.{_own(fact)}"
+        )
+        blocks.append(Points((proved(words, note),)))
     if fact.future_work:
         words = (
             "The paper leaves lotteries in proportion to Borda scores to future work. This plan is one, with dummy "
-            "votes "
-            "so that a guarantee holds whatever the rankings."
+            "votes so that a guarantee holds whatever the rankings."
         )
         return (*blocks, Points((proved(words, note),)))
-    if not blocks:
-        return ()
-    return (*blocks, Points(theorems(NO_DUMMIES)))
-
-
-def _lemma(fact: PaperFact, note: Note) -> tuple[Sentence, ...]:
-    if fact.one is None or fact.false_at is None:
-        return ()
-    ratio, epsilon = fact.one
-    says, holds = fact.false_at
-    return (
-        proved(
-            "Method 2 of the paper is sound. Its Lemma 1 states an ε that depends on the actual number of voters, "
-            "which is secret here, and a guarantee must hold for every number. For one dummy vote for each candidate "
-            f"the least such ε is log {ratio}, at most {epsilon}.{_own(fact)}",
-            note,
-        ),
-        proved(
-            "In one case Lemma 1 is a little too small: with two candidates and nobody who voted yet, the first voter "
-            f"changes a probability by a factor of {holds}, and the lemma allows {says}. The proof refers to Theorem "
-            "1, which asks for three voters or more.",
-            note,
-        ),
-    )
-
-
-def _second_lemma(fact: PaperFact, note: Note) -> Sentence:
-    ratio, epsilon = fact.one or (None, None)
-    return proved(
-        "Method 3 of the paper is sound, and its Lemma 2 is true: where everybody votes, one dummy vote for each "
-        f"candidate gives log {ratio}, at most {epsilon}.{_own(fact)}",
-        note,
-    )
+    return (*blocks, Points(theorems(NO_DUMMIES))) if blocks else ()
 
 
 def _own(fact: PaperFact) -> str:
@@ -252,23 +210,22 @@ def drawn_by_lot(formulas: Formulas) -> bool:
 LABEL = "depends on private data"
 """Stands beside every figure."""
 READER = "keeper of the data"
-_NOTE = Note("no-dummies")
+_NOTE = NO_DUMMIES
 
 
-def profile_report(plan: Mapping[str, Any], counted: Iterable[tuple[Ballot, int]]) -> Document:
+def profile_report(plan: Plan, counted: Iterable[tuple[Ballot, int]]) -> Document:
     """The report on ballots, each with how often it was cast.
 
-    Raises: ValueError, KeyError if the plan draws no winner by lot, or a ballot names what is no alternative.
+    Raises: ValueError if the plan draws no winner by lot, or a ballot names what is no alternative.
     """
-    mechanism = plan.get("mechanism") or {}
-    if mechanism.get("family") not in RULES:
+    if plan.mechanism.family not in RULES:
         raise ValueError("it draws no winner by lot")
-    vote, rule = read_vote(mechanism), read_rule(mechanism)
+    vote, rule = read_vote(plan.mechanism), read_rule(plan.mechanism)
     ballots = list(counted)
     firsts, scores = vote.firsts(ballots), vote.totals(ballots)
     return Document(
         title="Private: a report on the votes themselves",
-        subtitle=str((plan.get("spec") or {}).get("name") or "plan"),
+        subtitle=plan.spec.name or "plan",
         reader=READER,
         shows_basis=True,
         sections=(
@@ -277,7 +234,7 @@ def profile_report(plan: Mapping[str, Any], counted: Iterable[tuple[Ballot, int]
             Section("Conditional statements of Torra 2019 on these votes", _conditions(firsts)),
             Section("The winner's chances on these votes", _chances(vote, rule, firsts, scores)),
         ),
-        footer=f"Computed from the votes and from the plan with the fingerprint (SHA-256) {plan.get('digest', '')}. "
+        footer=f"Computed from the votes and from the plan with the fingerprint (SHA-256) {plan.digest}. "
         "For the keeper of the data only.",
     )
 
@@ -308,54 +265,39 @@ def _votes(vote: Vote, firsts: tuple[int, ...]) -> tuple[Block, ...]:
     voters, least = sum(firsts), min(firsts)
     found = [_labelled(f"{count(voters)} ballots were read.")]
     if voters:
-        name = vote.names[firsts.index(least)]
-        share = rounded(least_share(firsts), 4)
-        found.append(
-            _labelled(
-                f"The least represented candidate is {name}, the first choice of {count(least)}: the share α is "
-                f"{share} %."
-            )
-        )
+        name, share = vote.names[firsts.index(least)], rounded(least_share(firsts), 4)
+        words = f"The least represented candidate is {name}, the first choice of {count(least)}: the share α is"
+        found.append(_labelled(f"{words} {share} %."))
     if vote.voters is not None and vote.voters != voters:
         found.append(_labelled(f"The plan is for {vote.voters:,} voters, and its guarantee for that number only."))
     return (Points(tuple(found)),)
 
 
-# --- conditional statements -----------------------------------------------------------------------
-
-
 def _conditions(firsts: tuple[int, ...]) -> tuple[Block, ...]:
     found = [(adding, r) for adding in (True, False) for r in readings(firsts, adding=adding)]
-    rows = tuple(
+    rows = (
         (
             _upper(reading.condition.name),
             "one voter more" if adding else "another vote",
-            "yes" if reading.applies else "no",
-            _epsilon(reading),
+            reading.applies,
+            "none" if reading.epsilon is None else rounded(reading.epsilon, 5, UP),
             LABEL,
         )
         for adding, reading in found
     )
-    table = Table(
-        "Statements about random dictatorship without noise, between these votes and others in their scope",
-        ("Statement", "Compared with", "Applies here", "ε at most, in its scope", "Status"),
-        rows,
-        numeric=frozenset({3}),
-    )
-    scopes = [_labelled(f"{_upper(r.condition.name)} speaks of {_scope(r.condition)}.") for _, r in found]
+    caption = "Statements about random dictatorship without noise, between these votes and others in their scope"
+    statements = table(caption, "Statement | Compared with | Applies here | ε at most, in its scope | Status", rows, 3)
+    scopes = [_labelled(f"{_upper(r.condition.name)} speaks of {_scope(r)}.") for _, r in found]
     exactly = [_labelled(_exact(firsts, adding=adding)) for adding in (True, False)]
-    return (table, Points((*scopes, *exactly)), Points(theorems(_NOTE)[-1:]))
+    return (statements, Points((*scopes, *exactly)), Points(theorems(_NOTE)[-1:]))
 
 
-def _scope(condition: Condition) -> str:
+def _scope(reading: Reading) -> str:
     """In words, the share to a few digits."""
+    condition = reading.condition
     if not isinstance(condition, LeastShare):
         return condition.scope
     return condition.scope.replace(f"{show(condition.percent)} %", f"{rounded(condition.percent, 4)} %")
-
-
-def _epsilon(reading: Reading) -> str:
-    return "none" if reading.epsilon is None else rounded(reading.epsilon, 5, Rounding.UP).text
 
 
 def _upper(text: str) -> str:
@@ -368,45 +310,30 @@ def _exact(firsts: tuple[int, ...], *, adding: bool) -> str:
     others = "one voter more" if adding else "one other vote"
     if ratio is None:
         return f"Between exactly these votes and any with {others}, the ratio of probabilities has no bound."
-    figure = rounded(log_up(ratio), 5, Rounding.UP) if ratio > 1 else "0"
+    figure = rounded(log_up(ratio), 5, UP) if ratio > 1 else "0"
     return f"Between exactly these votes and any with {others}, the exact figure is {figure}; it is no guarantee."
-
-
-# --- the law of the winner ------------------------------------------------------------------------
 
 
 def _chances(vote: Vote, rule: Rule, firsts: tuple[int, ...], scores: tuple[Fraction, ...]) -> tuple[Block, ...]:
     """This plan's law beside random dictatorship, and beside its own lottery without noise where that is another."""
     law = rule.law(scores)
     plain = tuple(float(p) for p in Proportional().law([Fraction(n) for n in firsts]))
-    bare = rule.noiseless(scores)
-    differs = max(abs(a - b) for a, b in zip(plain, bare, strict=True)) > 0
-    header = ["Candidate", "First choices", "Random dictatorship"]
-    columns: list[tuple[float, ...]] = [plain]
-    if differs:
-        header.append(_upper(rule.without))
-        columns.append(bare)
-    columns.append(law)
-    rows = tuple(
-        (name, count(n).text, *(rounded(column[i], 5).text for column in columns), LABEL)
+    laws = {"Random dictatorship": plain, _upper(rule.without): rule.noiseless(scores)}
+    if plain == laws[_upper(rule.without)]:
+        del laws[_upper(rule.without)]
+    rows = (
+        (name, count(n), *(rounded(chances[i], 5) for chances in (*laws.values(), law)), LABEL)
         for i, (name, n) in enumerate(zip(vote.names, firsts, strict=True))
     )
-    table = Table(
-        "Probability to win, exactly these votes",
-        (*header, "This plan", "Status"),
-        rows,
-        numeric=frozenset(range(1, len(header) + 1)),
-    )
-    found = [
-        _labelled(f"This plan is {_apart(law, plain)} from random dictatorship without noise, in total variation.")
-    ]
-    if differs:
-        found.append(_labelled(f"It is {_apart(law, bare)} from {rule.without}."))
-    welfare = sum(p * n for p, n in zip(law, firsts, strict=True)) / max(1, sum(firsts))
-    found.append(_labelled(f"The winner is expected to be the first choice of {percent(welfare, 3)} of the voters."))
-    return (table, Points(tuple(found)))
+    header = ("Candidate", "First choices", *laws, "This plan", "Status")
+    chances = table("Probability to win, exactly these votes", header, rows, *range(1, len(laws) + 3))
+    found = [f"This plan is {_apart(law, plain)} from random dictatorship without noise, in total variation."]
+    found += [f"It is {_apart(law, bare)} from {rule.without}." for bare in [*laws.values()][1:]]
+    welfare = percent(sum(p * n for p, n in zip(law, firsts, strict=True)) / max(1, sum(firsts)), 3)
+    found.append(f"The winner is expected to be the first choice of {welfare} of the voters.")
+    return (chances, Points(tuple(map(_labelled, found))))
 
 
-def _apart(one: tuple[float, ...], other: tuple[float, ...]) -> str:
+def _apart(one: tuple[float, ...], other: tuple[float, ...]) -> Quantity:
     """Their total variation."""
-    return rounded(sum(abs(a - b) for a, b in zip(one, other, strict=True)) / 2, 4).text
+    return rounded(sum(abs(a - b) for a, b in zip(one, other, strict=True)) / 2, 4)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from privspec.explain import drawing
 from privspec.explain.curves import Curve
-from privspec.explain.document import Plot, Table
-from privspec.explain.facts import ClaimFact, Facts, SiteFact, same_loss
-from privspec.explain.noise import Frontier
-from privspec.explain.quantities import Rounding, percent, rounded
+from privspec.explain.document import Plot, table
+from privspec.explain.facts import ClaimFact, Facts, Frontier, same_loss
+from privspec.explain.quantities import DOWN, Quantity, percent, rounded
 from privspec.model.reports import listing
 
 MOST_BARS = 64
@@ -19,31 +19,42 @@ MOST_PANELS = 6
 TRADEOFF_MARKS = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90))
 
 
-def noise_plot(facts: Facts) -> Plot | None:
+@dataclass(frozen=True, slots=True)
+class SiteFact:
+    """One noise site in words and numbers."""
+
+    at: str
+    law: str
+    correlated: bool
+    coordinates: Quantity
+    typical: Quantity
+    least: Quantity
+    largest: Quantity
+    deviations: tuple[float, ...]
+
+
+def noise_plot(known: Sequence[SiteFact]) -> Plot | None:
     """The standard deviation of the noise at every site by position (in groups where there are many)."""
-    sites = [s for s in facts.sites if s.deviations][:MOST_PANELS]
+    sites = [s for s in known if s.deviations][:MOST_PANELS]
     if not sites:
         return None
     panels, rows = [], []
     for site in sites:
         labels, values = grouped(site.deviations)
         # a range is too wide for an axis, where the first of it says enough
-        panels.append(drawing.Bars(_site_title(site), values, [label.partition("–")[0] for label in labels]))
-        rows += [(site.at, label, rounded(value).text) for label, value in zip(labels, values, strict=True)]
+        title = f"{site.at}: {site.law}{', correlated' if site.correlated else ''}"
+        panels.append(drawing.Bars(title, values, [label.partition("–")[0] for label in labels]))
+        rows += [(site.at, label, rounded(value)) for label, value in zip(labels, values, strict=True)]
     xlabel = "position (of the first in a bar)" if any(bar_size(len(s.deviations)) > 1 for s in sites) else "position"
     widest = max(sites, key=lambda s: s.largest.value)
+    caption = "Standard deviation of the noise, the numbers of the plot"
     return Plot(
         name="noise",
         draw=lambda: drawing.bar_chart(panels, "deviation", xlabel, "noise"),
         alt=f"Bars of the noise deviation at {listing([s.at for s in sites])}; "
         f"the largest is {widest.largest}, at {widest.at}.",
         caption=_noise_caption(sites),
-        twin=Table(
-            "Standard deviation of the noise, the numbers of the plot",
-            ("Site", "Position", "Deviation"),
-            tuple(rows),
-            numeric=frozenset({2}),
-        ),
+        twin=table(caption, "Site | Position | Deviation", rows, 2),
     )
 
 
@@ -76,10 +87,6 @@ def grouped(values: Sequence[float], most: int = MOST_BARS) -> tuple[list[str], 
     return labels, heights
 
 
-def _site_title(site: SiteFact) -> str:
-    return f"{site.at}: {site.law}{', correlated' if site.correlated else ''}"
-
-
 def tradeoff_plot(facts: Facts, fact: ClaimFact, number: int) -> Plot | None:
     """False alarms against misses: what is executed allows, and what the statement alone would.
 
@@ -90,9 +97,8 @@ def tradeoff_plot(facts: Facts, fact: ClaimFact, number: int) -> Plot | None:
         return None
     curves: dict[str, Curve] = {}
     if claim.achieved is not None and claim.achieved_parameter is not None:
-        name, value = claim.achieved_parameter
         exact = claim.achieved.exact
-        curves[facts.mechanism.exact_curve if exact else f"what {name} ≤ {value} allows"] = claim.achieved
+        curves[facts.mechanism.exact_curve if exact else f"what {claim.reached} allows"] = claim.achieved
     if claim.promised is not None and not _same(claim.promised, claim.achieved):
         curves[f"what {claim.statement} alone allows"] = claim.promised
     grid = [i / 400 for i in range(401)]
@@ -100,44 +106,29 @@ def tradeoff_plot(facts: Facts, fact: ClaimFact, number: int) -> Plot | None:
         drawing.Line(label, grid, [c.misses(a) for a in grid], dashed=not c.exact, second=position > 0)
         for position, (label, c) in enumerate(curves.items())
     ]
-    known = tuple(curves.values())
-    error = fact.shown.odds.error
-    header = ("False alarms", *(f"Misses at least: {label}" for label in curves))
-    rows = tuple(
-        (
-            percent(a).text,
-            *(percent(max(0.0, c.misses(float(a)) - 1e-12), 3, Rounding.DOWN).text for c in known),
-        )
+    rows = (
+        (percent(a), *(percent(max(0.0, c.misses(float(a)) - 1e-12), 3, DOWN) for c in curves.values()))
         for a in TRADEOFF_MARKS
     )
+    error, name = fact.shown.odds.error, f"tradeoff{number}"
     share = float(error.text) / 100
-    title = f"Guarantee {number} of {total}: {_observer(fact)}" if total > 1 else ""
+    sees = "sees" if claim.observer == "anyone" else "see"
+    title = f"Guarantee {number} of {total}: {claim.observer}, who {sees} {listing(claim.outputs)}" if total > 1 else ""
+    head = f"{title}. " if title else ""
     scope = f"For {fact.question.scope}. " if fact.question.scope else ""
+    marks = [(share, share, f"equal mistakes: {error} %")]
     return Plot(
-        name=f"tradeoff{number}",
-        draw=lambda: drawing.tradeoff_chart(
-            lines,
-            [(share, share, f"equal mistakes: {error.text} %")],
-            *fact.question.axes,
-            f"tradeoff{number}",
-            title,
-        ),
+        name=name,
+        draw=lambda: drawing.tradeoff_chart(lines, marks, *fact.question.axes, name, title),
         alt=f"Trade-off curve of {claim.sentence}; at equal mistakes the best observer errs in {error} % of cases.",
-        caption=f"{title}{'. ' if title else ''}{scope}The nearer to the dotted diagonal, the better the protection.",
-        twin=Table(
-            f"{title}{'. ' if title else ''}Least misses at given false alarms, numbers of the plot",
-            header,
+        caption=f"{head}{scope}The nearer to the dotted diagonal, the better the protection.",
+        twin=table(
+            f"{head}Least misses at given false alarms, numbers of the plot",
+            ("False alarms", *(f"Misses at least: {label}" for label in curves)),
             rows,
-            numeric=frozenset(range(1 + len(known))),
+            *range(1 + len(curves)),
         ),
     )
-
-
-def _observer(fact: ClaimFact) -> str:
-    """Who sees what under a guarantee: "press, who see press_release"."""
-    claim = fact.claim
-    sees = "sees" if claim.observer == "anyone" else "see"
-    return f"{claim.observer}, who {sees} {listing(claim.outputs)}"
 
 
 def _same(one: Curve, other: Curve | None) -> bool:
@@ -148,25 +139,19 @@ def _same(one: Curve, other: Curve | None) -> bool:
 def frontier_plot(frontier: Frontier) -> Plot:
     """Privacy against loss by the exact scaling of the plan, with the chosen point."""
     points = frontier.points
-    chosen = next((p for p in points if p.chosen), None)
+    chosen = next(((p.parameter.value, p.loss.value, f"this plan: {p.loss}") for p in points if p.chosen), None)
     line = drawing.Line("loss", [p.parameter.value for p in points], [p.loss.value for p in points])
     return Plot(
         name="frontier",
-        draw=lambda: drawing.frontier_chart(
-            line,
-            (chosen.parameter.value, chosen.loss.value, f"this plan: {chosen.loss}") if chosen else None,
-            frontier.axis,
-            "loss",
-            "frontier",
-        ),
+        draw=lambda: drawing.frontier_chart(line, chosen, frontier.axis, "loss", "frontier"),
         alt=f"Loss against {frontier.axis}: from {points[0].loss} at {points[0].parameter} "
         f"down to {points[-1].loss} at {points[-1].parameter}.",
         caption="The diamond marks this plan.",
-        twin=Table(
+        twin=table(
             f"Loss of this plan rescaled to other guarantees ({frontier.law}), numbers of the plot",
             (frontier.axis, "Loss", "Remark"),
-            tuple((p.parameter.text, p.loss.text, "this plan" if p.chosen else "") for p in points),
-            numeric=frozenset({0, 1}),
+            ((p.parameter, p.loss, "this plan" * p.chosen) for p in points),
+            *range(2),
         ),
     )
 
@@ -176,48 +161,35 @@ def alternatives_plot(facts: Facts) -> Plot | None:
     loss = facts.loss
     if loss is None or not facts.alternatives or loss.value.value <= 0:
         return None
+    others = sorted(facts.alternatives, key=lambda a: a.loss.value)
     items = [drawing.Dot("this plan", loss.value.value, loss.value.text, strong=True)]
     items += [
-        drawing.Dot(a.name, a.loss.value, a.loss.text, hollow=not a.admissible)
-        for a in sorted(facts.alternatives, key=lambda a: a.loss.value)
-        if a.loss.value > 0
+        drawing.Dot(a.name, a.loss.value, a.loss.text, hollow=not a.admissible) for a in others if a.loss.value > 0
     ]
-    bound = loss.lower_bound
-    lower = "certified lower bound" if facts.bound_certified else "lower bound, not certified"
-    error = loss.error.text if loss.error else ""
-    rows = [("this plan", loss.value.text, "1", error, "yes", "chosen")]
-    rows += [
-        (
-            a.name,
-            a.loss.text,
-            "the same loss" if same_loss(a, facts) else a.times.text,
-            a.error.text if a.error else "",
-            "yes" if a.admissible else "no",
-            a.reason,
-        )
-        for a in sorted(facts.alternatives, key=lambda a: a.loss.value)
-    ]
+    rows: list[tuple[object, ...]] = [("this plan", loss.value, "1", loss.error, True, "chosen")]
+    for a in others:
+        times = "the same loss" if same_loss(a, facts) else a.times
+        rows.append((a.name, a.loss, times, a.error, a.admissible, a.reason))
+    bound, label = loss.lower_bound, "loss"
     if bound is not None:
-        rows.append((lower, bound.text, "", "", "", loss.among))
+        lower = "certified lower bound" if facts.bound_certified else "lower bound, not certified"
+        rows.append((lower, bound, "", "", "", loss.among))
+        label = f"loss (dashed: {lower})"
+    least = (bound.value, bound.text) if bound is not None and bound.value > 0 else None
+    hollow = any(item.hollow for item in items)
+    named = ", ".join(f"{item.label} {item.text}{' (not admissible)' if item.hollow else ''}" for item in items)
     return Plot(
         name="alternatives",
-        draw=lambda: drawing.dot_chart(
-            items,
-            f"loss (dashed: {lower})" if bound else "loss",
-            "alternatives",
-            (bound.value, bound.text) if bound is not None and bound.value > 0 else None,
-        ),
-        alt="Losses side by side: "
-        + ", ".join(f"{item.label} {item.text}{' (not admissible)' if item.hollow else ''}" for item in items)
-        + ".",
+        draw=lambda: drawing.dot_chart(items, label, "alternatives", least),
+        alt=f"Losses side by side: {named}.",
         caption="Hollow marks: not admissible under the options of the spec."
-        if any(item.hollow for item in items)
+        if hollow
         else "All of these are admissible.",
-        twin=Table(
+        twin=table(
             "Designs considered at the same guarantee, numbers of the plot (reported by the compiler, not certified)",
-            ("Design", "Loss", "Times this plan", "Error ±", "Admissible", "Reason"),
-            tuple(rows),
-            numeric=frozenset({1, 2, 3}),
+            "Design | Loss | Times this plan | Error ± | Admissible | Reason",
+            rows,
+            *range(1, 4),
         ),
     )
 

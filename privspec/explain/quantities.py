@@ -14,6 +14,8 @@ from enum import Enum
 from fractions import Fraction
 from typing import TypeAlias
 
+from privspec.stated import parse_exact
+
 Real: TypeAlias = Fraction | float | int
 
 LOSS_DIGITS = 6
@@ -32,11 +34,8 @@ class Rounding(Enum):
     NEAREST = "rounded to the nearest"
 
 
-_MODES = {
-    Rounding.UP: decimal.ROUND_CEILING,
-    Rounding.DOWN: decimal.ROUND_FLOOR,
-    Rounding.NEAREST: decimal.ROUND_HALF_EVEN,
-}
+EXACT, UP, DOWN, NEAREST = Rounding
+_MODES = {UP: decimal.ROUND_CEILING, DOWN: decimal.ROUND_FLOOR, NEAREST: decimal.ROUND_HALF_EVEN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,46 +44,33 @@ class Quantity:
 
     value: float
     text: str
-    rounding: Rounding = Rounding.NEAREST
+    rounding: Rounding = NEAREST
 
     def __str__(self) -> str:
         return self.text
 
     def to_json(self) -> dict[str, object]:
-        """The value as a double where it is finite, its text and the direction of rounding."""
         value = self.value if math.isfinite(self.value) else None
         return {"value": value, "text": self.text, "rounding": self.rounding.value}
 
 
-def parse_exact(text: object) -> Fraction:
-    """The number that a plan writes as a JSON number, a decimal string or a fraction string.
-
-    Raises: ValueError if it is none of these or not finite.
-    """
-    if isinstance(text, bool) or not isinstance(text, str | int | float | Fraction):
-        raise ValueError(f"not a number: {text!r}")
-    if isinstance(text, float):
-        if not math.isfinite(text):
-            raise ValueError(f"not finite: {text!r}")
-        # A double in a plan is the number its shortest decimal says, as in the spec it came from.
-        return Fraction(repr(text))
-    try:
-        if isinstance(text, str) and text.startswith("2^"):
-            return Fraction(2) ** int(text[2:])
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError) as error:
-        raise ValueError(f"not a number: {text!r}") from error
-
-
-def rounded(value: Real, digits: int = 3, rounding: Rounding = Rounding.NEAREST) -> Quantity:
-    """The value to so many significant digits, in the given direction (`EXACT`: see `exact`)."""
-    if rounding is Rounding.EXACT:
-        return exact(Fraction(value))
+def rounded(value: Real, digits: int = 3, rounding: Rounding = NEAREST) -> Quantity:
+    """The value to so many significant digits, in the given direction."""
     if isinstance(value, float) and not math.isfinite(value):
-        return Quantity(value, "unlimited" if value > 0 else "undefined", Rounding.EXACT)
-    number = _to_decimal(value, rounding)
-    context = decimal.Context(prec=digits, rounding=_MODES[rounding])
-    return Quantity(float(value), _plain(context.plus(number)), rounding)
+        return Quantity(value, "unlimited" if value > 0 else "undefined", EXACT)
+    wide = decimal.Context(prec=_WORKING_DIGITS, rounding=_MODES[rounding])
+    if isinstance(value, Fraction):
+        number = wide.divide(Decimal(value.numerator), Decimal(value.denominator))
+    else:
+        number = Decimal(value)
+    return Quantity(
+        float(value), _plain(decimal.Context(prec=digits, rounding=_MODES[rounding]).plus(number)), rounding
+    )
+
+
+def known(value: Real | None, digits: int = 3, rounding: Rounding = NEAREST) -> Quantity | None:
+    """The same of a value that may not be known."""
+    return None if value is None else rounded(value, digits, rounding)
 
 
 def exact(value: Fraction | str | int | float) -> Quantity:
@@ -92,20 +78,20 @@ def exact(value: Fraction | str | int | float) -> Quantity:
     number = parse_exact(value)
     shortened = rounded(number, 6)
     if Fraction(ungrouped(shortened.text)) == number:
-        return Quantity(float(number), shortened.text, Rounding.EXACT)
+        return Quantity(float(number), shortened.text, EXACT)
     if number.denominator < 1000:
-        return Quantity(float(number), f"{number.numerator:,}/{number.denominator}", Rounding.EXACT)
+        return Quantity(float(number), f"{number.numerator:,}/{number.denominator}", EXACT)
     return shortened
 
 
 def share_up(value: float, digits: int = 3) -> Quantity:
     """A share that was computed in doubles, rounded up, and never more than 1."""
-    return rounded(min(1.0, value * (1 + 1e-12)), digits, Rounding.UP)
+    return rounded(min(1.0, value * (1 + 1e-12)), digits, UP)
 
 
 def count(value: int) -> Quantity:
     """A whole number, exactly."""
-    return Quantity(float(value), f"{value:,}", Rounding.EXACT)
+    return Quantity(float(value), f"{value:,}", EXACT)
 
 
 def ungrouped(text: str) -> str:
@@ -113,17 +99,9 @@ def ungrouped(text: str) -> str:
     return text.replace(",", "")
 
 
-def percent(share: Real, digits: int = 2, rounding: Rounding = Rounding.NEAREST) -> Quantity:
+def percent(share: Real, digits: int = 2, rounding: Rounding = NEAREST) -> Quantity:
     """A share as a percentage, the sign kept."""
-    inner = rounded(Fraction(share) * 100, digits, rounding)
-    return Quantity(float(share), f"{inner.text} %", rounding)
-
-
-def _to_decimal(value: Real, rounding: Rounding) -> Decimal:
-    context = decimal.Context(prec=_WORKING_DIGITS, rounding=_MODES[rounding])
-    if isinstance(value, Fraction):
-        return context.divide(Decimal(value.numerator), Decimal(value.denominator))
-    return Decimal(value)
+    return Quantity(float(share), f"{rounded(Fraction(share) * 100, digits, rounding)} %", rounding)
 
 
 def _plain(number: Decimal) -> str:

@@ -12,23 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from privspec.explain.document import (
-    Because,
-    Block,
-    IconArray,
-    IconRow,
-    Judged,
-    Note,
-    Paragraph,
-    Table,
-    proved,
-)
-from privspec.explain.quantities import Rounding, rounded
+from privspec.explain.document import Block, IconArray, IconRow, Judged, Note, Paragraph, Table, proved, table
+from privspec.explain.quantities import UP, rounded
 from privspec.model.reports import listing
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim, Relation
-    from privspec.explain.curves import Consequences, CountedOdds, OddsFact
+    from privspec.explain.curves import Consequences, CountedOdds, Odds
     from privspec.explain.quantities import Quantity
 
 ODDS_NOTE = Note("odds")
@@ -103,24 +93,24 @@ class Question:
     together: tuple[str, str] | None = None
     form: Mapping[str, object] = field(default_factory=dict)
 
-    def odds(self, odds: OddsFact) -> tuple[str, str]:
+    def odds(self, odds: Odds) -> tuple[str, str]:
         """The two sentences of natural frequencies."""
         first, second = self.headers
         still = f"possible {self.result}s would still make them say {self.says}."
         return f"{first}, {odds.without_words} {still}", f"{second}, {odds.taking_part_words}."
 
-    def icons(self, odds: OddsFact) -> IconArray:
+    def icons(self, odds: Odds) -> IconArray:
         """Two rows of 100 figures; a full one says the second world."""
-        (first, second), plain = self.marks, odds.plain
+        first, second = self.marks
         return IconArray(
             f"Each mark is a possible {self.result}; a full one would make them say {self.says_alone}.",
             (
-                IconRow(f"{first}: {odds.without_words}", plain.without, plain.of),
-                IconRow(f"{second}: {odds.taking_part_words}", plain.taking_part, plain.of),
+                IconRow(f"{first}: {odds.without_words}", odds.without, odds.of),
+                IconRow(f"{second}: {odds.taking_part_words}", odds.taking_part, odds.of),
             ),
         )
 
-    def label(self, odds: OddsFact, at_worst: str) -> str:
+    def label(self, odds: Odds, at_worst: str) -> str:
         """The answer in the label."""
         of, says, first, second = self.answer
         return (
@@ -128,13 +118,13 @@ class Question:
             f"{odds.taking_part_words} {second}."
         )
 
-    def again(self, times: str, odds: OddsFact) -> str:
+    def again(self, times: str, odds: Odds) -> str:
         """What happens when it is done again so many times; what never leaves its owner is counted by nobody else."""
         scope, ledger = f" for {self.scope}" if self.scope else "", f" {LEDGER}" if self.counted else ""
         after = f"After {times} {self.repeated} the odds{scope} would be {odds.pair}.{ledger}"
         return f"Every further {self.further} weakens the protection. {after}"
 
-    def for_auditors(self, odds: OddsFact) -> str:
+    def for_auditors(self, odds: Odds) -> str:
         """Both odds in one sentence."""
         (whose, first, says, second), of = self.audited, f", for {self.pair}" if self.pair else ""
         return (
@@ -159,42 +149,33 @@ class Question:
 
     def more(self, claim: Claim, posteriors: Posteriors) -> tuple[Block, ...]:
         """What the public page shows besides the odds."""
-        because: tuple[Because, ...] = (ODDS_NOTE, *claim.notes, Judged("privacy"))
         found = [self.always, self.pure if posteriors else "", self.reading]
         if self.guess and posteriors:
             before, after = posteriors[1]
             found.append(f"{self.guess} {before} can, after one report, be at most {after} sure of it.")
-        said = tuple(proved(text, *because) for text in found if text)
-        return (*self._by_distance(), *((Paragraph(said),) if said else ()))
+        said = tuple(proved(text, ODDS_NOTE, *claim.notes, Judged("privacy")) for text in found if text)
+        words = f"How many possible reports make an observer say the first of two {self.form.get('noun')}s"
+        rows = [(s.distance, s.shown.odds.without_words, s.shown.odds.taking_part_words) for s in self.steps]
+        near = table(f"{words}, by how far they are apart", ("Apart, at most", *self.headers), rows, 0)
+        return (*((near,) if rows else ()), *((Paragraph(said),) if said else ()))
 
-    def _by_distance(self) -> tuple[Table, ...]:
-        if not self.steps:
-            return ()
-        rows = tuple((s.distance.text, s.shown.odds.without_words, s.shown.odds.taking_part_words) for s in self.steps)
-        words = f"How many possible reports make an observer say the first of two {self.form['noun']}s"
-        header = ("Apart, at most", *self.headers)
-        return (Table(f"{words}, by how far they are apart", header, rows, frozenset({0})),)
-
-    def details(self) -> tuple[Block, ...]:
+    def details(self) -> tuple[Table, ...]:
         """What the pages of auditors and engineers show besides: epsilon, odds and advantage by distance."""
-        if not self.steps:
-            return ()
-        header = ("Apart, at most", "ε", *self.short, "Advantage at most")
-        rows = tuple(
-            (s.distance.text, s.epsilon.text, odds.without_words, odds.taking_part_words, s.shown.advantage.text)
+        rows = [
+            (s.distance, s.epsilon, s.shown.odds.without_words, s.shown.odds.taking_part_words, s.shown.advantage)
             for s in self.steps
-            for odds in (s.shown.odds,)
-        )
-        caption = f"What two {self.form['noun']}s at most so far apart allow an observer (note odds)"
-        return (Table(caption, header, rows, frozenset({0, 1, 4})),)
+        ]
+        caption = f"What two {self.form.get('noun')}s at most so far apart allow an observer (note odds)"
+        header = ("Apart, at most", "ε", *self.short, "Advantage at most")
+        return (table(caption, header, rows, 0, 1, 4),) if rows else ()
 
     def several(self, groups: Sequence[CountedOdds]) -> Table | None:
         """The odds of people who hold several units; None where nobody does."""
         if self.together is None:
             return None
         caption, first = self.together
-        rows = tuple((k.text, odds.without_words, odds.taking_part_words) for k, odds in groups)
-        return Table(caption, (first, *self.headers), rows)
+        rows = ((k, odds.without_words, odds.taking_part_words) for k, odds in groups)
+        return table(caption, (first, *self.headers), rows)
 
     def to_json(self) -> Mapping[str, object]:
         return {"heading": self.heading, **self.form}
@@ -233,7 +214,7 @@ def took_part(relation: Relation) -> Question:
         axes=("false alarms (says “took part” of one who did not)", "misses (does not say so of one who did)"),
         further="release",
         repeated="releases like this one",
-        together=None if relation.unit in (None, "everything") else (caption, first),
+        together=(caption, first) if relation.single else None,
     )
 
 
@@ -358,7 +339,6 @@ def about_vote(
     if relation.group > 1:
         compared += f" It holds for up to {relation.group} {'voters' if relation.adds else 'votes'} at once."
     caption = "The same odds for people who always vote as one, like a family"
-    alone = local or relation.unit in (None, "everything")
     worlds = [clause[0].lower() + clause[1:] for clause in headers]
     return Question(
         heading=f"Could someone tell {'whether' if relation.adds else 'how'} you voted?",
@@ -387,11 +367,11 @@ def about_vote(
         whatever=", whatever the number of voters" if relation.adds else "",
         pure=f"Whatever the {result}, it had a chance in both cases too: your vote makes no {result} more than {times} "
         "times as likely as it was.",
-        together=None if alone else (caption, "How many you are"),
+        together=(caption, "How many you are") if relation.single and not local else None,
         form={"without": headers[0], "with": headers[1], "largest_ratio": times},
     )
 
 
 def largest_factor(epsilon: float) -> Quantity:
     """e^epsilon, rounded up: by how much a probability may change."""
-    return rounded(math.exp(min(epsilon, 700.0)) * (1 + 1e-12), 3, Rounding.UP)
+    return rounded(math.exp(min(epsilon, 700.0)) * (1 + 1e-12), 3, UP)

@@ -28,20 +28,22 @@ from privspec.explain.document import (
     Picture,
     Plot,
     Points,
-    Section,
     Sentence,
     SpecLine,
     Table,
     reported,
+    sections,
+    table,
 )
 from privspec.explain.engineer import engineer_page
 from privspec.explain.facts import Facts, Judgement
 from privspec.explain.graph_words import describe_graph
 from privspec.explain.paper import NO_DUMMIES, drawn_by_lot, theorems
 from privspec.explain.public import public_page
-from privspec.explain.quantities import LOSS_DIGITS, rounded
+from privspec.explain.quantities import LOSS_DIGITS, known
 from privspec.explain.reading import facts
 from privspec.explain.summary import brief_rows, status_words
+from privspec.stated import Stated
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -220,12 +222,10 @@ def to_json(document: Document, found: Facts) -> str:
 
 def plain(value: Any) -> Any:
     """Frozen data as dicts, lists, strings and numbers; objects that know their JSON form use it."""
-    known = getattr(value, "to_json", None)
-    if callable(known):
+    if callable(known := getattr(value, "to_json", None)):
         return plain(known())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = [f.name for f in dataclasses.fields(value) if f.name != "model"]
-        return {name: plain(getattr(value, name)) for name in fields}
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.repr}
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, tuple | list):
@@ -238,90 +238,46 @@ def plain(value: Any) -> Any:
 
 
 def _block_json(block: Block) -> dict[str, Any]:
-    match block:
-        case Paragraph(sentences) | Points(sentences):
-            found: dict[str, Any] = {"sentences": [s.to_json() for s in sentences]}
-        case Table(caption, header, rows):
-            found = {"caption": caption, "header": list(header), "rows": [list(row) for row in rows]}
-        case Plot(name=name, alt=alt, caption=caption, twin=twin):
-            found = {"name": name, "alt": alt, "caption": caption, "table": _block_json(twin)}
-        case Picture(alt=alt):
-            found = {"alt": alt}
-        case IconArray(caption, icons):
-            drawn = [{"label": r.label, "filled": r.filled, "of": r.of} for r in icons]
-            found = {"caption": caption, "rows": drawn}
-        case Listing(caption, text):
-            found = {"caption": caption, "text": text}
-    return {"kind": block.kind, **found}
+    """The block but for its drawings and its looks."""
+    names = ("sentences", "name", "alt", "caption", "header", "rows", "text")
+    found = {name: plain(getattr(block, name)) for name in names if hasattr(block, name)}
+    return {"kind": block.kind, **found, **({"table": _block_json(block.twin)} if isinstance(block, Plot) else {})}
 
 
-def infeasible_page(plan: Mapping[str, Any], facts: Facts, reader: str) -> Document:
-    """Which lines conflict, why, and which single changes would work, each with its loss where it is known.
-
-    Raises: KeyError if the plan is no infeasible plan.
-    """
-    lines = [facts.context.line(int(c["line"])) for c in plan["conflicts"]]
-    because = tuple(lines) or (facts.context.trust_because,)
-    reason = f"No mechanism can satisfy all of these lines: {str(plan['reason']).removesuffix('.')}."
-    conflicts = Table(
-        "Lines that cannot all hold",
-        ("Line", "Text"),
-        tuple((str(c["line"]), str(c["text"])) for c in plan["conflicts"]),
-        numeric=frozenset({0}),
-    )
-    blocks: tuple[Block, ...] = (Paragraph((reported(reason, *because),)), conflicts)
-    out: tuple[Block, ...] = (_changes(plan), *_in_vain(plan, facts))
+def infeasible_page(plan: Stated, facts: Facts, reader: str) -> Document:
+    """Which lines conflict, why, and which single changes would work, each with its loss where it is known."""
+    where = facts.context
+    because = tuple(where.line(c.line) for c in plan.conflicts) or (where.trust_because,)
+    reason = f"No mechanism can satisfy all of these lines: {plan.reason.removesuffix('.')}."
+    conflicts = table("Lines that cannot all hold", "Line | Text", ((c.line, c.text) for c in plan.conflicts), 0)
+    works = [(r.change, r.line or None, known(r.loss, LOSS_DIGITS) or "unknown") for r in plan.relaxations if r.works]
+    none = [("no single change is known to work", None, None)]
+    changes = table("Smallest single changes that work", "Change | Line | Loss then", works or none, 1, 2)
+    in_vain = [r for r in plan.relaxations if not r.works]
+    # what one might try first, and why no amount of it is enough
+    tried = tuple(reported(_upper(r.change), where.line(r.line)) for r in in_vain if r.line)
+    true = tuple(reported(_upper(r.change), where.trust_because) for r in in_vain if not r.line)
+    lot = drawn_by_lot(where.formulas)
     return Document(
         title=f"No plan for {facts.name}",
         subtitle=facts.title,
         reader=reader,
         shows_basis=reader != "public",
-        sections=(
-            Section("What conflicts", blocks),
-            Section("What would work", out),
-            *_without_noise(plan, facts),
+        sections=tuple(
+            sections(
+                ("What conflicts", (Paragraph((reported(reason, *because),)), conflicts)),
+                ("What would work", (changes, Points(tried) if tried else None)),
+                # no guarantee, but true: of random dictatorship, the theorems of Torra 2019
+                ("What is true without noise", (Points(theorems(NO_DUMMIES)),) if lot else ()),
+                ("What is true nevertheless", (Points(true),) if true and not lot else ()),
+            )
         ),
-        footer=f"Plan fingerprint (SHA-256) {facts.digest}; spec fingerprint {facts.spec_sha256}.",
+        footer=facts.footer,
     )
 
 
-def _without_noise(plan: Mapping[str, Any], facts: Facts) -> tuple[Section, ...]:
-    """What is true although no change makes it a guarantee: of random dictatorship, the theorems of Torra 2019."""
-    if drawn_by_lot(facts.context.formulas):
-        return (Section("What is true without noise", (Points(theorems(NO_DUMMIES)),)),)
-    known = [r for r in plan["relaxations"] if not r.get("works", True) and not r.get("line")]
-    found = tuple(
-        reported(f"{str(r['change'])[0].upper()}{str(r['change'])[1:]}.", facts.context.trust_because) for r in known
-    )
-    return (Section("What is true nevertheless", (Points(found),)),) if found else ()
-
-
-def _changes(plan: Mapping[str, Any]) -> Table:
-    rows = tuple(
-        (
-            str(r["change"]),
-            str(r["line"]) if r.get("line") else "",
-            rounded(float(r["loss"]), LOSS_DIGITS).text if r.get("loss") is not None else "unknown",
-        )
-        for r in plan["relaxations"]
-        if r.get("works", True)
-    )
-    return Table(
-        "Smallest single changes that work",
-        ("Change", "Line", "Loss then"),
-        rows or (("no single change is known to work", "", ""),),
-        numeric=frozenset({1, 2}),
-    )
-
-
-def _in_vain(plan: Mapping[str, Any], facts: Facts) -> tuple[Block, ...]:
-    """What one might try first, and why no amount of it is enough."""
-    found = tuple(
-        reported(f"{str(r['change'])[0].upper()}{str(r['change'])[1:]}.", facts.context.line(int(r["line"])))
-        for r in plan["relaxations"]
-        if not r.get("works", True) and r.get("line")
-    )
-    return (Points(found),) if found else ()
+def _upper(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 FORMAT = "privspec-explanation/1.0"
@@ -354,7 +310,7 @@ def explain(
         raise UsageError(Diagnostic("PS0721", f"there is no format {format!r}", help=f"choose {', '.join(_WRITERS)}"))
     try:
         found = facts(plan, model, judgement)
-        document = page(found) if found.status != "infeasible" else infeasible_page(plan, found, reader)
+        document = page(found) if found.status != "infeasible" else infeasible_page(Stated.of(plan), found, reader)
         document = document.judged(found.judgement.derived)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(Diagnostic("PS0711", f"this plan cannot be read: {error}")) from error

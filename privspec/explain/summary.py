@@ -9,23 +9,13 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from privspec.explain.document import (
-    Because,
-    Block,
-    Judged,
-    Note,
-    Points,
-    SpecLine,
-    Status,
-    Table,
-    asserted,
-    proved,
-)
-from privspec.explain.facts import AccuracyFact, Facts, Judgement, same_loss
-from privspec.explain.quantities import LOSS_DIGITS, Rounding, count, parse_exact, rounded
+from privspec.explain.document import Because, Block, Judged, Note, Points, SpecLine, Status, asserted, proved, table
+from privspec.explain.facts import AccuracyFact, Facts, Judgement, Rows, same_loss
+from privspec.explain.quantities import DOWN, LOSS_DIGITS, count, rounded
 from privspec.explain.reading import facts
 from privspec.model.reports import listing
 from privspec.model.values import readable
+from privspec.stated import Line, Stated, parse_exact
 
 if TYPE_CHECKING:
     from privspec.explain.facts import AlternativeFact, BindingFact, ClaimFact, ExposureFact, FairnessFact
@@ -40,22 +30,18 @@ _STATED = _GREEK | {"epsilon for each unit": "ε a unit of distance"}
 
 
 def status_words(facts: Facts) -> str:
-    """How the plan was found and how good it is: "solved in 0.3 s · optimal, gap 4e-10 (certified)"."""
-    seconds = facts.solver.seconds
-    head = f"solved in {seconds} s · " if seconds is not None else ""
+    """How the plan was found and how good it is: "solved in 0.3 s · optimal, gap 4e-10 (certified)".
+
+    Where it is not proved optimal, how many designs it is the best of, and the bound if any.
+    """
+    head = f"solved in {facts.solver.seconds} s · " if facts.solver.seconds is not None else ""
     if facts.status == "feasible":
-        return f"{head}feasible: {feasible_words(facts)}"
+        designs = 1 + sum(1 for item in facts.alternatives if item.admissible)
+        best = f"best of {count(designs)} designs compared" if designs > 1 else "only design that could be computed"
+        return f"{head}feasible: the {best}; {_bound_words(facts)}"
     gap = facts.loss.gap if facts.loss else None
-    certified = " (certified)" if facts.bound_certified else ""
-    tail = f", gap {gap}{certified}" if gap is not None else ""
+    tail = f", gap {gap}{' (certified)' if facts.bound_certified else ''}" if gap is not None else ""
     return f"{head}{facts.status}{tail}"
-
-
-def feasible_words(facts: Facts) -> str:
-    """What is known of a plan that is not proved optimal: how many designs it is the best of, and the bound if any."""
-    designs = 1 + sum(1 for item in facts.alternatives if item.admissible)
-    best = f"the best of {count(designs)} designs compared" if designs > 1 else "the only design that could be computed"
-    return f"{best}; {_bound_words(facts)}"
 
 
 def _bound_words(facts: Facts) -> str:
@@ -63,8 +49,8 @@ def _bound_words(facts: Facts) -> str:
     if loss is None or loss.lower_bound is None or loss.lower_bound.value <= 0 or loss.value.value <= 0:
         return "it is not proved that no other has less loss"
     share = loss.lower_bound.value / loss.value.value
-    squared = loss.error is not None or loss.units.startswith("squared ")
-    least = rounded(math.sqrt(share) if squared else share, 2, Rounding.DOWN)
+    squared = loss.error is not None or loss.squared
+    least = rounded(math.sqrt(share) if squared else share, 2, DOWN)
     return f"{_none_of(loss.among)} can have less than {least} of this {'error' if squared else 'loss'}"
 
 
@@ -84,29 +70,25 @@ def alternatives_words(facts: Facts) -> str:
     items = sorted(facts.alternatives, key=lambda a: (not a.admissible, a.loss.value))
     more = len(items) - MOST_COMPARED
     shown = items[:MOST_COMPARED] if more > 1 else items
-    tail = f" · {more} more" if more > 1 else ""
-    words = " · ".join(f"{a.name}{_compared(a, facts)}{'' if a.admissible else ' (not admissible)'}" for a in shown)
-    return words + tail
+    words = (f"{a.name}{_compared(a, facts)}{'' if a.admissible else ' (not admissible)'}" for a in shown)
+    return " · ".join((*words, *((f"{more} more",) if more > 1 else ())))
 
 
 def _compared(item: AlternativeFact, facts: Facts) -> str:
     return ": the same loss" if same_loss(item, facts) else facts.mechanism.compared(item, facts)
 
 
-def reached_words(fact: ClaimFact) -> str:
-    """What the executed noise reaches, "μ ≤ 0.2368"; empty where it says no more than the statement."""
-    achieved = fact.claim.achieved_parameter
-    stated = {_STATED.get(name, name): quantity.text for name, quantity in fact.claim.parameters}
-    if achieved is None or stated == {achieved[0]: achieved[1].text}:
-        return ""
-    return "holds without any noise" if achieved[1].text == "0" else f"{achieved[0]} ≤ {achieved[1]}"
-
-
 def claim_words(fact: ClaimFact) -> str:
-    """A guarantee, what the mechanism reaches of it, and a warning where the condition asked for is unsound."""
-    parts = [fact.claim.sentence, reached_words(fact)]
-    if fact.claim.remark is not None:
-        parts.append(fact.claim.remark.short)
+    """A guarantee, what the mechanism reaches of it, and a warning where the condition asked for is unsound.
+
+    What is reached is left out where it says no more than the statement.
+    """
+    claim, achieved = fact.claim, fact.claim.achieved_parameter
+    stated = {_STATED.get(name, name): quantity.text for name, quantity in claim.parameters}
+    reached = "" if achieved is None or stated == {achieved[0]: achieved[1].text} else claim.reached
+    if reached and achieved is not None and achieved[1].text == "0":
+        reached = "holds without any noise"
+    parts = claim.sentence, reached, "" if claim.remark is None else claim.remark.short
     return " · ".join(part for part in parts if part)
 
 
@@ -126,15 +108,6 @@ def exposure_words(item: ExposureFact) -> str:
 def overridden_words(facts: Facts) -> str:
     """Parameters with other values than in the text: "epsilon = 1 (the spec's text says epsilon = 0.5)"; or empty."""
     return "; ".join(facts.overridden)
-
-
-def exposure_rows(facts: Facts) -> list[tuple[str, str]]:
-    """What is not protected, and what no line bounds, for a table of a dozen lines."""
-    bare = dict.fromkeys(bare_words(item) for item in facts.exposures if bare_outputs(item))
-    return [
-        *(("Not protected", words) for words in bare),
-        *(("No line covers", exposure_words(item)) for item in facts.exposures),
-    ]
 
 
 def bare_words(item: ExposureFact) -> str:
@@ -169,49 +142,29 @@ def short_amounts(text: str) -> str:
     return re.sub(r"\d+/\d+", lambda m: readable(parse_exact(m[0])), text)
 
 
-def accuracy_tables(facts: Facts) -> tuple[Table, ...]:
+def accuracy_tables(facts: Facts) -> tuple[Block, ...]:
     """One table of all accuracy lines; none where the spec has no such line."""
-    if not facts.accuracy:
-        return ()
-    return (
-        Table(
-            "Accuracy lines of the spec: the most that is asked for and what is expected, where least room is left",
-            ("Spec line", "Line", "Instances", "Asked: at most", "Expected", "Share of the bound"),
-            tuple(
-                (str(a.line.number), a.line.text, a.instances.text, a.asked.text, a.expected.text, a.used.text)
-                for a in facts.accuracy
-            ),
-            numeric=frozenset({0, 2, 3, 4, 5}),
-        ),
-    )
+    caption = "Accuracy lines of the spec: the most that is asked for and what is expected, where least room is left"
+    header = "Spec line | Line | Instances | Asked: at most | Expected | Share of the bound"
+    rows = ((a.line.number, a.line.text, a.instances, a.asked, a.expected, a.used) for a in facts.accuracy)
+    return (table(caption, header, rows, 0, *range(2, 6)),) if facts.accuracy else ()
 
 
 def fairness_blocks(facts: Facts) -> tuple[Block, ...]:
-    """Each fairness line with what it allows, what was reached, and the margin between them."""
-    rows = tuple(
-        (
-            str(f.line.number),
-            f.line.text,
-            f.tolerance.text,
-            f.achieved.text,
-            f.margin.text if f.met else "none: not met",
-        )
-        for f in facts.fairness
-    )
-    sentences = tuple(
-        proved(
-            f"Line {f.line.number} is met: the largest difference in total variation is {f.achieved}.",
-            f.line,
-            Judged("fairness"),
-            Note("tables"),
-        )
-        if f.met
-        else asserted(f"Line {f.line.number} asks for at most {f.tolerance}; {f.achieved} was reached.", f.line)
-        for f in facts.fairness
-    )
-    header = ("Spec line", "Line", "Allowed", "Reached", "Margin")
+    """Each fairness line with what it allows, what was reached, and the margin between them; none without such."""
+    if not facts.fairness:
+        return ()
+    rows, sentences = [], []
+    for f in facts.fairness:
+        line, margin = f.line, f.margin if f.met else "none: not met"
+        rows.append((line.number, line.text, f.tolerance, f.achieved, margin))
+        words = f"Line {line.number} is met: the largest difference in total variation is {f.achieved}."
+        missed = f"Line {line.number} asks for at most {f.tolerance}; {f.achieved} was reached."
+        because = line, Judged("fairness"), Note("tables")
+        sentences.append(proved(words, *because) if f.met else asserted(missed, line))
     caption = "Fairness lines of the spec: the largest difference between groups, in total variation"
-    return Table(caption, header, rows, numeric=frozenset({0, 2, 3, 4})), Points(sentences)
+    header = "Spec line | Line | Allowed | Reached | Margin"
+    return table(caption, header, rows, 0, 2, 3, 4), Points(tuple(sentences))
 
 
 def accuracy_words(facts: Facts) -> str:
@@ -220,20 +173,18 @@ def accuracy_words(facts: Facts) -> str:
         return ""
     tightest = max(facts.accuracy, key=lambda a: a.used.value)
     instances = sum(int(a.instances.value) for a in facts.accuracy)
-    if tightest.line.text.lstrip().startswith("manipulation("):
-        return f"{_lies(tightest)}{_tightest(tightest, instances)}"
-    return f"{tightest.expected} expected, at most {tightest.asked} asked for{_tightest(tightest, instances)}"
+    many = f", the tightest of {instances:,}" if instances > 1 else ""
+    return f"{_met(tightest)} (line {tightest.line.number}{many})"
 
 
-def _lies(fact: AccuracyFact) -> str:
-    """What a ballot that is not the true one can bring."""
+def _met(fact: AccuracyFact) -> str:
+    """What is expected of a line; of lies, what a ballot that is not the true one can bring."""
+    asked = f"at most {fact.asked} asked for"
+    if not fact.line.text.lstrip().startswith("manipulation("):
+        return f"{fact.expected} expected, {asked}"
     if not fact.expected.value:
         return "no voter gains by a lie"
-    return f"a lie adds at most {fact.expected} to the chances of what a voter wants, at most {fact.asked} asked for"
-
-
-def _tightest(fact: AccuracyFact, instances: int) -> str:
-    return f" (line {fact.line.number}{f', the tightest of {instances:,}' if instances > 1 else ''})"
+    return f"a lie adds at most {fact.expected} to the chances of what a voter wants, {asked}"
 
 
 NARROW = 64
@@ -271,32 +222,28 @@ def summary(
     return "\n".join(parts) + "\n"
 
 
-def brief_rows(found: Facts) -> list[tuple[str, str]]:
+def brief_rows(found: Facts) -> Rows:
     """A label and a text each: where the noise goes, the error, the guarantee, what binds and what is assumed."""
     return [*_noise_rows(found), *_claim_rows(found)]
 
 
-def _noise_rows(found: Facts) -> list[tuple[str, str]]:
+def _noise_rows(found: Facts) -> Rows:
     rows = [(found.mechanism.drawn_label, found.mechanism.drawn(found)), *found.mechanism.summary_rows(found)]
     label, text = found.mechanism.error(found)
     if text:
         rows.append((label, text))
         rows += [("Ties", f"{name} takes, among equals, {taken}") for name, taken in found.context.ties.items()]
-    accuracy = accuracy_words(found)
-    if accuracy:
-        rows.append(("Accuracy met", accuracy))
-    compared = alternatives_words(found)
-    if compared:
-        rows.append(("Compared, same guarantee", compared))
-    return rows
+    more = ("Accuracy met", accuracy_words(found)), ("Compared, same guarantee", alternatives_words(found))
+    return [*rows, *(row for row in more if row[1])]
 
 
-def _claim_rows(found: Facts) -> list[tuple[str, str]]:
+def _claim_rows(found: Facts) -> Rows:
+    bare = dict.fromkeys(bare_words(item) for item in found.exposures if bare_outputs(item))
+    none = "none: no line asks for privacy, and the outputs may reveal the inputs"
     rows = [("As solved", words)] if (words := overridden_words(found)) else []
-    rows += exposure_rows(found)
-    rows += [("Guarantee", claim_words(fact)) for fact in found.claims]
-    if not found.claims:
-        rows.append(("Guarantee", "none: no line asks for privacy, and the outputs may reveal the inputs"))
+    rows += [("Not protected", words) for words in bare]
+    rows += [("No line covers", exposure_words(item)) for item in found.exposures]
+    rows += [("Guarantee", words) for words in (list(map(claim_words, found.claims)) or [none])]
     rows += [("Fairness", fairness_words(item)) for item in found.fairness]
     rows += [("What binds", binding_words(item)) for item in found.binding]
     rows += [
@@ -321,17 +268,13 @@ def _where(because: tuple[Because, ...]) -> str:
     return f" ({short}line {first.number})"
 
 
-def _rows(rows: list[tuple[str, str]], columns: int) -> list[str]:
-    if not rows:
-        return []
-    indent = max(len(label) for label, _ in rows) + 3
+def _rows(rows: Rows, columns: int) -> list[str]:
+    indent = max((len(label) for label, _ in rows), default=0) + 3
     lines, previous = [], ""
     for label, text in rows:
-        shown = label if label != previous else ""
-        previous = label
+        shown, previous = label if label != previous else "", label
         if columns < NARROW:
-            lines += [shown] if shown else []
-            lines.append(_wrap(text, columns, "  ", "  "))
+            lines += [*([shown] if shown else []), _wrap(text, columns, "  ", "  ")]
         else:
             lines.append(_wrap(text, columns, shown.ljust(indent), " " * indent))
     return lines
@@ -342,41 +285,31 @@ def _wrap(text: str, columns: int, first: str = "", rest: str = "  ") -> str:
         return first + text
     # numbers stay with their signs and units
     tied = re.sub(r"(?<=[±≤→]) | (?=[→≤%])", _TIE, text)
-    return textwrap.fill(
-        tied,
-        columns,
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_on_hyphens=False,
-        break_long_words=False,
-    ).replace(_TIE, " ")
+    how: Any = {"break_on_hyphens": False, "break_long_words": False}
+    return textwrap.fill(tied, columns, initial_indent=first, subsequent_indent=rest, **how).replace(_TIE, " ")
 
 
 def _next(path: str | None, found: Facts) -> str:
-    commands = f"next: {' · '.join(f'privspec {name}' for name in found.mechanism.next_commands(found))}"
+    commands = f"next: {' · '.join(f'privspec {name}' for name in found.mechanism.next_commands())}"
     return f"plan written to {path} · {commands}" if path else commands
 
 
 def infeasible_text(document: Mapping[str, Any]) -> str:
     """Which lines conflict, why, and which single changes work, each with its price where it is known."""
+    plan = Stated.of(document)
+    works = [r for r in plan.relaxations if r.works]
+    in_vain = [r for r in plan.relaxations if not r.works and r.line]
+    known = [r for r in plan.relaxations if not r.works and not r.line]
     lines = ["infeasible[PS0601]: these lines cannot all hold"]
-    lines += [f"  {c['line']:>4} | {c['text']}" for c in document["conflicts"]]
-    lines.append(f"Why: {document['reason']}.")
-    works = [r for r in document["relaxations"] if r.get("works", True)]
-    if works:
-        lines.append("Smallest single changes that work:")
-    else:
-        lines.append("No single change that is known would make it feasible.")
-    in_vain = [r for r in document["relaxations"] if r not in works]
-    lines += [f"  {_relaxation(r)}" for r in (*works, *(r for r in in_vain if r["line"]))]
-    known = [r for r in in_vain if not r["line"]]
-    if known:
-        lines.append("What is true nevertheless:")
-        lines += [f"  {_relaxation(r)}" for r in known]
+    lines += [f"  {c.line:>4} | {c.text}" for c in plan.conflicts]
+    lines.append(f"Why: {plan.reason}.")
+    no = "No single change that is known would make it feasible."
+    lines.append("Smallest single changes that work:" if works else no)
+    lines += [f"  {_relaxation(r)}" for r in (*works, *in_vain)]
+    lines += ["What is true nevertheless:", *(f"  {_relaxation(r)}" for r in known)] if known else []
     return "\n".join(lines) + "\n"
 
 
-def _relaxation(relaxation: Mapping[str, Any]) -> str:
-    where = f"  (line {relaxation['line']})" if relaxation["line"] else ""
-    price = f": loss {rounded(float(relaxation['loss']), LOSS_DIGITS)}" if relaxation["loss"] is not None else ""
-    return f"{relaxation['change']}{price}{where}"
+def _relaxation(item: Line) -> str:
+    price = f": loss {rounded(item.loss, LOSS_DIGITS)}" if item.loss is not None else ""
+    return f"{item.change}{price}{f'  (line {item.line})' if item.line else ''}"

@@ -8,28 +8,27 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from privspec.explain.document import Block, Judged, Note, Section, Sentence, Table, proved
+from privspec.explain.document import Block, Judged, Note, Section, Sentence, Table, proved, table
 from privspec.explain.facts import MechanismFact, Rows
-from privspec.explain.questions import Question, took_part
 from privspec.families.systems.execution import part_plans
 from privspec.model.reports import listing
 from privspec.model.values import show
 from privspec.problem.systems import parts_of
+from privspec.stated import Share, Stated
 
 if TYPE_CHECKING:
-    from privspec.explain.claims import Claim
     from privspec.explain.facts import AlternativeFact, Facts, Judgement
     from privspec.model.graph import Model
 
 _COMPOSED = Note("composition")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SystemFact(MechanismFact):
     """The facts of every part, each as if its plan stood alone, and what it spends of each line, in words."""
 
     parts: tuple[Facts, ...]
-    shares: tuple[tuple[str, ...], ...]
+    spent: tuple[str, ...]
 
     drawn_label: ClassVar[str] = "What is released"
     subject: ClassVar[str] = "The system as executed"
@@ -38,28 +37,22 @@ class SystemFact(MechanismFact):
     entry: ClassVar[Judged] = Judged("privacy")
     loss_note: ClassVar[Note] = _COMPOSED
     measure: ClassVar[str] = "noise is drawn for each part of what is released, by the plan that this report describes."
+    heading: ClassVar[str] = "How the budget splits"
 
-    def judged(self, claim: Claim) -> tuple[Claim, Question]:
-        """The claim as it stands; the question is whether one took part."""
-        return claim, took_part(claim.relation)
-
-    def released(self) -> frozenset[str]:
-        return frozenset().union(*(part.mechanism.released() for part in self.parts))
-
+    @property
     def gaps(self) -> tuple[str, ...]:
-        return tuple(gap for part in self.parts for gap in part.mechanism.gaps())
+        return tuple(gap for part in self.parts for gap in part.mechanism.gaps)
 
     def drawn(self, facts: Facts) -> str:
         return f"{len(self.parts)} parts with independent noise"
 
-    def summary_rows(self, _facts: Facts) -> Rows:
+    def summary_rows(self, facts: Facts) -> Rows:
         """Each part: what is drawn, how far it is off, what it spends."""
         rows: Rows = []
-        for part, shares in zip(self.parts, self.shares, strict=True):
+        for part, spent in zip(self.parts, self.spent, strict=True):
             label, error = part.mechanism.error(part)
-            spent = f"spends {' and '.join(dict.fromkeys(shares))}"
             off = f" · {label[0].lower()}{label[1:]}: {error}" if error else ""
-            rows.append((_names(part), f"{part.mechanism.drawn(part)} · {spent}{off}"))
+            rows.append((_names(part), f"{part.mechanism.drawn(part)} · spends {spent}{off}"))
         return rows
 
     def error(self, facts: Facts) -> tuple[str, str]:
@@ -94,21 +87,25 @@ class SystemFact(MechanismFact):
             for part in self.parts
             for section in part.mechanism.engineer_sections(part)
         )
-        return (Section("How the budget splits", (self._budget(),)), *own)
+        return (*MechanismFact.engineer_sections(self, facts), *own)
+
+    def engineer_blocks(self, facts: Facts) -> list[Block]:
+        return [self._budget()]
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
         return self._each(lambda part: part.mechanism.execution(part))
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        names = dict.fromkeys(str(i) for part in self.parts for i in _inputs(part))
+        blocks = (block for part in self.parts if part.model is not None for block in part.model.blocks)
+        names = dict.fromkeys(block.name for block in blocks)
         return (f"privspec run {plan}{''.join(f' --input {name}={name}.csv' for name in names)}",)
 
     def _budget(self) -> Table:
-        rows = []
-        for part, shares in zip(self.parts, self.shares, strict=True):
-            loss = "" if part.loss is None else part.loss.value.text
-            rows.append((_names(part), part.family, " and ".join(dict.fromkeys(shares)), loss))
-        return Table("What each part spends (claim privacy)", ("Outputs", "Family", "Spends", "Loss"), tuple(rows))
+        rows = (
+            (_names(part), part.family, spent, part.loss and part.loss.value)
+            for part, spent in zip(self.parts, self.spent, strict=True)
+        )
+        return table("What each part spends (claim privacy)", "Outputs | Family | Spends | Loss", rows)
 
     def _each(self, blocks: Callable[[Facts], tuple[Block, ...]]) -> tuple[Block, ...]:
         return tuple(
@@ -119,29 +116,33 @@ class SystemFact(MechanismFact):
 
 
 def _names(part: Facts) -> str:
-    return listing(sorted(part.mechanism.released()))
-
-
-def _inputs(part: Facts) -> list[str]:
-    return [block.name for block in part.model.blocks] if part.model is not None else []
+    return listing(sorted(part.mechanism.released))
 
 
 def system_fact(
-    plan: Mapping[str, Any], model: Model | None, facts: Callable[..., Facts], judgement: Judgement
+    document: Mapping[str, Any],
+    plan: Stated,
+    model: Model | None,
+    facts: Callable[..., Facts],
+    judgement: Judgement | None,
 ) -> SystemFact:
     """The mechanism of a plan of a system; `facts` reads the plan of a part.
 
     Raises: KeyError, ValueError if it is not of that form.
     """
-    plans = part_plans(plan)
+    plans = part_plans(document)
     models = [None] * len(plans) if model is None else [part.model for part in parts_of(model)]
     read = tuple(facts(one | {"digest": ""}, own, judgement) for one, own in zip(plans, models, strict=True))
-    shares = tuple(tuple(_share(share) for share in one["shares"]) for one in plan["mechanism"]["parts"])
-    return SystemFact("system", read, shares)
+    return SystemFact(
+        family=plan.mechanism.family,
+        released=frozenset().union(*(part.mechanism.released for part in read)),
+        parts=read,
+        spent=tuple(" and ".join(dict.fromkeys(map(_share, part.shares))) for part in plan.mechanism.parts),
+    )
 
 
-def _share(share: Mapping[str, Any]) -> str:
+def _share(share: Share) -> str:
     """As in "0.734278-DP"."""
-    amounts = ", ".join(show(Fraction(value)) for _, value in share["amounts"])
-    name = re.sub(r"^\(.*\)|^[a-z]+", "", share["name"])
-    return f"({amounts}){name}" if len(share["amounts"]) > 1 else f"{amounts}{name}"
+    amounts = ", ".join(show(Fraction(value)) for _, value in share.amounts)
+    name = re.sub(r"^\(.*\)|^[a-z]+", "", share.name)
+    return f"({amounts}){name}" if len(share.amounts) > 1 else f"{amounts}{name}"

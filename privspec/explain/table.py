@@ -11,17 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import gcd
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.explain.curves import Curve, EpsilonDeltaCurve, PairsCurve
-from privspec.explain.quantities import Quantity, Rounding, parse_exact, rounded, ungrouped
+from privspec.explain.curves import Curve, EpsilonDeltaCurve, PairsCurve, largest_ratio
+from privspec.explain.quantities import UP, Quantity, rounded, ungrouped
 from privspec.model.measures import PureDP
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
+from privspec.stated import Mechanism, parse_exact
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
@@ -68,16 +68,13 @@ class ProbabilityTable:
 
     def pairs(self, wrt: Sequence[str]) -> Indices:
         """Unordered pairs of rows (K, 2) that differ in nothing but these nodes."""
-        fixed = [i for i, name in enumerate(self.of) if name not in wrt]
         groups: dict[Label, list[int]] = {}
         for r, row in enumerate(self.rows):
-            groups.setdefault(tuple(row[i] for i in fixed), []).append(r)
-        found = []
-        for group in groups.values():
-            members = np.array(group, dtype=np.intp)
-            first, second = np.triu_indices(len(members), k=1)
-            found.append(np.column_stack([members[first], members[second]]))
-        return np.concatenate(found) if found else np.zeros((0, 2), dtype=np.intp)
+            groups.setdefault(
+                tuple(part for part, name in zip(row, self.of, strict=True) if name not in wrt), []
+            ).append(r)
+        found = (np.array(g, dtype=np.intp)[np.column_stack(np.triu_indices(len(g), k=1))] for g in groups.values())
+        return np.concatenate([np.zeros((0, 2), dtype=np.intp), *found])
 
     def truths(self, output: str, node: str) -> Array | None:
         """The probability in each row (rows,) that an output is the value of a node; None if it cannot always be."""
@@ -90,6 +87,9 @@ class ProbabilityTable:
         if any(row[at] not in columns for row in self.rows):
             return None
         return np.array([self.shares[r, columns[row[at]]].sum() for r, row in enumerate(self.rows)])
+
+    def to_json(self) -> dict[str, object]:
+        return {"of": self.of, "releases": self.releases}
 
     def mean(self, values: Array) -> float | None:
         """The mean over the rows by the prior; None without one."""
@@ -123,24 +123,22 @@ def spoken(label: Label) -> str:
     return ", ".join(parts)
 
 
-def read_table(mechanism: Mapping[str, Any]) -> ProbabilityTable:
+def read_table(mechanism: Mechanism) -> ProbabilityTable:
     """The table of a plan of the family "table".
 
-    Raises: KeyError, ValueError if the mechanism is not of that form.
+    Raises: ValueError if the mechanism is not of that form.
     """
-    of, releases = (tuple(str(name) for name in mechanism.get(key) or ()) for key in ("of", "releases"))
-    rows = tuple(_label(item, len(of)) for item in mechanism["inputs"])
-    columns = tuple(_label(item, len(releases)) for item in mechanism["outputs"])
-    listed = [[_share(text) for text in row] for row in mechanism["probabilities"]]
+    of, releases = mechanism.of, mechanism.releases
+    rows = tuple(_label(item, len(of)) for item in mechanism.inputs)
+    columns = tuple(_label(item, len(releases)) for item in mechanism.outputs)
+    listed = [[_share(text) for text in row] for row in mechanism.probabilities]
     shares = np.array(listed, dtype=np.float64).reshape(len(listed), -1 if listed else len(columns))
     if shares.shape != (len(rows), len(columns)):
         raise ValueError("the table has not one row for each input and one column for each output")
-    prior = mechanism.get("prior")
-    weights = None if prior is None else np.array([_share(text) for text in prior], dtype=np.float64)
+    weights = None if mechanism.prior is None else np.array([_share(text) for text in mechanism.prior])
     if weights is not None and weights.shape != (len(rows),):
         raise ValueError("the prior has not one weight for each input")
-    counted = frozenset(str(name) for name in mechanism.get("counted") or ())
-    return ProbabilityTable(of, releases, counted, rows, columns, shares, weights)
+    return ProbabilityTable(of, releases, frozenset(mechanism.counted), rows, columns, shares, weights)
 
 
 def _label(item: Any, nodes: int) -> Label:
@@ -153,24 +151,19 @@ def _part(item: Any) -> Part:
     return tuple(scalar for inner in item for scalar in _part(inner))
 
 
-def _share(text: object) -> float:
+def _share(text: str) -> float:
     """The double nearest to a fraction: division of whole numbers rounds once."""
-    top, _, bottom = str(text).partition("/")
+    top, _, bottom = text.partition("/")
     try:
         return int(top) / int(bottom or "1")
     except (ValueError, ZeroDivisionError):
         return float(parse_exact(text))
 
 
-def common_bits(mechanism: Mapping[str, Any]) -> int:
+def common_bits(mechanism: Mechanism) -> int:
     """How long the whole numbers are that a draw takes: bits of the largest common denominator of a row."""
-    longest = 1
-    for row in mechanism["probabilities"]:
-        common = 1
-        for bottom in {int(str(text).partition("/")[2] or "1") for text in row}:
-            common = common * bottom // gcd(common, bottom)
-        longest = max(longest, common)
-    return longest.bit_length()
+    rows = ({int(text.partition("/")[2] or "1") for text in row} for row in mechanism.probabilities)
+    return max((math.lcm(*bottoms) for bottoms in rows), default=1).bit_length()
 
 
 ENTRIES = 1_000_000
@@ -188,22 +181,14 @@ def bound_of(table: ProbabilityTable, pairs: Indices) -> Curve:
     """The exact curve of pairs of rows, or what their largest ratio or distance allows where there are too many."""
     if len(pairs) == 0:
         return EpsilonDeltaCurve(0.0)
-    ratio = largest_ratio(table, pairs)
+    first, second = table.shares[pairs[:, 0]], table.shares[pairs[:, 1]]
+    same = np.array_equal(first > 0, second > 0)
+    ratio = largest_ratio(first, second) * (1 + 1e-12) if same else math.inf
     exact = curve_of(table, pairs, (ratio, 0.0))
-    if exact is not None or math.isfinite(ratio):
+    if exact is not None or same:
         return exact or EpsilonDeltaCurve(ratio)
     apart = max(0.5 * float(np.abs(table.shares[a] - table.shares[b]).sum()) for a, b in pairs)
     return EpsilonDeltaCurve(0.0, min(1.0, apart * (1 + 1e-9)))
-
-
-def largest_ratio(table: ProbabilityTable, pairs: Indices) -> float:
-    """The logarithm of the largest ratio of probabilities in any column, over pairs of rows; rounded up."""
-    first, second = table.shares[pairs[:, 0]], table.shares[pairs[:, 1]]
-    if np.any((first > 0) != (second > 0)):
-        return math.inf
-    both = first > 0
-    ratios = np.divide(first, second, out=np.ones_like(first), where=both)
-    return float(np.abs(np.log(ratios)).max(initial=0.0)) * (1 + 1e-12)
 
 
 MOST_LISTED = 100
@@ -243,7 +228,11 @@ def neighbours(table: ProbabilityTable, claim: Claim, unit: Unit | None, model: 
         return None
     from privspec.model.worlds import worlds
 
-    line = model.requirements[unit.requirement] if unit.requirement >= 0 else _default(claim, unit, model)
+    if unit.requirement >= 0:
+        line = model.requirements[unit.requirement]
+    else:  # a line that compares what a unit compares; its measure is not looked at
+        measure, span = PureDP(Fraction(1)), model.block(unit.wrt[0]).span
+        line = Requirement(claim.outputs, unit.wrt, unit.relation, measure, ("anyone",), span, 0, "")
     try:
         found = worlds(model)
         pairs = found.neighbours(line).pairs
@@ -254,51 +243,37 @@ def neighbours(table: ProbabilityTable, claim: Claim, unit: Unit | None, model: 
     return np.unique(np.sort(pairs, axis=1), axis=0)
 
 
-def _default(claim: Claim, unit: Unit, model: Model) -> Requirement:
-    """A line that compares what a unit compares; its measure is not looked at."""
-    span = model.block(unit.wrt[0]).span
-    return Requirement(claim.outputs, unit.wrt, unit.relation, PureDP(Fraction(1)), ("anyone",), span, 0, "")
-
-
 MOST_STEPS = 3
 """Round distances that are shown, besides the largest."""
 _NEAR = 1 + 1e-9
 """Two values count as at most d apart up to this factor, so that roots in doubles leave none out."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Reach:
-    """What an observer can tell of two values at most `distance` apart, and the epsilon that holds for them."""
-
-    distance: Fraction
-    epsilon: Fraction
-    curve: Curve
+Reach: TypeAlias = tuple[Fraction, Fraction, Curve]
+"""A distance, the epsilon that holds for two values at most so far apart, and what an observer can tell of them."""
 
 
-def reaches(table: ProbabilityTable, wrt: Sequence[str], metric: str, epsilon: Fraction) -> tuple[Reach, ...]:
+def reaches(table: ProbabilityTable, wrt: Sequence[str], metric: str, epsilon: Fraction) -> list[Reach]:
     """The curves at a few round distances between the least and the largest of the table, from near to far.
+
+    The round ones are the first of 1, 2, 5 times a power of ten; the largest is rounded up.
 
     Args: epsilon for each unit of distance; metric, the distance as the spec names it.
     """
     pairs = table.pairs(wrt)
     apart = _distances(table, wrt, metric, pairs)
     if apart is None or not apart.any():
-        return tuple(Reach(d, epsilon * d, EpsilonDeltaCurve(float(epsilon * d))) for d in map(Fraction, (1, 2, 5)))
-    found = []
-    for distance in _round_distances(float(apart[apart > 0].min()), float(apart.max())):
-        bound = epsilon * distance
-        near = pairs[apart <= float(distance) * _NEAR]
-        exact = curve_of(table, near, (float(bound) * _NEAR, 0.0))
-        found.append(Reach(distance, bound, exact or EpsilonDeltaCurve(float(bound) * _NEAR)))
-    return tuple(found)
-
-
-def _round_distances(least: float, largest: float) -> list[Fraction]:
-    """The first of 1, 2, 5 times a power of ten from the least distance on, and the largest distance, rounded up."""
+        return [(d, epsilon * d, EpsilonDeltaCurve(float(epsilon * d))) for d in map(Fraction, (1, 2, 5))]
+    least, largest = float(apart[apart > 0].min()), float(apart.max())
     ten = Fraction(10) ** int(np.floor(np.log10(least)))
-    steps = [digit * ten * 10**power for power in range(40) for digit in (1, 2, 5)]
+    steps = (digit * ten * 10**power for power in range(40) for digit in (1, 2, 5))
     inside = [step for step in steps if least <= float(step) * _NEAR and float(step) < largest / _NEAR]
-    return [*inside[:MOST_STEPS], Fraction(ungrouped(rounded(largest, 3, Rounding.UP).text))]
+    found: list[Reach] = []
+    for distance in (*inside[:MOST_STEPS], Fraction(ungrouped(rounded(largest, 3, UP).text))):
+        bound = float(epsilon * distance) * _NEAR
+        exact = curve_of(table, pairs[apart <= float(distance) * _NEAR], (bound, 0.0))
+        found.append((distance, epsilon * distance, exact or EpsilonDeltaCurve(bound)))
+    return found
 
 
 def _distances(table: ProbabilityTable, wrt: Sequence[str], metric: str, pairs: Indices) -> Array | None:
@@ -331,22 +306,3 @@ _METRICS: Mapping[str, Callable[[Array], Array]] = {
     "discrete": lambda gaps: gaps.any(axis=1).astype(float),
 }
 """Distances (K,) from the differences of all scalars (K, d); those of rankings are not drawn."""
-
-
-def separation(rows: Sequence[Array]) -> Array:
-    """The Euclidean distances of points (n, d), as a matrix (n, n)."""
-    stacked = np.asarray(rows)
-    return np.asarray(np.sqrt(((stacked[:, None, :] - stacked[None, :, :]) ** 2).sum(axis=2)))
-
-
-def spread_out(at: Array, most: int) -> list[int]:
-    """A few points (n, d) that show the whole: one in the middle, then always the one farthest from those chosen."""
-    middle = at.mean(axis=0)
-    chosen = [int(np.argmin(((at - middle) ** 2).sum(axis=1)))]
-    apart = separation([*at])
-    while len(chosen) < min(most, len(at)):
-        nearest = apart[:, chosen].min(axis=1)
-        if nearest.max() <= 0:
-            break
-        chosen.append(int(np.argmax(nearest)))
-    return chosen

@@ -10,13 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
-from privspec.explain.quantities import Quantity, Rounding, count, exact, parse_exact, rounded, ungrouped
+from privspec.explain.quantities import EXACT, UP, Quantity, count, exact, rounded, ungrouped
 from privspec.model.lotteries import (
     Ballot,
     Borda,
@@ -29,6 +29,7 @@ from privspec.model.lotteries import (
     RandomisedLargest,
 )
 from privspec.model.values import Symbol, show
+from privspec.stated import Mechanism, parse_exact
 
 Counted: TypeAlias = Sequence[tuple[Ballot, int]]
 """Ballots, each with how often it was cast."""
@@ -56,11 +57,6 @@ class Vote:
         return len(self.names)
 
     @property
-    def people(self) -> str:
-        """Those who vote, in the plural."""
-        return f"{self.party}s"
-
-    @property
     def ranked(self) -> bool:
         """Whether ballots are rankings whose whole order counts."""
         return isinstance(self.points, Borda)
@@ -85,23 +81,19 @@ class Vote:
         """The most that one ballot's points can differ from an even spread, in the same measure."""
         return self.apart / 2 if self.ranked else Fraction(self.size - 1, self.size)
 
-    def totals(self, counted: Counted) -> tuple[Fraction, ...]:
-        """The points of each alternative.
+    def totals(self, counted: Counted, points: Points | None = None) -> tuple[Fraction, ...]:
+        """The points of each alternative, by the rule of the vote if by no other.
 
         Raises: ValueError if a ballot names what is no alternative.
         """
         found = [Fraction(0)] * self.size
         for ballot, times in counted:
-            found = [a + times * b for a, b in zip(found, self.points.of(ballot), strict=True)]
+            found = [a + times * b for a, b in zip(found, (points or self.points).of(ballot), strict=True)]
         return tuple(found)
 
     def firsts(self, counted: Counted) -> tuple[int, ...]:
         """How many put each alternative first."""
-        first = FirstChoice(self.points.alternatives)
-        found = [0] * self.size
-        for ballot, times in counted:
-            found = [a + times * int(b) for a, b in zip(found, first.of(ballot), strict=True)]
-        return tuple(found)
+        return tuple(map(int, self.totals(counted, FirstChoice(self.points.alternatives))))
 
     def ballot(self, first: int) -> Ballot:
         """A ballot with one alternative on top; where all are ranked, the others follow in the order declared."""
@@ -111,39 +103,29 @@ class Vote:
         return (items[first], *(item for i, item in enumerate(items) if i != first))
 
     def to_json(self) -> dict[str, object]:
-        return {
-            "input": self.input,
-            "party": self.party,
-            "voters": self.voters,
-            "ballots": self.ballots,
-            "output": self.output,
-            "points": self.points.name,
-            "points_of_a_ballot": str(self.points.per_ballot),
-            "most_points": str(self.points.highest),
-            "alternatives": list(self.names),
-        }
+        named = {name: getattr(self, name) for name in ("input", "party", "voters", "ballots", "output")}
+        points = {"points": self.points.name, "points_of_a_ballot": str(self.points.per_ballot)}
+        return named | points | {"most_points": str(self.points.highest), "alternatives": self.names}
 
 
-def read_vote(mechanism: Mapping[str, Any]) -> Vote:
+def read_vote(mechanism: Mechanism) -> Vote:
     """The election of a plan's mechanism.
 
-    Raises: KeyError, ValueError if it is not of the form of this family.
+    Raises: ValueError if it is not of the form of this family.
     """
-    alternatives = tuple(_symbol(item) for item in mechanism["alternatives"])
+    alternatives = tuple(map(_symbol, mechanism.alternatives))
     if len(alternatives) < 2 or len(set(alternatives)) < len(alternatives):
         raise ValueError("a lottery has two alternatives or more, all different")
-    kind = str(mechanism.get("points", "first choice"))
-    if kind not in _POINTS:
-        raise ValueError(f"points {kind!r} are not known")
-    voters = mechanism.get("voters")
+    if mechanism.points not in _POINTS:
+        raise ValueError(f"points {mechanism.points!r} are not known")
     return Vote(
-        input=str(mechanism["input"]),
-        party=str(mechanism.get("party") or "voter"),
-        voters=None if voters is None else int(voters),
-        ballots=str(mechanism.get("ballots", "first choice")),
-        output=str(mechanism["output"]),
-        points=_POINTS[kind](alternatives),
-        names=tuple(show(item) for item in alternatives),
+        input=mechanism.input,
+        party=mechanism.party,
+        voters=mechanism.voters,
+        ballots=mechanism.ballots,
+        output=mechanism.output,
+        points=_POINTS[mechanism.points](alternatives),
+        names=tuple(map(show, alternatives)),
     )
 
 
@@ -218,7 +200,6 @@ class Rule(ABC):
         return {"title": self.title, "parameter": self.named, "value": self.shown, "exactly": str(self.amount)}
 
 
-@dataclass(frozen=True, slots=True)
 class ExponentialRule(Rule):
     """Each candidate in proportion to base^votes; the law in doubles, relative to the largest weight."""
 
@@ -252,7 +233,6 @@ class ExponentialRule(Rule):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class PermuteAndFlipRule(ExponentialRule):
     """Candidates in random order, each taken by a coin that favours those with many votes."""
 
@@ -289,7 +269,6 @@ class PermuteAndFlipRule(ExponentialRule):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class Response(Rule):
     """Randomised response: the truth is `amount` times as likely as each other candidate."""
 
@@ -302,10 +281,9 @@ class Response(Rule):
         return (self.amount - 1) / (self.amount + vote.size - 1)
 
     def times(self, _vote: Vote, *, local: bool) -> Quantity | None:
-        return rounded(self.amount, 4, Rounding.UP)
+        return rounded(self.amount, 4, UP)
 
 
-@dataclass(frozen=True, slots=True)
 class RandomisedWinner(Response):
     """Randomised response of the candidate with most points: nothing else of the votes counts."""
 
@@ -345,7 +323,6 @@ class RandomisedWinner(Response):
         return not local and vote.voters != 0
 
 
-@dataclass(frozen=True, slots=True)
 class Dictator(Rule):
     """One ticket of a drum; `amount` more of them, in points, for each alternative."""
 
@@ -390,7 +367,7 @@ class Dictator(Rule):
 
     def executed(self, vote: Vote) -> str:
         shown, fraction = self.shown, str(self.amount)
-        bare = shown.rounding is Rounding.EXACT or len(fraction) > _SHORT
+        bare = shown.rounding is EXACT or len(fraction) > _SHORT
         return (
             f"A candidate with N {vote.unit} wins with probability (N + k) / (S + m k), exactly: k = {shown}"
             f"{'' if bare else f' (exactly {fraction})'} dummy votes for each of m = {vote.size} candidates, S the "
@@ -414,7 +391,7 @@ class Dictator(Rule):
 
     def times(self, vote: Vote, *, local: bool) -> Quantity | None:
         """From no point at all to the most that one ballot gives."""
-        return rounded(1 + vote.points.highest / self.amount, 4, Rounding.UP) if self.amount else None
+        return rounded(1 + vote.points.highest / self.amount, 4, UP) if self.amount else None
 
     def attains(self, vote: Vote, *, adds: bool, local: bool) -> bool:
         """A candidate with one vote loses it to one without any; the others have the rest."""
@@ -431,7 +408,6 @@ def _decimal(value: Fraction) -> Quantity:
     return exact(value) if Fraction(ungrouped(shown.text)) == value else shown
 
 
-@dataclass(frozen=True, slots=True)
 class LocalDictator(Response):
     """Every ballot goes through randomised response, then one of the reports is drawn."""
 
@@ -466,7 +442,7 @@ class LocalDictator(Response):
         return None if adds or vote.voters is None else report / max(1, vote.voters)
 
     def times(self, _vote: Vote, *, local: bool) -> Quantity | None:
-        return rounded(self.amount, 4, Rounding.UP) if local else None
+        return rounded(self.amount, 4, UP) if local else None
 
     def attains(self, _vote: Vote, *, adds: bool, local: bool) -> bool:
         return local
@@ -483,13 +459,16 @@ RULES = frozenset(_RULES)
 """The families of mechanisms that draw a winner."""
 
 
-def read_rule(mechanism: Mapping[str, Any]) -> Rule:
+def read_rule(mechanism: Mechanism) -> Rule:
     """The rule of a plan, by its family.
 
-    Raises: KeyError if it draws no winner by lot.
+    Raises: KeyError if it draws no winner by lot, or does not state the parameter of its rule.
     """
-    rule, key = _RULES[str(mechanism["family"])]
-    return rule(parse_exact(mechanism[key]))
+    rule, key = _RULES[mechanism.family]
+    amount = getattr(mechanism, key)
+    if amount is None:
+        raise KeyError(key)
+    return rule(amount)
 
 
 INVENTED = 100
@@ -534,20 +513,15 @@ def examples(vote: Vote, rule: Rule) -> tuple[Example, ...]:
     voters = vote.voters if vote.voters is not None else INVENTED
     if voters < 1:
         return ()
-    falling = _falling(voters, vote.size)
-    unanimous = [voters] + [0] * (vote.size - 1)
+    # in proportion to m, m - 1, ..., 1; what rounding leaves goes to the first
+    weights = range(vote.size, 0, -1)
+    shares = [voters * w // sum(weights) for w in weights]
+    falling, unanimous = [shares[0] + voters - sum(shares), *shares[1:]], [voters] + [0] * (vote.size - 1)
     found = [("support falls off from candidate to candidate", falling)] if falling != unanimous else []
     return tuple(
         _example(title, firsts, vote, rule)
         for title, firsts in [*found, (f"everybody votes for {vote.names[0]}", unanimous)]
     )
-
-
-def _falling(voters: int, size: int) -> list[int]:
-    """Votes in proportion to m, m - 1, ..., 1; what rounding leaves goes to the first."""
-    weights = [size - i for i in range(size)]
-    shares = [voters * w // sum(weights) for w in weights]
-    return [shares[0] + voters - sum(shares), *shares[1:]]
 
 
 def _example(title: str, firsts: Sequence[int], vote: Vote, rule: Rule) -> Example:

@@ -266,7 +266,7 @@ def landmark(rounds: int = 0) -> Plan:
     achieved = epsilon
     if rounds:
         each = f"{float(epsilon):.9f}"
-        mechanism["rounds"] = {"count": rounds, "each": {"epsilon": each}, "fit": rounds, "participation": rounds}
+        mechanism["rounds"] = {"count": rounds, "each": each, "fit": rounds}
         achieved = Fraction(each) * rounds
     guarantee = _guarantee(
         text, "epsilon-DP", "adding or removing one drone", "0.7", f"{float(achieved):.9f}", "dummy-votes"

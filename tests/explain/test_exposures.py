@@ -116,7 +116,7 @@ def test_gaussian_noise(lines: list[str], expected: dict[tuple[str, str], tuple[
         assert truth * (1 - 1e-6) <= curve.mu <= truth * (1 + 1e-6)  # type: ignore[attr-defined]
         assert e.fact.shown is not None
         error = 0.5 * math.erfc(truth / 2 / math.sqrt(2))
-        assert e.fact.shown.odds.plain.without <= error * e.fact.shown.odds.plain.of
+        assert e.fact.shown.odds.without <= error * e.fact.shown.odds.of
         for name in "ABC":
             hidden = 0.5 * math.erfc(mu_of(plan, name, e.input) / 2 / math.sqrt(2)) >= 1e-7
             named = any(name in g["outputs"] and e.input in (g["wrt"], *g["wrt"]) for g in plan.document["guarantees"])
@@ -218,7 +218,7 @@ def test_tables(lines: list[str], expected: dict[tuple[str, str], tuple[str, str
     for e in found.exposures:
         truth = min(least_error(p, q) for p, q in laws(plan, e.fact.claim.outputs, e.input))
         assert e.fact.shown is not None
-        odds = e.fact.shown.odds.plain
+        odds = e.fact.shown.odds
         assert odds.without <= truth * odds.of
         assert e.fact.shown.odds.error.value <= 100 * truth <= e.fact.shown.odds.error.value + 0.01
         who = e.fact.claim.observer

@@ -169,12 +169,12 @@ def test_rounds_are_told_together() -> None:
     public, engineer = page("nine_rounds", "public"), page("nine_rounds", "engineer")
     assert "There are 9 votes like this one; the odds above are for all of them together." in public
     assert "| 9 | 9 of 9 |" in public
-    assert "9 of them fit the budget; each voter takes part in at most 9" in engineer
+    assert "9 of them fit the budget" in engineer
 
 
 def test_guarantees_of_one_round() -> None:
     plan = nine_rounds()
-    each = plan["mechanism"]["rounds"]["each"]["epsilon"]
+    each = plan["mechanism"]["rounds"]["each"]
     plan["mechanism"]["rounds"] = {"count": 9, "budget": "0.7", "each": each, "fit": 9}
     plan["guarantees"][0]["achieved"]["epsilon"] = each
     public = explain(plan, "public")
@@ -214,7 +214,7 @@ def test_rules_are_compared() -> None:
 def test_distortions_say_from_what() -> None:
     plan = lunch()
     assert "at most 0.6 from that of the lottery without noise" in explain(plan, "auditor")
-    plan["mechanism"]["compared"] = "random_dictator"
+    plan["remarks"]["compared"] = "random_dictator"
     text = explain(plan, "auditor")
     assert "at most 0.6 from that of random dictatorship without noise" in text
     assert "law from that of random dictatorship without noise, welfare" in text
@@ -242,8 +242,8 @@ def test_tables_for_votes_are_compared_too() -> None:
     plan = commuting()
     for reader in ("auditor", "engineer"):
         assert "Strategy-proof" not in explain(plan, reader)
-    plan["mechanism"]["properties"] = kept("one voter", proof=False)
-    plan["mechanism"]["figures"] = {"worst_distortion": 0.0926}
+    plan["remarks"]["properties"] = kept("one voter", proof=False)
+    plan["remarks"]["figures"] = {"worst_distortion": 0.0926}
     plan["alternatives"] = council_seat()["alternatives"]
     for reader in ("auditor", "engineer"):
         text = explain(plan, reader)
@@ -323,7 +323,7 @@ def test_plans_of_another_form_are_refused(change: dict[str, object]) -> None:
 def test_tables_for_votes_ask_how_one_voted() -> None:
     plan = counting()
     assert "Could someone tell that you took part?" in explain(plan, "public")
-    plan["mechanism"]["properties"] = kept("one voter")
+    plan["remarks"]["properties"] = kept("one voter")
     text = explain(plan, "public")
     assert "Could someone tell how you voted?" in text
     assert "If you voted another way, at least 26 of 100" in text

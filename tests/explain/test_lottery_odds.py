@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from privspec.explain.curves import EpsilonDeltaCurve, LotteryCurve, lottery_curve, odds_fact
+from privspec.explain.curves import EpsilonDeltaCurve, LotteryCurve, lottery_curve, odds
 from privspec.explain.drawings import FACTORS, dummies_plot, laws_plot
 from privspec.explain.paper import lemma_one, ratio_at
 from privspec.explain.voting import LotteryFact
@@ -162,7 +162,7 @@ def test_rankings_move_no_more_than_that(m: int, adds: bool) -> None:
 def test_odds_are_those_of_the_best_observer_with_equal_errors() -> None:
     found = facts(council_seat(1)).claims[0]
     assert found.shown is not None
-    plain = found.shown.odds.plain
+    plain = found.shown.odds
     p, q = np.array([2, 1, 1]) / 4, np.array([1, 2, 1]) / 4
     alarms = np.linspace(0, 1, 100_001)
     equal = min(a for a in alarms if best_test(p, q, float(a)) <= a)
@@ -246,7 +246,7 @@ def test_rounds_compose() -> None:
 
 
 def test_the_statement_bounds_what_is_not_known() -> None:
-    assert odds_fact(EpsilonDeltaCurve(0.5)).pair == "37 and 63 of 100"
+    assert odds(EpsilonDeltaCurve(0.5)).pair == "37 and 63 of 100"
 
 
 # --- laws -----------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from privspec.core.diagnostics import UsageError
 from privspec.explain.document import Document, Points, Table
 from privspec.explain.paper import LABEL, profile_report
 from privspec.explain.reports import to_markdown
+from privspec.stated import Stated
 from tests.execute.voting import make_lottery_plan
 
 from .finite_plans import commuting
@@ -25,7 +26,7 @@ VOTES = [("north", 600), ("east", 390), ("south", 10)]
 
 
 def report(plan: Plan, votes: list[tuple[object, int]]) -> Document:
-    return profile_report(plan, votes)  # type: ignore[arg-type]
+    return profile_report(Stated.of(plan), votes)  # type: ignore[arg-type]
 
 
 def text_of(plan: Plan, votes: list[tuple[object, int]]) -> str:

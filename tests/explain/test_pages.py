@@ -166,7 +166,7 @@ def test_a_plan_with_the_least_keys(reader: str) -> None:
         "alternatives": [],
         "mechanism": {"family": "table", "inputs": [], "outputs": [], "probabilities": []},
         "guarantees": [],
-        "assumptions": ["somebody said so"],
+        "assumptions": [],
         "claims": {},
     }
     for form in FORMATS:

@@ -20,7 +20,7 @@ from .plans import histogram, prefix_sums, two_observers
 
 def _all(plan: dict[str, object]) -> list[Plot]:
     found = facts(plan)
-    plots = [noise_plot(found), alternatives_plot(found)]
+    plots = [noise_plot(found.mechanism.sites), alternatives_plot(found)]
     plots += [tradeoff_plot(found, c, i) for i, c in enumerate(found.claims)]
     plots += [frontier_plot(found.frontier) if found.frontier else None]
     return [p for p in plots if p is not None]
@@ -66,16 +66,16 @@ def test_twin_of_the_tradeoff_plot_is_the_curve_rounded_down() -> None:
 
 def test_twin_of_the_noise_plot_is_complete() -> None:
     found = facts(prefix_sums())
-    plot = noise_plot(found)
+    plot = noise_plot(found.mechanism.sites)
     assert plot is not None
     assert len(plot.twin.rows) == 64
-    assert [float(row[2]) for row in plot.twin.rows] == pytest.approx(found.outputs[0].deviations, rel=5e-3)
+    assert [float(row[2]) for row in plot.twin.rows] == pytest.approx(found.mechanism.outputs[0].deviations, rel=5e-3)
 
 
 def test_bars_of_all_panels_have_one_scale() -> None:
     """The tallest bar of each panel is as tall as its number says, in the same units."""
     plan = two_observers()
-    plot = noise_plot(facts(plan))
+    plot = noise_plot(facts(plan).mechanism.sites)
     assert plot is not None
     svg = plot.draw()
     heights = []
@@ -83,7 +83,7 @@ def test_bars_of_all_panels_have_one_scale() -> None:
         ys = [float(y) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", path)]
         heights.append(max(ys) - min(ys))
     drawn = sorted({round(h, 1) for h in heights if h > 5}, reverse=True)
-    sites = sorted((s.largest.value for s in facts(plan).sites), reverse=True)
+    sites = sorted((s.largest.value for s in facts(plan).mechanism.sites), reverse=True)
     assert drawn[0] / drawn[1] == pytest.approx(sites[0] / sites[1], rel=0.02)
 
 

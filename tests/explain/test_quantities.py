@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privspec.explain.quantities import Rounding, count, exact, parse_exact, percent, rounded, ungrouped
+from privspec.explain.quantities import Rounding, count, exact, percent, rounded, ungrouped
+from privspec.stated import parse_exact
 
 NUMBERS = st.one_of(
     st.fractions(min_value=-(10**9), max_value=10**9),

@@ -11,7 +11,7 @@ from itertools import product
 import pytest
 
 from privspec.core.spans import Source
-from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve, odds_fact
+from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve, odds
 from privspec.explain.drawing import tradeoff_chart
 from privspec.explain.graph_svg import graph_svg
 from privspec.explain.plots import bar_size, noise_plot
@@ -44,7 +44,7 @@ def _words(plan: Plan) -> str:
 @pytest.mark.parametrize("reader", READERS)
 def test_variances_of_sites_are_used_where_inputs_are_estimated(reader: str) -> None:
     plan = estimating_inputs()
-    assert [o.largest.text for o in facts(plan).outputs] == ["3"]
+    assert [o.largest.text for o in facts(plan).mechanism.outputs] == ["3"]
     assert "does not say how large the noise" not in explain(plan, reader)
 
 
@@ -52,15 +52,15 @@ def test_variances_of_sites_are_used_where_inputs_are_estimated(reader: str) -> 
 def test_variances_of_sites_must_cover_the_outputs(change: dict[str, object]) -> None:
     plan = estimating_inputs()
     plan["mechanism"]["sites"][0] |= change
-    assert facts(plan).outputs == ()
+    assert facts(plan).mechanism.outputs == ()
 
 
 def test_bars_that_stand_for_several_numbers_say_so() -> None:
-    plot = noise_plot(facts(estimating_inputs()))
+    plot = noise_plot(facts(estimating_inputs()).mechanism.sites)
     assert plot is not None
     assert bar_size(ANSWERS) == 4
     assert "each bar is the root mean square of 4 numbers in a row" in plot.caption
-    single = noise_plot(facts(prefix_sums()))
+    single = noise_plot(facts(prefix_sums()).mechanism.sites)
     assert single is not None
     assert "root mean square" not in single.caption
     assert "coordinate by coordinate" not in plot.caption + single.caption
@@ -94,7 +94,7 @@ def test_errors_that_read_the_same_are_told_apart_by_the_loss() -> None:
 @pytest.mark.parametrize("mu", [10.0, 60.0])
 def test_odds_of_hopeless_groups_stay_true(mu: float) -> None:
     curve = GaussianCurve(mu)
-    words = odds_fact(curve)
+    words = odds(curve)
     match = re.fullmatch(r"at least ([\d,]+) of ([\d,]+)", words.without_words)
     if match:
         share = int(match[1].replace(",", "")) / int(match[2].replace(",", ""))
@@ -112,7 +112,7 @@ def test_no_page_promises_nothing_of_a_hundred() -> None:
         text = explain(plan, reader)
         assert "0 of 100 " not in text.replace("50 of 100 ", "")
         assert "possibly fewer than 1 of 10,000,000" in text or reader == "engineer"
-    assert odds_fact(EpsilonDeltaCurve(40.0)).plain.tells_little
+    assert odds(EpsilonDeltaCurve(40.0)).tells_little
 
 
 def test_a_loss_reads_the_same_everywhere() -> None:
@@ -240,6 +240,6 @@ def test_the_legend_of_the_graph_has_every_arrow(source: str) -> None:
 
 def test_numbers_of_facts_are_grouped() -> None:
     found = facts(estimating_inputs())
-    assert math.isclose(sum(o.size.value for o in found.outputs), ANSWERS)
+    assert math.isclose(sum(o.size.value for o in found.mechanism.outputs), ANSWERS)
     for reader, form in product(READERS, ("md", "html")):
         assert not re.search(r">\d{5,}<", explained("prefix_sums", reader, form))

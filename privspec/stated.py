@@ -1,0 +1,429 @@
+"""What a plan states, in types: the one place that knows the keys of its JSON.
+
+Whatever shows a plan reads it here. Keys that are not named are passed over; one that is missing or null has the value
+that stands for that here. What carries a guarantee is read strictly, by the kernel and by nobody else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from fractions import Fraction
+from functools import cache
+from types import NoneType
+from typing import Any, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
+
+from privspec.problem.executed import executed_part
+
+T = TypeVar("T", bound="Part")
+FIGURES = ("epsilon", "delta", "rho", "mu", "order")
+"""The amounts of privacy that measures have."""
+
+
+def parse_exact(text: object) -> Fraction:
+    """The number that a plan writes as a JSON number, a decimal string, a fraction or a power of two ("2^-30").
+
+    Raises: ValueError if it is none of these or not finite.
+    """
+    if isinstance(text, bool) or not isinstance(text, str | int | float | Fraction):
+        raise ValueError(f"not a number: {text!r}")
+    if isinstance(text, float):
+        if not math.isfinite(text):
+            raise ValueError(f"not finite: {text!r}")
+        text = repr(text)  # a double in a plan is the number its shortest decimal says, as in the spec it came from
+    try:
+        return Fraction(2) ** int(text[2:]) if isinstance(text, str) and text.startswith("2^") else Fraction(text)
+    except (ValueError, ZeroDivisionError) as error:
+        raise ValueError(f"not a number: {text!r}") from error
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Part:
+    """An object of the JSON; whatever derives from it is a frozen dataclass of the keys that are read."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
+
+    @classmethod
+    def read(cls: type[T], data: object) -> T:
+        """The part as JSON has it; a list may be given by the one thing that it would hold.
+
+        Raises: KeyError, TypeError, ValueError if it is not of that form.
+        """
+        if not isinstance(data, Mapping):
+            raise TypeError(f"{data!r} is no object")
+        known = {key: item for key, item in data.items() if item is not None}
+        for one in fields(cls):  # type: ignore[arg-type]
+            if one.name not in known and one.default is one.default_factory is MISSING:
+                raise KeyError(one.name)
+        return cls(**{name: _read(hint, known[name]) for name, hint in _hints(cls).items() if name in known})  # type: ignore[arg-type]
+
+
+def _read(kind: Any, value: Any) -> Any:
+    inner, origin = get_args(kind), get_origin(kind)
+    if kind is Any or value is None:
+        return value
+    if NoneType in inner:
+        return _read(inner[0], value)
+    if origin is tuple:
+        return tuple(_read(inner[0], item) for item in (value if isinstance(value, list | tuple) else [value]))
+    if origin is Mapping:
+        return {str(key): _read(inner[1], item) for key, item in value.items()}
+    if issubclass(kind, Part):
+        return kind.read(value)
+    return parse_exact(value) if kind is Fraction else kind(value)
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+class Spec(Part):
+    """The spec that was solved."""
+
+    name: str = ""
+    path: str = ""
+    source: str = ""
+    sha256: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+class Loss(Part):
+    """The loss in the units of its expression; bound and gap are None where none was derived, as of a simulated one."""
+
+    value: float
+    lower_bound: float | None = None
+    relative_gap: float | None = None
+    expression: str = ""
+    units: str = ""
+    among: str = ""
+    kind: str = ""
+    standard_error: float | None = None
+    without_noise: float | None = None
+    crowds: int = 0
+
+
+class Guarantee(Part):
+    """One requirement and what the mechanism achieves for it; amounts are exact, as strings."""
+
+    outputs: tuple[str, ...]
+    wrt: tuple[str, ...]
+    neighbours: str
+    measure: str
+    observer: str = "anyone"
+    achieved: Mapping[str, Any] = field(default_factory=dict)
+    because: tuple[str, ...] = ()
+    line: int = 0
+    text: str = ""
+    requirement: int = -1
+    epsilon: Any = None
+    delta: Any = None
+    rho: Any = None
+    mu: Any = None
+    order: Any = None
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The amounts that the line asks for, by name."""
+        return {name: amount for name in FIGURES if (amount := getattr(self, name)) is not None}
+
+
+class RuleFigures(Part):
+    """What a rule of voting costs and how far it is from the votes."""
+
+    epsilon: Fraction | None = None
+    worst_distortion: float | None = None
+    mean_distortion: float | None = None
+    expected_welfare: float | None = None
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Alternative(Part):
+    """A design that was not chosen; without a loss, one that nothing lets meet the lines of the spec."""
+
+    name: str
+    loss: float | None = None
+    admissible: bool = False
+    reason: str = ""
+    at_least: bool = False
+    figures: RuleFigures | None = None
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Line(Part):
+    """What a plan says of a line: its value and bound, what it allows and is reached of it, or what a change brings."""
+
+    line: int = 0
+    text: str = ""
+    value: float = 0.0
+    bound: float = 0.0
+    tolerance: Fraction = Fraction(0)
+    achieved: Fraction = Fraction(0)
+    change: str = ""
+    loss_change: float = 0.0
+    first_order: bool = False
+    loss: float | None = None
+    works: bool = True
+
+
+class Seen(Part):
+    """What an observer sees that depends on an input: the lines that name all of it, and the bound where none does."""
+
+    input: str
+    observer: str
+    wrt: tuple[str, ...]
+    neighbours: str
+    outputs: tuple[str, ...]
+    unnamed: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
+    not_protected: tuple[str, ...] = ()
+    bound: Mapping[str, Fraction] | None = None
+
+
+class Source(Part):
+    """What a statement rests on: a line, a claim of the kernel, or else a note."""
+
+    line: int | None = None
+    claim: str | None = None
+    note: str = "placement"
+
+
+class Assumption(Part):
+    """What the plan takes to be so, and by whose word."""
+
+    text: str
+    status: str = "assumed"
+    because: tuple[Source, ...] = ()
+
+
+class Solver(Part):
+    """How the plan was found."""
+
+    name: str = "unknown"
+    iterations: int | None = None
+    seconds: float | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+class Named(Part):
+    """Something with a name, what it is, and the note that proves that."""
+
+    name: str
+    text: str = ""
+    note: str = "tables"
+
+
+class Property(Part):
+    """Whether a rule of voting has a property; if not, the smallest case where it fails, in words."""
+
+    name: str
+    holds: bool
+    note: str = "keeping"
+    because: str = ""
+    counterexample: str = ""
+
+
+class PaperRemark(Part):
+    """A quantity of which a paper says another figure than what holds."""
+
+    quantity: str
+    says: Any = None
+    holds: Any = None
+    text: str = ""
+
+
+class Remarks(Part):
+    """What the compiler reports and nobody certified."""
+
+    binding: tuple[Line, ...] = ()
+    solver: Solver = Solver()
+    recognised: Named | None = None
+    considered: tuple[Alternative, ...] = ()
+    properties: tuple[Property, ...] = ()
+    figures: RuleFigures = RuleFigures()
+    compared: str = ""
+    paper: tuple[PaperRemark, ...] = ()
+
+
+class Site(Part):
+    """A place where noise enters, by its variance, its scale or its shape."""
+
+    at: str = "output"
+    kind: str = "unknown"
+    shape: str = ""
+    covariance: str = ""
+    variance: tuple[Fraction, ...] | None = None
+    scale: tuple[Fraction, ...] | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+class Ball(Part):
+    """Where runs of so many numbers lie."""
+
+    radius: str
+    size: int
+    norm: str
+
+
+class Place(Part):
+    """Where an input or output stands among the numbers of all of them, and the limits of an input."""
+
+    name: str
+    start: int
+    stop: int
+    shape: tuple[int, ...] = ()
+    layout: str = "entries"
+    attributes: tuple[Named, ...] | None = None
+    ball: Ball | None = None
+    lower: tuple[str, ...] | None = None
+    upper: tuple[str, ...] | None = None
+
+
+class Noise(Part):
+    """The law of the noise on the answers of the strategy."""
+
+    shape: str = "unknown"
+    standard_deviation: Fraction = Fraction(1)
+    scale: tuple[Fraction, ...] = ()
+
+
+class Matrix(Part):
+    """A matrix by its size, or the whole of it, and what it computes."""
+
+    shape: tuple[int, ...] = ()
+    of: str = ""
+    matrix: Any = None
+
+
+class Executed(Part):
+    """What `run` executes of additive noise."""
+
+    inputs: tuple[Place, ...] = ()
+    outputs: tuple[Place, ...] = ()
+    strategy: Matrix | None = None
+    noise: Noise = Noise()
+    reconstruction: Matrix = Matrix()
+    grid: str = ""
+    output_grid: str = ""
+    rounding: str = "strategy"
+
+
+class Rounds(Part):
+    """Several votes on one budget: how many, what each spends, how many fit."""
+
+    count: int
+    each: Fraction
+    budget: Fraction | None = None
+    fit: int | None = None
+
+
+class Share(Part):
+    """What a part of a system spends of a line: a measure and its amounts by name."""
+
+    name: str
+    amounts: tuple[tuple[str, ...], ...]
+
+
+class Shares(Part):
+    """What a part of a system spends of each line."""
+
+    shares: tuple[Share, ...]
+
+
+class Mechanism(Part):
+    """What is drawn; each family states its own part: additive noise and statistics, tables, votes, systems."""
+
+    family: str = "unknown"
+    sites: tuple[Site, ...] = ()
+    output_covariance: Any = None
+    route: str = ""
+    where: str = ""
+    finish_first: bool = False
+
+    of: tuple[str, ...] = ()
+    releases: tuple[str, ...] = ()
+    counted: tuple[str, ...] = ()
+    inputs: tuple[Any, ...] = ()
+    outputs: tuple[Any, ...] = ()
+    probabilities: tuple[tuple[str, ...], ...] = ()
+    prior: tuple[str, ...] | None = None
+    scalars: Mapping[str, str] = field(default_factory=dict)
+    laws: Mapping[str, Mapping[str, Fraction]] = field(default_factory=dict)
+
+    input: str = ""
+    party: str = "voter"
+    voters: int | None = None
+    ballots: str = "first choice"
+    points: str = "first choice"
+    alternatives: tuple[Any, ...] = ()
+    output: str = ""
+    dummy_votes: Fraction | None = None
+    base: Fraction | None = None
+    ratio: Fraction | None = None
+    rounds: Rounds | None = None
+
+    parts: tuple[Shares, ...] = ()
+
+
+class Route(Part):
+    """A statistic that noise can be added to; `estimated_within` where it is not quite the one that the spec names."""
+
+    at: str
+    name: str
+    estimated_within: Any = None
+
+
+class Statistic(Part):
+    """The block of a problem about a statistic of bounded records."""
+
+    source: str
+    function: str
+    parties: int
+    count: int
+    dimension: int
+    output: str
+    grid: str
+    party: str = "person"
+    radius: Fraction | None = None
+    routes: tuple[Route, ...] = ()
+
+
+class Problem(Part):
+    """What the spec means, as far as pages read it."""
+
+    views: tuple[Seen, ...] = ()
+    blocks: tuple[Any, ...] = ()
+
+
+class Stated(Part):
+    """A whole plan."""
+
+    spec: Spec = Spec()
+    digest: str = ""
+    status: str = "unknown"
+    loss: Loss | None = None
+    guarantees: tuple[Guarantee, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    accuracy: tuple[Line, ...] = ()
+    fairness: tuple[Line, ...] = ()
+    exposures: tuple[Seen, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
+    mechanism: Mechanism = Mechanism()
+    problem: Problem = Problem()
+    remarks: Remarks = Remarks()
+    conflicts: tuple[Line, ...] = ()
+    reason: str = ""
+    relaxations: tuple[Line, ...] = ()
+    claims: Mapping[str, Any] = field(default_factory=dict)
+    executed: Executed = Executed()
+
+    @classmethod
+    def of(cls, plan: Mapping[str, Any]) -> Stated:
+        """What a plan states, with inputs and outputs laid out as they are executed.
+
+        Raises: KeyError, TypeError, ValueError if it is not of that form.
+        """
+        executed = (plan.get("mechanism") or {}).get("executed") or {}
+        return cls.read({**plan, "executed": executed_part(plan) if "strategy" in executed else executed})
