@@ -17,7 +17,6 @@ import privspec
 from privspec.execute.ballot_files import Form
 from privspec.execute.ballots import read_ballots
 from privspec.families.selection.draws import total_points
-from privspec.families.selection.figures import total_variation
 from privspec.model.lotteries import Borda, FirstChoice, Points, Proportional
 
 HERE = Path(__file__).resolve().parent
@@ -39,6 +38,11 @@ ELECTIONS = (
     Election("sushi", "ranking", "preflib_sushi_5000x10.csv.gz"),
 )
 _POINTS: dict[str, Callable[[tuple[str, ...]], Points]] = {"first choice": FirstChoice, "borda": Borda}
+
+
+def total_variation(one: Sequence[Fraction], other: Sequence[Fraction]) -> Fraction:
+    """Half the sum of the differences."""
+    return sum((abs(p - q) for p, q in zip(one, other, strict=True)), Fraction(0)) / 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import privspec
-from privspec.families.selection.figures import expected_welfare, profiles
-from privspec.families.selection.rules import RULES
-from privspec.families.selection.task import VotingTask
+from privspec.families.selection.rules import RULES, VotingTask
+from privspec.kernel.lemmas.votes_rules import totals
 from privspec.model.lotteries import FirstChoice
 
 CASES = ((3, 2, "1"), (10, 3, "1"), (20, 3, "0.5"), (8, 4, "1"))
@@ -37,14 +36,15 @@ def of_rules(voters: int, alternatives: int, epsilon: str) -> list[float]:
     """The welfare of every rule with that epsilon."""
     words = tuple(f"a{i}" for i in range(1, alternatives + 1))
     task = VotingTask(FirstChoice(words), voters)
-    found = profiles(task.points, voters, {word: Fraction(1, alternatives) for word in words})
-    assert found is not None
+    uniform = [(task.points.of(word), Fraction(1, alternatives)) for word in words]
+    found = totals(task.ballots, voters, uniform)
     result = []
     for family in FAMILIES:
         rule = next(rule for rule in RULES if rule.family == family)
         drawn = rule.calibrate(task, Fraction(epsilon))
         assert not isinstance(drawn, str)
-        result.append(expected_welfare(drawn.lottery, found))
+        shares = ((mass, zip(drawn.lottery.law(counts), counts, strict=True)) for counts, mass in found)
+        result.append(float(sum(mass * sum(p * n for p, n in pairs) for mass, pairs in shares)) / voters)
     return result
 
 

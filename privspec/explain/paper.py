@@ -30,7 +30,7 @@ from privspec.explain.loss_terms import Formulas
 from privspec.explain.quantities import EXACT, UP, Quantity, count, exact, percent, rounded
 from privspec.explain.voting_rules import RULES, Dictator, Rule, Vote, read_rule, read_vote
 from privspec.families.selection.papers import LeastShare, Reading, least_share, of_one_profile, readings
-from privspec.families.selection.task import log_up
+from privspec.families.selection.rules import log_up
 from privspec.language import syntax
 from privspec.model.lotteries import Ballot, Proportional
 from privspec.model.values import show

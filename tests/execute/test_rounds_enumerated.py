@@ -19,8 +19,7 @@ import pytest
 from privspec.core.rounding import exp_down
 from privspec.execute.database import participation
 from privspec.execute.family import Rounds
-from privspec.families.selection.rules import RULES
-from privspec.families.selection.task import VotingTask
+from privspec.families.selection.rules import RULES, Draw, VotingTask
 from privspec.model.lotteries import FirstChoice, Lottery
 from privspec.model.values import Symbol
 
@@ -95,13 +94,11 @@ def test_two_rounds_cost_two(family: str) -> None:
 
 def test_one_round_is_nearly_spent_whole() -> None:
     """The enumeration would see a cap that does not work: nobody else votes in the first round, which changes most."""
-    from privspec.families.selection.rules import DummyVotes
-
     lottery = calibrated("dictator")
     found = largest(lottery, 0, 1)
     k = lottery.dummies  # type: ignore[attr-defined]
     assert found == max((k + 1) / k * (2 * k) / (2 * k + 1), (2 * k + 1) / (2 * k))
-    assert DummyVotes(k).epsilon(TASK) <= EACH
+    assert Draw("dictator", k).epsilon(TASK) <= EACH
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations_with_replacement, permutations
+
+from privspec.families.selection.properties import kinds
+from privspec.families.selection.rules import VotingTask
+from privspec.model import lotteries as model
 
 Counts = tuple[int, ...]
 Law = Callable[[Counts], list[Fraction]]
@@ -90,3 +95,53 @@ def reports(odds: Fraction) -> Law:
         ]
 
     return law
+
+
+# --- the largest ratio of a lottery of the model ----------------------------------------------------------
+
+
+def totals(points: model.Points, voters: int) -> tuple[model.Law, ...]:
+    """Every vector of points that so many ballots can add up to, each once."""
+    each = tuple(dict.fromkeys(points.of(ballot) for ballot in kinds(points)))
+    return _sums(each, voters)
+
+
+@lru_cache(maxsize=256)
+def _sums(each: tuple[model.Law, ...], voters: int) -> tuple[model.Law, ...]:
+    if not voters:
+        return (tuple(Fraction(0) for _ in each[0]),)
+    return tuple(dict.fromkeys(_plus(a, b) for a in _sums(each, voters - 1) for b in each))
+
+
+def _plus(one: model.Law, other: model.Law) -> model.Law:
+    return tuple(a + b for a, b in zip(one, other, strict=True))
+
+
+def neighbours(task: VotingTask) -> Iterator[tuple[model.Law, model.Law]]:
+    """Points of every pair of neighbouring electorates of the size that the task names, in one order or both."""
+    assert task.voters is not None
+    for common in totals(task.points, task.voters - (0 if task.adding else task.moved)):
+        if task.adding:
+            for more in range(1, task.group + 1):
+                yield from ((common, _plus(common, extra)) for extra in totals(task.points, more))
+        else:
+            moved = [_plus(common, part) for part in totals(task.points, task.moved)]
+            yield from ((a, b) for k, a in enumerate(moved) for b in moved[:k])
+
+
+@lru_cache(maxsize=64)
+def enumerated_ratio(lottery: model.Lottery, task: VotingTask) -> Fraction | None:
+    """The largest ratio of a probability between neighbours of the task, which must name the number of voters.
+
+    Returns: None where it is infinite: an alternative can win in one electorate only.
+    """
+    law = lru_cache(maxsize=None)(lottery.law)
+    largest = Fraction(1)
+    for one, other in neighbours(task):
+        for a, b in zip(law(one), law(other), strict=True):
+            if a == b:
+                continue
+            if not a or not b:
+                return None
+            largest = max(largest, a / b, b / a)
+    return largest

@@ -89,7 +89,7 @@ def test_dummy_votes_win_where_the_worst_distance_counts() -> None:
     decision = decided(vote(voters=1000))
     dummies = 1 / math.expm1(0.5)
     assert decision.chosen.rule.family == "dictator"
-    assert float(decision.chosen.draw.dummies) == pytest.approx(dummies, rel=1e-8)
+    assert float(decision.chosen.draw.number) == pytest.approx(dummies, rel=1e-8)
     assert decision.loss == pytest.approx(2 * dummies / (1000 + 3 * dummies), rel=1e-8)
     assert decision.ranking[0].rule.family == "none"
     assert not rule(decision, "none").admissible
@@ -138,7 +138,7 @@ def test_options_choose_the_rule(options: str) -> None:
 def test_the_strictest_of_several_requirements() -> None:
     text = vote(privacy=f"{REPLACING}\n  O is 0.25-DP wrt vote, adding or removing one voter")
     decision = decided(text)
-    assert float(decision.chosen.draw.dummies) == pytest.approx(1 / math.expm1(0.25), rel=1e-8)
+    assert float(decision.chosen.draw.number) == pytest.approx(1 / math.expm1(0.25), rel=1e-8)
     # one line lets voters come and go: their number is a secret, whatever the others say
     assert decision.document()["mechanism"]["voters"] is None
 
@@ -220,7 +220,7 @@ def test_the_least_epsilon(voters: int, adding: bool) -> None:
     choice = CHOICE | {"privacy": f"O is epsilon-DP wrt vote, {relation} one voter"}
     decision = decided(vote(voters=voters, extra=accuracy("0.01"), **choice))
     dummies = Fraction(voters, 100) / (2 - Fraction(3, 100))
-    assert decision.chosen.draw.dummies == dummies
+    assert decision.chosen.draw.number == dummies
     assert decision.loss == pytest.approx(math.log1p(1 / dummies), rel=1e-14)
     assert decision.loss >= math.log1p(1 / dummies) * (1 - 1e-15)
     assert decision.lower_bound < decision.loss

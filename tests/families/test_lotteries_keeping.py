@@ -8,26 +8,18 @@ from itertools import combinations_with_replacement, permutations, product
 import pytest
 
 from privspec.families.selection.properties import manipulation
-from privspec.families.selection.rules import (
-    DummyVotes,
-    ExponentialVotes,
-    LocalReports,
-    PermutedVotes,
-    TurnedWinner,
-    Undisguised,
-)
-from privspec.families.selection.task import Draw, VotingTask
+from privspec.families.selection.rules import Draw, VotingTask
 from privspec.model.lotteries import Borda, FirstChoice, Largest, Points, scores
 
 ABC = ("a", "b", "c")
 ABCD = ("a", "b", "c", "d")
 DRAWS: tuple[Draw, ...] = (
-    DummyVotes(Fraction(3, 2)),
-    PermutedVotes(Fraction(3, 2)),
-    ExponentialVotes(Fraction(3, 2)),
-    LocalReports(Fraction(4)),
-    TurnedWinner(Fraction(4)),
-    Undisguised(),
+    Draw("dictator", Fraction(3, 2)),
+    Draw("permute_and_flip", Fraction(3, 2)),
+    Draw("exponential", Fraction(3, 2)),
+    Draw("local_dictator", Fraction(4)),
+    Draw("randomised_winner", Fraction(4)),
+    Draw("none"),
 )
 SWAYED = ("exponential", "permute_and_flip", "randomised_winner")
 POINTS: tuple[Points, ...] = (
@@ -55,7 +47,7 @@ def test_strategy_proofness_is_what_a_search_finds(draw: Draw, points: Points) -
 
 
 def test_the_smallest_manipulation() -> None:
-    found = manipulation(ExponentialVotes(Fraction(3, 2)).lottery, FirstChoice(ABC))
+    found = manipulation(Draw("exponential", Fraction(3, 2)).lottery, FirstChoice(ABC))
     assert found is not None
     assert (found.others, found.truth, found.lie, found.best) == (("b",), ABC, "b", 2)
     assert (found.honest, found.lying) == (Fraction(3, 4), Fraction(13, 17))
@@ -63,7 +55,7 @@ def test_the_smallest_manipulation() -> None:
         "a voter who ranks a > b > c beside b: the ballot b raises the probability of a or b from 3/4 to 13/17"
     )
     # a larger base than any needs: still strictly more, and shown so
-    tiny = manipulation(PermutedVotes(1 + Fraction(1, 10**9)).lottery, FirstChoice(ABC))
+    tiny = manipulation(Draw("permute_and_flip", 1 + Fraction(1, 10**9)).lottery, FirstChoice(ABC))
     assert tiny is not None and tiny.lying > tiny.honest
     before, after = tiny.describe().rsplit(" from ", 1)[1].split(" to ")
     assert before != after
@@ -72,7 +64,7 @@ def test_the_smallest_manipulation() -> None:
 def test_the_manipulation_is_found_for_many_alternatives() -> None:
     nine = tuple("abcdefghi")
     for draw, points in product(
-        (ExponentialVotes(Fraction(2)), PermutedVotes(Fraction(2))), (FirstChoice(nine), Borda(nine))
+        (Draw("exponential", Fraction(2)), Draw("permute_and_flip", Fraction(2))), (FirstChoice(nine), Borda(nine))
     ):
         assert not keeps(draw, points)["strategy_proof"]
 
@@ -87,7 +79,7 @@ def test_plurality_can_be_manipulated() -> None:
 def test_leaving_out_alternatives_never_pays_with_borda_points() -> None:
     points = Borda(ABC)
     kinds = [k for n in (1, 2, 3) for k in permutations(ABC, n)]
-    for draw in (DummyVotes(Fraction(1)), LocalReports(Fraction(4)), Undisguised()):
+    for draw in (Draw("dictator", Fraction(1)), Draw("local_dictator", Fraction(4)), Draw("none")):
         for others, lie in product(combinations_with_replacement(kinds, 1), kinds):
             honest = draw.lottery.law(scores(points, (*others, ABC)))
             other = draw.lottery.law(scores(points, (*others, lie)))
@@ -112,10 +104,10 @@ def test_ex_post_efficiency_is_what_a_search_finds(draw: Draw, points: Points) -
 
 
 def test_the_case_against_efficiency() -> None:
-    (lost,) = (p for p in DummyVotes(Fraction(1)).properties(VotingTask(FirstChoice(ABC))) if not p.holds)
+    (lost,) = (p for p in Draw("dictator", Fraction(1)).properties(VotingTask(FirstChoice(ABC))) if not p.holds)
     assert lost.counterexample == "one voter who likes a better than b: b wins with probability 1/4"
     assert lost.to_json()["note"] == "keeping"
-    (lost,) = (p for p in Undisguised().properties(VotingTask(Borda(ABC))) if not p.holds)
+    (lost,) = (p for p in Draw("none").properties(VotingTask(Borda(ABC))) if not p.holds)
     assert lost.counterexample == "one voter who likes a better than b: b wins with probability 1/3"
 
 

@@ -8,11 +8,11 @@ from math import exp
 
 import pytest
 
-from privspec.families.selection.properties import enumerated_ratio, manipulation
-from privspec.families.selection.rules import RULES, TurnedWinner
-from privspec.families.selection.task import VotingTask
+from privspec.families.selection.properties import manipulation
+from privspec.families.selection.rules import RULES, Draw, VotingTask
 from privspec.model.lotteries import Borda, FirstChoice, Largest, RandomisedLargest, scores
 from tests.families import lottery_oracle as oracle
+from tests.families.lottery_oracle import enumerated_ratio
 
 ABCD = ("a", "b", "c", "d")
 BOTH = (False, True)
@@ -45,9 +45,9 @@ def test_the_law_has_two_values() -> None:
 @pytest.mark.parametrize("m", [2, 3, 4])
 def test_the_ratio_is_the_odds_at_every_size(m: int, adding: bool) -> None:
     for odds, voters in product(ODDS, range(0 if adding else 1, 7)):
-        found, task = TurnedWinner(odds), VotingTask(FirstChoice(ABCD[:m]), voters, adding)
+        found, task = Draw("randomised_winner", odds), VotingTask(FirstChoice(ABCD[:m]), voters, adding)
         largest = oracle.largest(turned(odds), oracle.first_choices(m), m, voters, adding)
-        assert found.ratio(task) == largest == odds and found.exact(task)
+        assert found.ratio(task) == largest == odds
 
 
 @pytest.mark.parametrize("adding", BOTH)
@@ -55,9 +55,8 @@ def test_the_ratio_is_the_odds_at_every_size(m: int, adding: bool) -> None:
 def test_borda_points(m: int, most: int, adding: bool) -> None:
     for voters in range(0 if adding else 1, most + 1):
         largest = oracle.largest(turned(Fraction(5, 2)), oracle.rankings(m), m, voters, adding)
-        assert (
-            TurnedWinner(Fraction(5, 2)).ratio(VotingTask(Borda(ABCD[:m]), voters, adding)) == largest == Fraction(5, 2)
-        )
+        found = Draw("randomised_winner", Fraction(5, 2)).ratio(VotingTask(Borda(ABCD[:m]), voters, adding))
+        assert found == largest == Fraction(5, 2)
 
 
 @pytest.mark.parametrize("group", [1, 2, 5])
@@ -65,14 +64,17 @@ def test_borda_points(m: int, most: int, adding: bool) -> None:
 def test_groups_cost_nothing_more(adding: bool, group: int) -> None:
     for voters in range(0 if adding else 1, 6):
         task = VotingTask(FirstChoice(ABCD[:3]), voters, adding, group)
-        assert enumerated_ratio(TurnedWinner(Fraction(7, 3)).lottery, task) == Fraction(7, 3)
-        assert TurnedWinner(Fraction(7, 3)).ratio(task) == Fraction(7, 3)
-    assert TurnedWinner(Fraction(2)).ratio(VotingTask(FirstChoice(ABCD[:3]), None, adding, group)) == 2
+        assert enumerated_ratio(Draw("randomised_winner", Fraction(7, 3)).lottery, task) == Fraction(7, 3)
+        assert Draw("randomised_winner", Fraction(7, 3)).ratio(task) == Fraction(7, 3)
+    assert Draw("randomised_winner", Fraction(2)).ratio(VotingTask(FirstChoice(ABCD[:3]), None, adding, group)) == 2
 
 
 def test_nobody_and_one_alternative() -> None:
     for task in (VotingTask(FirstChoice(("a",)), 5), VotingTask(FirstChoice(ABCD), 0)):
-        assert TurnedWinner(Fraction(2)).ratio(task) == 1 and TurnedWinner(Fraction(2)).epsilon(task) == 0
+        assert (
+            Draw("randomised_winner", Fraction(2)).ratio(task) == 1
+            and Draw("randomised_winner", Fraction(2)).epsilon(task) == 0
+        )
 
 
 @pytest.mark.parametrize("group", [1, 4])
@@ -81,10 +83,10 @@ def test_the_odds_are_as_large_as_epsilon_allows(group: int) -> None:
     for epsilon in (Fraction(1, 1000), Fraction(1, 2), Fraction(3)):
         task = VotingTask(FirstChoice(ABCD), None, True, group)
         found = rule.calibrate(task, epsilon)
-        assert isinstance(found, TurnedWinner)
+        assert isinstance(found, Draw)
         assert epsilon * (1 - Fraction(1, 10**8)) < found.epsilon(task) <= epsilon
-        assert float(found.odds) == pytest.approx(exp(epsilon), rel=1e-8)
-        assert found.to_json() == {"family": "randomised_winner", "ratio": str(found.odds)}
+        assert float(found.number) == pytest.approx(exp(epsilon), rel=1e-8)
+        assert found.to_json() == {"family": "randomised_winner", "ratio": str(found.number)}
     assert isinstance(rule.calibrate(task, Fraction(0)), str)
 
 
@@ -112,7 +114,7 @@ def test_from_three_on_a_lie_can_pay(kind: type[FirstChoice] | type[Borda], m: i
         law = RandomisedLargest(Fraction(4)).law(scores(points, (*found.others, ballot)))
         assert sum(law[a] for a in order) == chance
     assert found.lying > found.honest
-    kept = {p.name: p.holds for p in TurnedWinner(Fraction(4)).properties(VotingTask(points))}
+    kept = {p.name: p.holds for p in Draw("randomised_winner", Fraction(4)).properties(VotingTask(points))}
     assert kept == {"treats_voters_alike": True, "ex_post_efficient": False, "strategy_proof": False}
 
 

@@ -22,7 +22,7 @@ ALLOWED = {"__future__", "base64", "dataclasses", "flint", "fractions", "hashlib
 LIMITS = {
     "core": 1722,
     "quality": 1407,
-    "lemmas": 977,
+    "lemmas": 976,
 }
 """Lines, which may only be lowered; the aim is 1,100, 950 and 750."""
 ALONE = """

@@ -11,9 +11,8 @@ from privspec.families.document import decimal_up
 from privspec.families.selection.bounds import LotteryBound, distance_limit, dummies_at, least_epsilon
 from privspec.families.selection.plans import Judged, calibrated, forbidden, judge, limited, spent
 from privspec.families.selection.profiles import Averages, Estimate
-from privspec.families.selection.rules import RULES, DummyVotes
+from privspec.families.selection.rules import RULES, Draw, Rule
 from privspec.families.selection.system import LotterySystem
-from privspec.families.selection.task import Rule
 from privspec.model.values import show
 from privspec.problem.vote_forms import Rounds
 
@@ -90,7 +89,7 @@ def _with_dummies(system: LotterySystem, rule: Rule, averages: Averages, dummies
     if not dummies:
         why = "without dummy votes an alternative that nobody else supports reveals its voter: no epsilon is enough"
         return Judged(rule, None, None, why)
-    draw = DummyVotes(dummies)
+    draw = Draw("dictator", dummies)
     epsilon = max(spent(system, p, draw) for p in system.promises if p.epsilon is None)
     if epsilon < system.chosen.low:
         return _tried(system, rule, averages, system.chosen.low)

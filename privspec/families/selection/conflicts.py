@@ -13,7 +13,7 @@ from privspec.families.selection.choices import LARGEST
 from privspec.families.selection.papers import Condition, EachSupported, LeastShare
 from privspec.families.selection.plans import Judged, calibrated, forbidden, spent
 from privspec.families.selection.profiles import unanimous_distance, uniform_share
-from privspec.families.selection.rules import Dictator, DummyVotes
+from privspec.families.selection.rules import DICTATOR, Draw
 from privspec.families.selection.system import LotterySystem
 from privspec.model.lotteries import FirstChoice
 from privspec.model.reports import listing
@@ -123,9 +123,9 @@ def _least_rounds(system: LotterySystem) -> str:
 def _budget(system: LotterySystem) -> Iterator[Relaxation]:
     """The budget with which the least number of rounds fits, by dummy votes."""
     dummies = dummies_at(system)
-    if dummies is None or not dummies or forbidden(system, Dictator()):
+    if dummies is None or not dummies or forbidden(system, DICTATOR):
         return
-    needed = max(spent(system, promise, DummyVotes(dummies)) for promise in system.promises) * system.counted.low
+    needed = max(spent(system, promise, Draw("dictator", dummies)) for promise in system.promises) * system.counted.low
     line = system.model.source.position(system.promises[0].requirement.span.start)[0]
     # a little more than the exact figure, as the draw is rounded towards privacy
     change = (
@@ -145,7 +145,7 @@ def _distance(system: LotterySystem, limit: Limit) -> Iterator[Relaxation]:
     if rounds is not None:
         most = rounds.budget / system.counted.low
     epsilons = tuple(most if p.epsilon is None else p.epsilon for p in system.promises)
-    found = calibrated(system, Dictator(), epsilons)
+    found = calibrated(system, DICTATOR, epsilons)
     if not found.admissible or found.draw is None:
         return
     share = uniform_share(system, found.draw.lottery)

@@ -12,11 +12,11 @@ from privspec.families.document import decimal_up, float_down, float_up, guarant
 from privspec.families.family import Settings
 from privspec.families.selection.bounds import LotteryBound
 from privspec.families.selection.choices import rounds_json
-from privspec.families.selection.paper import remarks
+from privspec.families.selection.papers import remarks
 from privspec.families.selection.plans import Figures, Judged, spent
 from privspec.families.selection.profiles import Estimate
+from privspec.families.selection.rules import Draw
 from privspec.families.selection.system import LotterySystem, Promise
-from privspec.families.selection.task import Calibrated
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
 from privspec.model.values import show
@@ -121,7 +121,7 @@ class LotteryDecision:
         return self.chosen.loss
 
     @property
-    def _taken(self) -> Calibrated:
+    def _taken(self) -> Draw:
         if self.chosen.calibrated is None:
             raise InternalError("a rule was chosen that was not calibrated")
         return self.chosen.calibrated

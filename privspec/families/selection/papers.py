@@ -8,8 +8,8 @@ from fractions import Fraction
 from math import log
 from typing import Any, ClassVar, Protocol
 
-from privspec.families.selection.rules import DummyVotes
-from privspec.families.selection.task import VotingTask, decimal_up, log_up
+from privspec.families.selection.rules import Draw, decimal_up, log_up
+from privspec.families.selection.system import LotterySystem
 from privspec.model.lotteries import FirstChoice
 from privspec.model.values import show
 
@@ -262,5 +262,37 @@ def theorem_1(voters: int) -> Claim:
 
 
 def _method_2(alternatives: int, voters: int | None) -> Fraction:
-    points = FirstChoice(tuple(Fraction(a) for a in range(alternatives)))
-    return DummyVotes(Fraction(1)).ratio(VotingTask(points, voters, adding=True))
+    """(k + 1) / k at any size for k = 1; between so many voters and one more, the larger of the two directions."""
+    if voters is None:
+        return Fraction(2)
+    grows = Fraction(voters + alternatives + 1, voters + alternatives)
+    return max(2 / grows, grows)
+
+
+# --- What the plan of a rule says beside it -----------------------------------------------------------------
+
+
+def remarks(system: LotterySystem, draw: Draw) -> list[dict[str, Any]]:
+    """Lemma 1 (voters may stay away) and Lemma 2 (everybody votes) at this number of dummy votes; else nothing."""
+    if draw.family != "dictator" or not isinstance(system.points, FirstChoice):
+        return []
+    dummies, m, voters = draw.number, len(system.alternatives), system.voters
+    every = 1 + 1 / dummies
+    if not system.adding:
+        if dummies != 1:
+            return []
+        return [_remark("epsilon of Lemma 2", log(2), log(2), "One dummy vote for each alternative: log 2, exactly.")]
+    total = voters + m * dummies
+    here = every * total / (total + 1)
+    more = "" if dummies == 1 else ", by the argument of the lemma, which is for one"
+    text = (
+        f"This is what one voter more does to {voters} voters and {show(dummies)} dummy votes for each "
+        f"alternative{more}. "
+        "But the number of voters is the secret, so that the figure which holds is the one for every number: "
+        "log(1 + 1 / dummy votes), from below which the first one grows."
+    )
+    return [_remark(f"epsilon of Lemma 1 at T = {voters}", log(here) if here > 1 else 0.0, log(every), text)]
+
+
+def _remark(quantity: str, says: float, holds: float, text: str) -> dict[str, Any]:
+    return {"quantity": quantity, "says": says, "holds": holds, "text": text}

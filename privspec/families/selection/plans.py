@@ -9,9 +9,9 @@ from functools import lru_cache
 from itertools import accumulate, product
 
 from privspec.families.selection.profiles import Averages, Estimate, Scores, near_law, worst_case
-from privspec.families.selection.rules import LocalReports, Undisguised
+from privspec.families.selection.properties import Property
+from privspec.families.selection.rules import Draw, Rule
 from privspec.families.selection.system import LotterySystem, Promise
-from privspec.families.selection.task import Calibrated, Draw, Property, Rule
 from privspec.model.lotteries import FirstChoice, Law, Lottery, Proportional
 from privspec.model.values import show
 from privspec.problem.vote_forms import Cost, Costs, Limit, Measured
@@ -106,7 +106,7 @@ class Judged:
 
     rule: Rule
     draw: Draw | None
-    calibrated: Calibrated | None
+    calibrated: Draw | None
     reason: str
     unsure: Limit | None = None
     loss: Estimate | None = None
@@ -132,15 +132,13 @@ def calibrated(system: LotterySystem, rule: Rule, epsilons: tuple[Fraction, ...]
             continue
         if all(spent(system, p, found) <= e for p, e in zip(system.promises, epsilons, strict=True)):
             return Judged(rule, found, found, forbidden(system, rule))
-    without: Draw | None = Undisguised() if rule.family == Undisguised.family else None
+    without = Draw("none") if rule.family == "none" else None
     return Judged(rule, without, None, refusal or "it spends more than the requirements allow together")
 
 
-def spent(system: LotterySystem, promise: Promise, found: Calibrated) -> Fraction:
+def spent(system: LotterySystem, promise: Promise, found: Draw) -> Fraction:
     """The epsilon that a rule uses up: of the winner alone, or of each report where nobody is trusted."""
-    if system.local and isinstance(found, LocalReports) and not promise.task.constant:
-        return found.epsilon_of_report(system.points) * promise.task.moved
-    return found.epsilon(promise.task)
+    return found.epsilon(promise.task, seen=system.local)
 
 
 def forbidden(system: LotterySystem, rule: Rule) -> str:

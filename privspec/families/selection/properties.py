@@ -6,84 +6,37 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
 from itertools import combinations_with_replacement, permutations
-from math import comb, factorial
-from typing import TypeAlias
+from typing import Any
 
-from privspec.families.selection.task import Property, VotingTask
-from privspec.model.lotteries import Ballot, FirstChoice, Largest, Law, Lottery, Points, RandomisedLargest, scores
+from privspec.model.lotteries import Ballot, FirstChoice, Largest, Lottery, Points, RandomisedLargest, scores
 from privspec.model.values import Symbol, show
 
-# --- The largest ratio of probabilities between neighbours, by going through all electorates of
-
-FEW = 3000
-"""Pairs of neighbours that are gone through while somebody waits."""
-Change: TypeAlias = tuple[Law, Law]
+# --- What may be kept
 
 
-def kinds(points: Points) -> tuple[Ballot, ...]:
-    """Every ballot that counts differently: one for each first choice, or every full ranking."""
-    if isinstance(points, FirstChoice):
-        return points.alternatives
-    return tuple(permutations(points.alternatives))
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A property of a rule in a task: `note` proves it, or `counterexample` is the smallest case where it fails.
 
-
-def totals(points: Points, voters: int) -> tuple[Law, ...]:
-    """Every vector of points that so many ballots can add up to, each once."""
-    each = tuple(dict.fromkeys(points.of(ballot) for ballot in kinds(points)))
-    return _sums(each, voters)
-
-
-@lru_cache(maxsize=256)
-def _sums(each: tuple[Law, ...], voters: int) -> tuple[Law, ...]:
-    if not voters:
-        return (tuple(Fraction(0) for _ in each[0]),)
-    return tuple(dict.fromkeys(_plus(a, b) for a in _sums(each, voters - 1) for b in each))
-
-
-def _plus(one: Law, other: Law) -> Law:
-    return tuple(a + b for a, b in zip(one, other, strict=True))
-
-
-def neighbours(task: VotingTask) -> Iterator[Change]:
-    """Points of every pair of neighbouring electorates of the size that the task names, in one order or both."""
-    assert task.voters is not None
-    for common in totals(task.points, task.voters - (0 if task.adding else task.moved)):
-        if task.adding:
-            for more in range(1, task.group + 1):
-                yield from ((common, _plus(common, extra)) for extra in totals(task.points, more))
-        else:
-            moved = [_plus(common, part) for part in totals(task.points, task.moved)]
-            yield from ((a, b) for k, a in enumerate(moved) for b in moved[:k])
-
-
-def few(task: VotingTask) -> bool:
-    """Whether there are at most FEW pairs, counted generously; no more than one voter at once."""
-    m = len(task.alternatives)
-    if task.voters is None or (task.group > 1 if task.adding else task.moved > 1):
-        return False
-    k = m if isinstance(task.points, FirstChoice) else factorial(min(m, 8))
-    # beyond 64 a number too large to list anything, in place of one with a million digits
-    return comb(task.voters + k - 1, min(task.voters, k - 1, 64)) * (k if task.adding else k * k) <= FEW
-
-
-@lru_cache(maxsize=64)
-def enumerated_ratio(lottery: Lottery, task: VotingTask) -> Fraction | None:
-    """The largest ratio of a probability between neighbours of the task, which must name the number of voters.
-
-    Returns: None where it is infinite: an alternative can win in one electorate only.
+    Names: "treats_voters_alike", "ex_post_efficient", "strategy_proof".
     """
-    law = lru_cache(maxsize=None)(lottery.law)
-    largest = Fraction(1)
-    for one, other in neighbours(task):
-        for a, b in zip(law(one), law(other), strict=True):
-            if a == b:
-                continue
-            if not a or not b:
-                return None
-            largest = max(largest, a / b, b / a)
-    return largest
+
+    name: str
+    holds: bool
+    note: str
+    because: str
+    counterexample: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As plans list it."""
+        return {
+            "name": self.name,
+            "holds": self.holds,
+            "note": self.note,
+            "because": self.because,
+            "counterexample": self.counterexample,
+        }
 
 
 # --- When a lie pays: a profile, a ranking, and a ballot that makes some of the best alternativ
@@ -116,6 +69,13 @@ class Manipulation:
             f"a voter who ranks {_words(self.truth)}{beside}: the ballot {_words(self.lie)} raises the probability "
             f"of {wanted} from {spoken(self.honest, digits)} to {spoken(self.lying, digits)}"
         )
+
+
+def kinds(points: Points) -> tuple[Ballot, ...]:
+    """Every ballot that counts differently: one for each first choice, or every full ranking."""
+    if isinstance(points, FirstChoice):
+        return points.alternatives
+    return tuple(permutations(points.alternatives))
 
 
 def manipulation(lottery: Lottery, points: Points, most: int = 3) -> Manipulation | None:
@@ -201,34 +161,34 @@ TRUTHFUL = Property(
 """For laws that are affine in every ballot."""
 
 
-def inefficient(task: VotingTask, lottery: Lottery) -> Property:
+def inefficient(points: Points, lottery: Lottery) -> Property:
     """Ex-post efficiency, which no epsilon leaves: every alternative keeps a chance, also one that all find worse."""
-    if len(task.alternatives) < 2:
+    ballot = points.alternatives
+    if len(ballot) < 2:
         return Property("ex_post_efficient", True, NOTE, "there is one alternative only")
-    ballot = task.alternatives
-    lost = lottery.law(task.points.of(ballot))[1]
+    lost = lottery.law(points.of(ballot))[1]
     first, second = show(ballot[0]), show(ballot[1])
     case = f"one voter who likes {first} better than {second}: {second} wins with probability {spoken(lost)}"
     why = "for a finite epsilon every alternative wins with some probability, also one that everybody likes less"
     return Property("ex_post_efficient", False, NOTE, why, case)
 
 
-def undominated(task: VotingTask, lottery: Lottery) -> Property:
+def undominated(points: Points, lottery: Lottery) -> Property:
     """Ex-post efficiency of a lottery without noise: kept where points go to first choices only."""
-    if task.points.highest == task.points.per_ballot:
+    if points.highest == points.per_ballot:
         why = "only alternatives that somebody puts first can win"
         return Property("ex_post_efficient", True, NOTE, why)
-    lost = inefficient(task, lottery)
+    lost = inefficient(points, lottery)
     why = "alternatives that everybody likes less than another one have points too"
     return Property("ex_post_efficient", False, NOTE, why, lost.counterexample)
 
 
-def swayed(task: VotingTask, lottery: Lottery) -> Property:
+def swayed(points: Points, lottery: Lottery) -> Property:
     """Strategy-proofness of weights that are powers, and of plurality's winner: for two alternatives only."""
-    if len(task.alternatives) < 3:
+    if len(points.alternatives) < 3:
         why = "with two alternatives a vote for the better one can only help it"
         return Property("strategy_proof", True, NOTE, why)
-    found = manipulation(lottery, task.points, most=3)
+    found = manipulation(lottery, points, most=3)
     assert found is not None
     why = "a vote counts for more where two alternatives are close, so that it pays to leave a hopeless first choice"
     return Property("strategy_proof", False, NOTE, why, found.describe())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privspec.core.spans import Span
-from privspec.families.selection.task import VotingTask
+from privspec.families.selection.rules import VotingTask
 from privspec.model.graph import Model
 from privspec.model.lotteries import Lottery, Points
 from privspec.model.requirements import Nobody, Requirement

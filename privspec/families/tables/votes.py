@@ -12,13 +12,11 @@ from privspec.core.diagnostics import SpecError
 from privspec.families.document import decimal_up, float_up
 from privspec.families.selection.decision import figures_json
 from privspec.families.selection.family import ranked
-from privspec.families.selection.figures import distortion
 from privspec.families.selection.plans import calibrated, judge, spent
 from privspec.families.selection.profiles import Averages
-from privspec.families.selection.properties import NOTE, gains, spoken
+from privspec.families.selection.properties import NOTE, Property, gains, spoken
 from privspec.families.selection.rules import RULES
 from privspec.families.selection.system import lower
-from privspec.families.selection.task import Property
 from privspec.families.tables.system import votes_of
 from privspec.kernel.core.tables import Table as Drawn
 from privspec.model.domains import FiniteSet, PartialRankingOf, RankingOf
@@ -27,6 +25,7 @@ from privspec.model.requirements import AccuracyTarget
 from privspec.model.spaces import Counted, key
 from privspec.model.values import Symbol, show
 from privspec.problem.table_lines import is_manipulation
+from privspec.problem.vote_forms import Cost
 from privspec.problem.votes import voting
 
 if TYPE_CHECKING:
@@ -148,7 +147,8 @@ def table_figures(decision: TableDecision) -> dict[str, Any]:
     except SpecError:
         return {}
     rows = [tuple(map(Fraction, counts)) for counts in table.rows]
-    apart = [distortion(table, system.compared, row) for row in rows]
+    beside = Cost.beside("distance", system.compared)
+    apart = [beside.at(table.law(row), row) for row in rows]
     welfare = [sum((p * n for p, n in zip(table.law(row), row, strict=True)), Fraction(0)) for row in rows]
     prior = decision.system.prior
 

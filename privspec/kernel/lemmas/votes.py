@@ -10,13 +10,10 @@ from privspec.kernel.core.composition import proves
 from privspec.kernel.core.numbers import exp_up, nearest_double
 from privspec.kernel.core.problem import Frame, Guarantee, Obligation, Share, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, Size, read
-from privspec.kernel.lemmas.votes_rules import OFF, POWERS, RULES, Ballots, Rule, Scores, totals, within
+from privspec.kernel.lemmas.votes_rules import MIXTURES, OFF, POWERS, RULES, Ballots, Rule, Scores, totals, within
 
-OPTIMAL_GAP = 1e-6
-FARTHEST = 500
-"""Exponents beyond which a bound is nothing."""
-SPENT = Fraction(1, 2**30)
-"""By how much of itself a stated epsilon may be above the one that is derived."""
+OPTIMAL_GAP, FARTHEST, SPENT = 1e-6, 500, Fraction(1, 2**30)
+"""Beyond such exponents a bound is nothing; by so much of itself a stated epsilon may be above the one derived."""
 SCOPES = {
     "walk": "every rule that meets the requirement",
     "near tie": "every rule that meets the requirement",
@@ -28,8 +25,6 @@ STATED = ("value", "lower_bound", "relative_gap", "expression", "units", "among"
 NONE = Fraction(0)
 SHARES, PLURALITY = Rule("dictator", NONE), Rule("plurality", NONE)
 MISSED = False, SHARES
-MIXTURES = ("dictator", "local_dictator")
-"""Rules of a law (1 - w) S / sum S + w / m."""
 Ends = tuple[Fraction, Fraction]
 """Two numbers that a loss is between."""
 Chosen = dict[str, Fraction]
@@ -187,14 +182,12 @@ class Vote:
     families: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        total, law = sum(self.ballots.ladder), self.law
-        if law is not None and not (
-            sum(weight for _, weight in law) == 1 == len(law) / len({kind for kind, _ in law})
-            and all(sum(kind) == total and len(kind) == self.ballots.size for kind, _ in law)
-        ):
+        total, law = sum(self.ballots.ladder), self.law or ()
+        fits = all(sum(kind) == total and len(kind) == self.ballots.size for kind, _ in law)
+        if self.law is not None and (sum(p for _, p in law) != 1 or len({kind for kind, _ in law}) != len(law)):
             raise Refused("has what is no law of the points of a ballot")
-        if self.voters > 10**18:
-            raise Refused("has too many voters")
+        if not fits or self.voters > 10**18:
+            raise Refused("has what is no law of the points of a ballot, or too many voters")
 
     @property
     def public_voters(self) -> int | None:
@@ -307,10 +300,9 @@ def least_cost(form: str, voters: int, m: int, votes: int, epsilon: Fraction, st
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """What `run` does: draws the winner of the ballots of `vote` by this rule.
+    """Draws the winner by a rule; `drops`: ballots that do not fit are left out; `local`: voters have to send reports.
 
-    `drops`: ballots that do not fit are left out, not mapped; `local`: voters have to send reports; `rounds`: how many
-    votes share which epsilon.
+    `rounds`: how many votes share which epsilon.
     """
 
     vote: Vote

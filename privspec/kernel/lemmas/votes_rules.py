@@ -26,6 +26,8 @@ RULES = {
     "randomised_winner": ("ratio", 1, "randomised-winner"),
 }
 """Families: where the one number of a rule stands, the least that it may be, and the note of its lemma."""
+MIXTURES = ("dictator", "local_dictator")
+"""Rules of a law (1 - w) S / sum S + w / m."""
 Scores = tuple[Fraction, ...]
 
 
@@ -59,8 +61,7 @@ class Ballots:
         return [self.size - 1 - i if self.borda else int(i == 0) for i in range(self.size)]
 
     @property
-    def whole(self) -> bool:
-        """Whether every ballot is sure to give whole numbers of points."""
+    def whole(self) -> bool:  # every ballot gives whole numbers of points
         return not self.borda or self.kind == "ranking"
 
     def points(self, order: tuple[int, ...]) -> Scores:
@@ -94,11 +95,7 @@ class Rule:
     seen: bool = False
 
     def law(self, scores: Scores) -> list[Fraction]:
-        """The probabilities of the alternatives at their points; those of `POWERS` are off by at most `OFF` together.
-
-        Permute-and-flip goes through alternatives in random order and takes each with its chance y, else the next: y_a
-        times the integral over t in [0, 1] of prod over b != a of (1 - t y_b), t the share of the order before a.
-        """
+        """The probabilities of the alternatives at their points; those of `POWERS` may be off by `OFF` together."""
         most, number, m = max(scores), self.number, len(scores)
         own = {
             "dictator": [score + number for score in scores],
@@ -108,16 +105,25 @@ class Rule:
         }.get(self.family)
         if own is not None:
             return [weight / sum(own) if sum(own) else Fraction(1, m) for weight in own]
-        if any((most - score).denominator != 1 for score in scores):
+        law = self.balls(scores)
+        if sum(end(p.rad()) for p in law) > OFF:
+            raise Refused("powers out of proportion")
+        return [end(p.mid()) for p in law]
+
+    def balls(self, scores: Scores) -> list[arb]:
+        """A law of `POWERS`, each probability closely enclosed.
+
+        Permute-and-flip goes through alternatives in random order and takes each with its chance y, else the next: y_a
+        times the integral over t in [0, 1] of prod over b != a of (1 - t y_b), t the share of the order before a.
+        """
+        gaps = [max(scores) - score for score in scores]
+        if any(gap.denominator != 1 for gap in gaps):
             raise Refused("powers of shared points are not rational")
         with ctx.workprec(PRECISION):
-            chances = [1 / ball(self.number) ** int(most - score) for score in scores]
-            law = [chance / sum(chances, arb(0)) for chance in chances]
+            chances = [1 / ball(self.number) ** int(gap) for gap in gaps]
             if self.family == "permute_and_flip":
-                law = [chance * _passed([*chances[:a], *chances[a + 1 :]]) for a, chance in enumerate(chances)]
-            if sum(end(p.rad()) for p in law) > OFF:
-                raise Refused("powers out of proportion")
-            return [end(p.mid()) for p in law]
+                return [chance * _passed([*chances[:a], *chances[a + 1 :]]) for a, chance in enumerate(chances)]
+            return [chance / sum(chances, arb(0)) for chance in chances]
 
     def ratio(self, ballots: Ballots, adding: bool, g: int, t: int | None) -> tuple[Fraction, int]:
         """(base, power): no ratio of the probabilities of two neighbours is above base^power; refused where unknown.
@@ -146,8 +152,10 @@ class Rule:
                 return max(m * (1 + w) / (number + m - 1), (number + m - 1) / m, 1 + w / 2), 1
             case "local_dictator":
                 return (1 + w if adding or t is None else 1 + w * g / t), 1
-        found = None if adding or t is None else self._powers(ballots, g, t)
-        return (number, (1 if adding else 2) * g * highest) if found is None else (found, 1)
+        power = (1 if adding else 2) * g * highest
+        with ctx.workprec(PRECISION):
+            found = None if adding or t is None else self._powers(ballots, g, t)
+        return (number, power) if found is None or found > number**power else (found, 1)
 
     def _powers(self, ballots: Ballots, g: int, t: int) -> Fraction | None:
         """At T voters, g of them with other ballots; None where only what holds for every number is known.
@@ -161,9 +169,8 @@ class Rule:
             if self.family == "exponential":
                 return b**g * (b**t + m - 1) / (b ** (t - g) + b**g + m - 2)
             if g == 1 and t > 1:
-                with ctx.workprec(PRECISION):
-                    near, far = (_passed([arb(1), *[ball(b**k / b**t)] * (m - 2)]) for k in (1, 0))
-                    return end((ball(b * b) * near / far).upper())
+                near, far = (_passed([arb(1), *[ball(b**k / b**t)] * (m - 2)]) for k in (1, 0))
+                return end((ball(b * b) * near / far).upper())
         kinds = factorial(min(m, 8)) if ballots.borda else m
         if g > 1 or not ballots.whole or comb(t + kinds - 1, min(t, kinds - 1, 64)) * kinds * kinds > PAIRS:
             return None
@@ -172,9 +179,9 @@ class Rule:
             rest = dict.fromkeys(_plus(one, kind) for one in rest for kind in ballots.kinds())
         worst = Fraction(1)
         for common in rest:
-            laws = [self.law(_plus(common, kind)) for kind in ballots.kinds()]
-            pairs = [pair for one in laws for other in laws for pair in zip(one, other, strict=True)]
-            worst = max(worst, *((p + OFF) / (q - OFF) for p, q in pairs))
+            laws = [self.balls(_plus(common, kind)) for kind in ballots.kinds()]
+            ratios = [p / q for one in laws for other in laws for p, q in zip(one, other, strict=True)]
+            worst = max(worst, *(end(ratio.upper()) for ratio in ratios))
         return worst
 
 

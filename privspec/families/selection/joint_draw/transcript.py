@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.families.selection.joint_draw.terms import KEY, Terms, digest
-from privspec.families.selection.task import decimal_up, log_up
+from privspec.families.selection.rules import decimal_up, log_up
 from privspec.problem.form import canonical
 
 FORMAT = "privspec-joint-draw/1.0"
