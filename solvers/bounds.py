@@ -54,11 +54,11 @@ class Release:
     pinned: int
 
 
-def factor(covariance: Array, target: Array, views: tuple[View, ...]) -> Release:
-    """The release with this output covariance (m, m); see `factor_root`."""
+def root_of(covariance: Array) -> Array:
+    """A root (m, k) of a covariance (m, m)."""
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     kept = values > 1e-14 * len(values) * max(float(values[-1]), 0.0)
-    return factor_root(vectors[:, kept] * np.sqrt(values[kept]), target, views)
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
 
 
 def chain(views: tuple[View, ...], m: int) -> tuple[list[Indices], bool]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from privspec.solvers.bounds import factor, lower_bound, release_mahalanobis, release_of
+from privspec.solvers.bounds import factor_root, lower_bound, release_mahalanobis, release_of, root_of
 from privspec.solvers.gaussian import rescale, solve_gaussian
 from privspec.solvers.programs import (
     Balls,
@@ -243,7 +243,7 @@ def test_factor_of_nested_views():
         View(np.array([0, 1, 4]), Vectors(sparse.csc_array(np.eye(4)))),
         View(None, Vectors(sparse.csc_array(np.eye(4)))),
     )
-    release = factor(root @ root.T, target, views)
+    release = factor_root(root_of(root @ root.T), target, views)
     assert release.blocks == (2, 3, 6)
     np.testing.assert_allclose(release.reconstruction @ release.reconstruction.T, root @ root.T, atol=1e-12)
     np.testing.assert_allclose(release.reconstruction @ release.strategy, target, atol=1e-12)

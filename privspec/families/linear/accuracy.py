@@ -11,10 +11,10 @@ import numpy as np
 
 from privspec.core.diagnostics import Diagnostic, Label, SolveError
 from privspec.families.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
-from privspec.families.linear.gaussian import exact_release, run_solver
-from privspec.families.linear.problem import Problem
+from privspec.families.linear.gaussian import exact_release, full_dual, offered, run_solver, solved
+from privspec.families.linear.problem import Problem, Verdict
 from privspec.families.linear.program import AccuracyLimit
-from privspec.families.linear.release import Candidate, Dual, LinearRelease, Mechanism
+from privspec.families.linear.release import Candidate, LinearRelease
 from privspec.model.measures import Measure
 from privspec.model.requirements import Requirement
 from privspec.solvers.programs import (
@@ -61,33 +61,15 @@ def within_limits(problem: Problem, budgets: tuple[float, ...]) -> Candidate | I
     _check_size(problem)
     limits = tuple(Limit(limit.error_map.toarray(), limit.bound * (1 - ROOM)) for limit in system.limits)
     program = GaussianProgram(system.target, problem.loss(system.error_map.toarray()), views, limits=limits)
-    solution = run_solver(problem, program)
-    if isinstance(solution, Unprotectable):
-        raise AssertionError("a curator can hide every difference")
-    release = exact_release(problem, budgets, solution, solution.reconstruction, None)
-    root = release.output_map(system.target)
-    variance = np.sum(root**2, axis=1)
-    return Candidate(
+    solution = solved(problem, program)
+    release = exact_release(problem, budgets, solution, solution.reconstruction, solution.input_estimate)
+    words = (
         "correlated noise on the answers that meets the accuracy lines, at the curator",
-        "gaussian",
-        problem.loss_of_output_noise(root),
         "the least loss of all Gaussian noise that meets the accuracy lines",
-        True,
-        problem.proved(_bound_at_targets(solution, limits)),
-        "Gaussian noise of any covariance that meets the accuracy lines, unbiased",
-        Mechanism(
-            release,
-            tuple(
-                {"at": o.name, "covariance": "full", "variance": variance[o.start : o.stop].tolist()}
-                for o in system.outputs
-            ),
-            Dual(solution.dual, budgets, "full", None if system.seen_whole else solution.root),
-            solution.method,
-            solution.iterations,
-            solution.seconds,
-            solution.notes,
-        ),
+        "Gaussian noise of any covariance that meets the accuracy lines",
     )
+    dual = full_dual(problem, solution, budgets)
+    return offered(problem, Verdict(), solution, release, dual, words, bound=_bound_at_targets(solution, limits))
 
 
 def _bound_at_targets(solution: GaussianSolution, limits: Sequence[Limit]) -> float:

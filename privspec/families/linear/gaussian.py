@@ -6,16 +6,18 @@ on each answer, and both as the paper calibrates them (its own formulas mix two 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from math import log, sqrt
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from privspec.core.diagnostics import InternalError
 from privspec.families.infeasible import Infeasible
-from privspec.families.linear.problem import Problem
+from privspec.families.linear.problem import FORCED, LOCAL, Problem, Verdict
 from privspec.families.linear.program import site_map, site_maps
 from privspec.families.linear.release import (
     FINE_BITS,
@@ -69,70 +71,83 @@ def gaussian_candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
     budgets = gaussian_budgets(problem)
     if budgets is None:
         return
-    forced = problem.model.noise_at
-    allowed = problem.family_allowed("gaussian")
-    family_reason = "" if allowed else f"`noise family {', '.join(problem.model.families)}` rules it out"
+    system, forced, more = problem.system, problem.model.noise_at, problem.settings.alternatives
+    rule = problem.family_verdict("gaussian")
+    small = more and system.outputs_count + system.inputs_count <= ALTERNATIVE_SIZE
     if problem.local:
-        yield _messages(problem, budgets, allowed, family_reason)
+        yield _messages(problem, budgets, rule)
     elif forced is not None:
-        yield _restricted(problem, budgets, tuple(forced), allowed, family_reason)
-        if problem.settings.alternatives and _small(problem):
-            yield from _ruled_out(problem, budgets)
+        found = _restricted(problem, budgets, site_maps(problem.model, system, tuple(forced)), rule)
+        yield explain_unprotectable(problem, found, tuple(forced)) if isinstance(found, Unprotectable) else found
+        if small:
+            # what correlated noise would reach if `noise at` allowed it; nothing when that takes too long
+            with suppress(SolverError):
+                best = _correlated(problem, budgets, Verdict(False, FORCED))
+                yield Candidate(best.name, best.family, best.loss, best.reason, False)
     else:
-        yield _correlated(problem, budgets, allowed, family_reason)
-        if problem.settings.alternatives and _small(problem):
-            yield from _paper_placement(problem, budgets, allowed, family_reason)
-    if problem.settings.alternatives:
-        yield from classics(problem, budgets, allowed, family_reason)
+        yield _correlated(problem, budgets, rule)
+        if small:
+            yield from _paper_placement(problem, budgets, rule)
+    if more:
+        yield from classics(problem, budgets, rule)
 
 
-def _ruled_out(problem: Problem, budgets: tuple[float, ...]) -> Iterator[Candidate]:
-    """What correlated noise would reach if `noise at` allowed it; nothing when that takes too long."""
-    try:
-        best = _correlated(problem, budgets, False, "`noise at` rules it out")
-    except SolverError:
-        return
-    yield Candidate(best.name, best.family, best.loss, best.reason, False)
+def offered(
+    problem: Problem,
+    rule: Verdict,
+    solution: GaussianSolution,
+    release: LinearRelease,
+    dual: Dual,
+    words: tuple[str, str, str],
+    sites: Iterable[dict[str, Any]] = (),
+    bound: float | None = None,
+) -> Candidate:
+    """A solution as a candidate.
 
-
-def _small(problem: Problem) -> bool:
-    return problem.system.outputs_count + problem.system.inputs_count <= ALTERNATIVE_SIZE
-
-
-# --- any covariance -------------------------------------------------------------------------------
-
-
-def _correlated(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_not: str) -> Candidate:
-    system = problem.system
-    program = correlated_program(problem, budgets)
-    solution = run_solver(problem, program)
-    if isinstance(solution, Unprotectable):
-        raise AssertionError("a curator can hide every difference")
-    release = exact_release(problem, budgets, solution, *_reconstruction(problem, solution))
-    root = release.output_map(system.target)
-    loss = problem.loss_of_output_noise(root)
+    Args: words, its name, what speaks for it, and the mechanisms that its bound is about; sites, those of a plan, by
+        default every output with the covariance of all; bound, a lower bound, by default the solution's own.
+    """
+    name, reason, among = words
+    root = release.output_map(problem.system.target)
     variance = np.sum(root**2, axis=1)
-    sites = tuple(
-        {"at": o.name, "covariance": "full", "variance": variance[o.start : o.stop].tolist()} for o in system.outputs
+    full = (
+        {"at": o.name, "covariance": "full", "variance": variance[o.start : o.stop].tolist()}
+        for o in problem.system.outputs
     )
     return Candidate(
-        "correlated noise on the answers, at the curator",
+        name,
         "gaussian",
-        loss,
-        why_not or "the least loss of all Gaussian noise",
-        allowed,
-        problem.proved(solution.lower_bound),
-        "Gaussian noise of any covariance, unbiased",
+        problem.loss_of_output_noise(root),
+        rule.reason or reason,
+        rule.admissible,
+        problem.proved(solution.lower_bound if bound is None else bound),
+        f"{among}, unbiased",
         Mechanism(
             release,
-            sites,
-            Dual(solution.dual, budgets, "full", None if system.seen_whole else solution.root),
+            tuple(sites) or tuple(full),
+            dual,
             solution.method,
             solution.iterations,
             solution.seconds,
             solution.notes,
         ),
     )
+
+
+# --- any covariance -------------------------------------------------------------------------------
+
+
+def _correlated(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Candidate:
+    solution = solved(problem, correlated_program(problem, budgets))
+    release = exact_release(problem, budgets, solution, *_reconstruction(problem, solution))
+    name, among = "correlated noise on the answers, at the curator", "Gaussian noise of any covariance"
+    words = (name, "the least loss of all Gaussian noise", among)
+    return offered(problem, rule, solution, release, full_dual(problem, solution, budgets), words)
+
+
+def full_dual(problem: Problem, solution: GaussianSolution, budgets: tuple[float, ...]) -> Dual:
+    """The dual point over any covariance; with the covariance that shows it where observers see different outputs."""
+    return Dual(solution.dual, budgets, "full", None if problem.system.seen_whole else solution.root)
 
 
 def correlated_program(problem: Problem, budgets: tuple[float, ...]) -> GaussianProgram:
@@ -160,14 +175,12 @@ def _reconstruction(problem: Problem, solution: GaussianSolution) -> tuple[Array
         diagonal = _diagonal(system.error_map)
         if diagonal is not None and solution.reconstruction.shape[0] == len(diagonal):
             return solution.reconstruction / diagonal[:, None], None
-    inverse = solution.input_estimate if solution.input_estimate is not None else _inverse(solution.strategy)
+    inverse = solution.input_estimate
+    if inverse is None:
+        inverse = np.asarray(np.linalg.pinv(solution.strategy), dtype=np.float64)
     if not problem.through_inputs:
         return system.target @ inverse, None
     return None, inverse
-
-
-def _inverse(strategy: Array) -> Array:
-    return np.asarray(np.linalg.pinv(strategy), dtype=np.float64)
 
 
 def exact_release(
@@ -218,6 +231,14 @@ def run_solver(problem: Problem, program: GaussianProgram) -> GaussianSolution |
     return solution
 
 
+def solved(problem: Problem, program: GaussianProgram) -> GaussianSolution:
+    """The same for noise that hides every difference: of any covariance, or on every input."""
+    solution = run_solver(problem, program)
+    if isinstance(solution, Unprotectable):
+        raise InternalError("noise everywhere hides every difference")
+    return solution
+
+
 def _solve(problem: Problem, program: GaussianProgram) -> GaussianSolution | Unprotectable:
     settings = problem.settings
     if settings.solver != "cvxpy" and not program.limits:
@@ -234,94 +255,57 @@ def _solve(problem: Problem, program: GaussianProgram) -> GaussianSolution | Unp
 
 
 def _restricted(
-    problem: Problem, budgets: tuple[float, ...], names: tuple[str, ...], allowed: bool, why_not: str
-) -> Candidate | Infeasible:
-    system = problem.system
-    sites = site_maps(problem.model, system, names)
-    error_map = system.error_map.toarray()
-    program = GaussianProgram(system.target, problem.loss(error_map), problem.views(budgets), sites)
-    solution = run_solver(problem, program)
+    problem: Problem, budgets: tuple[float, ...], sites: tuple[Site, ...], rule: Verdict
+) -> Candidate | Unprotectable:
+    system, names = problem.system, [site.name for site in sites]
+    error_map = problem.loss(system.error_map.toarray())
+    solution = run_solver(problem, GaussianProgram(system.target, error_map, problem.views(budgets), sites))
     if isinstance(solution, Unprotectable):
-        return explain_unprotectable(problem, solution, names)
-    return _site_candidate(problem, budgets, sites, solution, allowed, why_not)
-
-
-def _site_candidate(
-    problem: Problem,
-    budgets: tuple[float, ...],
-    sites: tuple[Site, ...],
-    solution: GaussianSolution,
-    allowed: bool,
-    why_not: str,
-) -> Candidate:
-    outputs, inputs = solution.reconstruction, solution.input_estimate
-    release = exact_release(problem, budgets, solution, outputs, None if outputs is not None else inputs)
-    root = release.output_map(problem.system.target)
-    names = [site.name for site in sites]
-    assert solution.variances is not None
-    described = tuple({"at": n, "variance": s.tolist()} for n, s in zip(names, solution.variances, strict=True))
-    return Candidate(
+        return solution
+    release = exact_release(problem, budgets, solution, solution.reconstruction, None)
+    words = (
         f"separate noise at {_list(names)}",
-        "gaussian",
-        problem.loss_of_output_noise(root),
-        why_not or "the least loss of independent Gaussian noise at these places",
-        allowed,
-        problem.proved(solution.lower_bound),
-        f"independent Gaussian noise at {_list(names)}, unbiased",
-        Mechanism(
-            release,
-            described,
-            Dual(solution.dual, budgets, "sites"),
-            solution.method,
-            solution.iterations,
-            solution.seconds,
-            solution.notes,
-        ),
+        "the least loss of independent Gaussian noise at these places",
+        f"independent Gaussian noise at {_list(names)}",
     )
+    dual = Dual(solution.dual, budgets, "sites")
+    return offered(problem, rule, solution, release, dual, words, _described(sites, solution))
+
+
+def _described(sites: tuple[Site, ...], solution: GaussianSolution) -> Iterator[dict[str, Any]]:
+    assert solution.variances is not None
+    for site, variances in zip(sites, solution.variances, strict=True):
+        yield {"at": site.name, "variance": variances.tolist()}
 
 
 def _list(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _paper_placement(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_not: str) -> Iterator[Candidate]:
+def _paper_placement(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Iterator[Candidate]:
     """Ramon & Basu's own placement: separate noise at each input and at each value the loss compares."""
-    system = problem.system
-    listed = (*(node.name for node in problem.model.inputs), *(o.name for o in system.outputs))
-    sites = tuple(s for s in (site_map(problem.model, system, name) for name in listed) if s.map.any())
-    names = tuple(site.name for site in sites)
-    program = GaussianProgram(system.target, problem.loss(system.error_map.toarray()), problem.views(budgets), sites)
-    try:
-        solution = run_solver(problem, program)
-    except SolverError:
-        return  # shown for comparison only
-    if isinstance(solution, Unprotectable):
-        return
-    found = _site_candidate(problem, budgets, sites, solution, allowed, why_not)
-    yield Candidate(
-        f"separate noise on inputs and answers ({_list(list(names))})",
-        "gaussian",
-        found.loss,
-        why_not or "more loss: noise may not be correlated",
-        allowed,
-    )
+    listed = (*(node.name for node in problem.model.inputs), *(o.name for o in problem.system.outputs))
+    sites = tuple(s for s in (site_map(problem.model, problem.system, name) for name in listed) if s.map.any())
+    with suppress(SolverError):  # shown for comparison only
+        found = _restricted(problem, budgets, sites, rule)
+        if isinstance(found, Candidate):
+            name = f"separate noise on inputs and answers ({_list([site.name for site in sites])})"
+            reason = rule.reason or "more loss: noise may not be correlated"
+            yield Candidate(name, "gaussian", found.loss, reason, rule.admissible)
 
 
 # --- what each party sends ------------------------------------------------------------------------
 
 
-def _messages(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_not: str) -> Candidate:
+def _messages(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Candidate:
     """`trust nobody`: the noisy inputs themselves are seen, so privacy is asked of them."""
-    started = time.perf_counter()
     system = problem.system
     n = system.inputs_count
     identity = np.eye(n)
     sites = tuple(Site(block.name, identity[:, block.start : block.stop]) for block in problem.model.blocks)
-    views = tuple(type(view)(None, view.differences, view.name) for view in problem.views(budgets))
+    views = tuple(replace(view, rows=None) for view in problem.views(budgets))
     program = GaussianProgram(identity, problem.loss(problem.errors), views, sites)
-    solution = run_solver(problem, program)
-    if isinstance(solution, Unprotectable):
-        raise AssertionError("noise on every input hides every difference")
+    solution = solved(problem, program)
     assert solution.variances is not None
     deviations = np.sqrt(np.concatenate(solution.variances))
     # inputs that no line protects carry noise in name only
@@ -330,25 +314,13 @@ def _messages(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_n
     dual = _without_unused(solution.dual, np.asarray(~problem.errors.any(axis=0), dtype=np.float64))
     bound = lower_bound(program, dual, np.diag(deviations))
     release = exact_gaussian(strategy, None, np.diag(deviations), (n,) * len(system.views), system.views)
-    root = release.output_map(system.target)
-    return Candidate(
+    words = (
         "noise by each party on its own values",
-        "gaussian",
-        problem.loss_of_output_noise(root),
-        why_not or "the least loss of Gaussian noise that each party adds alone",
-        allowed,
-        problem.proved(bound),
-        "independent Gaussian noise on each party's own values, unbiased",
-        Mechanism(
-            release,
-            tuple({"at": s.name, "variance": v.tolist()} for s, v in zip(sites, solution.variances, strict=True)),
-            Dual(dual, budgets, "messages"),
-            solution.method,
-            solution.iterations,
-            time.perf_counter() - started,
-            solution.notes,
-        ),
+        "the least loss of Gaussian noise that each party adds alone",
+        "independent Gaussian noise on each party's own values",
     )
+    point = Dual(dual, budgets, "messages")
+    return offered(problem, rule, solution, release, point, words, _described(sites, solution), bound)
 
 
 def _without_unused(dual: DualPoint, unused: Array) -> DualPoint:
@@ -360,40 +332,36 @@ def _without_unused(dual: DualPoint, unused: Array) -> DualPoint:
     return replace(dual, weights=weights)
 
 
-def classics(problem: Problem, budgets: tuple[float, ...], allowed: bool, why_not: str) -> Iterator[Candidate]:
+def classics(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Iterator[Candidate]:
     """Noise on each input, noise on each answer, and both as the paper calibrates them."""
     system = problem.system
     forced = set(problem.model.noise_at) if problem.model.noise_at is not None else None
-    on_inputs = problem.loss_of_input_noise(input_variances(problem, budgets))
-    inputs_ok = forced is None or {node.name for node in problem.model.inputs} <= forced
-    yield _classic("noise on each input", on_inputs, allowed, why_not, inputs_ok, "more loss")
+    inputs = problem.loss_of_input_noise(input_variances(problem, budgets))
+    inputs_rule = answers_rule = rule
+    if forced is not None and not {node.name for node in problem.model.inputs} <= forced:
+        inputs_rule = Verdict(False, rule.reason or FORCED)
     variance = 0.0
     for view, budget in zip(system.views, budgets, strict=True):
         target = system.target if view.rows is None else system.target[view.rows]
         variance = max(variance, largest_norm(target, view.differences) / budget**2)
-    on_answers = float(problem.loss_per_output.sum() * variance)
-    if system.worst:
-        squared = system.error_map.multiply(system.error_map)
-        on_answers = float(np.max(np.asarray(squared.sum(axis=1))) * variance)
-    answers_ok = not problem.local and (forced is None or _answers_listed(problem, forced))
-    trust_reason = "`trust nobody` rules it out: nobody holds the answers before noise" if problem.local else ""
-    yield _classic("equal noise on each answer", on_answers, allowed, why_not or trust_reason, answers_ok, "more loss")
+    each = np.asarray(system.error_map.multiply(system.error_map).sum(axis=1))
+    answers = float((each.max() if system.worst else each.sum()) * variance)
+    if problem.local:
+        answers_rule = Verdict(False, rule.reason or f"{LOCAL}: nobody holds the answers before noise")
+    elif forced is not None and not _answers_listed(problem, forced):
+        answers_rule = Verdict(False, rule.reason or FORCED)
+    found = [("noise on each input", inputs, inputs_rule), ("equal noise on each answer", answers, answers_rule)]
+    for name, loss, own in found:
+        yield Candidate(name, "gaussian", loss, own.reason or "more loss", own.admissible)
     ratio = paper_ratio(problem, budgets)
-    if ratio is not None:
+    if ratio is None:
+        return
+    for name, loss, own in found:
         unsafe = "less noise there than this guarantee needs: sqrt(2 ln(1.25/delta))/epsilon is wrong at this epsilon"
         words = "valid but wasteful: sqrt(2 ln(1.25/delta))/epsilon is not exact"
-        for name, loss, fine in (
-            ("noise on each input, the paper's calibration", on_inputs, inputs_ok),
-            ("equal noise on each answer, the paper's calibration", on_answers, answers_ok),
-        ):
-            reason = why_not or (unsafe if ratio < 1 else words)
-            yield _classic(name, loss * ratio, allowed and ratio >= 1, reason, fine, reason)
-
-
-def _classic(name: str, loss: float, allowed: bool, why_not: str, sites_ok: bool, reason: str) -> Candidate:
-    if not sites_ok and not why_not:
-        why_not = "`noise at` rules it out"
-    return Candidate(name, "gaussian", loss, why_not or reason, allowed and sites_ok)
+        reason = rule.reason or (unsafe if ratio < 1 else words)
+        fine = own.admissible and ratio >= 1
+        yield Candidate(f"{name}, the paper's calibration", "gaussian", loss * ratio, reason, fine)
 
 
 def _answers_listed(problem: Problem, forced: set[str]) -> bool:

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from privspec.families.family import Settings
 from privspec.model.graph import Model
@@ -22,6 +21,17 @@ if TYPE_CHECKING:
 
 DENSE_OUTPUTS = 4096
 """Outputs up to which their covariance may be formed."""
+
+
+FORCED = "`noise at` rules it out"
+LOCAL = "`trust nobody` rules it out"
+
+
+class Verdict(NamedTuple):
+    """Whether the options of a spec allow a mechanism, and which rules it out."""
+
+    admissible: bool = True
+    reason: str = ""
 
 
 @dataclass(eq=False)
@@ -61,6 +71,21 @@ class Problem:
         """Whether the spec allows one of these noise families."""
         return not self.model.families or any(f in self.model.families for f in families)
 
+    def family_verdict(self, *families: str) -> Verdict:
+        """The same, with what rules them out."""
+        if self.family_allowed(*families):
+            return Verdict()
+        return Verdict(False, f"`noise family {', '.join(self.model.families)}` rules it out")
+
+    def verdict(self, families: tuple[str, ...], sites: set[str] | None, *, curator: bool = True) -> Verdict:
+        """Whether the options allow noise of these families at these places, or just anywhere (None)."""
+        found, forced = self.family_verdict(*families), self.model.noise_at
+        if found.admissible and self.local and curator:
+            return Verdict(False, LOCAL)
+        if found.admissible and forced is not None and (sites is None or not sites <= set(forced)):
+            return Verdict(False, FORCED)
+        return found
+
     @cached_property
     def errors(self) -> Array:
         """Error terms as a function of the inputs (q, n): error_map @ target."""
@@ -97,9 +122,3 @@ class Problem:
         """
         cover = max((view.cover for view in self.system.views), default=1.0)
         return lower_bound * (1 - 1e-10) / cover**2
-
-    @cached_property
-    def loss_per_output(self) -> Array:
-        """Loss of unit variance at each output alone (expected losses only), (m,)."""
-        squared = sparse.csr_array(self.system.error_map.multiply(self.system.error_map))
-        return np.asarray(squared.sum(axis=0), dtype=np.float64).reshape(-1)

@@ -18,8 +18,8 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
 from privspec.families.linear.accuracy import ROOM as LIMIT_ROOM
 from privspec.families.linear.accuracy import unbiased_budgets
-from privspec.families.linear.gaussian import correlated_program, run_solver
-from privspec.families.linear.problem import Problem
+from privspec.families.linear.gaussian import correlated_program, full_dual, solved
+from privspec.families.linear.problem import Problem, Verdict
 from privspec.families.linear.program import site_map
 from privspec.families.linear.release import (
     FINE_BITS,
@@ -27,7 +27,6 @@ from privspec.families.linear.release import (
     RECONSTRUCTION_BITS,
     SLACK,
     Candidate,
-    Dual,
     LinearRelease,
     Mechanism,
     achieved_amount,
@@ -49,7 +48,6 @@ from privspec.solvers.programs import (
     OutOfTimeError,
     Pairs,
     SolverError,
-    Unprotectable,
     Vectors,
 )
 
@@ -80,8 +78,7 @@ class Place:
     name: str
     strategy: Array
     outputs: Array
-    admissible: bool
-    reason: str = ""
+    rule: Verdict
     messages: bool = False
     """Whether it is the inputs themselves, which each party sends under `trust nobody`."""
 
@@ -110,11 +107,6 @@ class Bound:
     value: float
     """Loss that no unbiased mechanism of these pure epsilons is below."""
 
-    def dual(self, problem: Problem) -> Dual:
-        """The dual point; with the covariance that shows it where observers see different outputs."""
-        guide = None if problem.system.seen_whole else self.solution.root
-        return Dual(self.solution.dual, self.budgets, "full", guide)
-
     @classmethod
     def of(cls, problem: Problem, solution: GaussianSolution, budgets: tuple[float, ...]) -> Bound:
         """With room for the rounding of the guide, which a checker starts from."""
@@ -126,57 +118,40 @@ def _bound(problem: Problem, epsilons: tuple[float, ...]) -> Bound | None:
     """The bound; None where its program is too large."""
     budgets = unbiased_budgets(epsilons)
     try:
-        solution = run_solver(problem, correlated_program(problem, budgets))
+        solution = solved(problem, correlated_program(problem, budgets))
     except OutOfTimeError:
         raise
     except SolverError:
         return None
-    if isinstance(solution, Unprotectable):
-        raise InternalError("a curator can hide every difference")
     return Bound.of(problem, solution, budgets)
 
 
 def _places(problem: Problem, bound: Bound | None) -> Iterator[Place]:
     system, model = problem.system, problem.model
-    n = system.inputs_count
-    allowed = problem.family_allowed("laplace", "geometric")
-    family_reason = "" if allowed else f"`noise family {', '.join(model.families)}` rules it out"
-    forced = set(model.noise_at) if model.noise_at is not None else None
-
-    def verdict(names: set[str], curator: bool = True) -> tuple[bool, str]:
-        if family_reason:
-            return False, family_reason
-        if problem.local and curator:
-            return False, "`trust nobody` rules it out"
-        if forced is not None and not names <= forced:
-            return False, "`noise at` rules it out"
-        return True, ""
-
-    inputs = [node.name for node in model.inputs]
-    fine, reason = verdict(set(inputs), curator=False)
+    families = ("laplace", "geometric")
+    inputs, outputs = [node.name for node in model.inputs], [output.name for output in system.outputs]
     if system.lowered.layout.plain:
-        yield Place(f"Laplace noise on {' and '.join(inputs)}", np.eye(n), system.target, fine, reason, problem.local)
+        rule = problem.verdict(families, set(inputs), curator=False)
+        name = f"Laplace noise on {' and '.join(inputs)}"
+        yield Place(name, np.eye(system.inputs_count), system.target, rule, problem.local)
     quiet = Interpreter(model, system.lowered.layout)
     for name in system.candidates:
         node = model.nodes[name]
-        if name in inputs or (node.definition is None and name not in {o.name for o in system.outputs}):
+        if name in inputs or (node.definition is None and name not in outputs):
             continue
         place = _node_place(problem, quiet, name)
         if place is not None:
-            fine, reason = verdict({name})
-            yield Place(f"Laplace noise on {name}", *place, fine, reason)
-    outputs = [output.name for output in system.outputs]
+            yield Place(f"Laplace noise on {name}", *place, problem.verdict(families, {name}))
     if len(outputs) > 1:
-        fine, reason = verdict(set(outputs))
-        listed = " and ".join(outputs)
-        yield Place(f"Laplace noise on {listed}", system.target, np.eye(len(system.target)), fine, reason)
+        rule = problem.verdict(families, set(outputs))
+        yield Place(f"Laplace noise on {' and '.join(outputs)}", system.target, np.eye(len(system.target)), rule)
     if bound is None:
         return
-    fine, reason = verdict({"*"}) if forced is not None else verdict(set())
     strategy, rebuilt = bound.solution.strategy, bound.solution.reconstruction
     if system.seen_whole or rebuilt is None:
         rebuilt = system.target @ np.linalg.pinv(strategy)
-    yield Place("Laplace noise on the best Gaussian strategy", *_levelled(strategy, rebuilt), fine, reason)
+    measured = _levelled(strategy, rebuilt)
+    yield Place("Laplace noise on the best Gaussian strategy", *measured, problem.verdict(families, None))
 
 
 def _levelled(strategy: Array, outputs: Array) -> tuple[Array, Array]:
@@ -291,8 +266,8 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
         place.name,
         "laplace",
         loss,
-        place.reason or "Laplace noise of the best scales at this place",
-        place.admissible,
+        place.rule.reason or "Laplace noise of the best scales at this place",
+        place.rule.admissible,
         None if bound is None else bound.value,
         "" if bound is None else "all unbiased mechanisms of the same pure epsilon",
         Mechanism(
@@ -303,7 +278,7 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
                     "scale": [float(b) for b in noise.scales],
                 },
             ),
-            None if bound is None else bound.dual(problem),
+            None if bound is None else full_dual(problem, bound.solution, bound.budgets),
             "laplace scales, barrier",
             0,
             time.perf_counter() - started,
@@ -383,14 +358,7 @@ def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Ca
     k = solution.strategy.shape[0]
     if k > KNORM_ROWS or not system.seen_whole:
         return None
-    forced = problem.model.noise_at is not None
-    reason = ""
-    if not problem.family_allowed("knorm"):
-        reason = f"`noise family {', '.join(problem.model.families)}` rules it out"
-    elif problem.local:
-        reason = "`trust nobody` rules it out"
-    elif forced:
-        reason = "`noise at` rules it out"
+    rule = problem.verdict(("knorm",), None)
     inverse = np.asarray(np.linalg.pinv(solution.strategy), dtype=np.float64)
     wide = problem.through_inputs
     release = LinearRelease(
@@ -410,8 +378,8 @@ def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Ca
         "K-norm noise (l2) on the best Gaussian strategy",
         "mixed",
         problem.loss_of_output_noise(root),
-        reason or "K-norm noise of the l2 ball",
-        not reason,
+        rule.reason or "K-norm noise of the l2 ball",
+        rule.admissible,
         bound.value,
         "all unbiased mechanisms of the same pure epsilon",
         Mechanism(
@@ -424,7 +392,7 @@ def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Ca
                     "grid": release.grid,
                 },
             ),
-            bound.dual(problem),
+            full_dual(problem, bound.solution, bound.budgets),
             solution.method,
             solution.iterations,
             time.perf_counter() - started,

@@ -1,13 +1,11 @@
 """The reference path: the same program through cvxpy, as written in the notes, without any trick.
 
 Slow (an LMI a difference) and therefore the yardstick of the special solvers, and their fallback for programs
-that they decline. Beside `finite.reference` the only module of the project that holds cvxpy objects.
+that they decline. Beside `tables.reference` the only module of the project that holds cvxpy objects.
 """
 
 from __future__ import annotations
 
-import itertools
-import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,8 +15,10 @@ import cvxpy
 import numpy as np
 from scipy import sparse
 
-from privspec.solvers.bounds import factor, loss_of, lower_bound, tighten
+from privspec.solvers.bounds import lower_bound, root_of, site_maps
+from privspec.solvers.placement import package
 from privspec.solvers.programs import (
+    VERTEX_LIMIT,
     Array,
     Balls,
     Boxes,
@@ -27,21 +27,25 @@ from privspec.solvers.programs import (
     ExpectedLoss,
     GaussianProgram,
     GaussianSolution,
+    Indices,
     OutOfTimeError,
     Pairs,
     ReferenceFailedError,
     SolverError,
     Vectors,
-    View,
+    Watch,
     WorstLoss,
+    box_vertices,
+    explicit,
+    on_block,
+    seen_rows,
+    slices,
 )
 
 cp: Any = cvxpy
 """cvxpy under its usual name; its atoms are built at run time and have no types."""
 LARGEST_CONES = 5e7
 """Squared entries of all cones together: the doubles that one step of the solver factors in a minute or so."""
-VERTEX_LIMIT = 12
-"""Boxes of at most this many coordinates are written as all their vertices."""
 
 
 class TooLargeError(SolverError):
@@ -54,15 +58,6 @@ class TooLargeError(SolverError):
         )
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Block:
-    """One LMI `[[Sigma_o, P F D], [., R]] >= 0` and the columns D that it protects."""
-
-    constraint: Any
-    columns: Array
-    multiplicity: int
-
-
 def solve_with_cvxpy(
     program: GaussianProgram, solver: str | None = None, deadline: float | None = None
 ) -> GaussianSolution:
@@ -71,31 +66,27 @@ def solve_with_cvxpy(
     Raises: ReferenceFailedError if no usable solution comes back, TooLargeError, OutOfTimeError.
     Source: Ramon & Basu 2020, section 3.2; notes/placement.md (Schur complement form).
     """
-    started = time.perf_counter()
+    watch = Watch()
     if sum(count * (side * (side + 1) / 2) ** 2 for side, count in _cones(program)) > LARGEST_CONES:
         raise TooLargeError(program)
     m = program.target.shape[0]
-    variances: list[Any] = []
+    variances: Any = None
     if program.sites is None:
         sigma: Any = cp.Variable((m, m), PSD=True)
     else:
-        variances = [cp.Variable(site.map.shape[1], nonneg=True) for site in program.sites]
-        sigma = sum(
-            (site.map @ cp.diag(s) @ site.map.T for site, s in zip(program.sites, variances, strict=True)),
-            start=np.zeros((m, m)),
-        )
-    blocks = [_view_blocks(program, view, sigma) for view in program.views]
+        maps = site_maps(program)
+        variances = cp.Variable(maps.shape[1], nonneg=True)
+        sigma = maps @ cp.diag(variances) @ maps.T
+    blocks = [list(_blocks(program, seen_rows(view, m), view.differences, sigma)) for view in program.views]
     constraints = [block.constraint for view in blocks for block in view]
-    constraints += [c for view in blocks for c in _box_sums(view)]
+    constraints += [cp.sum(block.corner) <= 1 for view in blocks for block in view if block.corner is not None]
     C = program.loss.error_map
     row_losses = cp.sum(cp.multiply(C @ sigma, C), axis=1)
     worst_rows: list[Any] = []
+    objective = cp.sum(row_losses)
     if isinstance(program.loss, WorstLoss):
-        top = cp.Variable()
-        worst_rows = [row_losses <= top]
-        objective = top
-    else:
-        objective = cp.sum(row_losses)
+        objective = cp.Variable()
+        worst_rows = [row_losses <= objective]
     limits = [cp.sum(cp.multiply(c.error_map @ sigma, c.error_map)) / c.bound <= 1 for c in program.limits]
     problem = cp.Problem(cp.Minimize(objective), constraints + worst_rows + limits)
     with warnings.catch_warnings():
@@ -109,34 +100,21 @@ def solve_with_cvxpy(
         raise OutOfTimeError(None)
     if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
         raise ReferenceFailedError(problem.status)
-    loss_weights = None
+    loss_weights = limit_weights = None
     if worst_rows:
         raw = np.maximum(np.asarray(worst_rows[0].dual_value, dtype=float), 0.0)
         loss_weights = raw / raw.sum()
-    limit_weights = None
     if limits:
         prices = np.array([max(float(c.dual_value), 0.0) for c in limits])
         limit_weights = prices / np.array([c.bound for c in program.limits])
     dual = replace(_dual_point(program, blocks, loss_weights), limit_weights=limit_weights)
-    covariance = np.asarray(sigma.value, dtype=float)
-    release, scale = tighten(
-        program.views, program.target, factor((covariance + covariance.T) / 2, program.target, program.views)
-    )
-    stats = problem.solver_stats
-    return GaussianSolution(
-        value=loss_of(program, release.reconstruction),
-        lower_bound=_bound(program, dual, release.reconstruction),
-        strategy=release.strategy,
-        reconstruction=release.reconstruction,
-        input_estimate=None,
-        blocks=release.blocks,
-        variances=tuple(np.maximum(np.asarray(s.value, dtype=float), 0.0) * scale for s in variances) or None,
-        dual=dual,
-        method=f"cvxpy ({stats.solver_name})",
-        iterations=int(stats.num_iters or 0),
-        seconds=time.perf_counter() - started,
-        root=release.reconstruction,
-    )
+    root = noise = root_of(np.asarray(sigma.value, dtype=float))
+    if variances is not None:
+        noise = np.sqrt(np.maximum(np.asarray(variances.value, dtype=float), 0.0))
+        root = site_maps(program) * noise
+    watch.iterations = int(problem.solver_stats.num_iters or 0)
+    method = f"cvxpy ({problem.solver_stats.solver_name})"
+    return package(program, noise, dual, _bound(program, dual, root), method, watch)
 
 
 def _bound(program: GaussianProgram, dual: DualPoint, root: Array) -> float:
@@ -159,7 +137,7 @@ def _bound(program: GaussianProgram, dual: DualPoint, root: Array) -> float:
 def _cones(program: GaussianProgram) -> Iterator[tuple[int, int]]:
     """Side and number of the positive semidefinite matrices of a program."""
     for view in program.views:
-        seen = len(program.target) if view.rows is None else len(view.rows)
+        seen = len(seen_rows(view, len(program.target)))
         match view.differences:
             case Vectors(matrix):
                 yield seen + 1, matrix.shape[1]
@@ -173,60 +151,38 @@ def _cones(program: GaussianProgram) -> Iterator[tuple[int, int]]:
                     yield (seen + 1, 2 ** (len(block) - 1)) if small else (seen + len(block), 1)
 
 
-def _view_blocks(program: GaussianProgram, view: View, sigma: Any) -> list[_Block]:
-    rows = np.arange(program.target.shape[0]) if view.rows is None else view.rows
-    seen = sigma[rows, :][:, rows]
-    target = program.target[rows]
-    blocks = []
-    for columns, relaxed in _difference_blocks(view.differences, program.target.shape[1]):
-        corner: Any = np.eye(columns.shape[1])
-        if relaxed:
-            corner = cp.diag(cp.Variable(columns.shape[1], nonneg=True))
+@dataclass(frozen=True, eq=False, slots=True)
+class _Block:
+    """One LMI `[[Sigma_o, P F D], [., R]] >= 0` and the columns D that it protects; `corner` R's of a relaxed box."""
+
+    constraint: Any
+    columns: Array
+    corner: Any = None
+
+
+def _blocks(program: GaussianProgram, rows: Indices, differences: Differences, sigma: Any) -> Iterator[_Block]:
+    seen, target = sigma[rows, :][:, rows], program.target[rows]
+    for columns, relaxed in _columns(differences, program.target.shape[1]):
+        corner = cp.Variable(columns.shape[1], nonneg=True) if relaxed else None
         image = target @ columns
-        lmi = cp.bmat([[seen, image], [image.T, corner]]) >> 0
-        blocks.append(_Block(lmi, columns, columns.shape[1] if relaxed else 0))
-    return blocks
+        inner = np.eye(columns.shape[1]) if corner is None else cp.diag(corner)
+        yield _Block(cp.bmat([[seen, image], [image.T, inner]]) >> 0, columns, corner)
 
 
-def _box_sums(view: list[_Block]) -> list[Any]:
-    """For relaxed boxes the corner variable sums to at most one."""
-    out = []
-    for block in view:
-        if block.multiplicity:
-            corner = [v for v in block.constraint.variables() if v.shape == (block.multiplicity,)]
-            out.append(cp.sum(corner[-1]) <= 1)
-    return out
-
-
-def _difference_blocks(differences: Differences, n: int) -> list[tuple[Array, bool]]:
+def _columns(differences: Differences, n: int) -> Iterator[tuple[Array, bool]]:
     """Columns that one LMI protects together, and whether its corner is the relaxed box of notes/placement.md."""
-    match differences:
-        case Vectors(matrix):
-            dense = matrix.toarray()
-            return [(dense[:, [i]], False) for i in range(dense.shape[1])]
-        case Pairs(coordinates, scale):
-            return [
-                (scale * (_unit(n, int(i)) - _unit(n, int(j))), False)
-                for i, j in itertools.combinations(coordinates, 2)
-            ]
-        case Balls(ball_blocks, radius):
-            return [(radius * np.eye(n)[:, block], False) for block in ball_blocks]
-        case Boxes(box_blocks, reach):
-            out: list[tuple[Array, bool]] = []
-            for block in box_blocks:
-                corners = (np.eye(n) * reach)[:, block]
-                if len(block) <= VERTEX_LIMIT:
-                    signs = itertools.product((1.0, -1.0), repeat=len(block) - 1)
-                    out += [((corners @ np.array((1.0, *s)))[:, None], False) for s in signs]
-                else:
-                    out.append((corners, True))
-            return out
-
-
-def _unit(n: int, i: int) -> Array:
-    e = np.zeros((n, 1))
-    e[i, 0] = 1.0
-    return e
+    if isinstance(differences, Boxes):
+        reach = differences.reach
+        for block in differences.blocks:
+            if len(block) > VERTEX_LIMIT:
+                yield (np.eye(n) * reach)[:, block], True
+            else:
+                vertices = on_block(box_vertices(reach[block]), block, n).toarray()
+                yield from ((vertices[:, [k]], False) for k in range(vertices.shape[1]))
+        return
+    directions = explicit(differences, n)
+    dense = directions.matrix.toarray()
+    yield from ((dense[:, part], False) for part in slices(directions.sizes))
 
 
 def _dual_point(program: GaussianProgram, blocks: list[list[_Block]], loss_weights: Array | None) -> DualPoint:
@@ -239,14 +195,12 @@ def _dual_point(program: GaussianProgram, blocks: list[list[_Block]], loss_weigh
             size = block.columns.shape[1]
             corner = np.asarray(block.constraint.dual_value, dtype=float)[-size:, -size:]
             values, vectors = np.linalg.eigh((corner + corner.T) / 2)
-            if block.multiplicity:
+            if block.corner is not None:
                 # the dual of a relaxed box has no vertex decomposition; sign vectors of its factors are admissible
                 vectors = np.sign(vectors) + (vectors == 0)
-            for value, vector in zip(values, vectors.T, strict=True):
-                if value > 0:
-                    found.append(block.columns @ vector)
-                    mass.append(float(value))
-        n = program.target.shape[1]
-        columns.append(sparse.csc_array(np.array(found).T if found else np.zeros((n, 0))))
+            kept = values > 0
+            found += list((block.columns @ vectors[:, kept]).T)
+            mass += values[kept].tolist()
+        columns.append(sparse.csc_array(np.array(found).T if found else np.zeros((program.target.shape[1], 0))))
         weights.append(np.array(mass))
     return DualPoint(tuple(columns), tuple(weights), loss_weights)
