@@ -13,8 +13,7 @@ from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.core.files import write_atomically
 
 if TYPE_CHECKING:
-    from privspec.families.tables.estimation.aggregate import Aggregate
-    from privspec.families.tables.estimation.choice import Choice
+    from privspec.families.tables.aggregate import Aggregate, Choice
 
 MOST_ROWS = 40
 """Values that are printed; files hold all of them."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from privspec.execute.keeper import Keeper
     from privspec.execute.release import Release
     from privspec.explain.facts import Judgement
-    from privspec.families.tables.estimation.aggregate import Aggregate
+    from privspec.families.tables.aggregate import Aggregate
     from privspec.model.graph import Model
     from privspec.noise.samplers import Randomness
     from privspec.verification import Verification
@@ -322,7 +322,7 @@ class Plan:
         Raises: UsageError (PS0841 if the plan makes no local reports), DataError, VerificationError.
         """
         from privspec.execute.family import silent
-        from privspec.families.tables.estimation.aggregate import aggregate_reports
+        from privspec.families.tables.aggregate import aggregate_reports
 
         plan = self.verified()
         return aggregate_reports(

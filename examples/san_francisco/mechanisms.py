@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 import privspec
 from privspec.execute.drawing import RowLaw, TableLaw
+from privspec.families.tables.aggregate import choose_estimator
 from privspec.families.tables.comparisons import RandomisedResponse
 from privspec.families.tables.context import Neighbours, TableContext
-from privspec.families.tables.estimation.channel import Channel
-from privspec.families.tables.estimation.choice import choose_estimator
-from privspec.families.tables.estimation.estimators import ESTIMATORS
-from privspec.families.tables.estimation.update import COARSE
+from privspec.families.tables.estimators import COARSE, ESTIMATORS, Channel
 from privspec.families.tables.noise import PlanarLaplace
 from privspec.noise.samplers import SimulationRandomness
 

@@ -22,12 +22,8 @@ from scipy import optimize
 from privspec.core.diagnostics import DataError, UsageError, VerificationError
 from privspec.execute.drawing import TableLaw
 from privspec.execute.run import run
-from privspec.families.tables.estimation.aggregate import estimate, prior_of
-from privspec.families.tables.estimation.channel import Channel
-from privspec.families.tables.estimation.choice import choose_estimator, total_variation
-from privspec.families.tables.estimation.estimators import ESTIMATORS, project
-from privspec.families.tables.estimation.reading import count_reports
-from privspec.families.tables.estimation.update import FINE, Limits, bayesian_update
+from privspec.families.tables.aggregate import choose_estimator, count_reports, estimate, prior_of, total_variation
+from privspec.families.tables.estimators import ESTIMATORS, FINE, Channel, Limits, bayesian_update, project
 from privspec.noise.samplers import SimulationRandomness
 
 from .tables import k_rr, make_table_plan
@@ -180,7 +176,7 @@ def test_shares_that_no_number_of_reports_tells_apart() -> None:
 
 
 def test_an_unfinished_update_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from privspec.families.tables.estimation import estimators
+    from privspec.families.tables import estimators
 
     channel, counts = k_rr_channel(10, 0.5), np.arange(1.0, 11)
     assert not ESTIMATORS["ibu"].notes(channel, counts)

@@ -1,1 +1,0 @@
-"""From local reports back to the law of what was reported on."""
