@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 LIST_LIMIT = 4096
 """Matrices of at most this many entries are written as rows of integers, larger ones packed."""
+WORD = 61
+"""Bits of integers that are kept in 64 of them."""
 ENTRY_LIMIT = 2**28
 """Most entries of an array in a plan."""
 
@@ -66,15 +68,15 @@ def read_array(data: object) -> NDArray[np.float64]:
 class DyadicMatrix:
     """The matrix `integers * 2**-exponent`, exactly.
 
-    Args: integers (rows, columns) int64, below 2^62 in size; exponent any integer.
+    Args: integers (rows, columns) int64, below 2^62 in size, or Python's integers; exponent any integer.
     """
 
-    integers: NDArray[np.int64]
+    integers: NDArray[Any]
     exponent: int
 
     def __post_init__(self) -> None:
-        if self.integers.ndim != 2 or self.integers.dtype != np.int64:
-            raise ValueError("a dyadic matrix takes a 2-dimensional int64 array")
+        if self.integers.ndim != 2 or self.integers.dtype not in (np.int64, np.object_):
+            raise ValueError("a dyadic matrix takes a 2-dimensional array of whole numbers")
         self.integers.setflags(write=False)
 
     @classmethod
@@ -84,7 +86,12 @@ class DyadicMatrix:
             raise ValueError("not finite")
         largest = float(np.max(np.abs(values), initial=0.0))
         exponent = bits - (int(np.frexp(largest)[1]) if largest > 0 else 0)
-        return cls(np.rint(np.ldexp(values, exponent)).astype(np.int64), exponent)
+        whole = np.rint(np.ldexp(values, exponent))
+        if bits <= WORD:
+            return cls(whole.astype(np.int64), exponent)
+        exact = np.empty(whole.shape, dtype=object)
+        exact.reshape(-1)[:] = [int(value) for value in whole.ravel().tolist()]
+        return cls(exact, exponent)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -127,7 +134,8 @@ class DyadicMatrix:
             if "rows" in data:
                 if not all(type(entry) is int for entry in data["rows"]):
                     raise ValueError("its entries are not whole numbers")
-                integers = np.array(data["rows"], dtype=np.int64).reshape(rows, columns)
+                small = all(abs(entry) < 2**WORD for entry in data["rows"])
+                integers = np.array(data["rows"], dtype=np.int64 if small else object).reshape(rows, columns)
             else:
                 raw = unpack(data["data"], 8 * rows * columns)
                 if hashlib.sha256(raw).hexdigest() != data.get("sha256"):
@@ -196,14 +204,14 @@ def multiply(matrix: DyadicMatrix, vector: ExactVector) -> ExactVector:
     return ExactVector(total << -matrix.exponent, vector.denominator)
 
 
-def _limbs_of_matrix(values: NDArray[np.int64], width: int) -> Iterable[tuple[int, NDArray[np.int64]]]:
+def _limbs_of_matrix(values: NDArray[Any], width: int) -> Iterable[tuple[int, NDArray[np.int64]]]:
     """(shift, limb): the matrix is the sum of limb << shift; the last limb has the sign."""
     bits = int(max(int(values.max(initial=0)), -int(values.min(initial=0)))).bit_length()
     shift = 0
     while bits - shift > width:
-        yield shift, (values >> shift) & ((1 << width) - 1)
+        yield shift, ((values >> shift) & ((1 << width) - 1)).astype(np.int64)
         shift += width
-    yield shift, values >> shift
+    yield shift, (values >> shift).astype(np.int64)
 
 
 def _limbs_of_integers(values: Integers, width: int) -> Iterable[tuple[int, NDArray[np.int64]]]:

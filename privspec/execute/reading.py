@@ -29,13 +29,15 @@ from privspec.execute.sources import (
     load_array,
     load_frame,
     load_json,
+    numbers_at_once,
     parquet_frames,
+    plain_text,
     readable,
     rows_of_text,
 )
 
 if TYPE_CHECKING:
-    pass
+    import polars as pl
 
 NO_HEADER = "the first line of a text file is its header; where there is none, say --no-header"
 _TRUTH = {"true": 1.0, "false": 0.0}
@@ -153,7 +155,8 @@ def _same_layout(found: tuple[int, ...], declared: tuple[int, ...]) -> bool:
 def _load(declared: Declared, source: Any, *, header: bool) -> Lines | NDArray[np.float64]:
     if isinstance(source, Path):
         if is_text(source):
-            return _text_lines(declared, source, header=header)
+            found = _large_text(declared, source) if header else None
+            return _text_lines(declared, source, header=header) if found is None else found
         if source.suffix.lower() == ".npy":
             return numbers(declared, load_array(declared.name, source))
         if source.suffix.lower() == ".json":
@@ -288,6 +291,44 @@ def _text_lines(declared: Declared, path: Path, *, header: bool) -> Lines:
     return found
 
 
+AT_ONCE = 10_000
+"""Rows from which on columns of numbers are read as columns, and not cell by cell."""
+
+
+def _large_text(declared: Declared, path: Path) -> NDArray[np.float64] | None:
+    """What `_text_lines` and `from_lines` make of a large file of plain numbers; None of any other file."""
+    if declared.size < AT_ONCE:
+        return None
+    frame = plain_text(declared.name, path)
+    if frame is None or all(number(name) == number(name) for name in frame.columns):
+        return None
+    return _columns_at_once(declared, frame)
+
+
+def _columns_at_once(declared: Declared, frame: pl.DataFrame) -> NDArray[np.float64] | None:
+    """Numbers (rows, columns) of an input with many units, a row each; None where rows are to be looked at one by one.
+
+    Columns are those that the input names, in the order of the party's index if that is one of them.
+    """
+    name, index, names = declared.name, declared.index, list(frame.columns)
+    if declared.read is not number or frame.height < AT_ONCE or declared.shape[:1] != (frame.height,):
+        return None
+    order = np.arange(frame.height)
+    if index is not None and index != name and index in names:
+        names.remove(index)
+        keys = numbers_at_once(frame[index], number)
+        if np.isnan(keys).any() or len(np.unique(keys)) < len(keys):
+            return None
+        order = np.argsort(keys)
+    width = declared.size // frame.height
+    own = [name] if len(declared.shape) < 2 else [f"{name}_{j + 1}" for j in range(width)]
+    if len(declared.shape) > 1 and len(names) == width:
+        own = names
+    if not set(own) <= set(names):
+        return None
+    return np.column_stack([numbers_at_once(frame[column], declared.entry) for column in own])[order]
+
+
 def _below_header(declared: Declared, rows: list[list[str]], *, header: bool) -> Lines:
     """The rows of a file below its header, without blank lines beyond the number of rows that there must be."""
     names = tuple(name.strip() for name in rows[0]) if header and rows else ()
@@ -350,14 +391,15 @@ def _fill(declared: Declared, place: NDArray[np.float64], item: Any) -> None:
         _fill(declared, place[0, j : j + 1], parts[j] if j < len(parts) else None)
 
 
-def _frame_lines(declared: Declared, source: Any) -> Lines:
+def _frame_lines(declared: Declared, source: Any) -> Lines | NDArray[np.float64]:
     name, index = declared.name, declared.index
     frame = load_frame(name, source)
     names = column_names(name, frame)
     # other columns may be of any kind
     own = [n for n in names if n in (name, index)] if len(declared.shape) < 2 and name in names else names
     table = collect(name, readable(name, frame, own))
-    return Lines(tuple(table.columns), table.rows())
+    found = _columns_at_once(declared, table)
+    return Lines(tuple(table.columns), table.rows()) if found is None else found
 
 
 # --- records --------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,28 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import BudgetError, PrivspecError, UsageError
 from privspec.execute.database import UnusableError, real_path, transaction
 from privspec.execute.ledger import LedgerState, Receipt, look
-from privspec.execute.sources import cell_text, collect, is_frame, load_array, load_frame, load_json, rows_of_text
+from privspec.execute.sources import (
+    cell_text,
+    collect,
+    is_frame,
+    load_array,
+    load_frame,
+    load_json,
+    numbers_at_once,
+    plain_text,
+    rows_of_text,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any]
 APPLICATION = 0x7073_7231
 """What stands in the header of a registry's file."""
 LARGEST = 8 * 2**20
 """A larger file is known by its bytes alone: to read it again would take longer than the run."""
+AT_ONCE = 2**16
+"""A file of text of more bytes is read by columns where it is plain."""
 _SCHEMA = (
     "CREATE TABLE secret (key BLOB NOT NULL)",
     "CREATE TABLE ledgers (identity TEXT PRIMARY KEY, path TEXT NOT NULL, event INTEGER NOT NULL, head TEXT NOT NULL)",
@@ -190,6 +205,11 @@ def _tables(name: str, source: Any) -> Iterator[Sequence[Column]]:
     """The columns of a source; of a text file with its first line and without it: it may be a header."""
     kind = source.name.lower() if isinstance(source, Path) else ""
     if kind.endswith((".csv", ".csv.gz", ".tsv")):
+        frame = plain_text(name, source) if source.stat().st_size > AT_ONCE else None
+        if frame is not None:
+            yield _upright([[column.name, *column.to_list()] for column in frame])
+            yield _upright([_plain_numbers(column) for column in frame])
+            return
         rows = list(rows_of_text(name, source))
         yield _columns(rows)
         yield _columns(rows[1:])
@@ -211,6 +231,19 @@ def _tables(name: str, source: Any) -> Iterator[Sequence[Column]]:
             return
         columns = array.reshape(len(array), -1).T if array.ndim else array.reshape(1, 1)
         yield _upright([c if c.dtype.kind in "biuf" else c.tolist() for c in columns])
+
+
+def _plain_numbers(column: pl.Series) -> Column:
+    """Of a column of texts its numbers, not a number where it is blank; the texts if there are others."""
+    others: list[str] = []
+
+    def blank(cell: str | None) -> float:
+        if (cell or "").strip():
+            others.append("one")
+        return float("nan")
+
+    found = numbers_at_once(column, blank)
+    return column.to_list() if others else found
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> Sequence[Column]:

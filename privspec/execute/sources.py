@@ -18,7 +18,7 @@ import struct
 import zipfile
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from numbers import Number
@@ -29,6 +29,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.diagnostics import DataError
 from privspec.execute.keeper import refuse, refuse_unreadable
 
 if TYPE_CHECKING:
@@ -256,6 +257,49 @@ def _text(name: str, path: Path, columns: Sequence[str] | None) -> pl.LazyFrame:
         if found.strip() not in (*names, *plain.values()):
             plain[found] = found.strip()
     return frame.rename(plain)
+
+
+PLAIN = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+"""Cells that are numbers in one way only."""
+
+
+def plain_text(name: str, path: Path) -> pl.DataFrame | None:
+    """The cells of a text file, all of them texts, where no quote is in it and each line below the first is one row.
+
+    None where `rows_of_text` may cut it otherwise.
+    """
+    import polars as pl
+
+    if path.suffix.lower() not in (".csv", ".tsv"):
+        return None
+    lines, last = 0, b"\n"
+    with opened(name, path) as file:
+        while chunk := file.read(CHUNK):
+            if b'"' in chunk:
+                return None
+            lines, last = lines + chunk.count(b"\n"), chunk[-1:]
+    try:
+        frame = collect(name, _text(name, path, None))
+    except (pl.exceptions.PolarsError, DataError):
+        return None
+    first = [cell.strip() for cell in next(rows_of_text(name, path), [])]
+    return frame if frame.height + 1 == lines + (last != b"\n") and frame.columns == first else None
+
+
+def numbers_at_once(column: pl.Series, entry: Callable[[Any], float]) -> NDArray[np.float64]:
+    """A column in doubles; `entry` reads the cells that are no plain numbers."""
+    import polars as pl
+
+    if column.dtype == pl.String:
+        plain = column.str.contains(PLAIN).fill_null(value=False)
+        found = column.cast(pl.Float64, strict=False)
+    else:
+        found = column.cast(pl.Float64, strict=False)
+        plain = found.is_not_nan().fill_null(value=False)
+    values = found.fill_null(float("nan")).to_numpy().copy()
+    for i in np.flatnonzero(~plain.to_numpy() | np.isnan(values)).tolist():
+        values[i] = entry(column[i])
+    return values
 
 
 def _under(name: str, rows: Iterator[list[str]], columns: Sequence[str]) -> Iterator[list[str]]:

@@ -141,7 +141,7 @@ def labels_of(model: Model | None, name: str, shape: tuple[int, ...]) -> Labels:
 
     Args: model, None where it is not known; shape, of the variable's value.
     """
-    if model is None or name not in model.nodes:
+    if model is None or name not in model.nodes or not shape:
         return numbered(shape)
     found = _of_name(model, name)
     if found and all(len(column) == prod(shape) for column in found.values()):

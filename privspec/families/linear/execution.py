@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
-from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers, multiply
+from privspec.core.matrices import WORD, DyadicMatrix, ExactVector, Integers, integers, multiply
 from privspec.execute.budget import Spend
 from privspec.execute.data import Grid, data_rules, place_entries, read_inputs
 from privspec.execute.family import (
@@ -143,7 +143,8 @@ def _dyadic(matrix: Matrix) -> DyadicMatrix:
     exponent = matrix.unit.denominator.bit_length() - matrix.unit.numerator.bit_length()
     if matrix.unit * Fraction(2) ** exponent != 1:
         raise ValueError("the unit of a matrix is no power of two")
-    whole = np.array([int(v) for v in matrix.whole.entries()], dtype=np.int64)
+    entries = [int(v) for v in matrix.whole.entries()]
+    whole = np.array(entries, dtype=np.int64 if all(abs(v) < 2**WORD for v in entries) else object)
     return DyadicMatrix(whole.reshape(matrix.whole.nrows(), matrix.whole.ncols()), exponent)
 
 

@@ -16,11 +16,13 @@ import numpy as np
 from scipy import sparse
 
 from privspec.core.diagnostics import InternalError
+from privspec.core.matrices import LIST_LIMIT, DyadicMatrix
 from privspec.families.infeasible import Infeasible
 from privspec.families.linear.problem import FORCED, LOCAL, Problem, Verdict
 from privspec.families.linear.program import site_map, site_maps
 from privspec.families.linear.release import (
     FINE_BITS,
+    RECONSTRUCTION_BITS,
     UNEVEN,
     Candidate,
     Dual,
@@ -198,8 +200,11 @@ def exact_release(
     system = problem.system
     found = exact_gaussian(solution.strategy, outputs, inputs, solution.blocks, system.views)
     deviations = np.linalg.norm(found.output_map(system.target), axis=1)
-    if deviations.min(initial=1.0) < UNEVEN * deviations.max(initial=1.0):
+    added_up = not system.lowered.layout.plain
+    if added_up or deviations.min(initial=1.0) < UNEVEN * deviations.max(initial=1.0):
         found = exact_gaussian(solution.strategy, outputs, inputs, solution.blocks, system.views, FINE_BITS)
+    if added_up and found.outputs_matrix is not None:
+        found = replace(found, outputs_matrix=_closer(found.outputs_matrix, found.strategy, system.target))
     found = replace(found, output_grid=output_grid(deviations))
     nested = chain(problem.views(budgets), system.outputs_count)[1]
     if nested or all(
@@ -209,6 +214,18 @@ def exact_release(
     ):
         return found
     return replace(found, rounding="outputs")
+
+
+def _closer(outputs: DyadicMatrix, strategy: DyadicMatrix, target: Array) -> DyadicMatrix:
+    """Outputs from the answers that they use, nearer to the target: a digit off counts for every number added up."""
+    rebuilt, answers = outputs.to_float(), strategy.to_float()
+    off, used = target - rebuilt @ answers, outputs.integers != 0
+    for pattern in np.unique(used, axis=0):
+        rows = np.flatnonzero((used == pattern).all(axis=1))
+        rebuilt[np.ix_(rows, pattern)] += off[rows] @ np.linalg.pinv(answers[pattern])
+    tops = np.abs(rebuilt).max(axis=1, initial=0.0)
+    spread = int(np.ceil(np.log2(tops.max() / tops[tops > 0].min()))) if tops.any() else 0
+    return DyadicMatrix.rounded(rebuilt, RECONSTRUCTION_BITS + (spread if rebuilt.size <= LIST_LIMIT else 0))
 
 
 def _diagonal(matrix: sparse.csr_array) -> Array | None:
