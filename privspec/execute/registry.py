@@ -15,6 +15,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -206,7 +207,8 @@ def _tables(name: str, source: Any) -> Iterator[Sequence[Column]]:
     kind = source.name.lower() if isinstance(source, Path) else ""
     if kind.endswith((".csv", ".csv.gz", ".tsv")):
         frame = plain_text(name, source) if source.stat().st_size > AT_ONCE else None
-        if frame is not None:
+        widths = {len(row) for row in islice(rows_of_text(name, source), 2)}
+        if frame is not None and widths == {frame.width}:
             yield _upright([[column.name, *column.to_list()] for column in frame])
             yield _upright([_plain_numbers(column) for column in frame])
             return

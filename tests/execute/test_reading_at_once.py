@@ -1,0 +1,93 @@
+"""Large files of numbers are read by columns: whatever the cells hold, as they would be read one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from privspec.core.diagnostics import DataError
+from privspec.execute import arrays, registry
+from privspec.execute.arrays import Declared, read_entries
+
+ODD = ["", " ", "1", "-2.5", " 3 ", "1e3", ".5", "5.", "+7", "1_0", "nan", "inf", "-Infinity", "abc", "٣", "0x1", "1,5"]
+ODDER = [
+    "1e400",
+    "true",
+    "½",
+    "1\r",
+    "1e",
+    "e5",
+    "--1",
+    "1.2.3",
+    "\u00a04",
+    "1d3",
+    "12345678901234567890.5",
+    "-",
+    "+.e1",
+]
+CELLS = st.one_of(st.sampled_from(ODD), st.sampled_from(ODDER), st.floats().map(repr))
+HEADERS = ["x", "x,z", "z,x", "p,x", "x_1,x_2", "a,b"]
+
+
+def at_once(monkeypatch: pytest.MonkeyPatch, declared: Declared, source: Any) -> tuple[Any, list[Any], Any, list[Any]]:
+    """What is read of a source by columns and cell by cell, and what is told of cells that are no numbers."""
+    found = []
+    for rows in (1, 10**9):
+        monkeypatch.setattr(arrays, "AT_ONCE", rows)
+        told: list[Any] = []
+        try:
+            values = read_entries(replace(declared, told=told.append), source).tolist()
+        except DataError as error:
+            values = error.diagnostics[0].code
+        found += [values, sorted((cell or "").strip() if isinstance(cell, str | None) else "" for cell in told)]
+    return tuple(found)
+
+
+@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=6),
+    st.sampled_from(["x", "x,z", "z,x", "p,x", "x_1,x_2", "a,b"]),
+)
+def test_large_files_are_read_by_columns_as_cell_by_cell(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rows: list[tuple[str, str]], header: str
+) -> None:
+    places = header.startswith("p")
+    pairs = [(str(i) if places else first, second) for i, (first, second) in enumerate(rows)]
+    lines = [header, *(",".join(pair) if "," in header else pair[0].replace(",", ".") for pair in pairs)]
+    path = tmp_path / "x.csv"
+    path.write_bytes(("\n".join(lines) + "\n").encode())
+    shape = (len(rows), 2) if header in ("x_1,x_2", "a,b") else (len(rows),)
+    columns, told, cells, told_too = at_once(monkeypatch, Declared("x", shape, "p"), path)
+    assert repr(columns) == repr(cells)
+    assert told == told_too
+
+
+def test_parties_in_any_order_are_read_by_columns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"p": [3, 1, 2], "x_1": [1.5, None, 2.0], "x_2": [1, 2, 3]})
+    frame.write_parquet(tmp_path / "x.parquet")
+    frame.write_csv(tmp_path / "x.csv")
+    for source in (frame, tmp_path / "x.parquet", tmp_path / "x.csv", frame.to_pandas()):
+        columns, told, cells, told_too = at_once(monkeypatch, Declared("x", (3, 2), "p"), source)
+        assert repr(columns) == repr(cells) == "[nan, 2.0, 2.0, 3.0, 1.5, 1.0]"
+        assert told == told_too == [""]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=5), st.sampled_from(["x", "x,z", "1", "x,x"]))
+def test_large_files_are_the_same_data(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rows: list[tuple[str, str]], header: str
+) -> None:
+    lines = [header, *(",".join(row[: 1 + header.count(",")]) for row in rows)]
+    path = tmp_path / "x.csv"
+    path.write_bytes(("\n".join(lines) + "\n").encode())
+    found = []
+    for size in (0, 10**9):
+        monkeypatch.setattr(registry, "AT_ONCE", size)
+        found.append(registry.digests("x", path))
+    assert found[0] == found[1]
