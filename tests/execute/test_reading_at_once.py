@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from privspec.core.diagnostics import DataError
-from privspec.execute import arrays, registry
-from privspec.execute.arrays import Declared, read_entries
+from privspec.execute import reading, registry
+from privspec.execute.reading import Declared, read_entries
 
 ODD = ["", " ", "1", "-2.5", " 3 ", "1e3", ".5", "5.", "+7", "1_0", "nan", "inf", "-Infinity", "abc", "٣", "0x1", "1,5"]
 ODDER = [
@@ -39,7 +39,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch, declared: Declared, source: Any) ->
     """What is read of a source by columns and cell by cell, and what is told of cells that are no numbers."""
     found = []
     for rows in (1, 10**9):
-        monkeypatch.setattr(arrays, "AT_ONCE", rows)
+        monkeypatch.setattr(reading, "AT_ONCE", rows)
         told: list[Any] = []
         try:
             values = read_entries(replace(declared, told=told.append), source).tolist()
