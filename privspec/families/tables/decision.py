@@ -16,7 +16,7 @@ import numpy as np
 
 from privspec.families.document import float_down
 from privspec.families.family import Settings
-from privspec.families.tables.system import Debiased, Key, Lowered, TableSystem
+from privspec.families.tables.system import Debiased, Key, Lowered, TableSystem, view_of
 from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.problem import Frame, Guarantee, read_frame
 from privspec.kernel.core.reading import Item, Refused, read
@@ -76,6 +76,8 @@ def _nothing(block: Privacy, shape: tuple[int, int]) -> CompleteDual | PairDual:
     return PairDual(none, none, np.zeros(0))
 
 
+EMPTY = 2.0**100
+"""Multiple of what is at most 0 for every table, in boxes where it is above."""
 Values = Mapping[Key, tuple[float, bool]]
 """Multipliers of lines by where these come from, and whether the line is an equality."""
 
@@ -105,10 +107,17 @@ def _terms(system: TableSystem, dual: TableDual, values: Values) -> dict[str, An
         for a in (a for a in range(table.manipulation[k].alternatives) if chosen >> a & 1):
             pairs[first + k, *((lied, row) if value > 0 else (row, lied)), a] += abs(value)
     first += len(table.manipulation)
+    apart: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
     for (k, number, seen), value in _of(values, "fairness"):
         if seen != "total":
-            a, b, _ = table.fairness[k].pairs.entries[3 * number : 3 * number + 3]
-            pairs[first + k, *((a, b) if value > 0 else (b, a)), seen] += abs(value)
+            apart[k, number][seen] = value
+    for (k, number), own in apart.items():
+        a, b, _ = table.fairness[k].pairs.entries[3 * number : 3 * number + 3]
+        view = view_of(table, table.fairness[k].outputs)
+        count = len(table.columns) if view is None else int(view.max()) + 1
+        # laws sum to one: multipliers of all values may rise together until none is below zero
+        low = min(0.0, *own.values())
+        pairs |= {(first + k, a, b, seen): own.get(seen, 0.0) - low for seen in range(count)}
     accuracy = []
     for k, line in enumerate(table.accuracy):
         rows = {at[1:]: value for at, value in _of(values, "accuracy") if at[0] == k}
@@ -118,7 +127,7 @@ def _terms(system: TableSystem, dual: TableDual, values: Values) -> dict[str, An
             tangent = _tangent(system, ("accuracy", k), line.amount, values, total, weights)
             accuracy.append({"line": k, "multiplier": total, "tangent": tangent})
     return {
-        "pairs": [[*at, value] for at, value in pairs.items()],
+        "pairs": [[*at, value] for at, value in pairs.items() if value],
         "conditions": [[*at, value] for at, value in _of(values, "condition")],
         "accuracy": accuracy,
     }
@@ -340,9 +349,11 @@ class DebiasedTable(TableDecision):
         found += [line.key for line in sorted(beside, key=lambda line: not line.equality)]
         cuts = []
         for cut in self.solution.cuts:
-            values = _values(cut.dual, found)
+            # where there is no table, what is at most 0 for every table counts as often as it takes
+            dual = cut.dual.scaled(EMPTY, EMPTY) if cut.empty else cut.dual
+            values = _values(dual, found)
             means = [[key[1], -value] for key, (value, _) in values.items() if key[0] == "mean" and value]
-            cuts.append({"empty": cut.empty, "means": means} | _terms(self.system, cut.dual, values))
+            cuts.append({"means": means} | _terms(self.system, dual, values))
         tree = [
             {"coordinate": item.coordinate, "at": item.at} if isinstance(item, SearchSplit) else item
             for item in self.solution.tree

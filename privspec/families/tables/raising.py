@@ -152,8 +152,7 @@ def _fairness(decision: TableDecision) -> list[dict[str, Any]]:
     """What each fairness line asks for and what the table reaches, as the kernel evaluates it: the largest distance."""
     task, found = decision.task, []
     for line in task.fairness:
-        gaps = line.gaps(decision.executed, task.weights())
-        reached, level = max(gaps, key=lambda gap: gap[0], default=(Fraction(0), 0))
-        entry = {"line": line.line, "text": line.text, "tolerance": show([*line.tolerances, Fraction(0)][level])}
+        reached, asked, _ = line.largest(decision.executed, task.weights())
+        entry = {"line": line.line, "text": line.text, "tolerance": show(asked)}
         found.append(entry | {"achieved": decimal_up(reached)})
     return found

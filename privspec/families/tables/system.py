@@ -430,6 +430,16 @@ def votes_of(line: Manipulation) -> Votes:
     return found
 
 
+def _ranked(above: Mapping[int, int | None]) -> tuple[list[int], list[int]]:
+    """The values that stand one before the other, and those of which none is before another."""
+    named: list[int] = []
+    for value, before in above.items():
+        if before != (named[-1] if named else None):
+            return named[:-1], [value for value in above if value not in named[:-1]]
+        named.append(value)
+    return named, []
+
+
 def _uppers(named: Sequence[int], rest: Sequence[int], count: int, sharpest: bool) -> Iterator[int]:
     """Sets of best alternatives, as bits, but for the set of all of them: the first of `named`, or all and some others.
 
@@ -453,7 +463,7 @@ def _lies(k: int, line: Manipulation) -> Iterator[LinearLine]:
     Where that is 0 and a set is one of best alternatives of both ballots, either could be the lie: one equality.
     """
     try:
-        ranks = votes_of(line).contrast().ranks or {}
+        ranks = {pair: _ranked(above) for pair, above in votes_of(line).contrast().above.items()}
     except Refused:
         raise TooManyError(line.line) from None
     lines, count = 0, len(set(line.winners))

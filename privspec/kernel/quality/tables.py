@@ -49,7 +49,7 @@ class Tables(Rules):
             wrong = [r for r, total in enumerate(line.totals(table, chosen)) if total > 0 or (line.equality and total)]
             text = f"does not hold at {table.rows[wrong[0]]}" if wrong else "holds at every row"
             case.says("conditions", not wrong, f"line {line.line} {text}: {line.text}", number)
-        limits = [(one.line, one.limit, one.amount.value(table, task.weights(), chosen)) for one in task.accuracy]
+        limits = [(line, most, one.value(table, task.weights(), chosen)) for line, _, one, most in task.accuracy]
         lies = [(one.line, one.limit, max([NONE, *one.contrast().gaps(table).values()])) for one in task.manipulation]
         judge_lines(case, limits + lies, NONE)
         case.accuracy.same([])
@@ -60,8 +60,8 @@ class Tables(Rules):
             _loss(case, task, task.loss.value(table, task.weights(), chosen) + task.errors(table, chosen), derived)
         except Refused as reason:
             case.says("bound", False, str(reason))
-        drawn = {one.name: {label: chosen[f"{one.name}:{label}"] for label in one.labels} for one in task.laws}
-        return Executed(table, {one.name: chosen[one.name] for one in task.choices}, drawn)
+        drawn = {name: {label: chosen[f"{name}:{label}"] for label in labels} for name, labels, _ in task.laws}
+        return Executed(table, {name: chosen[name] for name, *_ in task.choices}, drawn)
 
     def reach(
         self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item
@@ -83,14 +83,18 @@ def _chosen(case: Case, task: Task, scalars: Item, laws: Item) -> dict[str, Frac
     Raises: Refused for one that is missing, or that is no law.
     """
     found = {}
-    for one, item in zip(task.choices, scalars.fields(*(one.name for one in task.choices)), strict=True):
-        found[one.name] = item.exact()
-        case.says("choices", one.holds(item.exact()), f"{one.name} = {float(item.exact()):.9g} is in its range")
-    for law, item in zip(task.laws, laws.fields(*(law.name for law in task.laws)), strict=True):
-        shares = [share.exact(0) for share in item.fields(*law.labels)]
-        whole = Fraction(1) if law.weight is None else 1 - found[law.weight]
-        case.says("choices", sum(shares) == 1 and whole >= 0, f"{law.name} is a law")
-        found |= {name: whole * share for name, share in zip(law.masses(), shares, strict=True)}
+    for (name, low, high, over, under, values), item in zip(
+        task.choices, scalars.fields(*(name for name, *_ in task.choices)), strict=True
+    ):
+        found[name] = value = item.exact()
+        inside = low <= value <= high and not (over and value == low) and not (under and value == high)
+        holds = inside and (values is None or value in values)
+        case.says("choices", holds, f"{name} = {float(value):.9g} is in its range")
+    for (name, labels, weight), item in zip(task.laws, laws.fields(*(name for name, *_ in task.laws)), strict=True):
+        shares = [share.exact(0) for share in item.fields(*labels)]
+        whole = Fraction(1) if weight is None else 1 - found[weight]
+        case.says("choices", sum(shares) == 1 and whole >= 0, f"{name} is a law")
+        found |= {f"{name}:{label}": whole * share for label, share in zip(labels, shares, strict=True)}
     return found
 
 
@@ -98,10 +102,9 @@ def _rounds(case: Case, rounds: Rounds | None, said: Item, epsilons: list[Fracti
     if rounds is None or said.absent:
         said.same(rounds)
         return
-    figures = [one.exact() for one in said.fields("count", "budget", "each", "fit")]
-    each = rounds.budget / rounds.count
-    text = f"{rounds.count} rounds share epsilon = {float(rounds.budget):.9g}: each spends {float(each):.9g}"
-    holds = figures == [rounds.count, rounds.budget, each, rounds.count] and {*epsilons} == {each}
+    figures, (count, budget) = [one.exact() for one in said.fields("count", "budget", "each", "fit")], rounds
+    text = f"{count} rounds share epsilon = {float(budget):.9g}: each spends {float(budget / count):.9g}"
+    holds = figures == [count, budget, budget / count, count] and {*epsilons} == {budget / count}
     case.says("rounds", holds, text)
 
 
@@ -109,15 +112,13 @@ def _fairness(case: Case, task: Task, table: Table) -> None:
     """The laws of groups are at most so far apart; `achieved` is no less than the largest distance."""
     listed = case.fairness.items(len(task.fairness)) if task.fairness or not case.fairness.absent else []
     for number, (one, item) in enumerate(zip(task.fairness, listed, strict=True)):
-        gaps = one.gaps(table, task.weights())
-        most, level = max(gaps, key=lambda gap: gap[0], default=(NONE, 0))
-        holds = all(gap <= one.tolerances[at] for gap, at in gaps)
+        most, asked, holds = one.largest(table, task.weights())
         holds = holds and all(t**2 <= square for t, square in zip(one.tolerances, one.squares, strict=True))
         line, text, tolerance, achieved = item.fields("line", "text", "tolerance", "achieved")
         line.same(one.line)
         text.same(one.text)
-        holds = holds and achieved.exact() >= most and tolerance.exact() == [*one.tolerances, NONE][level]
-        words = f"line {one.line}: largest total variation {float(most):.6g}, asked for {float(tolerance.exact()):.6g}"
+        holds = holds and achieved.exact() >= most and tolerance.exact() == asked
+        words = f"line {one.line}: largest total variation {float(most):.6g}, asked for {float(asked):.6g}"
         case.says("fairness", holds, words, number)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import lcm
 
@@ -11,56 +11,63 @@ from privspec.kernel.core.reading import Grid, Refused
 from privspec.kernel.core.tables import PAIRS, Compared, Table, triples
 
 NONE = Fraction(0)
-Limit = tuple[int, Fraction]
-"""A ratio times 2^BITS, rounded up, and a slack."""
-
-
-def both_ways(listed: list[tuple[int, int, int]], limits: list[Limit]) -> dict[tuple[int, int], Limit]:
-    """Pairs with the limit of their level, and turned round."""
-    return {pair: limits[level] for a, b, level in listed for pair in ((a, b), (b, a))}
+Pair = tuple[int, int]
+Range = tuple[Fraction, Fraction]
+Price = tuple[str, Fraction]
+Scaled = tuple[str, Grid]
+Accuracy = tuple[int, str, "Amount", Fraction]
+Choice = tuple[str, Fraction, Fraction, bool, bool, list[Fraction] | None]
+ChosenLaw = tuple[str, list[str], str | None]
+Rounds = tuple[int, Fraction]
+Estimates = tuple[str, list[Fraction]]
+READERS = {
+    "Price": {"name": "str", "weight": "Fraction"},
+    "Scaled": {"name": "str", "values": "Grid"},
+    "Accuracy": {"line": "int", "text": "str", "amount": "Amount", "limit": "Fraction"},
+    "Choice": {"name": "str", "low": "Fraction", "high": "Fraction"}
+    | {"low_open": "bool", "high_open": "bool", "values": "list[Fraction] | None"},
+    "ChosenLaw": {"name": "str", "labels": "list[str]", "weight": "str | None"},
+    "Rounds": {"count": "int", "budget": "Fraction"},
+    "Estimates": {"alpha": "str", "weights": "list[Fraction]"},
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
     """Mixtures (a, b) of rows with a(S) <= ratio b(S) + slack for every set S of what is seen of columns.
 
-    `mixtures`: whole numbers by row, over `whole`. `atoms`: S is a single value. `ranks`: S holds the first of these
-    values of a pair, and if all of them, any others of these.
+    `mixtures`: whole numbers by row, over `whole`; `pairs`: ratios times 2^BITS, rounded up, and slacks. `atoms`: S is
+    a single value. `above`: S holds a value of a pair only with another, which stands before it.
     """
 
     view: list[int]
     mixtures: list[dict[int, int]]
     whole: int
-    pairs: dict[tuple[int, int], Limit]
+    pairs: dict[Pair, tuple[int, Fraction]]
     atoms: bool = False
-    ranks: dict[tuple[int, int], tuple[list[int], list[int]]] | None = None
+    above: dict[Pair, dict[int, int | None]] = field(default_factory=dict)
 
-    def gaps(self, table: Table) -> dict[tuple[int, int], Fraction]:
+    def gaps(self, table: Table) -> dict[Pair, Fraction]:
         """The largest a(S) - b(S) of each pair."""
         seen, laws, found = table.seen(self.view), [], {}
         for mixture in self.mixtures:
             parts = [[weight * n for n in seen[row]] for row, weight in mixture.items()]
             laws.append(list(map(sum, zip(*parts, strict=True))))
         for a, b in self.pairs:
-            apart = [x - y for x, y in zip(laws[a], laws[b], strict=True)]
-            first, others = ([], range(len(apart))) if self.ranks is None else self.ranks[a, b]
-            most = total = 0
-            for v in first:
-                total += apart[v]
-                most = max(most, total)
-            most = max(most, total + sum(apart[v] for v in others if apart[v] > 0))
+            gains, most = [x - y for x, y in zip(laws[a], laws[b], strict=True)], 0
+            for v, first in reversed(self.above.get((a, b), dict.fromkeys(range(len(gains)))).items()):
+                if first is None:
+                    most += max(0, gains[v])
+                else:
+                    gains[first] += max(0, gains[v])
             found[a, b] = Fraction(most, self.whole * table.denominator)
         return found
 
-    def fits(self, a: int, b: int, multipliers: dict[int, int]) -> bool:
+    def fits(self, pair: Pair, multipliers: dict[int, int]) -> bool:
         """Whether multipliers >= 0 add up sets S of a pair."""
-        if self.ranks is None:
-            return True
-        first, others = self.ranks[a, b]
-        steps = [multipliers.get(v, 0) for v in first]
-        rest = [multipliers.get(v, 0) for v in others]
-        falling = steps == sorted(steps, reverse=True) and max(rest, default=0) <= min(steps, default=0)
-        return falling and set(multipliers) <= {*first, *others}
+        above = self.above.get(pair, dict.fromkeys(multipliers))
+        firsts = ((above.get(v, v), z) for v, z in multipliers.items())
+        return set(multipliers) <= set(above) and all(v is None or z <= multipliers.get(v, 0) for v, z in firsts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +79,8 @@ class Variation:
     law: Grid
 
     def by_row(self, table: Table) -> list[Fraction]:
-        drawn, found = table.seen(self.values), []
-        for mass, law in zip(drawn, self.law.rows, strict=True):
+        found = []
+        for mass, law in zip(table.seen(self.values), self.law.rows, strict=True):
             every = [Fraction(n, table.denominator) for n in mass] + [NONE] * (len(law) - len(mass))
             gaps = (p - chance * self.law.unit for p, chance in zip(every, law, strict=True))
             found.append(self.weight * sum((gap for gap in gaps if gap > 0), NONE))
@@ -103,14 +110,6 @@ def means(table: Table, costs: Grid | None) -> list[Fraction]:
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
-    """`weight` times a number that is chosen."""
-
-    name: str
-    weight: Fraction
-
-
-@dataclass(frozen=True, slots=True)
 class Amount:
     """Averages over rows and draws, worst cases, prices of chosen numbers, and a constant."""
 
@@ -127,18 +126,10 @@ class Amount:
 
     def value(self, table: Table, prior: list[Fraction], chosen: dict[str, Fraction]) -> Fraction:
         mean, *others = [part.by_row(table) for part in self.parts]
-        total = self.constant + sum((price.weight * chosen[price.name] for price in self.prices), NONE)
+        total = self.constant + sum((weight * chosen[name] for name, weight in self.prices), NONE)
         if self.average is not None or self.variations:
             total += sum((p * own for p, own in zip(prior, mean, strict=True)), NONE)
         return total + sum((part.weight * max(rows) for part, rows in zip(self.worst, others, strict=True)), NONE)
-
-
-@dataclass(frozen=True, slots=True)
-class Scaled:
-    """A number by row times a scalar."""
-
-    name: str
-    values: Grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,36 +144,26 @@ class Condition:
     constant: Grid
 
     def totals(self, table: Table, chosen: dict[str, Fraction]) -> list[Fraction]:
-        parts = [[value * chosen[one.name] for value in one.values.values()] for one in self.scalars]
-        parts += [self.constant.values(), means(table, self.average)]
-        return [sum(row, NONE) for row in zip(*parts, strict=True)]
+        parts = [[value * chosen[name] for value in grid.values()] for name, grid in self.scalars]
+        return [sum(row, NONE) for row in zip(*parts, self.constant.values(), means(table, self.average), strict=True)]
 
-    def moment(self, alpha: str, known: str) -> tuple[list[Fraction], list[Fraction], dict[str, Fraction]]:
+    def moment(self, alpha: str, known: str) -> Moment:
         """The g, t and masses' h of E[g | row] - alpha t(row) - sum h mass = 0.
 
         The mass `known` is 1 - alpha: g and t are measured from its h then, and h is nothing.
-        Raises: Refused if it is of another form.
         """
-        others = {one.name: one.values.values() for one in self.scalars}
-        t = [-value for value in others.pop(alpha)]
-        alike = self.average is not None and all(row == self.average.rows[0] for row in self.average.rows)
-        if self.average is None or not alike or not self.equality or any(self.constant.values()):
+        others = {name: grid.values() for name, grid in self.scalars}
+        t, average = [-value for value in others.pop(alpha)], self.average
+        if average is None or any(row != average.rows[0] for row in average.rows) or not self.equality:
             raise Refused(f"line {self.line} makes no estimate unbiased")
-        if any(len(set(values)) > 1 for values in others.values()):
+        if any(len(set(values)) > 1 for values in others.values()) or any(self.constant.values()):
             raise Refused(f"line {self.line} has another background for each row")
         h = {name: -values[0] for name, values in others.items()}
         origin = h.pop(known, NONE)
-        return [cost * self.average.unit - origin for cost in self.average.rows[0]], [v - origin for v in t], h
+        return [cost * average.unit - origin for cost in average.rows[0]], [v - origin for v in t], h
 
 
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """An amount that is at most `limit`."""
-
-    line: int
-    text: str
-    amount: Amount
-    limit: Fraction
+Moment = tuple[list[Fraction], list[Fraction], dict[str, Fraction]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,19 +180,20 @@ class Votes:
 
     def contrast(self) -> Contrast:
         """The row with a lie and the true one; a ballot that names as many as it may says nothing of the others."""
-        kinds, full, winners = range(len(self.ballots)), max(map(len, self.ballots)), sorted(set(self.winners))
-        place, ranks = {tuple(counts): row for row, counts in enumerate(self.counts.rows)}, {}
+        kinds, full, above = range(len(self.ballots)), max(map(len, self.ballots)), list[dict[int, int | None]]()
+        for ballot in self.ballots:
+            named = [a for a in ballot if a in self.winners]
+            last, others = named[-1] if named else None, self.winners if len(ballot) == full else []
+            chain: dict[int, int | None] = dict(zip(named, [None, *named], strict=False))
+            above.append(chain | {a: last for a in others if a not in chain})
+        place, orders = {tuple(counts): row for row, counts in enumerate(self.counts.rows)}, {}
         if len(place) < len(self.counts.rows) or len(place) * len(kinds) ** 2 > PAIRS:
             raise Refused("there are too many lies to try")
         for counts, true in place.items():
-            for i, ballot in enumerate(self.ballots):
-                others = [a for a in winners if len(ballot) == full and a not in ballot]
-                for j in kinds if counts[i] else ():
-                    if i != j:
-                        lied = place[tuple(n - (k == i) + (k == j) for k, n in enumerate(counts))]
-                        ranks[lied, true] = ([a for a in ballot if a in winners], others)
-        pairs = dict.fromkeys(ranks, (1 << BITS, self.limit))
-        return Contrast(self.winners, [{row: 1} for row in range(len(place))], 1, pairs, ranks=ranks)
+            for i, j in ((i, j) for i in kinds for j in kinds if counts[i] and i != j):
+                orders[place[tuple(n - (k == i) + (k == j) for k, n in enumerate(counts))], true] = above[i]
+        mixtures = [{row: 1} for row in range(len(place))]
+        return Contrast(self.winners, mixtures, 1, dict.fromkeys(orders, (1 << BITS, self.limit)), above=orders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +208,6 @@ class Fairness:
     squares: list[Fraction]
     tolerances: list[Fraction]
 
-    def listed(self) -> list[tuple[int, int, int]]:
-        return triples(self.pairs, len(self.squares))
-
     def contrast(self, view: list[int], prior: list[Fraction], slacks: list[Fraction]) -> Contrast:
         """With the slack of each level."""
         laws = []
@@ -237,61 +216,22 @@ class Fairness:
             laws.append({row: share / sum(shares) for row, share in zip(rows, shares, strict=True)})
         whole = lcm(*(share.denominator for law in laws for share in law.values()))
         mixtures = [{row: int(share * whole) for row, share in law.items()} for law in laws]
-        return Contrast(view, mixtures, whole, both_ways(self.listed(), [(1 << BITS, slack) for slack in slacks]))
+        pairs = {(a, b): (1 << BITS, slacks[level]) for a, b, level in triples(self.pairs, len(slacks))}
+        if len(pairs) < len(self.pairs.rows):
+            raise Refused(f"line {self.line} compares two groups twice")
+        return Contrast(view, mixtures, whole, pairs)
 
-    def gaps(self, table: Table, prior: list[Fraction]) -> list[tuple[Fraction, int]]:
-        """The total variation of every pair, with its level."""
-        found = self.contrast(table.view(self.outputs), prior, self.tolerances).gaps(table)
-        return [(found[a, b], level) for a, b, level in self.listed()]
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A number that is chosen."""
-
-    name: str
-    low: Fraction
-    high: Fraction
-    low_open: bool
-    high_open: bool
-    values: list[Fraction] | None
-
-    def holds(self, value: Fraction) -> bool:
-        ends = (self.low_open and value == self.low) or (self.high_open and value == self.high)
-        return self.low <= value <= self.high and not ends and (self.values is None or value in self.values)
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenLaw:
-    """A law that is chosen: masses are (1 - weight) times its probabilities, or these themselves."""
-
-    name: str
-    labels: list[str]
-    weight: str | None
-
-    def masses(self) -> list[str]:
-        return [f"{self.name}:{label}" for label in self.labels]
-
-
-@dataclass(frozen=True, slots=True)
-class Rounds:
-    """So many rounds share a budget."""
-
-    count: int
-    budget: Fraction
-
-
-@dataclass(frozen=True, slots=True)
-class Estimates:
-    """The scale alpha, and the weight of the squared error of each condition's estimate."""
-
-    alpha: str
-    weights: list[Fraction]
+    def largest(self, table: Table, prior: list[Fraction]) -> tuple[Fraction, Fraction, bool]:
+        """The largest total variation, what is asked of its pair, and whether all pairs are within what is asked."""
+        found = self.contrast(table.view(self.outputs), prior, self.tolerances)
+        gaps = [(gap, found.pairs[pair][1]) for pair, gap in found.gaps(table).items()]
+        holds = all(gap <= most for gap, most in gaps)
+        return *max(gaps, key=lambda gap: gap[0], default=(NONE, NONE)), holds
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The block of a table."""
+    """The block of a table; masses of a law that is chosen are (1 - weight) times its probabilities, or just these."""
 
     FORM = "table"
 
@@ -318,21 +258,24 @@ class Task:
         """The law of rows; empty without one."""
         return [] if self.prior is None else self.prior.values()
 
-    def moments(self) -> list[tuple[list[Fraction], list[Fraction], dict[str, Fraction]]]:
+    def ends(self) -> dict[str, Range]:
+        """Of every number that is chosen."""
+        return {name: (low, high) for name, low, high, *_ in self.choices}
+
+    def masses(self) -> list[str]:
+        return [f"{name}:{label}" for name, labels, _ in self.laws for label in labels]
+
+    def moments(self, alpha: str) -> list[Moment]:
         """Of each condition, with the masses of the law that is chosen where it has several values."""
-        assert self.estimates is not None
-        masses = [name for law in self.laws for name in law.masses()]
-        known = masses[0] if len(masses) == 1 else ""
-        return [one.moment(self.estimates.alpha, known) for one in self.conditions]
+        known = self.masses()[0] if len(self.masses()) == 1 else ""
+        return [one.moment(alpha, known) for one in self.conditions]
 
     def errors(self, table: Table, chosen: dict[str, Fraction]) -> Fraction:
         """The average of sum_k w_k ((g_k - s_k) / alpha - t_k)^2."""
-        if self.estimates is None:
-            return NONE
-        alpha, total = chosen[self.estimates.alpha], NONE
-        for weight, (g, t, h) in zip(self.estimates.weights, self.moments(), strict=True):
+        total, (alpha, weights) = NONE, self.estimates or ("", [])
+        for weight, (g, t, h) in zip(weights, self.moments(alpha) if alpha else [], strict=True):
             share = sum((value * chosen[name] for name, value in h.items()), NONE)
             for p, row, truth in zip(self.weights(), table.numerators, t, strict=True):
-                squares = ((value - share - alpha * truth) ** 2 for value in g)
+                squares = ((value - share - chosen[alpha] * truth) ** 2 for value in g)
                 total += weight * p * sum((n * square for n, square in zip(row, squares, strict=True)), NONE)
-        return total / (alpha**2 * table.denominator)
+        return total / (chosen[alpha] ** 2 * table.denominator) if alpha else NONE
