@@ -123,7 +123,7 @@ def _entries(one: Grid, source: Any, circumstances: Circumstances) -> Array:
     fit.rows += len(values)
     beyond = one.beyond(values)
     if held.ball is None:
-        fit.numbers(values, lower, upper)
+        fit.numbers(values)
     else:
         fit.outside += beyond * held.ball[1]
     if circumstances.strict and (beyond or not np.all(np.isfinite(values) & (values >= lower) & (values <= upper))):

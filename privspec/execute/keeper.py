@@ -126,23 +126,16 @@ class Fit:
             self.unreadable += times
             self.reasons[why_no_number(cell)] += times
 
-    def numbers(
-        self,
-        values: NDArray[np.float64],
-        lower: NDArray[np.float64] | float | None = None,
-        upper: NDArray[np.float64] | float | None = None,
-        times: NDArray[np.int64] | int = 1,
-    ) -> None:
-        """Numbers (n,) as they were read, each with its ends; those that are none were told by `cell`."""
-        times = np.broadcast_to(times, values.shape)
+    def numbers(self, values: NDArray[np.float64], times: int = 1) -> None:
+        """Numbers (n,) as they were read, so many times each; those that are none were told by `cell`."""
         if self.lower is not None:
-            self.below += int(times[values < (self.lower if lower is None else lower)].sum())
+            self.below += times * int((values < self.lower).sum())
         if self.upper is not None:
-            self.above += int(times[values > (self.upper if upper is None else upper)].sum())
+            self.above += times * int((values > self.upper).sum())
         if self.upper is not None and self.upper >= THOUSAND:
             nonzero = (values != 0) & ~np.isnan(values)
-            self.nonzero += int(times[nonzero].sum())
-            self.small += int(times[nonzero & (np.abs(values) <= self.upper / THOUSAND)].sum())
+            self.nonzero += times * int(nonzero.sum())
+            self.small += times * int((nonzero & (np.abs(values) <= self.upper / THOUSAND)).sum())
 
     def counts(self) -> Iterator[str]:
         """What does not fit, in numbers alone; nothing where all does."""
@@ -176,6 +169,11 @@ class Fit:
         if self.outside:
             yield f"{_share(self.outside, self.rows)} {self._beyond}: moved to the nearest"
         yield from self._units()
+
+    @property
+    def then(self) -> str:
+        """What becomes of cells that do not fit, where there are some that are moved nowhere."""
+        return f"; {self.fate}" if self.fate and (self.unreadable or self.missing or self.unknown) else ""
 
     @property
     def _beyond(self) -> str:
@@ -212,7 +210,6 @@ class Keeper:
 
     fits: dict[tuple[str, str], Fit] = field(default_factory=dict)
     remarks: dict[str, list[str]] = field(default_factory=dict)
-    rows: dict[str, int] = field(default_factory=dict)
 
     def fit(
         self,
@@ -243,8 +240,7 @@ class Keeper:
         for (name, column), fit in self.fits.items():
             found = ", ".join(fit.counts())
             if found:
-                fate = fit.fate if fit.unreadable or fit.missing or fit.unknown else ""
-                lines.append(f"{_title(name, column)}: {found}{'; ' * bool(fate)}{fate}")
+                lines.append(f"{_title(name, column)}: {found}{fit.then}")
         lines += [f"{name}: {text}" for name, texts in self.remarks.items() for text in texts]
         return lines
 
@@ -256,9 +252,8 @@ class Keeper:
             for (owner, column), fit in self.fits.items():
                 if owner != name:
                     continue
-                fate = fit.fate if fit.unreadable or fit.missing or fit.unknown else ""
                 verb = "does" if fit.misfits == 1 else "do"
-                said = f"{fit.misfits:,} {verb} not fit{'; ' * bool(fate)}{fate}" if fit.misfits else "all fit"
+                said = f"{fit.misfits:,} {verb} not fit{fit.then}" if fit.misfits else "all fit"
                 lines.append(f"{_title(name, column)}: {fit.rows:,} values, {said}")
                 lines += [f"  {line}" for line in fit.details()]
         return lines

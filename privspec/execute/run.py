@@ -46,25 +46,6 @@ def check_digest(plan: Mapping[str, Any]) -> str:
     return digest
 
 
-def execute_plan(
-    plan: Mapping[str, Any],
-    data: Mapping[str, Any],
-    model: Model | None = None,
-    randomness: Randomness | None = None,
-    *,
-    strict: bool = False,
-) -> Release:
-    """One release of a plan on data, without budget and files: use `run` unless the budget is kept elsewhere.
-
-    Raises: UsageError, DataError, VerificationError.
-    """
-    digest = check_digest(plan)
-    mechanism = mechanism_of(plan)
-    secret = mechanism.read(data, Circumstances(model, strict))
-    release = _prepared(_undrawn(plan, digest, mechanism.outputs, model), secret, data, strict)
-    return _drawn(release, secret, randomness or SystemRandomness())
-
-
 def run(
     plan: Mapping[str, Any],
     inputs: Mapping[str, Any],

@@ -192,17 +192,11 @@ def round_half_up(numerator: int, denominator: int) -> int:
     return (2 * numerator + denominator) // (2 * denominator)
 
 
-def rounded_gaussian(value: Fraction, grid: Fraction, randomness: Randomness) -> int:
-    """The integer j with j * grid nearest to value + N(0, 1), exactly: no digit of the sum is approximated.
-
-    Privacy is that of the real number value + N(0, 1): rounding is post-processing
-    (notes/rounded-gaussian.md).
-    """
-    return round_noisy(value.numerator, value.denominator, grid, Normal(randomness))
-
-
 def round_noisy(numerator: int, denominator: int, grid: Fraction, noise: Normal) -> int:
-    """floor((numerator/denominator + noise) / grid + 1/2), by refining the noise until it is decided."""
+    """floor((numerator/denominator + noise) / grid + 1/2), exactly: the noise is refined until it is decided.
+
+    Privacy is that of the real number before rounding, which is post-processing (notes/rounded-gaussian.md).
+    """
     bits = max(denominator.bit_length(), grid.denominator.bit_length()) + 2
     divisor = 2 * grid.numerator * denominator
     while True:

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from privspec.execute import run as executed
+from privspec.execute.family import Circumstances, mechanism_of
 from privspec.execute.release import Release
+from privspec.model.graph import Model
+from privspec.noise.samplers import Randomness, SystemRandomness
 
 
 def run(
@@ -16,3 +19,18 @@ def run(
     """`privspec.execute.run.run`, with `new_ledger` where none is there."""
     new = ledger is not None and not ledger.exists()
     return executed.run(plan, data, ledger, *rest, new_ledger=new, **how)
+
+
+def execute_plan(
+    plan: Mapping[str, Any],
+    data: Mapping[str, Any],
+    model: Model | None = None,
+    randomness: Randomness | None = None,
+    *,
+    strict: bool = False,
+) -> Release:
+    """One release of a plan on data, without budget and files."""
+    digest, mechanism = executed.check_digest(plan), mechanism_of(plan)
+    secret = mechanism.read(data, Circumstances(model, strict))
+    release = executed._prepared(executed._undrawn(plan, digest, mechanism.outputs, model), secret, data, strict)
+    return executed._drawn(release, secret, randomness or SystemRandomness())

@@ -23,11 +23,11 @@ from privspec.core.spans import Source
 from privspec.execute.ballot_files import Form
 from privspec.execute.ballots import read_ballots
 from privspec.execute.keeper import Keeper
-from privspec.execute.run import execute_plan
 from privspec.families.tables.execution import CENTRAL_RULE
 from privspec.model.build import load_model
 from privspec.model.domains import PartialRankingOf, RankingOf
 from privspec.model.lotteries import Borda, FirstChoice, scores
+from tests.execute.begun import execute_plan
 
 from .tables import make_table_plan
 from .voting import ABC

@@ -25,12 +25,11 @@ from privspec.execute.drawing import Labels, RowLaw, TableLaw
 from privspec.execute.family import simulate
 from privspec.execute.keeper import Keeper
 from privspec.execute.ledger import spends_of_plan
-from privspec.execute.run import execute_plan
 from privspec.model.build import load_model
 from privspec.model.graph import Model
 from privspec.noise.samplers import Randomness, SimulationRandomness, SystemRandomness
 from privspec.problem.form import plan_digest
-from tests.execute.begun import run
+from tests.execute.begun import execute_plan, run
 
 from .tables import ALARM, chi_square, k_rr, make_table_plan
 

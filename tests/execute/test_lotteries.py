@@ -20,7 +20,7 @@ from privspec.data_report import fit_of_plan, fit_of_spec
 from privspec.execute.budget import Spend
 from privspec.execute.family import Simulation, mechanism_of, simulate
 from privspec.execute.ledger import spends_of_plan
-from privspec.execute.run import combine, execute_plan
+from privspec.execute.run import combine
 from privspec.families.selection.draws import Coin, draw, law_in_doubles, report, sampler, weighted
 from privspec.model.lotteries import (
     Exponential,
@@ -33,7 +33,7 @@ from privspec.model.lotteries import (
 )
 from privspec.noise.samplers import SimulationRandomness
 from privspec.pipeline import Request, solve
-from tests.execute.begun import run
+from tests.execute.begun import execute_plan, run
 
 from .tables import ALARM, chi_square
 from .voting import ABC, PARAMETERS, make_lottery_plan

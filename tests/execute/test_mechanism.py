@@ -14,9 +14,9 @@ from scipy import stats
 from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.core.matrices import multiply
 from privspec.execute.family import simulate
-from privspec.execute.run import execute_plan
 from privspec.families.linear.execution import draw, origin, read_executed
 from privspec.noise.samplers import SimulationRandomness
+from tests.execute.begun import execute_plan
 
 MakePlan = Callable[..., dict[str, Any]]
 ALARM = 1e-6

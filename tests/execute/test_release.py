@@ -22,10 +22,9 @@ from privspec.core.spans import Source
 from privspec.execute import ledger
 from privspec.execute.ledger import Receipt
 from privspec.execute.release import Release, observers_of, places, write_release
-from privspec.execute.run import execute_plan
 from privspec.model.build import load_model
 from privspec.noise.samplers import SimulationRandomness
-from tests.execute.begun import run
+from tests.execute.begun import execute_plan, run
 
 PAID = Receipt("12" * 16, 3, "ab" * 32)
 MARKS = "true,3:abababababababababababababababab,abc"

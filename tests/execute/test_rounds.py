@@ -16,10 +16,9 @@ from privspec.execute import ledger
 from privspec.execute.database import participation
 from privspec.execute.family import Rounds
 from privspec.execute.keeper import Keeper
-from privspec.execute.run import execute_plan
 from privspec.noise.samplers import SimulationRandomness
 from privspec.problem.form import plan_digest
-from tests.execute.begun import run
+from tests.execute.begun import execute_plan, run
 from tests.execute.voting import make_lottery_plan
 
 Plan = dict[str, Any]

@@ -20,13 +20,13 @@ from privspec.execute import ledger
 from privspec.execute.budget import Unit
 from privspec.execute.family import Circumstances, mechanism_of, simulate
 from privspec.execute.ledger import spends_of_plan
-from privspec.execute.run import combine, execute_plan
+from privspec.execute.run import combine
 from privspec.families.statistics.execution import EachParty, StatisticMechanism, executed_of
 from privspec.families.statistics.records import to_steps
 from privspec.model.library import GRID_BITS
 from privspec.noise.samplers import SimulationRandomness
 from privspec.problem.form import plan_digest
-from tests.execute.begun import run
+from tests.execute.begun import execute_plan, run
 
 from .societies import RECORDS, SPEC, SUM_POOL, UNBOUNDED, documents, without_noise
 

@@ -16,12 +16,11 @@ greatest likelihood are unique where C is invertible; they need not be when some
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,104 +207,31 @@ def _likelihood(observed: Array, expected: Array) -> Array:
 # --- estimators -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Estimator(ABC):
-    """A way from counts of reports to shares of values."""
-
-    name: ClassVar[str]
-    """As it is asked for."""
-    title: ClassVar[str]
-    """In words."""
-
-    @abstractmethod
-    def shares(self, channel: Channel, counts: Array, limits: Limits = FINE) -> Array:
-        """Estimated shares (runs, values) from counts of reports (runs, reports); every run has a report."""
-
-    def notes(self, channel: Channel, counts: Array) -> tuple[str, ...]:
-        """What a reader of an estimate from these counts (reports,) must know."""
-        if channel.identified:
-            return ()
-        return (
-            f"the reports determine {channel.rank} of {channel.size} shares only: values that lead to the same mix of "
-            "reports cannot be told apart by any number of them",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Inverse(Estimator):
+def inverse(channel: Channel, counts: Array, limits: Limits = FINE) -> Array:  # noqa: ARG001
     """Matrix inversion, r = q C^-1 (Kairouz, Bonawitz & Ramage 2016); least squares where C is not square.
 
     Unbiased where the shares are identified, and the only one here that is: shares below 0 or above 1 are its price.
     Where there are more reports than values, r minimises |r C - q| among vectors that sum to one.
     """
-
-    name = "inverse"
-    title = "matrix inversion"
-
-    def shares(self, channel: Channel, counts: Array, limits: Limits = FINE) -> Array:
-        raw = counts / counts.sum(axis=1, keepdims=True) @ channel.inverse
-        shares: Array = raw + (1 - raw.sum(axis=1, keepdims=True)) * channel.correction
-        return shares
-
-    def notes(self, channel: Channel, counts: Array) -> tuple[str, ...]:
-        """That shares can be negative."""
-        return (*Estimator.notes(self, channel, counts), "unbiased; small shares can come out negative")
+    raw = counts / counts.sum(axis=1, keepdims=True) @ channel.inverse
+    return np.asarray(raw + (1 - raw.sum(axis=1, keepdims=True)) * channel.correction)
 
 
-@dataclass(frozen=True, slots=True)
-class Clip(Estimator):
+def clip(channel: Channel, counts: Array, limits: Limits = FINE) -> Array:  # noqa: ARG001
     """Matrix inversion, negative shares set to 0, the rest scaled to sum to one.
 
     Scaling pulls large shares down where much was clipped; at low signal this shrinking is what makes it good.
     """
-
-    name = "clip"
-    title = "matrix inversion, clipped at 0 and rescaled"
-
-    def shares(self, channel: Channel, counts: Array, limits: Limits = FINE) -> Array:
-        kept = np.clip(Inverse().shares(channel, counts), 0, None)
-        shares: Array = kept / kept.sum(axis=1, keepdims=True)
-        return shares
+    kept = np.clip(inverse(channel, counts), 0, None)
+    return np.asarray(kept / kept.sum(axis=1, keepdims=True))
 
 
-@dataclass(frozen=True, slots=True)
-class Simplex(Estimator):
+def simplex(channel: Channel, counts: Array, limits: Limits = FINE) -> Array:  # noqa: ARG001
     """The law nearest to the matrix inversion in Euclidean distance (Duchi et al. 2008): one number is taken off all.
 
     Never farther from the truth than the inversion itself in that distance, since the truth is a law.
     """
-
-    name = "simplex"
-    title = "matrix inversion, projected on the laws"
-
-    def shares(self, channel: Channel, counts: Array, limits: Limits = FINE) -> Array:
-        return project(Inverse().shares(channel, counts))
-
-
-@dataclass(frozen=True, slots=True)
-class Update(Estimator):
-    """Iterative Bayesian update: a law of greatest likelihood; see `update`."""
-
-    name = "ibu"
-    title = "iterative Bayesian update (maximum likelihood)"
-
-    def shares(self, channel: Channel, counts: Array, limits: Limits = FINE) -> Array:
-        """From the uniform law to within the limits of the greatest likelihood."""
-        return bayesian_update(channel.matrix, counts, limits).shares
-
-    def notes(self, channel: Channel, counts: Array) -> tuple[str, ...]:
-        """Whether the steps sufficed, and whether the maximum is unique."""
-        found = bayesian_update(channel.matrix, counts[None, :])
-        notes = list(Estimator.notes(self, channel, counts))
-        if not found.converged.all():
-            gap = f"{found.gap.max():.2g}"
-            notes.append(f"stopped after {found.steps} steps: the log-likelihood is at most {gap} below its maximum")
-        if channel.identified and not channel.unique_maximum(counts):
-            notes.append(
-                "several laws are equally likely, since some reports never occurred: this is the one that the update "
-                "reaches from the uniform law"
-            )
-        return tuple(notes)
+    return project(inverse(channel, counts))
 
 
 def project(points: Array) -> Array:
@@ -319,5 +245,54 @@ def project(points: Array) -> Array:
     return shares
 
 
-ESTIMATORS: Mapping[str, Estimator] = {e.name: e for e in (Inverse(), Clip(), Simplex(), Update())}
+def update(channel: Channel, counts: Array, limits: Limits = FINE) -> Array:
+    """Iterative Bayesian update: from the uniform law to within the limits of the greatest likelihood."""
+    return bayesian_update(channel.matrix, counts, limits).shares
+
+
+def _of_update(channel: Channel, counts: Array) -> Iterator[str]:
+    """Whether the steps sufficed, and whether the maximum is unique."""
+    found = bayesian_update(channel.matrix, counts[None, :])
+    if not found.converged.all():
+        gap = f"{found.gap.max():.2g}"
+        yield f"stopped after {found.steps} steps: the log-likelihood is at most {gap} below its maximum"
+    if channel.identified and not channel.unique_maximum(counts):
+        yield (
+            "several laws are equally likely, since some reports never occurred: this is the one that the update "
+            "reaches from the uniform law"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Estimator:
+    """A way from counts of reports to shares of values: its name, as it is asked for, and its title in words.
+
+    `shares`: estimates (runs, values) from counts of reports (runs, reports), of which every run has one; `more`: what
+    a reader of an estimate from counts (reports,) must know of this one.
+    """
+
+    name: str
+    title: str
+    shares: Callable[..., Array]
+    more: Callable[[Channel, Array], Iterable[str]] = lambda *_: ()
+
+    def notes(self, channel: Channel, counts: Array) -> tuple[str, ...]:
+        """What a reader of an estimate from these counts (reports,) must know."""
+        unknown = (
+            f"the reports determine {channel.rank} of {channel.size} shares only: values that lead to the same mix of "
+            "reports cannot be told apart by any number of them"
+        )
+        return (*(() if channel.identified else (unknown,)), *self.more(channel, counts))
+
+
+_NEGATIVE = "unbiased; small shares can come out negative"
+ESTIMATORS: Mapping[str, Estimator] = {
+    one.name: one
+    for one in (
+        Estimator("inverse", "matrix inversion", inverse, lambda *_: (_NEGATIVE,)),
+        Estimator("clip", "matrix inversion, clipped at 0 and rescaled", clip),
+        Estimator("simplex", "matrix inversion, projected on the laws", simplex),
+        Estimator("ibu", "iterative Bayesian update (maximum likelihood)", update, _of_update),
+    )
+}
 """All estimators by name."""
