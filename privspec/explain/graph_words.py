@@ -10,7 +10,7 @@ from privspec.model.graph import GraphNode, Model
 from privspec.model.parameters import parameter_words
 from privspec.model.reports import listing
 from privspec.model.requirements import Requirement
-from privspec.model.targets import Degree, degree_of, linear_map, sensitivity
+from privspec.model.targets import Degree, degree_of, linear_map
 from privspec.model.values import Array, show
 
 
@@ -192,6 +192,8 @@ def sensitivities(model: Model) -> Iterator[tuple[Requirement, list[tuple[str, s
             matrix = linear_map(model, name)
             if matrix is not None:
                 maps[name] = matrix
+    from privspec.problem.linear_differences import sensitivity  # the front end does without the kernel
+
     done: set[tuple[str, tuple[str, ...]]] = set()
     for requirement in model.requirements:
         key = (requirement.neighbours.describe(), requirement.wrt)

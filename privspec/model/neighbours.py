@@ -7,12 +7,9 @@ are exact. Sources: notes on neighbour relations; Ramon & Basu 2020, section 3.2
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations
-from math import comb
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -151,65 +148,12 @@ class InputBlock:
         return BoxGeometry(*base.bounds) if is_numeric(base) else NoGeometry()
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class VectorDifferences:
-    """The differences +-amounts[i] e_(indices[i]).
-
-    `exact` False: the true differences lie in k times the convex hull of these, which holds them all. `moved`: how
-    many units change at once; each may change answers that the others leave, and so their rounding. `mixed`: units of
-    which any coordinates change together, and so the rounding of any answer that they have a part in.
-    """
-
-    indices: Indices
-    amounts: NDArray[Any]
-    exact: bool = True
-    moved: int = 1
-    mixed: tuple[Indices, ...] = ()
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class PairDifferences:
-    """The differences scale (e_i - e_j), i != j: records that move between cells, `moved` of them."""
-
-    coordinates: Indices
-    scale: Fraction = Fraction(1)
-    exact: bool = True
-    moved: int = 1
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class BallDifferences:
-    """Every vector of l2 norm at most `radius` on one of the blocks of coordinates."""
-
-    blocks: tuple[Indices, ...]
-    radius: Fraction
-    exact: bool = True
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class BoxDifferences:
-    """Every vector with |d_i| <= reach[i] on one of the blocks; reach (n,) of fractions over all coordinates."""
-
-    blocks: tuple[Indices, ...]
-    reach: NDArray[Any]
-    exact: bool = True
-
-
-Differences: TypeAlias = VectorDifferences | PairDifferences | BallDifferences | BoxDifferences
-
-
 class UnboundedError(Exception):
     """One unit can change the input by any amount, so no finite noise hides it."""
 
     def __init__(self, block: InputBlock, why: str, suggestion: str) -> None:
         self.block, self.why, self.suggestion = block, why, suggestion
         super().__init__(why)
-
-
-def _constant(value: Fraction, count: int) -> NDArray[Any]:
-    amounts = np.empty(count, dtype=object)
-    amounts[:] = value
-    return amounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,27 +183,6 @@ class NeighbourRelation(ABC):
     @abstractmethod
     def length(self, block: InputBlock) -> int:
         """How many coordinates of an input belong to each unit."""
-
-    def units(self, block: InputBlock) -> Sequence[Indices]:
-        """Coordinates of an input that belong to each unit."""
-        return block.runs(self.length(block))
-
-    def differences(
-        self, blocks: Sequence[InputBlock], n: int, scale: Fraction = Fraction(1)
-    ) -> tuple[Differences, ...]:
-        """Every difference of the base vector that a pair of neighbours can have, times `scale`.
-
-        Args: blocks, the inputs named by the requirement; n, number of coordinates in all.
-        Returns: a union of difference sets, whose every unit lies in one input.
-        Raises: UnboundedError if one unit can change an input without limit.
-        """
-        found: list[Differences] = []
-        for block in blocks:
-            found.extend(self._of(block, n, scale))
-        return tuple(found)
-
-    def _of(self, block: InputBlock, n: int, scale: Fraction) -> tuple[Differences, ...]:
-        return block.geometry.differences(block, self, n, scale)
 
 
 def plural(word: str) -> str:
@@ -300,28 +223,6 @@ class ReplacingVoter(NeighbourRelation):
     def length(self, block: InputBlock) -> int:
         return block.party_length
 
-    def differences(
-        self, blocks: Sequence[InputBlock], n: int, scale: Fraction = Fraction(1)
-    ) -> tuple[Differences, ...]:
-        """All that one person holds in all these inputs changes at once.
-
-        Balls of one size stay balls; where boxes and balls come together, boxes cover both.
-        """
-        if len(blocks) < 2:
-            return NeighbourRelation.differences(self, blocks, n, scale)
-        units = [np.concatenate(parts) for parts in zip(*map(self.units, blocks), strict=True)]
-        first = blocks[0].geometry
-        if isinstance(first, BallGeometry) and all(block.geometry == first for block in blocks):
-            return first.of_units(blocks[0], units, self, scale)
-        group = min(self.group, len(units))
-        if group > 1 and comb(len(units), group) <= GROUP_LIMIT:
-            units, group = [np.concatenate(some) for some in combinations(units, group)], 1
-        reach = _constant(Fraction(0), n)
-        for block in blocks:
-            reach[block.start : block.stop] = block.geometry.reach(block, adding=self.adding) * scale * group
-        exact = group == 1 and all(isinstance(block.geometry, BoxGeometry) for block in blocks)
-        return (BoxDifferences(tuple(units), reach, exact),)
-
 
 @dataclass(frozen=True, slots=True)
 class ReplacingEverything(NeighbourRelation):
@@ -334,20 +235,6 @@ class ReplacingEverything(NeighbourRelation):
 
     def length(self, block: InputBlock) -> int:
         return block.size
-
-    def differences(
-        self, blocks: Sequence[InputBlock], n: int, scale: Fraction = Fraction(1)
-    ) -> tuple[Differences, ...]:
-        """As for one unit; boxes of several inputs are joined, as all change at once."""
-        if len(blocks) == 1:
-            return self._of(blocks[0], n, scale)
-        reach = _constant(Fraction(0), n)
-        for block in blocks:
-            amount = block.geometry.reach(block, adding=False)
-            reach[block.start : block.stop] = amount * scale
-        joined = np.concatenate([np.arange(b.start, b.stop, dtype=np.intp) for b in blocks])
-        exact = all(isinstance(block.geometry, BoxGeometry) for block in blocks)
-        return (BoxDifferences((joined,), reach, exact),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,14 +267,6 @@ class ReplacingOneOf(NeighbourRelation):
     def length(self, block: InputBlock) -> int:
         return self.of(block).length(block)
 
-    def differences(
-        self, blocks: Sequence[InputBlock], n: int, scale: Fraction = Fraction(1)
-    ) -> tuple[Differences, ...]:
-        found: list[Differences] = []
-        for relation, names in self.joined:
-            found.extend(relation.differences([b for b in blocks if b.name in names], n, scale))
-        return tuple(found)
-
 
 def default_relation(block: InputBlock | None, party: str | None) -> NeighbourRelation:
     """One party where the input is indexed, else one record of a power or table, else everything."""
@@ -411,12 +290,6 @@ class Geometry(ABC):
         Raises: UnboundedError if there is no limit.
         """
 
-    @abstractmethod
-    def differences(
-        self, block: InputBlock, relation: NeighbourRelation, n: int, scale: Fraction
-    ) -> tuple[Differences, ...]:
-        """What `NeighbourRelation.differences` gives for one input."""
-
 
 @dataclass(frozen=True, slots=True)
 class BoxGeometry(Geometry):
@@ -436,24 +309,6 @@ class BoxGeometry(Geometry):
         width = self.high - self.low
         return max(abs(self.low), abs(self.high)) if adding else width
 
-    def differences(
-        self, block: InputBlock, relation: NeighbourRelation, n: int, scale: Fraction
-    ) -> tuple[Differences, ...]:
-        amount = self.reach(block, adding=relation.adding) * scale
-        units = relation.units(block)
-        group = min(relation.group, len(units))
-        if group > 1 and comb(len(units), group) <= GROUP_LIMIT:
-            units = [np.concatenate(some) for some in combinations(units, group)]
-            group = 1
-        exact = group == 1
-        amount *= group
-        if all(len(unit) == 1 for unit in units):
-            indices = np.concatenate(units) if units else np.empty(0, dtype=np.intp)
-            return (VectorDifferences(indices.astype(np.intp), _constant(amount, len(indices)), exact, group),)
-        reach = _constant(Fraction(0), n)
-        reach[block.start : block.stop] = amount
-        return (BoxDifferences(tuple(units), reach, exact),)
-
 
 @dataclass(frozen=True, slots=True)
 class BallGeometry(Geometry):
@@ -465,33 +320,6 @@ class BallGeometry(Geometry):
 
     def reach(self, block: InputBlock, *, adding: bool) -> Fraction:
         return self.radius if adding else 2 * self.radius
-
-    def differences(
-        self, block: InputBlock, relation: NeighbourRelation, n: int, scale: Fraction
-    ) -> tuple[Differences, ...]:
-        """Balls; several balls of one unit are covered by a larger one (l2), or by their vertices, multiplied (l1)."""
-        return self.of_units(block, relation.units(block), relation, scale)
-
-    def of_units(
-        self, block: InputBlock, units: Sequence[Indices], relation: NeighbourRelation, scale: Fraction
-    ) -> tuple[Differences, ...]:
-        """The same for units that consist of one or more balls each, of one input or of several like it."""
-        from privspec.core.rounding import sqrt_up
-
-        amount = self.reach(block, adding=relation.adding) * scale
-        group = min(relation.group, len(units))
-        if all(len(unit) == 1 for unit in units):
-            indices = np.concatenate(units)
-            return (VectorDifferences(indices, _constant(amount * group, len(indices)), group == 1, group),)
-        balls = max(len(unit) for unit in units) // self.dimension
-        if self.norm == 1:
-            indices = np.concatenate(units)
-            count = balls * group
-            return (
-                VectorDifferences(indices, _constant(amount * count, len(indices)), count == 1, group, tuple(units)),
-            )
-        radius = amount * group * (sqrt_up(Fraction(balls)) if balls > 1 else 1)
-        return (BallDifferences(tuple(units), radius, balls == 1 and group == 1),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,20 +339,6 @@ class CellGeometry(Geometry):
             "table(...)^100",
         )
 
-    def differences(
-        self, block: InputBlock, relation: NeighbourRelation, n: int, scale: Fraction
-    ) -> tuple[Differences, ...]:
-        """A unit for each cell when records come and go, a difference of two when they move."""
-        one = isinstance(relation, ReplacingRecord)
-        most = relation.group if one else int(self.reach(block, adding=relation.adding))
-        block.check_size()
-        cells = np.arange(block.start, block.stop, dtype=np.intp)
-        if relation.adding:
-            return (VectorDifferences(cells, _constant(scale * most, len(cells)), moved=most),)
-        if self.records is not None:
-            most = min(most, self.records)
-        return (PairDifferences(cells, scale * most, moved=most),)
-
 
 @dataclass(frozen=True, slots=True)
 class NoGeometry(Geometry):
@@ -532,9 +346,3 @@ class NoGeometry(Geometry):
 
     def reach(self, block: InputBlock, *, adding: bool) -> Fraction:
         raise Failure("PS0231", block.span, f"{block.name} does not consist of numbers")
-
-    def differences(
-        self, block: InputBlock, relation: NeighbourRelation, n: int, scale: Fraction
-    ) -> tuple[Differences, ...]:
-        self.reach(block, adding=relation.adding)
-        return ()

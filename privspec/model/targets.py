@@ -7,7 +7,6 @@ linear maps, for display and for judging a graph; guarantees are derived elsewhe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
 from itertools import product
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.diagnostics import SpecError
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import children, names_used, reached
@@ -25,17 +23,8 @@ from privspec.model.domains import Tables
 from privspec.model.evaluate import Environment, Reader, bound_call, evaluate, stack
 from privspec.model.graph import GraphNode, Model
 from privspec.model.library import library
-from privspec.model.neighbours import (
-    BallDifferences,
-    BoxDifferences,
-    Differences,
-    InputBlock,
-    PairDifferences,
-    UnboundedError,
-    VectorDifferences,
-)
+from privspec.model.neighbours import InputBlock
 from privspec.model.reports import Failure
-from privspec.model.requirements import Requirement
 from privspec.model.values import Array, CellCounts, Value, as_float, show
 
 if TYPE_CHECKING:
@@ -236,8 +225,6 @@ def _of_call(model: Model, expr: syntax.Call) -> Labels | None:
 COORDINATES_LIMIT = 1024
 """Largest number of input coordinates for which a linear map is laid out here."""
 
-PAIRS_LIMIT = 512
-
 
 class Degree(IntEnum):
     """How an expression depends on the inputs."""
@@ -247,14 +234,6 @@ class Degree(IntEnum):
     """Public, but its value is not known yet."""
     AFFINE = 2
     OTHER = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Sensitivity:
-    """The largest Euclidean change of a value between neighbours; an upper bound unless `exact`."""
-
-    l2: float
-    exact: bool
 
 
 def degree_of(model: Model, name: str) -> Degree:
@@ -321,47 +300,3 @@ def linear_map(model: Model, name: str) -> Array | None:
     except Failure:
         return None
     return columns
-
-
-def sensitivity(model: Model, requirement: Requirement, matrix: Array) -> Sensitivity | None:
-    """The largest change of `matrix @ u` between the neighbours of a requirement.
-
-    Returns: None if there is no limit, or the inputs are not made of numbers.
-    """
-    blocks = [model.block(name) for name in requirement.wrt]
-    try:
-        parts = requirement.neighbours.differences(blocks, model.size)
-    except (UnboundedError, Failure, SpecError):
-        return None
-    found = [_largest(matrix, part) for part in parts]
-    if not found:
-        return None
-    return Sensitivity(max(one.l2 for one in found), all(one.exact for one in found))
-
-
-def _largest(matrix: Array, part: Differences) -> Sensitivity:
-    match part:
-        case VectorDifferences():
-            lengths = np.linalg.norm(matrix[:, part.indices] * as_float(part.amounts), axis=0)
-            return Sensitivity(float(lengths.max(initial=0.0)), part.exact)
-        case PairDifferences():
-            return _pairs(matrix[:, part.coordinates] * float(part.scale), exact=part.exact)
-        case BallDifferences():
-            norms = [np.linalg.norm(matrix[:, block], 2) for block in part.blocks]
-            return Sensitivity(float(max(norms)) * float(part.radius), part.exact)
-        case BoxDifferences():
-            reach = as_float(part.reach)
-            # the triangle inequality: exact only where one coordinate moves
-            lengths = np.linalg.norm(matrix * reach, axis=0)
-            sums = [float(lengths[block].sum()) for block in part.blocks]
-            alone = all(len(block) == 1 for block in part.blocks)
-            return Sensitivity(max(sums), part.exact and alone)
-
-
-def _pairs(columns: NDArray[np.float64], *, exact: bool) -> Sensitivity:
-    count = columns.shape[1]
-    if count > PAIRS_LIMIT:
-        return Sensitivity(2 * float(np.linalg.norm(columns, axis=0).max(initial=0.0)), exact=False)
-    gram = columns.T @ columns
-    squares = np.add.outer(np.diag(gram), np.diag(gram)) - 2 * gram
-    return Sensitivity(float(np.sqrt(max(squares.max(initial=0.0), 0.0))), exact)

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
-from privspec.model.neighbours import Differences
 from privspec.noise.law import Array, NoiseLaw
 from privspec.noise.samplers import Normal, Randomness, round_noisy
 from privspec.noise.sensitivity import l2_sensitivity_up
+from privspec.problem.linear_differences import Differences
 
 
 @dataclass(frozen=True, slots=True)

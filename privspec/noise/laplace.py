@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
-from privspec.model.neighbours import Differences
 from privspec.noise.law import Array, Indices, NoiseLaw, on_lattice
 from privspec.noise.samplers import Randomness, discrete_laplace
 from privspec.noise.sensitivity import scaled_l1_sensitivity
+from privspec.problem.linear_differences import Differences
 
 
 @dataclass(frozen=True, slots=True)

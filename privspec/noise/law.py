@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
-from privspec.model.neighbours import Differences
 from privspec.noise.samplers import Randomness, round_half_up
+from privspec.problem.linear_differences import Differences
 
 Array: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]

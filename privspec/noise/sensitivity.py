@@ -10,14 +10,14 @@ import numpy as np
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
-from privspec.model.neighbours import (
+from privspec.noise.law import Array
+from privspec.problem.linear_differences import (
     BallDifferences,
     BoxDifferences,
     Differences,
     PairDifferences,
     VectorDifferences,
 )
-from privspec.noise.law import Array
 from privspec.solvers.programs import box_bound
 
 VERTEX_BITS = 14

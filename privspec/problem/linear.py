@@ -6,6 +6,7 @@ and noise. Matrices are exact: they are the rational numbers that the doubles of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
@@ -447,12 +448,15 @@ def moved_by(model: Model, requirement: Requirement) -> tuple[Difference, ...]:
 
     Raises: UnboundedError where one unit can change an input without limit, Failure for inputs without numbers.
     """
-    blocks = {name: model.block(name) for name in requirement.wrt}
-    relation = requirement.neighbours
-    joined = relation.joined if isinstance(relation, ReplacingOneOf) else ((relation, requirement.wrt),)
-    return tuple(
-        difference for own, names in joined for difference in _differences([blocks[name] for name in names], own)
-    )
+    return moved([model.block(name) for name in requirement.wrt], requirement.neighbours)
+
+
+def moved(blocks: Sequence[InputBlock], relation: NeighbourRelation) -> tuple[Difference, ...]:
+    """The same for some inputs."""
+    every = tuple(block.name for block in blocks)
+    joined = relation.joined if isinstance(relation, ReplacingOneOf) else ((relation, every),)
+    parts = ((own, [block for block in blocks if block.name in names]) for own, names in joined)
+    return tuple(difference for own, some in parts for difference in _differences(some, own))
 
 
 def _differences(blocks: list[InputBlock], relation: NeighbourRelation) -> tuple[Difference, ...]:

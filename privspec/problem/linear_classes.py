@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from privspec.kernel.core.linear import Alike, Places
 from privspec.model.graph import Model
+from privspec.model.neighbours import InputBlock
 from privspec.model.requirements import Nobody
 
 Whole = NDArray[np.int64]
@@ -139,6 +140,11 @@ class Layout:
             partition = None if laid_out else Partition.single(shape[0])
             found.append(Share(block.name, block.index, block.start, block.stop, length, partition))
         return cls(tuple(found))
+
+    @classmethod
+    def laid(cls, blocks: Sequence[InputBlock]) -> Layout:
+        """Every input laid out."""
+        return cls(tuple(Share(b.name, b.index, b.start, b.stop, b.size, None) for b in blocks))
 
     @cached_property
     def places(self) -> dict[str, tuple[int, Share]]:

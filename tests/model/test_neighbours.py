@@ -8,6 +8,15 @@ import numpy as np
 import pytest
 
 from privspec.model import neighbours as nb
+from privspec.problem.linear import moved
+from privspec.problem.linear_classes import Layout
+from privspec.problem.linear_differences import (
+    BallDifferences,
+    BoxDifferences,
+    PairDifferences,
+    VectorDifferences,
+    sets_of,
+)
 
 
 def block(domain, parties="", index=""):
@@ -21,19 +30,24 @@ privacy:
     return specs.load(text).block("x")
 
 
+def sets(blocks, relation):
+    """Every set of differences of some inputs under a relation."""
+    return [one for one, _ in sets_of(moved(blocks, relation), Layout.laid(blocks))]
+
+
 def reach(parts, direction):
     """The support function of a union of difference sets: its largest inner product with a direction."""
     found = []
     for part in parts:
         match part:
-            case nb.VectorDifferences():
+            case VectorDifferences():
                 found.append(max(abs(direction[i]) * float(a) for i, a in zip(part.indices, part.amounts, strict=True)))
-            case nb.PairDifferences():
+            case PairDifferences():
                 values = direction[part.coordinates]
                 found.append(float(part.scale) * (values.max() - values.min()))
-            case nb.BallDifferences():
+            case BallDifferences():
                 found.append(max(np.linalg.norm(direction[b]) for b in part.blocks) * float(part.radius))
-            case nb.BoxDifferences():
+            case BoxDifferences():
                 width = np.array([float(r) for r in part.reach])
                 found.append(max((np.abs(direction[b]) * width[b]).sum() for b in part.blocks))
     return max(found)
@@ -49,7 +63,7 @@ def worlds_box(low, high, n):
 @pytest.mark.parametrize(("domain", "shape", "low", "high"), [("[-1, 2]^6", 6, -1, 2), ("(-3..1)^6", 6, -3, 1)])
 @pytest.mark.parametrize("group", [1, 2, 3])
 def test_replacing_entries(domain, shape, low, high, group):
-    parts = nb.ReplacingEntry(group).differences([block(domain)], shape)
+    parts = sets([block(domain)], nb.ReplacingEntry(group))
     base = worlds_box(low, high, shape)
     for direction in DIRECTIONS:
         best = 0.0
@@ -60,43 +74,43 @@ def test_replacing_entries(domain, shape, low, high, group):
 
 
 def test_adding_or_removing_an_entry_compares_with_zero():
-    (part,) = nb.ReplacingEntry(adding=True).differences([block("[-1, 2]^6")], 6)
-    assert isinstance(part, nb.VectorDifferences)
+    (part,) = sets([block("[-1, 2]^6")], nb.ReplacingEntry(adding=True))
+    assert isinstance(part, VectorDifferences)
     assert set(part.amounts) == {Fraction(2)}
 
 
 def test_a_record_of_several_entries_is_a_box():
-    (part,) = nb.ReplacingRecord().differences([block("[0, 3]^(2, 3)")], 6)
-    assert isinstance(part, nb.BoxDifferences)
+    (part,) = sets([block("[0, 3]^(2, 3)")], nb.ReplacingRecord())
+    assert isinstance(part, BoxDifferences)
     assert [list(b) for b in part.blocks] == [[0, 1, 2], [3, 4, 5]]
     assert set(part.reach) == {Fraction(3)}
     assert part.exact
 
 
 def test_everything_of_a_box():
-    (part,) = nb.ReplacingEverything().differences([block("[0, 3]^6")], 6)
-    assert isinstance(part, nb.BoxDifferences)
+    (part,) = sets([block("[0, 3]^6")], nb.ReplacingEverything())
+    assert isinstance(part, BoxDifferences)
     assert [len(b) for b in part.blocks] == [6]
 
 
 def test_balls():
     ball = block("l2_ball(1/2, 3)^2")
-    (part,) = nb.ReplacingRecord().differences([ball], 6)
-    assert isinstance(part, nb.BallDifferences)
+    (part,) = sets([ball], nb.ReplacingRecord())
+    assert isinstance(part, BallDifferences)
     assert (part.radius, len(part.blocks), part.exact) == (Fraction(1), 2, True)
-    (part,) = nb.ReplacingRecord(adding=True).differences([ball], 6)
+    (part,) = sets([ball], nb.ReplacingRecord(adding=True))
     assert part.radius == Fraction(1, 2)
-    (part,) = nb.ReplacingEntry().differences([ball], 6)
-    assert isinstance(part, nb.VectorDifferences)
-    (part,) = nb.ReplacingRecord().differences([block("l1_ball(1, 3)^2")], 6)
-    assert isinstance(part, nb.VectorDifferences)
+    (part,) = sets([ball], nb.ReplacingEntry())
+    assert isinstance(part, VectorDifferences)
+    (part,) = sets([block("l1_ball(1, 3)^2")], nb.ReplacingRecord())
+    assert isinstance(part, VectorDifferences)
     assert set(part.amounts) == {Fraction(2)}
 
 
 def test_all_balls_of_one_person_are_covered():
     both = block("l2_ball(1, 3)^2", "parties: voter in 1..1", "[voter]")
-    (part,) = nb.ReplacingVoter(party="voter").differences([both], 6)
-    assert isinstance(part, nb.BallDifferences)
+    (part,) = sets([both], nb.ReplacingVoter(party="voter"))
+    assert isinstance(part, BallDifferences)
     assert not part.exact
     rng = np.random.default_rng(2)
     for _ in range(100):
@@ -107,8 +121,8 @@ def test_all_balls_of_one_person_are_covered():
 @pytest.mark.parametrize("group", [1, 2])
 def test_tables(group):
     table = block("table(a in 0..2, b in {F, M})")
-    adding = nb.ReplacingRecord(group, adding=True).differences([table], 6)
-    moving = nb.ReplacingRecord(group).differences([table], 6)
+    adding = sets([table], nb.ReplacingRecord(group, adding=True))
+    moving = sets([table], nb.ReplacingRecord(group))
     unit = np.eye(6)
     for direction in DIRECTIONS:
         steps = [s * unit[i] for i in range(6) for s in (1, -1)]
@@ -121,35 +135,30 @@ def test_tables(group):
 
 def test_groups_that_are_too_many_are_bounded():
     wide = block("[0, 1]^200")
-    (part,) = nb.ReplacingEntry(4).differences([wide], 200)
-    assert isinstance(part, nb.VectorDifferences)
+    (part,) = sets([wide], nb.ReplacingEntry(4))
+    assert isinstance(part, VectorDifferences)
     assert not part.exact
     assert set(part.amounts) == {Fraction(4)}
 
 
-def test_scale_multiplies():
-    (part,) = nb.ReplacingEntry().differences([block("[0, 1]^3")], 3, Fraction(1, 3))
-    assert set(part.amounts) == {Fraction(1, 3)}
-
-
 def test_no_bounds_no_differences():
     with pytest.raises(nb.UnboundedError, match="no bounds"):
-        nb.ReplacingEntry().differences([block("real^3")], 3)
+        sets([block("real^3")], nb.ReplacingEntry())
     with pytest.raises(nb.UnboundedError, match="any number of records"):
-        nb.ReplacingEverything().differences([block("table(a in 0..2)")], 3)
+        sets([block("table(a in 0..2)")], nb.ReplacingEverything())
 
 
 def test_several_inputs():
     text = specs.MEASURES
     model = specs.load(text)
     both = [model.block("x"), model.block("V")]
-    (part,) = nb.ReplacingEverything().differences(both, model.size)
-    assert isinstance(part, nb.BoxDifferences)
+    (part,) = sets(both, nb.ReplacingEverything())
+    assert isinstance(part, BoxDifferences)
     assert [float(r) for r in part.reach] == [1.0] * 8 + [2.0] * 12
-    parts = nb.ReplacingRecord().differences(both, model.size)
+    parts = sets(both, nb.ReplacingRecord())
     assert len(parts) == 2
-    parts = model.requirements[10].neighbours.differences(both, model.size)
-    assert [type(p) for p in parts] == [nb.VectorDifferences, nb.BoxDifferences]
+    parts = sets(both, model.requirements[10].neighbours)
+    assert [type(p) for p in parts] == [VectorDifferences, BoxDifferences]
     assert [len(b) for b in parts[1].blocks] == [4, 4, 4]
 
 

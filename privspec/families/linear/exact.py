@@ -30,7 +30,7 @@ from privspec.kernel.quality.linear import COMBINED, COVARIANCE_LIMIT, place, sa
 from privspec.kernel.quality.linear_bound import exceeds, proved
 from privspec.kernel.quality.linear_figures import Figures, beside, covariance, doubles, nearest
 from privspec.model.measures import LDP, EpsilonDelta
-from privspec.model.neighbours import PairDifferences
+from privspec.problem.linear_differences import PairDifferences
 from privspec.solvers.programs import Array, box_scaling
 
 SCALING_BITS = 50

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
-from privspec.core.rounding import sqrt_up
 from privspec.core.spans import Span
 from privspec.families.infeasible import Infeasible, unbounded
-from privspec.kernel.core.linear import Cells, Units
-from privspec.kernel.core.linear_privacy import pieces, units_of
-from privspec.model import neighbours
+from privspec.kernel.core.linear import Units
+from privspec.kernel.core.linear_privacy import units_of
 from privspec.model.graph import Model
-from privspec.model.neighbours import (
+from privspec.model.neighbours import UnboundedError
+from privspec.model.reports import Failure
+from privspec.model.requirements import Requirement
+from privspec.problem.linear import Difference, moved_by
+from privspec.problem.linear_classes import Layout
+from privspec.problem.linear_differences import (
     BallDifferences,
     BoxDifferences,
     Differences,
-    Indices,
     PairDifferences,
-    UnboundedError,
     VectorDifferences,
+    sets_of,
 )
-from privspec.model.reports import Failure
-from privspec.model.requirements import Requirement
-from privspec.problem.linear import moved_by
-from privspec.problem.linear_classes import Layout
 from privspec.problem.linear_interpreter import unsupported
 from privspec.problem.linear_lowering import (
     Lowered,
@@ -62,7 +58,7 @@ class ProtectedView:
     index: int
     rows: NDArray[np.intp] | None
     differences: programs.Differences
-    exact: neighbours.Differences
+    exact: Differences
     counts: bool = False
     cover: float = 1.0
     numbers: Array | None = None
@@ -151,7 +147,7 @@ def protected_views(model: Model, outputs: Sequence[OutputSlice], layout: Layout
         seen = [o for o in outputs if o.name in exposed]
         rows = np.concatenate([np.arange(o.start, o.stop, dtype=np.intp) for o in seen])
         try:
-            sets = _sets(model, requirement, layout)
+            sets = list(_sets(model, requirement, layout))
         except UnboundedError as error:
             return unbounded(model, requirement, error)
         counts = all(block.layout == "cells" for block in model.blocks)
@@ -163,83 +159,18 @@ def protected_views(model: Model, outputs: Sequence[OutputSlice], layout: Layout
     return views
 
 
-def _sets(model: Model, requirement: Requirement, layout: Layout) -> list[tuple[Differences, float, Array | None]]:
+def _sets(model: Model, requirement: Requirement, layout: Layout) -> Iterator[tuple[Differences, float, Array | None]]:
     """Sets of differences, each with its `cover` and what noise on each number would hide it.
 
     Raises: UnboundedError if one unit can change an input without limit.
     """
-    if layout.plain:
-        blocks = [model.block(name) for name in requirement.wrt]
-        found = requirement.neighbours.differences(blocks, model.size)
-        return [(one, _cover(model, requirement, one), None) for one in found]
-    sets: list[tuple[Differences, float, Array | None]] = []
     for difference in moved_by(model, requirement):
-        if isinstance(difference, Cells):
-            start, _ = layout.kernel_places[difference.start]
-            cells = np.arange(start, start + difference.stop - difference.start, dtype=np.intp)
-            count = difference.count
-            alone = VectorDifferences(cells, np.array([Fraction(count)] * len(cells), dtype=object), moved=count)
-            sets.append(
-                (PairDifferences(cells, Fraction(count), moved=count) if difference.moving else alone, 1.0, None)
-            )
-        else:
-            hidden = _hidden_by_numbers(difference, layout)
-            sets += [(one, cover, hidden) for one, cover in class_differences(difference, layout)]
-    return sets
+        summed = isinstance(difference, Units) and not layout.plain
+        hidden = _hidden_by_numbers(difference, layout) if summed else None
+        yield from ((one, cover, hidden) for one, cover in sets_of([difference], layout))
 
 
-def class_differences(difference: Units, layout: Layout) -> list[tuple[Differences, float]]:
-    """What units that may change do to the sums of their classes, as sets of differences; each with its `cover`.
-
-    Several units at once are covered by so many times one where the kernel does not list them. That is what they can
-    do if there are as many alike.
-    """
-    listed, count = pieces(difference, layout.kernel_places)
-    units = [unit for unit, _ in listed]
-    spare = max(Fraction(count, min(count, copies)) for _, copies in listed)
-    if all(len(unit) == len(unit[0].at) == 1 for unit in units):
-        indices = np.array([unit[0].at[0] for unit in units], dtype=np.intp)
-        amounts = _fractions(unit[0].amount * count for unit in units)
-        return [(VectorDifferences(indices, amounts, spare == 1, count), float(spare))]
-    shapes = {piece.shape for unit in units for piece in unit}
-    least = min(piece.amount for unit in units for piece in unit)
-    blocks = [np.array([i for piece in unit for i in piece.at], dtype=np.intp) for unit in units]
-    if shapes == {"l1"}:
-        sums = [sum((piece.amount for piece in unit), Fraction(0)) * count for unit in units]
-        sizes = _fractions(size for size, block in zip(sums, blocks, strict=True) for _ in block)
-        cover = float(spare * max(sizes) / (least * count))
-        return [(VectorDifferences(np.concatenate(blocks), sizes, cover == 1, count, tuple(blocks)), cover)]
-    if shapes == {"l2"}:
-        radii = [
-            unit[0].amount if len(unit) == 1 else sqrt_up(sum((p.amount**2 for p in unit), Fraction(0)))
-            for unit in units
-        ]
-        return [
-            (BallDifferences(some, radius * count, cover == 1), float(cover))
-            for radius in sorted(set(radii))
-            for some in [tuple(block for block, own in zip(blocks, radii, strict=True) if own == radius)]
-            for cover in [spare * radius / least]
-        ]
-    sets: list[tuple[list[Indices], dict[int, Fraction]]] = []
-    for unit, block in zip(units, blocks, strict=True):
-        reach = {i: piece.amount * count for piece in unit for i in piece.at}
-        fits = ((some, known) for some, known in sets if all(known.get(i, r) == r for i, r in reach.items()))
-        some, known = next(fits, ([], {}))
-        if not some:
-            sets.append((some, known))
-        some.append(block)
-        known.update(reach)
-    exact = spare == 1 and shapes == {"box"}
-    return [
-        (
-            BoxDifferences(tuple(some), _fractions(known.get(i, Fraction(0)) for i in range(layout.width)), exact),
-            float(spare),
-        )
-        for some, known in sets
-    ]
-
-
-def _hidden_by_numbers(difference: Units, layout: Layout) -> Array:
+def _hidden_by_numbers(difference: Difference, layout: Layout) -> Array:
     """Variances (width,) of independent noise on each number of the inputs that alone hides what units do, at mu 1."""
     found = np.zeros(layout.width)
     units, count = units_of(difference, layout.kernel_places)
@@ -250,13 +181,6 @@ def _hidden_by_numbers(difference: Units, layout: Layout) -> Array:
         for piece in unit:
             for i in piece.at:
                 found[i] = max(found[i], entries * count * (float(piece.amount) / times[i]) ** 2)
-    return found
-
-
-def _fractions(values: Iterable[Fraction]) -> NDArray[Any]:
-    listed = list(values)
-    found = np.empty(len(listed), dtype=object)
-    found[:] = listed
     return found
 
 
@@ -316,24 +240,6 @@ def nothing_secret(model: Model) -> SpecError:
             source=model.source,
         )
     )
-
-
-def _cover(model: Model, requirement: Requirement, differences: Differences) -> float:
-    """The factor between these differences and what one unit can surely do to one coordinate."""
-    if differences.exact:
-        return 1.0
-    match differences:
-        case VectorDifferences(indices, amounts, _):
-            at, size = int(indices[0]), max(amounts)
-        case PairDifferences(_, scale, _):
-            return float(scale)
-        case BallDifferences(blocks, radius, _):
-            at, size = int(blocks[0][0]), radius
-        case BoxDifferences(blocks, reach, _):
-            at = int(blocks[0][0])
-            size = reach[at]
-    block = next(b for b in model.blocks if b.start <= at < b.stop)
-    return float(size / block.geometry.reach(block, adding=requirement.neighbours.adding))
 
 
 def plain_differences(differences: Differences, n: int) -> programs.Differences:

@@ -17,10 +17,10 @@ import numpy as np
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
 from privspec.families.linear.program import ProtectedView, amounts
-from privspec.model.neighbours import PairDifferences
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.law import NoiseLaw
 from privspec.noise.sensitivity import l2_sensitivity_up
+from privspec.problem.linear_differences import PairDifferences
 from privspec.solvers.programs import Array, DualPoint
 
 FINE_BITS = 52

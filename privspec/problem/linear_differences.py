@@ -1,0 +1,213 @@
+"""What units that change do to the coordinates of a problem, as convex sets: one for a program, or for a sensitivity.
+
+A difference set is symmetric in effect: only its extreme points matter for a norm. All amounts are exact. Where units
+of an input count alike, coordinates are the sums of their numbers, by the layout of the problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from math import comb
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.diagnostics import SpecError
+from privspec.core.numbers import Array, as_float
+from privspec.core.rounding import sqrt_up
+from privspec.kernel.core.linear import Cells, Units
+from privspec.kernel.core.linear_privacy import GROUPS, Piece, pieces
+from privspec.model.graph import Model
+from privspec.model.neighbours import UnboundedError
+from privspec.model.reports import Failure
+from privspec.model.requirements import Requirement
+from privspec.problem.linear import moved_by
+from privspec.problem.linear_classes import Layout
+
+Indices: TypeAlias = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class VectorDifferences:
+    """The differences +-amounts[i] e_(indices[i]).
+
+    `exact` False: the true differences lie in k times the convex hull of these, which holds them all. `moved`: how
+    many units change at once; each may change answers that the others leave, and so their rounding. `mixed`: units of
+    which any coordinates change together, and so the rounding of any answer that they have a part in.
+    """
+
+    indices: Indices
+    amounts: NDArray[Any]
+    exact: bool = True
+    moved: int = 1
+    mixed: tuple[Indices, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PairDifferences:
+    """The differences scale (e_i - e_j), i != j: records that move between cells, `moved` of them."""
+
+    coordinates: Indices
+    scale: Fraction = Fraction(1)
+    exact: bool = True
+    moved: int = 1
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BallDifferences:
+    """Every vector of l2 norm at most `radius` on one of the blocks of coordinates."""
+
+    blocks: tuple[Indices, ...]
+    radius: Fraction
+    exact: bool = True
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BoxDifferences:
+    """Every vector with |d_i| <= reach[i] on one of the blocks; reach (n,) of fractions over all coordinates."""
+
+    blocks: tuple[Indices, ...]
+    reach: NDArray[Any]
+    exact: bool = True
+
+
+Differences: TypeAlias = VectorDifferences | PairDifferences | BallDifferences | BoxDifferences
+
+
+def sets_of(moved: Iterable[Units | Cells], layout: Layout) -> Iterator[tuple[Differences, float]]:
+    """Sets whose union holds every difference, in the coordinates of a layout.
+
+    With each its cover: how many times larger it is than what units surely do (1 where it is exact).
+    """
+    for difference in moved:
+        if isinstance(difference, Units):
+            yield from _of_units(difference, layout)
+            continue
+        start, count = layout.kernel_places[difference.start][0], difference.count
+        cells = np.arange(start, start + difference.stop - difference.start, dtype=np.intp)
+        if difference.moving:
+            yield PairDifferences(cells, Fraction(count), moved=count), 1.0
+        else:
+            yield VectorDifferences(cells, _fractions([Fraction(count)] * len(cells)), moved=count), 1.0
+
+
+def _of_units(difference: Units, layout: Layout) -> Iterator[tuple[Differences, float]]:
+    """Several units at once are covered by so many times one where groups of them are too many to list.
+
+    That is what they can do if there are as many alike.
+    """
+    listed, count = pieces(difference, layout.kernel_places)
+    spare = max(Fraction(count, min(count, copies)) for _, copies in listed)
+    units = [unit for unit, _ in listed]
+    shapes = {piece.shape for unit in units for piece in unit}
+    if len(shapes) > 1 and count > 1 and spare == count and comb(len(units), count) <= GROUPS:
+        units, count, spare = [sum(some, ()) for some in combinations(units, count)], 1, Fraction(1)
+    blocks = [np.array([i for piece in unit for i in piece.at], dtype=np.intp) for unit in units]
+    if all(len(block) == 1 for block in blocks):
+        amounts = _fractions(unit[0].amount * count for unit in units)
+        yield VectorDifferences(np.concatenate(blocks), amounts, spare == 1, count), float(spare)
+        return
+    least = min(piece.amount for unit in units for piece in unit)
+    if shapes == {"l1"}:
+        sums = [sum((piece.amount for piece in unit), Fraction(0)) * count for unit in units]
+        sizes = _fractions(size for size, block in zip(sums, blocks, strict=True) for _ in block)
+        cover = spare * max(sizes) / (least * count)
+        yield VectorDifferences(np.concatenate(blocks), sizes, cover == 1, count, tuple(blocks)), float(cover)
+    elif shapes == {"l2"}:
+        radii = [_radius(unit) for unit in units]
+        for radius in sorted(set(radii)):
+            some = tuple(block for block, own in zip(blocks, radii, strict=True) if own == radius)
+            cover = spare * radius / least
+            yield BallDifferences(some, radius * count, cover == 1), float(cover)
+    else:
+        yield from _boxes(units, blocks, count, spare, layout.width, shapes == {"box"})
+
+
+def _radius(unit: Sequence[Piece]) -> Fraction:
+    return unit[0].amount if len(unit) == 1 else sqrt_up(sum((piece.amount**2 for piece in unit), Fraction(0)))
+
+
+def _boxes(
+    units: Sequence[Sequence[Piece]], blocks: Sequence[Indices], count: int, spare: Fraction, width: int, exact: bool
+) -> Iterator[tuple[Differences, float]]:
+    """Boxes, in as few sets as agree on how far each number moves."""
+    sets: list[tuple[list[Indices], dict[int, Fraction]]] = []
+    for unit, block in zip(units, blocks, strict=True):
+        reach = {i: piece.amount * count for piece in unit for i in piece.at}
+        fits = ((some, known) for some, known in sets if all(known.get(i, r) == r for i, r in reach.items()))
+        some, known = next(fits, ([], {}))
+        if not some:
+            sets.append((some, known))
+        some.append(block)
+        known.update(reach)
+    for some, known in sets:
+        amounts = _fractions(known.get(i, Fraction(0)) for i in range(width))
+        yield BoxDifferences(tuple(some), amounts, exact and spare == 1), float(spare)
+
+
+def _fractions(values: Iterable[Fraction]) -> NDArray[Any]:
+    listed = list(values)
+    found = np.empty(len(listed), dtype=object)
+    found[:] = listed
+    return found
+
+
+# --- how far values move --------------------------------------------------------------------------
+
+PAIRS_LIMIT = 512
+"""Cells up to which all pairs of them are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """The largest Euclidean change of a value between neighbours; an upper bound unless `exact`."""
+
+    l2: float
+    exact: bool
+
+
+def sensitivity(model: Model, requirement: Requirement, matrix: Array) -> Sensitivity | None:
+    """The largest change of `matrix @ u` between the neighbours of a requirement.
+
+    Returns: None if there is no limit, or the inputs are not made of numbers.
+    """
+    try:
+        moved = moved_by(model, requirement)
+    except (UnboundedError, Failure, SpecError):
+        return None
+    found = [_largest(matrix, part) for part, _ in sets_of(moved, Layout.laid(model.blocks))]
+    if not found:
+        return None
+    return Sensitivity(max(one.l2 for one in found), all(one.exact for one in found))
+
+
+def _largest(matrix: Array, part: Differences) -> Sensitivity:
+    match part:
+        case VectorDifferences():
+            lengths = np.linalg.norm(matrix[:, part.indices] * as_float(part.amounts), axis=0)
+            return Sensitivity(float(lengths.max(initial=0.0)), part.exact)
+        case PairDifferences():
+            return _pairs(matrix[:, part.coordinates] * float(part.scale), exact=part.exact)
+        case BallDifferences():
+            norms = [np.linalg.norm(matrix[:, block], 2) for block in part.blocks]
+            return Sensitivity(float(max(norms)) * float(part.radius), part.exact)
+        case BoxDifferences():
+            reach = as_float(part.reach)
+            # the triangle inequality: exact only where one coordinate moves
+            lengths = np.linalg.norm(matrix * reach, axis=0)
+            sums = [float(lengths[block].sum()) for block in part.blocks]
+            alone = all(len(block) == 1 for block in part.blocks)
+            return Sensitivity(max(sums), part.exact and alone)
+
+
+def _pairs(columns: NDArray[np.float64], *, exact: bool) -> Sensitivity:
+    count = columns.shape[1]
+    if count > PAIRS_LIMIT:
+        return Sensitivity(2 * float(np.linalg.norm(columns, axis=0).max(initial=0.0)), exact=False)
+    gram = columns.T @ columns
+    squares = np.add.outer(np.diag(gram), np.diag(gram)) - 2 * gram
+    return Sensitivity(float(np.sqrt(max(squares.max(initial=0.0), 0.0))), exact)
