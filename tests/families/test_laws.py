@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privspec.core.matrices import DyadicMatrix
-from privspec.model.neighbours import VectorDifferences
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.law import NoiseLaw
+from privspec.problem.linear_differences import VectorDifferences
 
 ONE = VectorDifferences(np.arange(2), np.array([Fraction(1), Fraction(3, 2)], dtype=object))
 IDENTITY = DyadicMatrix(np.array([[1, 0], [0, 1]], dtype=np.int64), 0)

@@ -14,8 +14,8 @@ from hypothesis.extra import numpy as arrays
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
-from privspec.model.neighbours import BallDifferences, BoxDifferences, PairDifferences, VectorDifferences
 from privspec.noise.sensitivity import l2_sensitivity_up, scaled_l1_sensitivity
+from privspec.problem.linear_differences import BallDifferences, BoxDifferences, PairDifferences, VectorDifferences
 
 SHAPES = st.tuples(st.integers(1, 4), st.integers(2, 4))
 MATRICES = st.one_of(
