@@ -1,151 +1,65 @@
-"""A vote in numbers: ballots, the points that they give, the costs of a winner's law, and what is asked of it."""
+"""A vote in numbers: ballots, the points that they give, the costs of a winner's law, and what is asked of it.
+
+Ballots, costs and their sums are those that the kernel reads; here they are said in words.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import permutations
-from math import perm
 from typing import ClassVar, TypeAlias
 
-from privspec.model.lotteries import (
-    Borda,
-    FirstChoice,
-    Largest,
-    Law,
-    Lottery,
-    Points,
-    Proportional,
-    lottery_of,
-)
+from privspec.kernel.lemmas.votes import Choice, Cost, Term, Total
+from privspec.kernel.lemmas.votes_rules import Ballots
+from privspec.model.lotteries import Borda, FirstChoice, Largest, Law, Lottery, Points, Proportional
 from privspec.model.values import show
-
-KINDS = 5040
-"""Kinds of ballots that are listed."""
-
-
-# --- costs of a winner's law at one profile -------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """`weight` times what a winner's law costs at a profile, beside another lottery of the same points.
-
-    `form`: "distance" is the total variation of the two laws, "mismatch" the probability that two independent draws
-    differ, "votes missed" the share of first choices that the winner does not have: the mismatch with the draw in
-    proportion to points. `family` and `number` are those of the lottery.
-    """
-
-    weight: Fraction
-    form: str
-    family: str
-    number: Fraction = Fraction(0)
-
-    @classmethod
-    def beside(cls, form: str, other: Lottery) -> Cost:
-        return cls(Fraction(1), form, other.family, other.number)
-
-    @property
-    def other(self) -> Lottery:
-        return lottery_of(self.family, self.number)
-
-    @property
-    def shares(self) -> bool:
-        """Whether it is compared with the draw in proportion to points."""
-        return self.family == Proportional.family and not self.number
-
-    @property
-    def plurality(self) -> bool:
-        return self.family == Largest.family
-
-    def at(self, law: Law, scores: Sequence[Fraction]) -> Fraction:
-        """Exactly, at one profile."""
-        pairs = list(zip(law, self.other.law(scores), strict=True))
-        if self.form == "distance":
-            return self.weight * sum((abs(p - q) for p, q in pairs), Fraction(0)) / 2
-        return self.weight * (1 - sum((p * q for p, q in pairs), Fraction(0)))
-
-    @property
-    def words(self) -> str:
-        """With its weight."""
-        other = {
-            Proportional.family: "the draw in proportion to points",
-            Largest.family: "plurality (the first declared among equals)",
-        }.get(self.family, f"the {self.family.replace('_', '-')} lottery")
-        said = {
-            "distance": f"distance (total variation) of the winner's law from {other}",
-            "mismatch": f"probability that the winner differs from that of {other}",
-            "votes missed": "share of voters who voted for something else than the winner",
-        }[self.form]
-        return f"{'' if self.weight == 1 else f'{show(self.weight)} times '}the {said}"
-
 
 Costs: TypeAlias = tuple[Cost, ...]
 """A sum of costs: what stands inside E[ ... ] or worst[ ... ], less its constants."""
+BallotLaw: TypeAlias = tuple[tuple[Law, Fraction], ...]
+"""Points that one ballot gives with their probabilities under the data model, the ballots being independent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
-    """E[parts] or worst[parts]: `operator` is "E" or "worst"."""
-
-    operator: str
-    parts: Costs
-
-    @property
-    def words(self) -> str:
-        """As in "the average over votes and draws of (...)"."""
-        over = "average over votes and draws" if self.operator == "E" else "largest value over all votes"
-        return f"the {over} of {' plus '.join(cost.words for cost in self.parts)}"
+def beside(form: str, other: Lottery) -> Cost:
+    """The cost of a winner's law beside a lottery: its "distance", the "mismatch" of two draws, or "votes missed"."""
+    return Cost(Fraction(1), form, other.family, other.number)
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A sum of terms and a constant: a loss, or the left side of an accuracy line."""
-
-    FORM: ClassVar[str] = "measured"
-
-    terms: tuple[Term, ...]
-    offset: Fraction = Fraction(0)
-
-    @property
-    def words(self) -> str:
-        """The sum."""
-        parts = [term.words for term in self.terms]
-        return " plus ".join(parts + ([show(self.offset)] if self.offset or not parts else []))
+# --- in words ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A number in [low, high] that solving picks, and that is the whole loss: weight * it, or weight / it.
+def cost_words(cost: Cost) -> str:
+    """With its weight."""
+    other = {
+        Proportional.family: "the draw in proportion to points",
+        Largest.family: "plurality (the first declared among equals)",
+    }.get(cost.family, f"the {cost.family.replace('_', '-')} lottery")
+    said = {
+        "distance": f"distance (total variation) of the winner's law from {other}",
+        "mismatch": f"probability that the winner differs from that of {other}",
+        "votes missed": "share of voters who voted for something else than the winner",
+    }[cost.form]
+    return f"{'' if cost.weight == 1 else f'{show(cost.weight)} times '}the {said}"
 
-    `high` is None where the range has no end; `whole`: a whole number, of rounds that share a budget.
-    """
 
-    FORM: ClassVar[str] = "choice"
+def term_words(term: Term) -> str:
+    """As in "the average over votes and draws of (...)"."""
+    over = "average over votes and draws" if term.operator == "E" else "largest value over all votes"
+    return f"the {over} of {' plus '.join(map(cost_words, term.parts))}"
 
-    name: str
-    low: Fraction
-    high: Fraction | None
-    whole: bool = False
-    weight: Fraction = Fraction(1)
-    inverse: bool = False
 
-    def loss(self, number: Fraction | int) -> Fraction:
-        """Of a number."""
-        return self.weight / number if self.inverse else self.weight * number
+def loss_words(loss: Total | Choice) -> str:
+    """A sum, or the number that solving picks with its range."""
+    if isinstance(loss, Total):
+        parts = [term_words(term) for term in loss.terms]
+        return " plus ".join(parts + ([show(loss.offset)] if loss.offset or not parts else []))
+    ends = f"between {show(loss.low)} and {show(loss.high)}" if loss.high is not None else f"from {show(loss.low)}"
+    what = f"{show(loss.weight)} {'divided by' if loss.inverse else 'times'} {loss.name}"
+    what = loss.name if loss.weight == 1 and not loss.inverse else what
+    return f"{what}, where solving picks {loss.name} {ends}{', a whole number' if loss.whole else ''}"
 
-    def number(self, loss: Fraction) -> Fraction:
-        """Of a loss."""
-        return self.weight / loss if self.inverse else loss / self.weight
 
-    @property
-    def words(self) -> str:
-        """With its range."""
-        ends = f"between {show(self.low)} and {show(self.high)}" if self.high is not None else f"from {show(self.low)}"
-        what = f"{show(self.weight)} {'divided by' if self.inverse else 'times'} {self.name}"
-        what = self.name if self.weight == 1 and not self.inverse else what
-        return f"{what}, where solving picks {self.name} {ends}{', a whole number' if self.whole else ''}"
+# --- the block --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,50 +68,8 @@ class Limit:
 
     line: int
     text: str
-    measured: Measured | None
+    measured: Total | None
     bound: Fraction
-
-    @property
-    def lies(self) -> bool:
-        """Whether it is about lies."""
-        return self.measured is None
-
-
-@dataclass(frozen=True, slots=True)
-class Ballots:
-    """What voters cast: `kind` "first choice", "ranking" or "partial ranking", of up to `places` of the alternatives.
-
-    `counted`: the points that they give, "first choice" or "borda".
-    """
-
-    kind: str
-    alternatives: tuple[str, ...]
-    places: int
-    counted: str
-
-    @property
-    def points(self) -> Points:
-        """What one ballot gives to each alternative."""
-        return (Borda if self.counted == Borda.name else FirstChoice)(self.alternatives)
-
-    @property
-    def whole(self) -> bool:
-        """Whether every ballot is sure to give whole numbers of points."""
-        return self.kind != "partial ranking" or self.counted == FirstChoice.name
-
-    def kinds(self) -> tuple[Law, ...]:
-        """The points that one ballot may give, each once; empty where there are too many kinds of ballots."""
-        points, m = self.points, len(self.alternatives)
-        if isinstance(points, FirstChoice):
-            return tuple(points.of(a) for a in self.alternatives)
-        lengths = (m,) if self.kind == "ranking" else range(1, self.places + 1)
-        if sum(perm(m, k) for k in lengths) > KINDS:
-            return ()
-        return tuple(dict.fromkeys(points.of(order) for k in lengths for order in permutations(self.alternatives, k)))
-
-
-BallotLaw: TypeAlias = tuple[tuple[Law, Fraction], ...]
-"""Points that one ballot gives with their probabilities under the data model, the ballots being independent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +98,7 @@ class Votes:
     secret: bool
     ballots: Ballots
     law: BallotLaw | None
-    loss: Measured | Choice
+    loss: Total | Choice
     expression: str
     limits: tuple[Limit, ...]
     rounds: Rounds | None
@@ -239,15 +111,21 @@ class Votes:
 
     @property
     def alternatives(self) -> tuple[str, ...]:
+        """In the order declared."""
         return self.ballots.alternatives
+
+    @property
+    def points(self) -> Points:
+        """What one ballot gives to each alternative."""
+        return (Borda if self.ballots.borda else FirstChoice)(self.alternatives)
 
     @property
     def compared(self) -> Lottery:
         """The lottery without noise that distortion is measured from: of the first comparison, else plurality."""
-        sums = [line for line in (self.loss, *(limit.measured for limit in self.limits)) if isinstance(line, Measured)]
+        sums = [line for line in (self.loss, *(limit.measured for limit in self.limits)) if isinstance(line, Total)]
         for cost in (part for line in sums for term in line.terms for part in term.parts):
             if cost.form != "votes missed":
-                return Largest() if cost.plurality else Proportional()
+                return Largest() if cost.family == Largest.family else Proportional()
         return Largest()
 
     @property
@@ -255,7 +133,7 @@ class Votes:
         """In the language."""
         if self.compared == Largest():
             return "plurality"
-        return "random_dictator" if self.ballots.counted == FirstChoice.name else "borda_lottery"
+        return "borda_lottery" if self.ballots.borda else "random_dictator"
 
     def words(self) -> tuple[str, ...]:
         """What it says, in full sentences."""
@@ -266,12 +144,12 @@ class Votes:
             if self.secret
             else f"There are {self.voters:,} of them, which everybody knows."
         )
-        each = "one for the first choice" if self.ballots.counted == FirstChoice.name else f"{m - 1}, ..., 0 (Borda)"
+        each = f"{m - 1}, ..., 0 (Borda)" if self.ballots.borda else "one for the first choice"
         said = [
             f"Each {self.party} casts one ballot {self.source}: it {form} of {', '.join(self.alternatives)}. {number}",
             f"One alternative is drawn as {self.output}, by a law that depends on the ballots through their sums of "
             f"points: {each}.",
-            f"The loss is {self.loss.words}.",
+            f"The loss is {loss_words(self.loss)}.",
         ]
         if self.law is not None:
             alike = len({weight for _, weight in self.law}) == 1
@@ -281,7 +159,7 @@ class Votes:
                 "guarantee rests on that."
             )
         for limit in self.limits:
-            what = "what a lie brings a voter" if limit.measured is None else limit.measured.words
+            what = "what a lie brings a voter" if limit.measured is None else loss_words(limit.measured)
             said.append(f"Line {limit.line}: {what} is at most {show(limit.bound)}.")
         if self.rounds is not None:
             count = f"{self.rounds.count}" if self.rounds.count else f"{self.rounds.name} (solving picks how many)"

@@ -8,6 +8,8 @@ from fractions import Fraction
 from math import comb
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.kernel.lemmas.votes import Choice, Cost, Term, Total
+from privspec.kernel.lemmas.votes_rules import KINDS, Ballots
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import walk
@@ -27,18 +29,7 @@ from privspec.model.values import Symbol, show
 from privspec.model.worlds import ROW_LIMIT
 from privspec.problem.terms import Chosen as ChosenTerm
 from privspec.problem.terms import factor_of, public, public_number, terms
-from privspec.problem.vote_forms import (
-    KINDS,
-    BallotLaw,
-    Ballots,
-    Choice,
-    Cost,
-    Limit,
-    Measured,
-    Rounds,
-    Term,
-    Votes,
-)
+from privspec.problem.vote_forms import BallotLaw, Limit, Rounds, Votes, beside
 
 FAMILIES = ("dictator", "permute_and_flip", "exponential", "local_dictator", "randomised_winner", "none")
 """The words of `noise family` that ask for a rule of private voting."""
@@ -372,7 +363,7 @@ class _Reader:
 
     # -- requirements
 
-    def _check_requirement(self, requirement: Requirement, loss: Measured | Choice) -> None:
+    def _check_requirement(self, requirement: Requirement, loss: Total | Choice) -> None:
         """Raises: Failure PS0521 for units and measures that no rule is known for, PS0524 for other chosen amounts."""
         span, relation, measure = requirement.span, requirement.neighbours, requirement.measure
         if isinstance(relation, ReplacingEntry | ReplacingRecord | ReplacingOneOf):
@@ -412,7 +403,7 @@ class _Reader:
 
     # -- loss
 
-    def _loss(self, loss: syntax.Expr) -> Measured | Choice:
+    def _loss(self, loss: syntax.Expr) -> Total | Choice:
         """A sum of costs, or the one number that solving picks."""
         if self.rounds is not None and self.rounds.count is None:
             return _chosen_rounds(self.model, self.rounds.name)
@@ -421,10 +412,10 @@ class _Reader:
         match loss:
             case syntax.Name(id=name) if name in {node.name for node in self.model.choices}:
                 low, high = _ends(self.model.nodes[name])
-                return Choice(name, low, high)
+                return Choice(name, low, high, False, Fraction(1), False)
         raise Failure("PS0524", loss.span, _WHOLE, help="loss: epsilon")
 
-    def _measured(self, expr: syntax.Expr) -> Measured:
+    def _measured(self, expr: syntax.Expr) -> Total:
         found: list[Term] = []
         offset = Fraction(0)
         for term in terms(expr, self.model):
@@ -441,7 +432,7 @@ class _Reader:
                     parts.append(replace(cost, weight=weight))
             if parts:
                 found.append(Term(term.operator, tuple(parts)))
-        return Measured(tuple(found), offset)
+        return Total(tuple(found), offset)
 
     def _limit(self, target: AccuracyTarget) -> Limit:
         written = target.target
@@ -487,13 +478,13 @@ class _Reader:
                     syntax.Comprehension(body=syntax.Call(function="mismatch") as inner, variable=by, domain=None),
                 ),
             ) if by == self.index and self._is_ballot(inner):
-                return Cost.beside("votes missed", Proportional())
+                return beside("votes missed", Proportional())
             case syntax.Call(function="total_variation" | "mismatch" as function):
                 for other in _others(expr, self.output.name):
                     found = drawn_of(self.model, other, self.source)
                     if found is not None:
                         form = "distance" if function == "total_variation" else "mismatch"
-                        return Cost.beside(form, found.lottery)
+                        return beside(form, found.lottery)
         raise Failure(
             "PS0520",
             expr.span,

@@ -9,7 +9,7 @@ import pytest
 from privspec.families.selection.profiles import Averages
 from privspec.families.selection.rules import RULES
 from privspec.model.lotteries import Proportional
-from privspec.problem.vote_forms import Cost
+from privspec.problem.vote_forms import beside
 from tests.families.votes import VOTES_MISSED, system_of, vote
 
 
@@ -28,7 +28,7 @@ def test_expected_welfare_of_the_table(voters: int, m: int, epsilon: str, welfar
     line = f"O is {epsilon}-DP wrt vote, replacing one voter"
     text = vote(f"E[ {VOTES_MISSED} ]", voters=voters, ballots=f"{{{', '.join('abcd'[:m])}}}", privacy=line,
                 background="vote ~ uniform", extra="options:\n  noise family dictator")  # fmt: skip
-    system, missed = system_of(text), (Cost.beside("votes missed", Proportional()),)
+    system, missed = system_of(text), (beside("votes missed", Proportional()),)
     shown = []
     for family in ("permute_and_flip", "exponential", "dictator", "local_dictator"):
         (rule,) = (r for r in RULES if r.family == family)

@@ -15,9 +15,9 @@ from privspec.core.spans import Source
 from privspec.families.family import compiler_of
 from privspec.families.infeasible import Infeasible
 from privspec.families.selection import profiles as priced
-from privspec.families.selection.bounds import SCOPE
 from privspec.families.selection.plans import gain
 from privspec.families.selection.rules import RULES
+from privspec.kernel.lemmas.votes import SCOPES
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan
 from privspec.templates import template_text
@@ -30,7 +30,7 @@ SHARES = "E[ total_variation(O, random_dictator(vote)) ]"
 AGREES = "E[ mismatch(O, random_dictator(vote)) ]"
 PLACES = {2: "{a, b}", 3: "{a, b, c}", 4: "{a, b, c, d}"}
 UNIFORM = "vote ~ uniform"
-EVERY_RULE = "every rule that meets the requirement"
+EVERY_RULE, SCOPE = SCOPES["walk"], SCOPES["strategy-proof"]
 
 
 def no_lies(bound: str = "0", options: str = "") -> str:
@@ -54,9 +54,9 @@ def test_gains_are_below_those_of_all_lies(ballots: str, voters: int) -> None:
     system = system_of(vote(loss, ballots=ballots, voters=voters, privacy=REPLACING, extra=extra))
     domain = model_of(vote(loss, ballots=ballots, privacy=REPLACING, extra=extra)).nodes["vote"].domain
     assert domain is not None
-    points = system.points
+    points = system.votes.points
     cast = list(domain.elements())
-    none = (Fraction(0),) * len(system.alternatives)
+    none = (Fraction(0),) * len(system.votes.alternatives)
     ballots_of_others = combinations_with_replacement([points.of(ballot) for ballot in cast], voters - 1)
     others = {tuple(map(sum, zip(none, *given, strict=True))) for given in ballots_of_others}
     for each in RULES:
@@ -65,7 +65,7 @@ def test_gains_are_below_those_of_all_lies(ballots: str, voters: int) -> None:
             continue
         found, most = gain(system, draw), Fraction(0)
         law = lru_cache(maxsize=None)(draw.lottery.law)
-        names = system.alternatives
+        names = system.votes.alternatives
         for given, order in product(others, permutations(range(len(names)))):
             true = points.of([names[a] for a in order[: system.votes.ballots.places]])
             honest = law(tuple(a + b for a, b in zip(given, true, strict=True)))
@@ -238,7 +238,7 @@ def test_for_large_epsilon_no_rule_at_all_is_better() -> None:
 
 def test_averages_over_drawn_votes_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     priced.listed.cache_clear()
-    monkeypatch.setattr(priced, "PROFILES", 10)
+    monkeypatch.setattr("privspec.kernel.lemmas.votes_rules.PROFILES", 10)
     decision = truthful(SHARES, voters=50, background=UNIFORM)
     priced.listed.cache_clear()
     assert decision.bound is None

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from privspec.families.selection import profiles as priced
-from privspec.families.selection.bounds import best_walk, walk
-from privspec.families.selection.profiles import costs_at, laws, listed, near_law, worst_case
+from privspec.families.selection.bounds import best_walks
+from privspec.families.selection.profiles import costs_at, laws, listed, rule_of, worst_case
+from privspec.kernel.lemmas.votes import Cost, least_cost
 from privspec.model.lotteries import (
     Exponential,
     Largest,
@@ -22,7 +23,7 @@ from privspec.model.lotteries import (
     RandomisedLargest,
     scores,
 )
-from privspec.problem.vote_forms import Cost, Costs
+from privspec.problem.vote_forms import Costs, beside
 from tests.families.votes import system_of, vote
 
 DRAWS: tuple[Lottery, ...] = (
@@ -34,10 +35,10 @@ DRAWS: tuple[Lottery, ...] = (
     PermuteAndFlip(Fraction(4, 3)),
 )
 COSTS: Costs = (
-    Cost.beside("distance", Proportional()),
-    Cost.beside("distance", Largest()),
-    Cost.beside("mismatch", Largest()),
-    Cost.beside("votes missed", Proportional()),
+    beside("distance", Proportional()),
+    beside("distance", Largest()),
+    beside("mismatch", Largest()),
+    beside("votes missed", Proportional()),
 )
 
 
@@ -51,12 +52,14 @@ def test_formulas_are_the_largest_of_all_profiles(ballots: str, voters: int) -> 
     system = system_of(vote(ballots=ballots, voters=voters))
     profiles = listed(system)
     assert profiles is not None
+    known = 0
     for lottery, cost in product(DRAWS, COSTS):
-        found = priced._closed(system, lottery, one(cost))
-        if found is not None:
-            assert found == max(cost.at(lottery.law(s), s) for s in profiles), (lottery, cost)
-    known = [priced._closed(system, lottery, one(cost)) is not None for lottery, cost in product(DRAWS, COSTS)]
-    assert sum(known) >= 2 + 4 + 4 + 4 + 4 + 2
+        found = cost.worst(rule_of(lottery), system.exact)
+        if found:
+            worst = max(cost.at(list(lottery.law(s)), s) for s, _ in profiles)
+            assert max(cost.at(list(lottery.law(s)), s) for s in found) == worst, (lottery, cost)
+            known += 1
+    assert known >= 2 + 4 + 4 + 4 + 4 + 2
 
 
 @pytest.mark.parametrize(
@@ -69,8 +72,8 @@ def test_borda_against_all_profiles(ballots: str, voters: int) -> None:
     profiles = listed(system)
     assert profiles is not None
     for lottery in DRAWS[:2]:
-        found = priced._closed(system, lottery, one(COSTS[0]))
-        assert found == max(COSTS[0].at(lottery.law(s), s) for s in profiles)
+        found = worst_case(system, lottery, one(COSTS[0]))
+        assert found.value == max(COSTS[0].at(list(lottery.law(s)), s) for s, _ in profiles)
 
 
 def test_profiles_are_all_that_ballots_lead_to() -> None:
@@ -79,19 +82,20 @@ def test_profiles_are_all_that_ballots_lead_to() -> None:
     )
     domain = system.model.nodes["vote"].domain
     assert domain is not None
-    every = {scores(system.points, votes) for votes in product(domain.elements(), repeat=3)}
+    every = {scores(system.votes.points, votes) for votes in product(domain.elements(), repeat=3)}
     found = listed(system)
     assert found is not None
-    assert set(found) == every
+    assert {each for each, _ in found} == {tuple(sorted(one, reverse=True)) for one in every}
 
 
 def test_probabilities_of_profiles() -> None:
     text = vote("E[ mismatch(O, plurality(vote)) ]", voters=4, background="vote ~ categorical([5, 3, 2])")
     system = system_of(text)
-    found = listed(system, system.law)
-    assert found is not None
+    listing = listed(system, system.votes.law)
+    assert listing is not None
+    found, shares = dict(listing), (Fraction(5, 10), Fraction(3, 10), Fraction(2, 10))
     assert sum(found.values()) == 1
-    assert found[Fraction(2), Fraction(1), Fraction(1)] == 12 * Fraction(1, 4) * Fraction(3, 10) * Fraction(2, 10)
+    assert found[Fraction(2), Fraction(1), Fraction(1)] == 12 * sum(p * math.prod(shares) for p in shares)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +106,7 @@ def test_probabilities_of_profiles() -> None:
     ],
 )
 def test_what_is_surely_too_much_is_not_counted(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(priced, "_totals", lambda *_: pytest.fail("counted"))
+    monkeypatch.setattr("privspec.kernel.lemmas.votes_rules._plus", lambda *_: pytest.fail("counted"))
     assert listed(system_of(text)) is None
 
 
@@ -110,11 +114,12 @@ def test_where_nothing_is_known_a_bound_from_below() -> None:
     small, large = system_of(vote(voters=30)), system_of(vote(voters=2000))
     lottery = Exponential(Fraction(11, 10))
     found = worst_case(small, lottery, one(COSTS[0]))
-    assert found.exact and found.profiles == math.comb(32, 2)
+    sorted_counts = sum(1 for a in range(31) for b in range(a + 1) if 0 <= 30 - a - b <= b)
+    assert found.exact and found.profiles == sorted_counts
     seen = worst_case(large, lottery, one(COSTS[0]))
     assert seen.at_least and Fraction(1, 3) < seen.value < 1
     below = np.array(list(priced._telling(small)))
-    assert float(costs_at(one(COSTS[0]), laws(lottery, below), below).max()) <= float(found.value) + 1e-12
+    assert float(costs_at(one(COSTS[0]), laws(rule_of(lottery), below), below).max()) <= float(found.value) + 1e-12
 
 
 # --- laws -----------------------------------------------------------------------------------------
@@ -123,20 +128,10 @@ def test_where_nothing_is_known_a_bound_from_below() -> None:
 @pytest.mark.parametrize("lottery", [*DRAWS, Largest(), Proportional()])
 def test_doubles_are_near_the_exact_laws(lottery: Lottery) -> None:
     profiles = [(3, 3, 1, 0), (7, 0, 0, 0), (0, 0, 0, 9), (2, 2, 2, 2), (10, 9, 1, 1)]
-    found = laws(lottery, np.array(profiles, dtype=float))
+    found = laws(rule_of(lottery), np.array(profiles, dtype=float))
     for profile, row in zip(profiles, found, strict=True):
         exact = [float(p) for p in lottery.law([Fraction(v) for v in profile])]
         assert row == pytest.approx(exact, abs=1e-13)
-
-
-@pytest.mark.parametrize("kind", [Exponential, PermuteAndFlip])
-def test_long_powers_are_enclosed(kind: type[Lottery], monkeypatch: pytest.MonkeyPatch) -> None:
-    lottery, profile = kind(Fraction(7, 5)), [Fraction(9), Fraction(8), Fraction(2)]  # type: ignore[call-arg]
-    exact = lottery.law(profile)
-    assert near_law(lottery, profile) == (exact, 0)
-    monkeypatch.setattr("privspec.families.selection.profiles.POWER_BITS", 1)
-    law, error = near_law(lottery, profile)
-    assert sum(abs(p - q) for p, q in zip(law, exact, strict=True)) <= error < Fraction(1, 2**200)
 
 
 # --- the bound for every rule ---------------------------------------------------------------------
@@ -146,16 +141,18 @@ def test_long_powers_are_enclosed(kind: type[Lottery], monkeypatch: pytest.Monke
 @pytest.mark.parametrize("others", [1, 2, 5])
 @pytest.mark.parametrize("step", ["1/100", "1/2", "1", "7"])
 def test_the_walk_with_the_largest_bound_is_found(voters: int, others: int, step: str) -> None:
-    each = [walk(voters, others, k, Fraction(step)).value for k in range(1, voters + 1)]
-    assert best_walk(voters, others, Fraction(step)).value == max(each)
+    each = [least_cost("walk", voters, others + 1, k, Fraction(step), 1) for k in range(1, voters + 1)]
+    tried = [one["votes"] for one in best_walks(voters, others, float(Fraction(step)))]
+    assert max(each[k - 1] for k in tried) == max(each)
 
 
 def test_the_bound_of_the_tables() -> None:
     """T = 10, m = 3, epsilon = 1/2: the best table has .0926, dummy votes .2108 (TABLES.md)."""
-    bound = best_walk(10, 2, Fraction(1, 2))
-    assert bound.votes == 3
-    assert float(bound.value) == pytest.approx(0.3 / (1 + math.exp(1.5) / 2), rel=1e-15)
-    assert round(float(bound.value), 4) == 0.0926
+    tried = [one["votes"] for one in best_walks(10, 2, 0.5)]
+    bounds = {k: least_cost("walk", 10, 3, k, Fraction(1, 2), 1) for k in tried}
+    assert max(bounds, key=lambda k: bounds[k]) == 3
+    assert float(bounds[3]) == pytest.approx(0.3 / (1 + math.exp(1.5) / 2), rel=1e-15)
+    assert round(float(bounds[3]), 4) == 0.0926
     system = system_of(
         vote(voters=10, privacy="O is 0.5-DP wrt vote, replacing one voter", extra="options:\n  noise family dictator")
     )

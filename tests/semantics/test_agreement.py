@@ -301,7 +301,7 @@ def vertices(part: Part, run: range) -> list[dict[int, Fraction]]:
 
 def votes(meaning: Meaning, problem: Problem, block: Votes) -> None:
     """Ballots give their points, one unit changes sums of points, and a law of the winner costs what it should."""
-    rule = "borda_lottery" if block.ballots.counted == "borda" else "random_dictator"
+    rule = "borda_lottery" if block.ballots.borda else "random_dictator"
     ballots = meaning.values(meaning.variables[block.source].domain)
     points = {vote: tuple(meaning.points(rule, block.source, vote).values()) for vote in ballots}
     none = points[None] = (ZERO,) * len(block.alternatives)
@@ -320,7 +320,7 @@ def votes(meaning: Meaning, problem: Problem, block: Votes) -> None:
         law = [Fraction(i + 1, 2**i + 5) for i in range(1, len(block.alternatives))]
         law = [1 - sum(law), *law]
         parts = [cost for term in block.loss.terms for cost in term.parts]
-        costs = [cost.at(tuple(law), total(points, world)) for cost in parts]
+        costs = [cost.at(law, total(points, world)) for cost in parts]
         drawn = {(a,): p for a, p in zip(block.alternatives, law, strict=True)}
         assert meaning.loss(lambda _, drawn=drawn: drawn, only=world) == sum(costs, block.loss.offset)
 

@@ -111,13 +111,13 @@ def most_rounds(system: LotterySystem, averages: Averages) -> list[Judged]:
     limit = _limit(system)
     low, high = _range(system)
     high = high if limit is None else max(low, min(high, limit[0]))
-    impossible = any((distance_limit(line) or 1) <= 0 for line in system.limits)
+    impossible = any((distance_limit(line) or 1) <= 0 for line in system.votes.limits)
     found: list[Judged] = []
     beaten = high if impossible else low
     for rule in RULES:
         one = _most(system, rule, averages, low, high, beaten)
         if one.admissible and one.loss is not None:
-            beaten = max(beaten, int(system.counted.number(one.loss.value)))
+            beaten = max(beaten, int(system.count_of(one.loss.value)))
         found.append(one)
     return found
 
@@ -164,7 +164,7 @@ def _later(
 
     def excess(count: int) -> Fraction:
         one = tried[count] = tried.get(count) or _sharing(system, rule, averages, count)
-        missed = [found.value - limit.bound for limit, found in zip(system.limits, one.limits, strict=False)]
+        missed = [found.value - limit.bound for limit, found in zip(system.votes.limits, one.limits, strict=False)]
         return max(missed, default=Fraction(1))
 
     grid = [*(low << k for k in range(1, (high // low).bit_length()) if low << k < high), high]
@@ -184,10 +184,10 @@ def _later(
 
 def _sharing(system: LotterySystem, rule: Rule, averages: Averages, count: int) -> Judged:
     """The rule with the share of one in so many rounds: every line is evaluated at exactly that share."""
-    assert system.rounds is not None
-    epsilon = system.rounds.budget / count
+    assert system.votes.rounds is not None
+    epsilon = system.votes.rounds.budget / count
     (one,) = judge(system, [calibrated(system, rule, tuple(epsilon for _ in system.promises))], averages)
-    return replace(one, loss=Estimate(system.counted.loss(count)))
+    return replace(one, loss=Estimate(system.loss_of(count)))
 
 
 def rounds_bound(system: LotterySystem) -> LotteryBound | None:
@@ -195,15 +195,15 @@ def rounds_bound(system: LotterySystem) -> LotteryBound | None:
     found = _limit(system)
     if found is None or not found[0]:
         return None
-    return replace(found[1], value=system.counted.loss(min(_range(system)[1], found[0])))
+    return replace(found[1], value=system.loss_of(min(_range(system)[1], found[0])))
 
 
 def _limit(system: LotterySystem) -> tuple[int, LotteryBound] | None:
     """Rounds that no rule can exceed, and the least epsilon that proves it."""
     least = least_epsilon(system)
-    if system.rounds is None or least is None or least.value <= 0:
+    if system.votes.rounds is None or least is None or least.value <= 0:
         return None
-    return int(system.rounds.budget / least.value), least
+    return int(system.votes.rounds.budget / least.value), least
 
 
 def _range(system: LotterySystem) -> tuple[int, int]:

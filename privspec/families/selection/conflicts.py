@@ -12,13 +12,13 @@ from privspec.families.selection.bounds import distance_limit, dummies_at
 from privspec.families.selection.choices import LARGEST
 from privspec.families.selection.papers import Condition, EachSupported, LeastShare
 from privspec.families.selection.plans import Judged, calibrated, forbidden, spent
-from privspec.families.selection.profiles import unanimous_distance, uniform_share
+from privspec.families.selection.profiles import worst_case
 from privspec.families.selection.rules import DICTATOR, Draw
 from privspec.families.selection.system import LotterySystem
-from privspec.model.lotteries import FirstChoice
+from privspec.model.lotteries import Proportional
 from privspec.model.reports import listing
 from privspec.model.values import show
-from privspec.problem.vote_forms import Limit
+from privspec.problem.vote_forms import Limit, beside
 
 NOBODY_ELSE = "a vote for an alternative that nobody else chose reveals its voter"
 
@@ -29,7 +29,7 @@ def conflict(system: LotterySystem, every: list[Judged]) -> Infeasible:
     """The lines that stand against each other: options if they rule all rules out, else accuracy and requirements."""
     _refuse_unknown(system, every)
     allowed = [one for one in every if not forbidden(system, one.rule) and one.rule.family != "none"]
-    if not allowed or not system.limits:
+    if not allowed or not system.votes.limits:
         return _options(system, every)
     return _accuracy(system, allowed)
 
@@ -44,7 +44,7 @@ def _refuse_unknown(system: LotterySystem, every: list[Judged]) -> None:
         rules = listing(list(unsure), "or")
         why = "there are too many profiles of votes to list"
         way_out = "use fewer voters, or bound a worst case from random_dictator(...), which has a formula"
-        if limit.lies:
+        if limit.measured is None:
             why, way_out = "what a lie brings at most", NO_LIES
         raise SpecError(
             Diagnostic(
@@ -63,7 +63,7 @@ def _options(system: LotterySystem, every: list[Judged]) -> Infeasible:
     rules = "dictator, permute_and_flip, exponential, randomised_winner, local_dictator"
     way_out = f"drop the options, or name another rule: {rules}"
     if system.local and any(promise.task.adding for promise in system.promises):
-        way_out = f"write `replacing one {system.party}`: that one took part is then no secret"
+        way_out = f"write `replacing one {system.votes.party}`: that one took part is then no secret"
     return Infeasible(
         f"no rule of private voting meets these lines: {reasons}",
         (*_lines(system, [option.span for option in model.spec.options]),),
@@ -72,8 +72,8 @@ def _options(system: LotterySystem, every: list[Judged]) -> Infeasible:
 
 
 def _accuracy(system: LotterySystem, allowed: list[Judged]) -> Infeasible:
-    spans = [span_of(system, limit) for limit in system.limits]
-    exact = [limit for limit in system.limits if distance_limit(limit) is not None]
+    spans = [span_of(system, limit) for limit in system.votes.limits]
+    exact = [limit for limit in system.votes.limits if distance_limit(limit) is not None]
     none_enough = any((distance_limit(limit) or 0) <= 0 for limit in exact)
     if none_enough:
         reason = f"no epsilon is enough: {NOBODY_ELSE}, so the winner cannot be drawn from the votes alone"
@@ -84,7 +84,11 @@ def _accuracy(system: LotterySystem, allowed: list[Judged]) -> Infeasible:
         head = f"{_least_rounds(system)}no rule of private voting that solve knows meets these lines"
         reason = f"{head}: {'; '.join(each)}"
     relaxations = [found for limit in exact for found in _distance(system, limit)]
-    if system.model.families and all(limit.lies and limit.bound >= 0 for limit in system.limits) and not system.local:
+    if (
+        system.model.families
+        and all(limit.measured is None and limit.bound >= 0 for limit in system.votes.limits)
+        and not system.local
+    ):
         relaxations.append(Relaxation(NO_LIES, _line(system, system.model.spec.options[0].span), None))
     if none_enough:
         relaxations += list(_in_vain(system))
@@ -109,12 +113,12 @@ def _line(system: LotterySystem, span: Span) -> int:
 
 def span_of(system: LotterySystem, limit: Limit) -> Span:
     """Where an accuracy line stands."""
-    return system.model.accuracy[system.limits.index(limit)].target.span
+    return system.model.accuracy[system.votes.limits.index(limit)].target.span
 
 
 def _least_rounds(system: LotterySystem) -> str:
     """How a reason begins where rounds are chosen."""
-    if system.rounds is None or not system.counting:
+    if system.votes.rounds is None or not system.counting:
         return ""
     least = int(system.counted.low)
     return "not even one round fits: " if least == 1 else f"{least} rounds do not fit: "
@@ -131,7 +135,7 @@ def _budget(system: LotterySystem) -> Iterator[Relaxation]:
     change = (
         f"allow a budget of {show(_up(needed * Fraction(100001, 100000), 5))} for {_rounds(int(system.counted.low))}"
     )
-    yield Relaxation(change, line, float(system.counted.loss(system.counted.low)))
+    yield Relaxation(change, line, float(system.loss_of(system.counted.low)))
 
 
 def _rounds(count: int) -> str:
@@ -141,22 +145,19 @@ def _rounds(count: int) -> str:
 def _distance(system: LotterySystem, limit: Limit) -> Iterator[Relaxation]:
     """The distance that dummy votes reach at the largest epsilon that the spec allows."""
     most = LARGEST if system.chosen is None or system.chosen.high is None else system.chosen.high
-    rounds = system.rounds if system.counting else None
+    rounds = system.votes.rounds if system.counting else None
     if rounds is not None:
         most = rounds.budget / system.counted.low
     epsilons = tuple(most if p.epsilon is None else p.epsilon for p in system.promises)
     found = calibrated(system, DICTATOR, epsilons)
     if not found.admissible or found.draw is None:
         return
-    share = uniform_share(system, found.draw.lottery)
-    if share is None:
-        return
-    reached = share * unanimous_distance(system)
-    rounded = _up(reached, 4)
+    reached = worst_case(system, found.draw.lottery, (beside("distance", Proportional()),))
+    rounded = _up(reached.value, 4)
     loss = float(most) if system.chosen is not None else None
     reached_at = f"epsilon = {show(max(epsilons))}"
     if rounds is not None:
-        loss = float(system.counted.loss(system.counted.low))
+        loss = float(system.loss_of(system.counted.low))
         reached_at = f"the budget of {show(rounds.budget)} for {_rounds(int(system.counted.low))}"
     change = f"allow a distance of {show(rounded)}, which dummy votes reach at {reached_at}"
     yield Relaxation(change, limit.line, loss)
@@ -167,9 +168,10 @@ def _in_vain(system: LotterySystem) -> Iterator[Relaxation]:
     yield Relaxation(
         f"a larger epsilon: no epsilon is enough, since {NOBODY_ELSE}", _line(system, span), None, works=False
     )
-    if not isinstance(system.points, FirstChoice):
+    if system.votes.ballots.borda:
         return
-    conditions: tuple[Condition, ...] = (EachSupported(system.adding), LeastShare(Fraction(10), system.adding))
+    adding = system.votes.secret
+    conditions: tuple[Condition, ...] = (EachSupported(adding), LeastShare(Fraction(10), adding))
     for condition in conditions:
         yield Relaxation(
             f"{condition.name} of Torra 2019, which is no guarantee: it is about {condition.scope}, and says that "

@@ -40,8 +40,8 @@ class LotteryDecision:
     def epsilon(self) -> Fraction | None:
         """The one that the solver picks; of one round where it picks their number."""
         system, loss = self.system, self._found.value
-        if system.counting and system.rounds is not None:
-            return system.rounds.budget / system.counted.number(loss)
+        if system.counting and system.votes.rounds is not None:
+            return system.votes.rounds.budget / system.count_of(loss)
         return None if system.chosen is None else loss
 
     @property
@@ -70,7 +70,7 @@ class LotteryDecision:
             "mechanism": self._mechanism(),
             "guarantees": [self._guarantee(promise) for promise in self.system.promises],
             "accuracy": [self._accuracy(limit, found) for limit, found in zip(*self._limits, strict=True)],
-            "claims": {} if self.bound is None else {"bound": self.bound.witness()},
+            "claims": {} if self.bound is None else {"bound": self.bound.witness},
             "remarks": {
                 "compared": self.system.votes.compared_name,
                 "properties": [p.to_json() for p in self._taken.properties(self.system.promises[0].task)],
@@ -147,15 +147,15 @@ class LotteryDecision:
         """How many rounds share a budget."""
         system = self.system
         if system.counting:
-            return int(system.counted.number(self._found.value))
-        return None if system.rounds is None else system.rounds.count
+            return system.count_of(self._found.value)
+        return None if system.votes.rounds is None else system.votes.rounds.count
 
     @property
     def _scalars(self) -> dict[str, str]:
         """The numbers that the spec leaves open."""
         system, loss = self.system, self._found.value
-        if system.counting and system.rounds is not None:
-            return {system.counted.name: str(system.counted.number(loss))}
+        if system.counting and system.votes.rounds is not None:
+            return {system.counted.name: str(system.count_of(loss))}
         return {} if system.chosen is None else {system.chosen.name: str(loss)}
 
     @property
@@ -190,7 +190,7 @@ class LotteryDecision:
 
     @property
     def _limits(self) -> tuple[tuple[Limit, ...], tuple[Estimate, ...]]:
-        return self.system.limits, self.chosen.limits
+        return self.system.votes.limits, self.chosen.limits
 
     @staticmethod
     def _accuracy(limit: Limit, found: Estimate) -> dict[str, Any]:
@@ -209,7 +209,7 @@ class LotteryDecision:
         if promise.epsilon is None and allowed is not None:
             head |= {"epsilon": show(allowed)}
         further = ["group-privacy"] if promise.task.group > 1 else []
-        further += ["repeated-votes"] if self.system.rounds is not None else []
+        further += ["repeated-votes"] if self.system.votes.rounds is not None else []
         return head | {"achieved": {"epsilon": figure}, "because": [*taken.notes, *further]}
 
 

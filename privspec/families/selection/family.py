@@ -48,7 +48,7 @@ class Lotteries:
         if chosen is None:
             return conflict(system, every)
         seconds = perf_counter() - started
-        bound = self._bound(system, averages)
+        bound = self._bound(system)
         return LotteryDecision(model, system, settings, chosen, ranked(every), bound, seconds)
 
     def _every(self, system: LotterySystem, averages: Averages) -> list[Judged]:
@@ -58,13 +58,13 @@ class Lotteries:
         return at_least_epsilon(system, averages) if system.chosen is not None else self._fixed(system, averages)
 
     @staticmethod
-    def _bound(system: LotterySystem, averages: Averages) -> LotteryBound | None:
+    def _bound(system: LotterySystem) -> LotteryBound | None:
         """Of all rules, or of all that are strategy-proof where the spec asks for it and that is known."""
         if system.counting:
             return rounds_bound(system)
         if system.chosen is not None:
             return truthful_epsilon(system) or least_epsilon(system)
-        every, honest = lower_bound(system), truthful_bound(system, averages)
+        every, honest = lower_bound(system), truthful_bound(system)
         if honest is None or (every is not None and every.value >= honest.value - abs(honest.value) * NO_LESS):
             return every
         return honest
@@ -76,7 +76,7 @@ class Lotteries:
 
     def size(self, system: LotterySystem) -> int:
         """Alternatives."""
-        return len(system.alternatives)
+        return len(system.votes.alternatives)
 
 
 def certain(system: LotterySystem, every: list[Judged]) -> list[Judged]:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Protocol
 
 from privspec.families.selection.rules import Draw, decimal_up, log_up
 from privspec.families.selection.system import LotterySystem
-from privspec.model.lotteries import FirstChoice
 from privspec.model.values import show
 
 # --- What Torra 2019 proves of random dictatorship without dummy votes (notes/no-dummies.md): c
@@ -274,11 +273,11 @@ def _method_2(alternatives: int, voters: int | None) -> Fraction:
 
 def remarks(system: LotterySystem, draw: Draw) -> list[dict[str, Any]]:
     """Lemma 1 (voters may stay away) and Lemma 2 (everybody votes) at this number of dummy votes; else nothing."""
-    if draw.family != "dictator" or not isinstance(system.points, FirstChoice):
+    if draw.family != "dictator" or system.votes.ballots.borda:
         return []
-    dummies, m, voters = draw.number, len(system.alternatives), system.voters
+    dummies, m, voters = draw.number, len(system.votes.alternatives), system.votes.voters
     every = 1 + 1 / dummies
-    if not system.adding:
+    if not system.votes.secret:
         if dummies != 1:
             return []
         return [_remark("epsilon of Lemma 2", log(2), log(2), "One dummy vote for each alternative: log 2, exactly.")]

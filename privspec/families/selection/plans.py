@@ -8,13 +8,15 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, product
 
-from privspec.families.selection.profiles import Averages, Estimate, Scores, near_law, worst_case
+from privspec.families.selection.profiles import Averages, Estimate, rule_of, worst_case
 from privspec.families.selection.properties import Property
 from privspec.families.selection.rules import Draw, Rule
 from privspec.families.selection.system import LotterySystem, Promise
-from privspec.model.lotteries import FirstChoice, Law, Lottery, Proportional
+from privspec.kernel.lemmas.votes import Total
+from privspec.kernel.lemmas.votes_rules import OFF, Scores
+from privspec.model.lotteries import Lottery, Proportional
 from privspec.model.values import show
-from privspec.problem.vote_forms import Cost, Costs, Limit, Measured
+from privspec.problem.vote_forms import Costs, Limit, beside
 
 # --- What a lie brings a voter under the rules of private voting: `accuracy: manipulation(O, vo
 
@@ -23,7 +25,7 @@ def gain(system: LotterySystem, draw: Draw) -> Estimate:
     """The most that a lie brings a voter: 0 by proof, or a number that it is not below."""
     if truthful(system, draw).holds:
         return Estimate(Fraction(0))
-    law = lru_cache(maxsize=None)(lambda scores: near_law(draw.lottery, scores))
+    law = lru_cache(maxsize=None)(rule_of(draw.lottery).law)
     return Estimate(max((lie.gain(law) for lie in _lies(system)), default=Fraction(0)), at_least=True)
 
 
@@ -51,15 +53,15 @@ class _Lie:
     honest: Scores
     lying: Scores
 
-    def gain(self, law: Callable[[Scores], tuple[Law, Fraction]]) -> Fraction:
+    def gain(self, law: Callable[[Scores], list[Fraction]]) -> Fraction:
         """What it adds to the probability of the k best alternatives, for the best k; rounded down."""
-        (before, error), (after, more) = law(self.honest), law(self.lying)
-        return max(accumulate(after[a] - before[a] for a in self.order)) - error - more
+        before, after = law(self.honest), law(self.lying)
+        return max(accumulate(after[a] - before[a] for a in self.order)) - 2 * OFF
 
 
 def _lies(system: LotterySystem) -> Iterator[_Lie]:
     """For a few true orders: the second alternative comes first, or last, beside others who want another one first."""
-    m, others = len(system.alternatives), system.voters - 1
+    m, others = len(system.votes.alternatives), system.votes.voters - 1
     if m < 2 or others < 1:
         return
     for order in dict.fromkeys((tuple(range(m)), tuple(range(m))[::-1], (m - 1, *range(m - 1)))):
@@ -74,7 +76,7 @@ def _lies(system: LotterySystem) -> Iterator[_Lie]:
 
 
 def _ballot(system: LotterySystem, order: tuple[int, ...]) -> Scores:
-    return system.points.of(tuple(system.alternatives[a] for a in order[: system.votes.ballots.places]))
+    return system.votes.ballots.points(order[: system.votes.ballots.places])
 
 
 def _with(given: Scores, ballot: Scores) -> Scores:
@@ -83,7 +85,7 @@ def _with(given: Scores, ballot: Scores) -> Scores:
 
 # --- Every rule of private voting at a spec: what it draws, whether the spec allows it, and wha
 
-SHARES: Costs = (Cost.beside("votes missed", Proportional()),)
+SHARES: Costs = (beside("votes missed", Proportional()),)
 """One less the share of first choices that the winner has."""
 
 
@@ -161,12 +163,12 @@ def judge(system: LotterySystem, judged: list[Judged], averages: Averages) -> li
     drawn = [one for one in judged if one.draw is not None]
     bodies = list(dict.fromkeys(_averaged(system)))
     lotteries = [one.draw.lottery for one in drawn if one.draw is not None]
-    found = averages.of(lotteries, bodies) if bodies and system.law is not None else [[] for _ in drawn]
+    found = averages.of(lotteries, bodies) if bodies and system.votes.law is not None else [[] for _ in drawn]
     out = []
     for one, row in zip(drawn, found, strict=True):
         means = dict(zip(bodies, row, strict=False))
         assert one.draw is not None
-        limits = tuple(_limit(system, one.draw, limit, means) for limit in system.limits)
+        limits = tuple(_limit(system, one.draw, limit, means) for limit in system.votes.limits)
         figures = _figures(system, one, means)
         loss = _value(system, one.draw.lottery, system.loss, means)
         out.append(replace(one, loss=loss, limits=limits, figures=figures))
@@ -175,25 +177,18 @@ def judge(system: LotterySystem, judged: list[Judged], averages: Averages) -> li
 
 def _averaged(system: LotterySystem) -> list[Costs]:
     """Everything that an average is wanted of."""
-    measured = (system.loss, *(limit.measured for limit in system.limits if limit.measured is not None))
+    measured = (system.loss, *(limit.measured for limit in system.votes.limits if limit.measured is not None))
     bodies = [term.parts for m in measured for term in m.terms if term.operator == "E"]
-    if system.law is not None:
+    if system.votes.law is not None:
         bodies.append(distortion(system))
-        if isinstance(system.points, FirstChoice):
+        if not system.votes.ballots.borda:
             bodies.append(SHARES)
     return bodies
 
 
 def distortion(system: LotterySystem) -> Costs:
     """Total variation from the lottery without noise."""
-    return (Cost.beside("distance", system.compared),)
-
-
-def lottery_value(system: LotterySystem, lottery: Lottery, averages: Averages) -> Estimate:
-    """The loss of any lottery of points."""
-    bodies = [term.parts for term in system.loss.terms if term.operator == "E"]
-    means = dict(zip(bodies, averages.of([lottery], bodies)[0], strict=True)) if bodies else {}
-    return _value(system, lottery, system.loss, means)
+    return (beside("distance", system.votes.compared),)
 
 
 def _limit(system: LotterySystem, draw: Draw, limit: Limit, means: dict[Costs, Estimate]) -> Estimate:
@@ -203,7 +198,7 @@ def _limit(system: LotterySystem, draw: Draw, limit: Limit, means: dict[Costs, E
     return _value(system, draw.lottery, limit.measured, means)
 
 
-def _value(system: LotterySystem, lottery: Lottery, measured: Measured, means: dict[Costs, Estimate]) -> Estimate:
+def _value(system: LotterySystem, lottery: Lottery, measured: Total, means: dict[Costs, Estimate]) -> Estimate:
     total = Estimate(measured.offset)
     for term in measured.terms:
         total = total + (means[term.parts] if term.operator == "E" else worst_case(system, lottery, term.parts))
@@ -221,9 +216,9 @@ def limited(system: LotterySystem, one: Judged) -> Judged:
     """Without its admissibility where an accuracy line is missed, or not known to hold."""
     if not one.admissible:
         return one
-    for limit, found in zip(system.limits, one.limits, strict=True):
+    for limit, found in zip(system.votes.limits, one.limits, strict=True):
         line = limit.line
-        if limit.lies and one.draw is not None and not found.exact:
+        if limit.measured is None and one.draw is not None and not found.exact:
             why = missed(system, one.draw, limit, found)
             return replace(one, reason=why, unsure=None if found.value > limit.bound else limit)
         if found.value > limit.bound and not found.standard_error:

@@ -25,7 +25,7 @@ from privspec.model.requirements import AccuracyTarget
 from privspec.model.spaces import Counted, key
 from privspec.model.values import Symbol, show
 from privspec.problem.table_lines import is_manipulation
-from privspec.problem.vote_forms import Cost
+from privspec.problem.vote_forms import beside
 from privspec.problem.votes import voting
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def rules_beside(decision: TableDecision) -> list[dict[str, Any]]:
         kept = {p.name: p.holds for p in one.draw.properties(system.promises[0].task)}
         reason = one.reason
         for target in limits if one.admissible else ():
-            reason = reason or _misses(decision, target, one.draw.lottery, system.points)
+            reason = reason or _misses(decision, target, one.draw.lottery, system.votes.points)
         admissible = one.admissible and not reason
         loss = max(one.loss.value, least) if admissible else one.loss.value
         figures = {} if one.figures is None else figures_json(one.figures)
@@ -147,8 +147,8 @@ def table_figures(decision: TableDecision) -> dict[str, Any]:
     except SpecError:
         return {}
     rows = [tuple(map(Fraction, counts)) for counts in table.rows]
-    beside = Cost.beside("distance", system.compared)
-    apart = [beside.at(table.law(row), row) for row in rows]
+    apart_from = beside("distance", system.votes.compared)
+    apart = [apart_from.at(list(table.law(row)), row) for row in rows]
     welfare = [sum((p * n for p, n in zip(table.law(row), row, strict=True)), Fraction(0)) for row in rows]
     prior = decision.system.prior
 

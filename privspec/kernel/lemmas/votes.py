@@ -28,6 +28,7 @@ MISSED = False, SHARES
 Ends = tuple[Fraction, Fraction]
 """Two numbers that a loss is between."""
 Chosen = dict[str, Fraction]
+Lines = tuple[Obligation, ...]
 
 
 # --- what the problem asks --------------------------------------------------------------------------------
@@ -55,8 +56,8 @@ class Cost:
         """Whether it is a distance, and from what."""
         return self.form == "distance", Rule(self.family, self.number)
 
-    def at(self, rule: Rule, scores: Scores) -> Fraction:
-        pairs = list(zip(rule.law(scores), self.beside[1].law(scores), strict=True))
+    def at(self, law: list[Fraction], scores: Scores) -> Fraction:
+        pairs = list(zip(law, self.beside[1].law(scores), strict=True))
         if self.form == "distance":
             return self.weight * sum((abs(p - q) for p, q in pairs), NONE) / 2
         return self.weight * (1 - sum((p * q for p, q in pairs), NONE))
@@ -92,8 +93,9 @@ class Cost:
             squares = sum((p * (1 - p) / t + p * p for _, p in law), NONE)
             return self.weight * (1 - (1 - w) * squares - w / m)
         if rule.family == "randomised_winner" and self.beside[1] == PLURALITY:
-            return self.at(rule, self.worst(rule, vote)[0])
-        return sum((mass * self.at(rule, one) for one, mass in totals(vote.ballots, t, law)), NONE)
+            (one,) = self.worst(rule, vote)
+            return self.at(rule.law(one), one)
+        return sum((mass * self.at(rule.law(one), one) for one, mass in totals(vote.ballots, t, law)), NONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,8 @@ class Term:
         if not profiles:
             kinds = [(kind, Fraction(1)) for kind in vote.ballots.kinds()]
             profiles = [one for one, _ in totals(vote.ballots, vote.voters, kinds)]
-        return max(sum((part.at(rule, one) for part in self.parts), NONE) for one in profiles)
+        pairs = ((rule.law(one), one) for one in profiles)
+        return max(sum((part.at(law, one) for part in self.parts), NONE) for law, one in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +187,8 @@ class Vote:
     def __post_init__(self) -> None:
         total, law = sum(self.ballots.ladder), self.law or ()
         fits = all(sum(kind) == total and len(kind) == self.ballots.size for kind, _ in law)
-        if self.law is not None and (sum(p for _, p in law) != 1 or len({kind for kind, _ in law}) != len(law)):
-            raise Refused("has what is no law of the points of a ballot")
-        if not fits or self.voters > 10**18:
+        fits = fits and len({kind for kind, _ in law}) == len(law)
+        if (self.law is not None and sum(p for _, p in law) != 1) or not fits or self.voters > 10**18:
             raise Refused("has what is no law of the points of a ballot, or too many voters")
 
     @property
@@ -227,27 +229,27 @@ WORDS = {
 # --- bounds for every rule --------------------------------------------------------------------------------
 
 
-def proved(case: Case, vote: Vote, witness: Item, low: Fraction) -> Fraction | None:
+def proved(lines: Lines, vote: Vote, witness: Item, low: Fraction) -> Fraction | None:
     """What no rule's loss is below; of a number that is picked `low`, where at the next better one no rule is left."""
     choice = vote.loss
     if isinstance(choice, Total):
-        return max(bounds(case, vote, witness, choice, {}), default=None)
+        return max(bounds(lines, vote, witness, choice, {}), default=None)
     falls = choice.inverse == (choice.weight > 0)
-    amounts = [amount for one in case.frame.obligations for amount in one.measure.amounts.values()]
+    amounts = [amount for one in lines for amount in one.measure.amounts.values()]
     if not choice.weight or any(isinstance(one, Share) and one.inverse != falls for one in amounts):
         raise Refused("the loss does not fall with the number of rounds")
     number = choice.weight / low if choice.inverse else low / choice.weight
     better = Fraction(number // 1 + 1) if falls and choice.whole else number
     out = choice.high is not None and better > choice.high if falls else better <= choice.low
     missed = any(
-        max(bounds(case, vote, witness, total, {choice.name: better}), default=bound) > bound
+        max(bounds(lines, vote, witness, total, {choice.name: better}), default=bound) > bound
         for _, _, total, bound in vote.limits
         if total is not None
     )
     return low if out or missed else None
 
 
-def bounds(case: Case, vote: Vote, witness: Item, measured: Total, chosen: Chosen) -> list[Fraction]:
+def bounds(lines: Lines, vote: Vote, witness: Item, measured: Total, chosen: Chosen) -> list[Fraction]:
     """What a witness proves of a sum under any rule, by each line, rounded down; none where it is about other sums.
 
     lottery-bound, randomised-winner: from unanimity k votes move to another alternative, or from a near tie one vote
@@ -255,8 +257,8 @@ def bounds(case: Case, vote: Vote, witness: Item, measured: Total, chosen: Chose
     m > 2 alternatives is f_a = d_a + s n_a, no better than dummy votes, of these at least g / (e^eps - 1) for each.
     """
     form, m, voters = witness.form(*SCOPES), vote.ballots.size, vote.voters
-    lines = [(one, one.measure.name, one.measure.figures(chosen)["epsilon"]) for one in case.frame.obligations]
-    pure = [(one, name, epsilon) for one, name, epsilon in lines if name in ("epsilon-DP", "epsilon-LDP")]
+    named = [(one, one.measure.name, one.measure.figures(chosen)["epsilon"]) for one in lines]
+    pure = [(one, name, epsilon) for one, name, epsilon in named if name in ("epsilon-DP", "epsilon-LDP")]
     if vote.ballots.borda or m < 2 or not voters:
         raise Refused("no such bound is known for these ballots")
     if form == "strategy-proof":
@@ -457,7 +459,7 @@ class VoteRules(Rules):
             raise bound.wrong("is claimed without its proof")
         low, high = Fraction(bound.double()), Fraction(said.double())
         try:
-            found = proved(case, vote, witness, low)
+            found = proved(case.frame.obligations, vote, witness, low)
         except Refused as reason:
             case.says("bound", False, str(reason))
             return

@@ -1,7 +1,6 @@
 """Rules that draw a winner from sums of points: laws, and the largest ratio that a change of ballots brings.
 
-S_a are the points of alternative a, of m; a ballot gives at most h to one, and s to all together. Proofs: noise/notes,
-under the names in `RULES`.
+S_a are the points of alternative a, of m; a ballot gives at most h to one, s to all. Proofs: noise/notes, by `RULES`.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ RULES = {
     "randomised_winner": ("ratio", 1, "randomised-winner"),
 }
 """Families: where the one number of a rule stands, the least that it may be, and the note of its lemma."""
-MIXTURES = ("dictator", "local_dictator")
-"""Rules of a law (1 - w) S / sum S + w / m."""
+MIXTURES = ("dictator", "local_dictator")  # laws (1 - w) S / sum S + w / m
 Scores = tuple[Fraction, ...]
 
 
@@ -42,10 +40,9 @@ class Ballots:
 
     def __post_init__(self) -> None:
         least, most = {"first choice": (1, 1), "ranking": (self.size, self.size)}.get(self.kind, (1, self.size))
-        if not least <= self.places <= most or (self.borda and self.kind == "first choice"):
-            raise Refused("has ballots of another length, or points that they do not give")
-        if len(set(self.alternatives)) != self.size:
-            raise Refused("names an alternative twice")
+        points = len(set(self.alternatives)) == self.size and (not self.borda or self.kind != "first choice")
+        if not least <= self.places <= most or not points:
+            raise Refused("has ballots of another length, points that they do not give, or an alternative twice")
 
     @property
     def size(self) -> int:
@@ -105,7 +102,8 @@ class Rule:
         }.get(self.family)
         if own is not None:
             return [weight / sum(own) if sum(own) else Fraction(1, m) for weight in own]
-        law = self.balls(scores)
+        tiny = arb(2) ** -300
+        law = [p if p > tiny else arb(0, tiny) for p in self.balls(scores)]
         if sum(end(p.rad()) for p in law) > OFF:
             raise Refused("powers out of proportion")
         return [end(p.mid()) for p in law]
