@@ -167,9 +167,9 @@ class Odds:
             return f"possibly fewer than 1 and more than {self.of - 1:,} of {self.of:,}"
         return f"{self.without:,} and {self.taking_part:,} of {self.of:,}"
 
-    def to_json(self) -> dict[str, Quantity]:
+    def to_json(self) -> dict[str, object]:
         counts = {"without": self.without, "taking_part": self.taking_part, "of": self.of, "coin": self.of // 2}
-        return {key: count(value) for key, value in counts.items()} | {"error": self.error}
+        return {**{key: count(value) for key, value in counts.items()}, "error": self.error, "words": self.pair}
 
 
 CountedOdds: TypeAlias = tuple[Quantity, Odds]

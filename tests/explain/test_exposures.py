@@ -17,7 +17,7 @@ from privspec.explain.reports import READERS
 from privspec.families.document import sealed
 from privspec.plan import Plan
 
-from .judged import facts
+from .plans import facts
 
 GAUSSIAN = """spec shared
 variables:
@@ -106,7 +106,7 @@ def said(found: Facts) -> dict[tuple[str, str], tuple[str, str]]:
 @pytest.mark.parametrize(("lines", "expected"), LINEAR)
 def test_gaussian_noise(lines: list[str], expected: dict[tuple[str, str], tuple[str, str]]) -> None:
     plan = solved(GAUSSIAN.format(lines="\n".join(f"  {line}" for line in lines)))
-    found = facts(plan.document, plan.model())
+    found = facts(dict(plan.document))
     assert said(found) == expected
     assert {name for name, _ in expected} <= {e["input"] for e in plan.document.get("exposures", [])}
     for e in found.exposures:
@@ -140,7 +140,7 @@ privacy:
 @pytest.mark.parametrize("more", ["", "  B is 2-DP wrt x, replacing one entry\n"])
 def test_laplace_noise(more: str) -> None:
     plan = solved(PURE + more)
-    (exposure,) = facts(plan.document, plan.model()).exposures
+    (exposure,) = facts(dict(plan.document)).exposures
     run = plan.document["mechanism"]["executed"]
     scales = [Fraction(s) for s in run["noise"]["scale"]]
     from privspec.core.matrices import DyadicMatrix
@@ -212,7 +212,7 @@ def least_error(p: list[Fraction], q: list[Fraction]) -> Fraction:
 @pytest.mark.parametrize(("lines", "expected"), TABLES)
 def test_tables(lines: list[str], expected: dict[tuple[str, str], tuple[str, str]]) -> None:
     plan = solved(TABLE.format(lines="\n".join(f"  {line}" for line in lines)))
-    found = facts(plan.document, plan.model())
+    found = facts(dict(plan.document))
     for key, value in expected.items():
         assert said(found)[key] == value
     for e in found.exposures:
@@ -259,7 +259,7 @@ privacy: O is 1-DP wrt vote, replacing one voter
 
 def test_votes() -> None:
     plan = solved(VOTES)
-    (exposure,) = facts(plan.document, plan.model()).exposures
+    (exposure,) = facts(dict(plan.document)).exposures
     assert exposure.unprotected == ("P",)
     assert exposure.fact.claim.relation.text == "replacing one voter"
     assert "Not protected: P." in plan.explain("public")
@@ -334,7 +334,7 @@ def test_whoever_sees_everything_is_bounded_by_what_the_plan_states() -> None:
     )
     plan = solved(GAUSSIAN.format(lines=lines))
     (x,) = [entry for entry in plan.document["exposures"] if entry["input"] == "x"]
-    alone, press = facts(plan.document, plan.model()).claims
+    alone, press = facts(dict(plan.document)).claims
     assert alone.everything_words.startswith("μ ≤ ")
     truth = mu_of(plan, "ABC", "x")
     assert truth * (1 - 1e-6) <= float(x["bound"]["mu"]) <= truth * (1 + 1e-6)

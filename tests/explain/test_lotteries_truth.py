@@ -11,7 +11,7 @@ from privspec.core.spans import Source
 from privspec.pipeline import Request, solve
 from privspec.templates import template_text
 
-from .judged import explain, summary
+from .plans import explain, summary
 
 SCOPE = "every strategy-proof rule that meets the requirement"
 

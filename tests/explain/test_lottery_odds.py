@@ -35,8 +35,7 @@ from privspec.model.lotteries import (
     scores,
 )
 
-from .judged import facts
-from .lottery_plans import council_seat, landmark, lunch, nine_rounds, quick_poll, sushi
+from .plans import drum, facts, plan
 
 Laws = tuple[np.ndarray, np.ndarray]
 KAPPAS = [Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(3)]
@@ -160,7 +159,7 @@ def test_rankings_move_no_more_than_that(m: int, adds: bool) -> None:
 
 
 def test_odds_are_those_of_the_best_observer_with_equal_errors() -> None:
-    found = facts(council_seat(1)).claims[0]
+    found = facts(drum("1", 1)).claims[0]
     assert found.shown is not None
     plain = found.shown.odds
     p, q = np.array([2, 1, 1]) / 4, np.array([1, 2, 1]) / 4
@@ -202,20 +201,20 @@ def test_several_draws_and_several_voters() -> None:
 
 
 def test_replacing_asks_how_and_adding_asks_whether() -> None:
-    how, whether = (facts(plan).claims[0].question for plan in (council_seat(), landmark()))
+    how, whether = (facts(plan).claims[0].question for plan in (drum("1"), plan("landmark")))
     assert how.heading == "Could someone tell how you voted?"
     assert whether.heading == "Could someone tell whether you voted?"
-    assert facts(sushi()).claims[0].question.short == ("Voted another way", "Voted one way")
+    assert facts(plan("sushi")).claims[0].question.short == ("Voted another way", "Voted one way")
 
 
 def test_wording_of_the_odds() -> None:
-    fact = facts(landmark()).claims[0]
+    fact = facts(plan("landmark")).claims[0]
     assert fact.shown is not None
     assert fact.question.odds(fact.shown.odds) == (
         "If you did not vote, at least 41 of 100 possible results would still make them say that you did.",
         "If you did, at most 59 of 100.",
     )
-    fact = facts(quick_poll()).claims[0]
+    fact = facts(plan("quick_poll")).claims[0]
     assert fact.shown is not None
     assert fact.question.odds(fact.shown.odds) == (
         "If you voted for east, at least 31 of 100 possible messages would still make them say that you voted for "
@@ -225,20 +224,20 @@ def test_wording_of_the_odds() -> None:
 
 
 def test_one_draw_is_exact_where_it_can_be() -> None:
-    curve = facts(council_seat()).claims[0].claim.achieved
+    curve = facts(drum("1")).claims[0].claim.achieved
     assert isinstance(curve, LotteryCurve)
     assert curve.exact
     assert curve.advantage() == pytest.approx(1 / 1003)
-    added = facts(landmark()).claims[0].claim.achieved
+    added = facts(plan("landmark")).claims[0].claim.achieved
     assert added is not None
     assert not added.exact
     assert added.advantage() == pytest.approx(1 / 6)  # from nobody to one voter: 2/3 - 1/2
-    only_epsilon = facts(lunch()).claims[0].claim.achieved
+    only_epsilon = facts(plan("lunch")).claims[0].claim.achieved
     assert isinstance(only_epsilon, EpsilonDeltaCurve)
 
 
 def test_rounds_compose() -> None:
-    fact = facts(nine_rounds()).claims[0]
+    fact = facts(plan("nine_rounds")).claims[0]
     assert fact.shown is not None
     assert fact.claim.achieved is not None
     whole = EpsilonDeltaCurve(0.7).equal_error()
@@ -296,7 +295,7 @@ def test_lemma_one_fails_where_it_was_found_to() -> None:
 # --- drawings -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("plan", [council_seat(), landmark(), sushi(), lunch(), quick_poll()])
+@pytest.mark.parametrize("plan", [drum("1"), plan("landmark"), plan("sushi"), plan("lunch"), plan("quick_poll")])
 def test_laws_are_drawn_as_they_are(plan: dict[str, object]) -> None:
     fact = facts(plan).mechanism
     assert isinstance(fact, LotteryFact)
@@ -313,20 +312,20 @@ def test_laws_are_drawn_as_they_are(plan: dict[str, object]) -> None:
 
 
 def test_epsilon_against_dummy_votes() -> None:
-    fact = facts(council_seat()).mechanism
+    fact = facts(drum("1")).mechanism
     assert isinstance(fact, LotteryFact)
     plot = dummies_plot(fact.rule, fact.vote)
     assert plot is not None
     assert len(plot.twin.rows) == len(FACTORS)
     assert ("1", "0.6932", "3", "this plan") in plot.twin.rows
     assert plot.draw().startswith("<svg")
-    other = facts(lunch()).mechanism
+    other = facts(plan("lunch")).mechanism
     assert isinstance(other, LotteryFact)
     assert dummies_plot(other.rule, other.vote) is None
 
 
 def test_many_candidates_are_cut() -> None:
-    plan = council_seat()
+    plan = drum("1")
     plan["mechanism"]["alternatives"] = [f"candidate {i}" for i in range(40)]
     fact = facts(plan).mechanism
     assert isinstance(fact, LotteryFact)

@@ -18,9 +18,7 @@ from privspec.explain.reports import to_markdown
 from privspec.stated import Stated
 from tests.execute.voting import make_lottery_plan
 
-from .finite_plans import commuting
-from .lottery_plans import THREE, council_seat, lunch, quick_poll, sushi
-from .plans import Plan
+from .plans import Plan, drum, plan
 
 VOTES = [("north", 600), ("east", 390), ("south", 10)]
 
@@ -34,16 +32,16 @@ def text_of(plan: Plan, votes: list[tuple[object, int]]) -> str:
 
 
 def test_it_begins_with_a_warning() -> None:
-    first = report(council_seat(), VOTES).sections[0]
+    first = report(drum("1"), VOTES).sections[0]
     assert first.heading == "Do not publish this report"
-    text = text_of(council_seat(), VOTES)
+    text = text_of(drum("1"), VOTES)
     assert "None of it is differential privacy" in text
     assert "the least represented share α, and whether a condition holds reveal votes by themselves" in text.replace(
         "The number of voters, ", ""
     )
 
 
-@pytest.mark.parametrize("plan", [council_seat(), quick_poll(), lunch()])
+@pytest.mark.parametrize("plan", [drum("1"), plan("quick_poll"), plan("lunch")])
 def test_every_figure_is_labelled(plan: Plan) -> None:
     document = report(plan, VOTES)
     for section in document.sections[1:]:
@@ -56,7 +54,7 @@ def test_every_figure_is_labelled(plan: Plan) -> None:
 
 
 def test_figures_come_from_the_votes() -> None:
-    text = text_of(council_seat(), VOTES)
+    text = text_of(drum("1"), VOTES)
     assert "1,000 ballots were read." in text
     assert "The least represented candidate is south, the first choice of 10: the share α is 1 %." in text
     rows = [line for line in text.splitlines() if line.startswith("| Theorem")]
@@ -73,7 +71,7 @@ def test_figures_come_from_the_votes() -> None:
 
 
 def test_conditions_that_do_not_hold() -> None:
-    text = text_of(council_seat(), [("north", 7), ("east", 3)])
+    text = text_of(drum("1"), [("north", 7), ("east", 3)])
     assert "the share α is 0 %" in text
     assert "| Theorem 1 (ii) | one voter more | no | none |" in text
     assert "has no bound" in text
@@ -82,19 +80,19 @@ def test_conditions_that_do_not_hold() -> None:
 
 def test_rankings_and_other_rules() -> None:
     ballots = [(("tuna", "egg", "squid", "shrimp"), 5), (("egg", "tuna", "shrimp", "squid"), 3)]
-    text = text_of(sushi(), ballots)
+    text = text_of(plan("sushi"), ballots)
     assert "| Candidate | First choices | Random dictatorship | The lottery without dummy tickets | This plan |" in text
     assert "8 ballots were read." in text
-    assert "from plurality without noise" in text_of(lunch(), VOTES)
+    assert "from plurality without noise" in text_of(plan("lunch"), VOTES)
 
 
 def test_nobody_voted() -> None:
-    assert "0 ballots were read." in text_of(council_seat(), [])
+    assert "0 ballots were read." in text_of(drum("1"), [])
 
 
 def test_other_plans_have_no_votes() -> None:
     with pytest.raises(ValueError, match="no winner by lot"):
-        report(commuting(), VOTES)
+        report(plan("commuting"), VOTES)
 
 
 # --- the command ----------------------------------------------------------------------------------
@@ -105,8 +103,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     # plans made by hand: the report is what is tested here, not whether they verify
     monkeypatch.setattr("privspec.plan.Plan.verified", lambda plan: plan)
     plan, ballots = tmp_path / "seat.plan.json", tmp_path / "ballots.csv"
-    drawn = make_lottery_plan(alternatives=THREE, voters=1000, dummy_votes="1")
-    seat = council_seat() | {key: drawn[key] for key in ("problem", "mechanism")}
+    drawn = make_lottery_plan(alternatives=["north", "east", "south"], voters=1000, dummy_votes="1")
+    seat = drum("1") | {key: drawn[key] for key in ("problem", "mechanism")}
     plan.write_text(json.dumps(seat), encoding="utf-8")
     lines = "".join(f"{name},{count}\n" for name, count in VOTES)
     ballots.write_text(f"choice,count\n{lines}", encoding="utf-8")
@@ -144,7 +142,7 @@ def test_plans_without_votes_refuse(files: tuple[str, str], tmp_path: Path) -> N
     from privspec.profiles import profile_text
 
     other = tmp_path / "commuting.plan.json"
-    other.write_text(json.dumps(commuting()), encoding="utf-8")
+    other.write_text(json.dumps(plan("commuting")), encoding="utf-8")
     with pytest.raises(UsageError, match="draws no winner by lot"):
         profile_text(Found.read(other), {"answer": files[1]})
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve, normal_cdf, odds, posterior
 
-from .judged import explain
-from .plans import histogram, prefix_sums
+from .plans import page, plan
 
 MUS = st.floats(min_value=1e-3, max_value=12.0)
 EPSILONS = st.floats(min_value=1e-3, max_value=12.0)
@@ -106,12 +105,11 @@ def _printed(page: str) -> tuple[float, float]:
 
 def test_simulated_best_observer_of_gaussian_noise() -> None:
     """The likelihood-ratio test with equal errors errs as the page says, and barely more seldom than it allows."""
-    plan = prefix_sums(16)
-    at_least, at_most = _printed(explain(plan, "public"))
-    covariance = np.array(plan["mechanism"]["output_covariance"])
+    at_least, at_most = _printed(page("prefix_sums", "public"))
+    covariance = np.array(plan("prefix_sums")["mechanism"]["output_covariance"])
     rng = np.random.default_rng(7)
     factor = np.linalg.cholesky(covariance)
-    shifts = np.linalg.solve(factor, np.tril(np.ones((16, 16))))
+    shifts = np.linalg.solve(factor, np.tril(np.ones((64, 64))))
     worst = shifts[:, np.argmax((shifts**2).sum(axis=0))]
     mu = float(np.linalg.norm(worst))
     draws = 400_000
@@ -126,7 +124,7 @@ def test_simulated_best_observer_of_gaussian_noise() -> None:
 
 def test_simulated_best_observer_of_randomised_response() -> None:
     """Randomised response attains the bound of pure epsilon; 27 and 73 would be beaten on both counts."""
-    at_least, at_most = _printed(explain(histogram(), "public"))
+    at_least, at_most = _printed(page("histogram", "public"))
     rng = np.random.default_rng(11)
     truth = math.e / (1 + math.e)
     lies = rng.random(1_000_000) > truth

@@ -17,42 +17,35 @@ from privspec.explain.graph_svg import graph_svg
 from privspec.explain.plots import bar_size, noise_plot
 from privspec.explain.reports import READERS
 from privspec.model.build import load_model
+from tests.plans import solved
 
-from .judged import explain, facts, summary
-from .plans import OBSERVERS_SOURCE, PREFIX_SOURCE, Plan, explained, histogram, prefix_sums, two_observers
+from .plans import PREFIX_SUMS, TWO_OBSERVERS, Plan, explain, facts, page, plan, words
 
-ANSWERS = 200
+ANSWERS = 210
 
 
 def estimating_inputs() -> Plan:
     """A plan whose outputs are computed from estimates of the inputs: its sites alone state the variances."""
-    plan = prefix_sums(8)
-    mechanism = plan["mechanism"]
+    document = solved("range_queries", oldest=19)
+    mechanism = document["mechanism"]
+    assert mechanism["executed"]["reconstruction"]["of"] == "inputs"
     del mechanism["output_covariance"]
-    mechanism["executed"]["reconstruction"]["of"] = "inputs"
-    mechanism["executed"]["outputs"] = [
-        {"name": "O", "start": 0, "stop": ANSWERS, "shape": [ANSWERS], "offset": [0.0] * ANSWERS}
-    ]
     mechanism["sites"] = [{"at": "O", "covariance": "full", "variance": [4.0] * (ANSWERS - 1) + [9.0]}]
-    return plan
-
-
-def _words(plan: Plan) -> str:
-    return " ".join(summary(plan, width=100).split())
+    return document
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_variances_of_sites_are_used_where_inputs_are_estimated(reader: str) -> None:
-    plan = estimating_inputs()
-    assert [o.largest.text for o in facts(plan).mechanism.outputs] == ["3"]
-    assert "does not say how large the noise" not in explain(plan, reader)
+    document = estimating_inputs()
+    assert [o.largest.text for o in facts(document).mechanism.outputs] == ["3"]
+    assert "does not say how large the noise" not in explain(document, reader)
 
 
 @pytest.mark.parametrize("change", [{"at": "x"}, {"variance": [1.0]}])
 def test_variances_of_sites_must_cover_the_outputs(change: dict[str, object]) -> None:
-    plan = estimating_inputs()
-    plan["mechanism"]["sites"][0] |= change
-    assert facts(plan).mechanism.outputs == ()
+    document = estimating_inputs()
+    document["mechanism"]["sites"][0] |= change
+    assert facts(document).mechanism.outputs == ()
 
 
 def test_bars_that_stand_for_several_numbers_say_so() -> None:
@@ -60,35 +53,35 @@ def test_bars_that_stand_for_several_numbers_say_so() -> None:
     assert plot is not None
     assert bar_size(ANSWERS) == 4
     assert "each bar is the root mean square of 4 numbers in a row" in plot.caption
-    single = noise_plot(facts(prefix_sums()).mechanism.sites)
+    single = noise_plot(facts(plan("prefix_sums")).mechanism.sites)
     assert single is not None
     assert "root mean square" not in single.caption
     assert "coordinate by coordinate" not in plot.caption + single.caption
 
 
 def test_joint_noise_is_one_draw() -> None:
-    plan = two_observers()
-    plan["mechanism"]["sites"] = [{"at": name, "covariance": "full"} for name in ("press_release", "audit_file")]
-    assert "drawn together, correlated across all 16 answers of press_release and audit_file" in _words(plan)
+    document = plan("two_observers")
+    document["mechanism"]["sites"] = [{"at": name, "covariance": "full"} for name in ("press_release", "audit_file")]
+    assert "drawn together, correlated across all 8 answers of press_release and audit_file" in words(document)
 
 
 def test_what_is_next_to_none_is_called_so() -> None:
-    plan = histogram()
-    plan["mechanism"]["sites"] = [{"at": "counts", "variance": [1e-6, 4.0]}]
-    assert "Gaussian at counts (next to none to ± 2)" in _words(plan)
+    document = plan("histogram")
+    document["mechanism"]["sites"] = [{"at": "counts", "variance": [1e-6, 4.0]}]
+    assert "Gaussian at counts (next to none to ± 2)" in words(document)
 
 
 def test_designs_of_the_same_loss_say_so() -> None:
-    plan = prefix_sums()
-    plan["alternatives"][0]["loss"] = plan["loss"]["value"] * (1 + 1e-12)
-    assert "noise on each input: the same loss" in _words(plan)
-    assert "| the same loss |" in explain(plan, "engineer")
+    document = plan("prefix_sums")
+    document["alternatives"] = [document["alternatives"][0] | {"loss": document["loss"]["value"] * (1 + 1e-12)}]
+    assert f"{document['alternatives'][0]['name']}: the same loss" in words(document)
+    assert "| the same loss |" in explain(document, "engineer")
 
 
 def test_errors_that_read_the_same_are_told_apart_by_the_loss() -> None:
-    plan = prefix_sums()
-    plan["alternatives"][0]["loss"] = plan["loss"]["value"] * 1.0001
-    assert "noise on each input 1.0001 × the loss" in _words(plan)
+    document = plan("prefix_sums")
+    document["alternatives"] = [document["alternatives"][0] | {"loss": document["loss"]["value"] * 1.0001}]
+    assert f"{document['alternatives'][0]['name']} 1.0001 × the loss" in words(document)
 
 
 @pytest.mark.parametrize("mu", [10.0, 60.0])
@@ -106,23 +99,23 @@ def test_odds_of_hopeless_groups_stay_true(mu: float) -> None:
 
 
 def test_no_page_promises_nothing_of_a_hundred() -> None:
-    plan = histogram()
-    plan["guarantees"][0] |= {"epsilon": "40", "achieved": {"epsilon": "40"}}
+    document = plan("histogram")
+    document["guarantees"][0] |= {"epsilon": "40", "achieved": {"epsilon": "40"}}
     for reader in READERS:
-        text = explain(plan, reader)
+        text = explain(document, reader)
         assert "0 of 100 " not in text.replace("50 of 100 ", "")
         assert "possibly fewer than 1 of 10,000,000" in text or reader == "engineer"
     assert odds(EpsilonDeltaCurve(40.0)).tells_little
 
 
 def test_a_loss_reads_the_same_everywhere() -> None:
-    plan = prefix_sums()
-    plan["loss"] |= {"value": 382929.5786, "lower_bound": 382929.1}
-    plan["alternatives"][0]["loss"] = 120617882.94
-    text = explain(plan, "engineer")
+    document = plan("prefix_sums")
+    document["loss"] |= {"value": 382929.5786, "lower_bound": 382929.1}
+    document["alternatives"][0]["loss"] = 120617882.94
+    text = explain(document, "engineer")
     assert text.count("382,930") >= 3
     assert "120,618,000" in text
-    assert not re.search(r"(?<![\d.])\d{4,}", text.split("## Reproduce")[0].replace(plan["spec"]["sha256"], ""))
+    assert not re.search(r"(?<![\d.])\d{4,}", text.split("## Reproduce")[0].replace(document["spec"]["sha256"], ""))
     assert not re.search(r"\de\d", text.split("---\n\nPlan fingerprint")[0])
 
 
@@ -130,11 +123,11 @@ def _label_boxes(share: float) -> dict[str, tuple[float, float, float]]:
     """Left, right and height of the labels of a trade-off plot, the width of a character guessed high."""
     svg = tradeoff_chart([], [(share, share, f"equal mistakes: {100 * share:.2f} %")], "x", "y", "t")
     found = {}
-    for style, words in re.findall(r"<text ([^>]*)>([^<]*)</text>", svg):
+    for style, label in re.findall(r"<text ([^>]*)>([^<]*)</text>", svg):
         place = re.search(r"translate\(([\d.]+) ([\d.]+)\)", style) or re.search(r'x="([\d.]+)" y="([\d.]+)"', style)
         if place:
             left = float(place[1])
-            found[words] = (left, left + 5.5 * len(words), float(place[2]))
+            found[label] = (left, left + 5.5 * len(label), float(place[2]))
     return found
 
 
@@ -147,15 +140,15 @@ def test_labels_of_the_tradeoff_plot_keep_apart(share: float) -> None:
 
 
 def test_each_tradeoff_plot_names_its_guarantee() -> None:
-    page = explained("two_observers", "engineer", "html")
-    assert page.count("Guarantee 1 of 2: press, who see press_release") >= 2
-    assert page.count("Guarantee 2 of 2: auditors, who see press_release") >= 2
-    assert "Guarantee 1 of 1" not in explained("prefix_sums", "engineer", "html")
+    text = page("two_observers", "engineer", "html")
+    assert text.count("Guarantee 1 of 2: press, who see press_release") >= 2
+    assert text.count("Guarantee 2 of 2: auditors, who see press_release") >= 2
+    assert "Guarantee 1 of 1" not in page("prefix_sums", "engineer", "html")
 
 
 def test_post_processing_has_one_status() -> None:
-    plan = prefix_sums()
-    plan["assumptions"].append(
+    document = plan("prefix_sums")
+    document["assumptions"].append(
         {
             "text": "Outputs are computed from noisy estimates of the inputs, which costs no privacy.",
             "status": "proved",
@@ -163,7 +156,7 @@ def test_post_processing_has_one_status() -> None:
         }
     )
     for reader in ("engineer", "auditor"):
-        page = json.loads(explain(plan, reader, "json"))["sections"]
+        page = json.loads(explain(document, reader, "json"))["sections"]
         found = {
             s["status"]
             for section, block in ((section, b) for section in page for b in section["blocks"])
@@ -174,11 +167,11 @@ def test_post_processing_has_one_status() -> None:
 
 
 def test_clipping_has_one_status() -> None:
-    text = explained("prefix_sums", "auditor", "md")
+    text = page("prefix_sums", "auditor")
     assert text.count("clipped") == 1
-    plan = prefix_sums()
-    plan["assumptions"] = plan["assumptions"][:1]
-    assert explain(plan, "auditor").count("are clipped to them") == 1
+    document = plan("prefix_sums")
+    document["assumptions"] = document["assumptions"][:1]
+    assert explain(document, "auditor").count("are clipped to them") == 1
 
 
 @pytest.mark.parametrize(
@@ -189,9 +182,9 @@ def test_clipping_has_one_status() -> None:
     ],
 )
 def test_commands_name_the_files_that_solve_uses(path: str, spec: str, plan_name: str) -> None:
-    plan = prefix_sums()
-    plan["spec"]["path"] = path
-    engineer, auditor = explain(plan, "engineer"), explain(plan, "auditor")
+    document = plan("prefix_sums")
+    document["spec"]["path"] = path
+    engineer, auditor = explain(document, "engineer"), explain(document, "auditor")
     assert f"privspec check {spec}\n" in engineer
     assert f"-o {plan_name}\n" in engineer
     assert f"privspec verify {plan_name}\n" in engineer
@@ -200,41 +193,41 @@ def test_commands_name_the_files_that_solve_uses(path: str, spec: str, plan_name
 
 
 def _accurate() -> Plan:
-    plan = prefix_sums()
+    document = plan("prefix_sums")
     text = "E[ (O[j] - y[j])^2 ] <= 100 for j in 1..3"
-    plan["accuracy"] = [{"line": 13, "text": text, "value": v, "bound": 100.0} for v in (61.2, 99.2, 66.3)]
-    plan["accuracy"].append({"line": 14, "text": "E[ ||O - y||^2 ] <= 20000", "value": 5036.71, "bound": 20000.0})
-    return plan
+    document["accuracy"] = [{"line": 13, "text": text, "value": v, "bound": 100.0} for v in (61.2, 99.2, 66.3)]
+    document["accuracy"].append({"line": 14, "text": "E[ ||O - y||^2 ] <= 20000", "value": 5036.71, "bound": 20000.0})
+    return document
 
 
 def test_accuracy_lines() -> None:
-    plan = _accurate()
+    document = _accurate()
     for reader in ("engineer", "auditor"):
-        text = explain(plan, reader)
+        text = explain(document, reader)
         assert "for j in 1..3 | 3 | 100 | 99.2 | 99.2 %" in text
         assert "| 1 | 20,000 | 5,036.71 | 25.2 % |" in text
-    assert "Accuracy met 99.2 expected, at most 100 asked for (line 13, the tightest of 4)" in _words(plan)
-    plan["accuracy"] = []
-    assert "ccuracy line" not in explain(plan, "engineer") + explain(plan, "auditor")
-    assert "Accuracy met" not in _words(plan)
+    assert "Accuracy met 99.2 expected, at most 100 asked for (line 13, the tightest of 4)" in words(document)
+    document["accuracy"] = []
+    assert "ccuracy line" not in explain(document, "engineer") + explain(document, "auditor")
+    assert "Accuracy met" not in words(document)
 
 
 def test_code_wraps_and_first_columns_stand_left() -> None:
-    page = explained("prefix_sums", "engineer", "html")
-    assert re.search(r"^pre \{[^}]*white-space: pre-wrap", page, re.MULTILINE)
-    assert ".number:first-child { text-align: left; }" in page
-    assert '<table class="figures">' in page
+    text = page("prefix_sums", "engineer", "html")
+    assert re.search(r"^pre \{[^}]*white-space: pre-wrap", text, re.MULTILINE)
+    assert ".number:first-child { text-align: left; }" in text
+    assert '<table class="figures">' in text
 
 
-@pytest.mark.parametrize("source", [PREFIX_SOURCE, OBSERVERS_SOURCE])
+@pytest.mark.parametrize("source", [PREFIX_SUMS, TWO_OBSERVERS])
 def test_the_legend_of_the_graph_has_every_arrow(source: str) -> None:
     picture = graph_svg(load_model(Source("spec.priv", source)))
     root = ET.fromstring(picture)
     texts = {"".join(t.itertext()) for t in root.iter("{http://www.w3.org/2000/svg}text")}
     edges = [e for e in root.iter("{http://www.w3.org/2000/svg}path") if e.get("class") == "edge"]
-    for dashed, words in ((False, "is used in"), (True, "is released through")):
+    for dashed, label in ((False, "is used in"), (True, "is released through")):
         drawn = any((e.get("stroke-dasharray") is not None) == dashed for e in edges)
-        assert drawn == (words in texts)
+        assert drawn == (label in texts)
     assert "is released through" in texts
 
 
@@ -242,4 +235,4 @@ def test_numbers_of_facts_are_grouped() -> None:
     found = facts(estimating_inputs())
     assert math.isclose(sum(o.size.value for o in found.mechanism.outputs), ANSWERS)
     for reader, form in product(READERS, ("md", "html")):
-        assert not re.search(r">\d{5,}<", explained("prefix_sums", reader, form))
+        assert not re.search(r">\d{5,}<", page("prefix_sums", reader, form))
