@@ -17,7 +17,7 @@ from privspec.kernel import judge
 from privspec.kernel.core.linear import Alike, Cells, Matrix, Part, Places, Units
 from privspec.kernel.core.linear_privacy import largest_cost, largest_square, pieces, units_of
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.quality.linear_bound import gauge
+from privspec.kernel.quality.linear import gauge
 from privspec.plan import Plan
 from tests import plans
 from tests.families.specs import spec

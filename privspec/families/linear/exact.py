@@ -23,12 +23,11 @@ from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Me
 from privspec.families.linear.witness import Scene, Seen, witness
 from privspec.kernel.core.linear import Cells, Places, Release, Units, read_linear, read_release
 from privspec.kernel.core.linear_privacy import VERTICES, Piece, bounds, pieces
-from privspec.kernel.core.numbers import sqrt_up
+from privspec.kernel.core.numbers import nearest_double, sqrt_up
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.quality.linear import COMBINED, COVARIANCE_LIMIT, place, same_map, together
-from privspec.kernel.quality.linear_bound import exceeds, proved
-from privspec.kernel.quality.linear_figures import Figures, beside, covariance, doubles, nearest
+from privspec.kernel.quality.linear import COMBINED, COVARIANCE_LIMIT, enters, exceeds, proved, together
+from privspec.kernel.quality.linear_figures import Figures, covariance, doubles
 from privspec.model.measures import LDP, EpsilonDelta
 from privspec.problem.linear_differences import PairDifferences
 from privspec.solvers.programs import Array, box_scaling
@@ -120,14 +119,14 @@ class Stated:
 
     def loss(self) -> float:
         """The nearest double of the loss."""
-        return nearest([self.figures.value])[0]
+        return nearest_double(self.figures.value)
 
     def accuracy(self) -> list[dict[str, Any]]:
         """Every instance of an accuracy line with what is expected and what was asked for."""
         lines = self.release.problem.accuracy
         return [
-            {"line": line, "text": text, "value": value, "bound": nearest([bound])[0]}
-            for (_, bound, line, text), value in zip(lines, nearest(self.figures.lines), strict=True)
+            {"line": line, "text": text, "value": nearest_double(value), "bound": nearest_double(bound)}
+            for (_, bound, line, text), value in zip(lines, self.figures.lines, strict=True)
         ]
 
     def covariance(self) -> list[list[float]] | None:
@@ -145,7 +144,10 @@ class Stated:
         places = self._places()
         if places is None:
             raise InternalError("the noise does not enter where the problem lets it")
-        return [{"at": " and ".join(places), "scale": nearest(list(self.release.noise.scales))}]
+        return [{"at": " and ".join(places), "scale": self._scales()}]
+
+    def _scales(self) -> list[float]:
+        return list(map(nearest_double, self.release.noise.scales))
 
     def _places(self) -> list[str] | None:
         """Where Laplace noise enters: at one place, or at all inputs, outputs or places named."""
@@ -156,8 +158,7 @@ class Stated:
             groups = [[name for name, _ in block.sites]]
         last = [[COMBINED]] if block.sites is None else []
         for names in [*([name] for group in groups for name in group), *filter(None, groups), *last]:
-            maps = beside([place(self.release, self.figures, nothing, name) for name in names])
-            if same_map(self.figures.noise, maps):
+            if enters(self.release, self.figures, nothing, names, self._scales()):
                 return names
         return None
 
@@ -183,7 +184,7 @@ class Bound:
 
     def gap(self, loss: float) -> float:
         """The distance of a loss from it, as a share of the loss: the nearest double."""
-        return nearest([(Fraction(loss) - Fraction(self.value)) / Fraction(abs(loss) or 1.0)])[0]
+        return nearest_double((Fraction(loss) - Fraction(self.value)) / Fraction(abs(loss) or 1.0))
 
 
 def bound_witness(problem: Problem, mechanism: Mechanism, dual: Dual) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.problem import Frame, Guarantee, read_frame
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.core.tables import Table as Executed
-from privspec.kernel.quality.tables_bound import contrasts, lower_bound
+from privspec.kernel.quality.tables import contrasts, lower_bound
 from privspec.kernel.quality.tables_forms import Task
 from privspec.model.graph import Model
 from privspec.model.worlds import Worlds, worlds

@@ -1,29 +1,33 @@
-"""What additive noise is worth, from what is executed: averages, losses, covariances, places of noise, bounds."""
+"""What additive noise is worth, from what is executed: averages, losses, covariances, places of noise; lower bounds.
+
+Bounds come from witnesses; never factor, multiply. For differences f of neighbours, what is seen moves by T f. Noise of
+covariance S that meets a requirement has (T f)' S^+ (T f) <= mu^2, so for every z: mu^2 >= 2 z'T f - z'S z. With the
+error terms E (each of weight w) in place of what is seen, and columns z, f of matrices Z, F:
+
+    sum of w E[error^2] >= tr(Z' E T F)^2 / (kappa P)    wherever  Z Z' <= kappa diag(w).
+
+P is the sum over columns of mu^2 times the squared gauge of f (f lies in that multiple of the convex hull of the
+differences). The witness is Z = diag(sqrt w) U, or Z = diag(w) E T X; the defect of U, or of X'(E T)' w (E T) X, from
+orthonormal columns (or rows) in Frobenius norm bounds kappa. Noise confined to columns m_k of cost c_k needs only
+sum (m_k'z)^2 <= kappa c_k for each k. Accuracy lines join the loss at their prices, which are paid back at the end.
+"""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from math import isqrt
 
-from privspec.kernel.core import linear as core
+from flint import arb, ctx
+
 from privspec.kernel.core.case import Case, Rules
-from privspec.kernel.core.linear import Held, Linear, Matrix, Release
-from privspec.kernel.core.linear_privacy import judge, let_through
-from privspec.kernel.core.problem import View
+from privspec.kernel.core.linear import Linear, Matrix, Release, Units, read_matrix
+from privspec.kernel.core.linear_privacy import Moves, Piece, judge, let_through, units_of
+from privspec.kernel.core.numbers import ball, exp_up, nearest_double, sqrt_down, sqrt_up
+from privspec.kernel.core.problem import Frame, Measure, View
 from privspec.kernel.core.reading import Item
-from privspec.kernel.quality.linear_bound import listed, proved
-from privspec.kernel.quality.linear_figures import (
-    Figures,
-    beside,
-    covariance,
-    doubles,
-    error_rows,
-    identity,
-    minus,
-    nearest,
-    turned,
-)
-from privspec.kernel.quality.stated import CLOSE, judge_lines, judge_loss, whole_numbers
+from privspec.kernel.quality import linear_figures as figures
+from privspec.kernel.quality.linear_figures import NONE, Figures, error_rows, identity, minus, stacked, turned, weighed
+from privspec.kernel.quality.stated import CLOSE, judge_lines, judge_loss
 
 BIAS = Fraction(1, 10**6)
 """Share of a standard deviation by which an average may be off."""
@@ -34,32 +38,27 @@ COUNT = 1000
 COVARIANCE_LIMIT = 512
 """Up to so many outputs a plan states their covariance."""
 COMBINED = "combinations of the inputs"
+BEST = "Gaussian noise of any covariance, unbiased"
+MEETING = "Gaussian noise of any covariance that meets the accuracy lines, unbiased"
 
 
 class LinearRules(Rules):
     """Answers that are linear in the data, with additive noise: privacy first, then what the noise is worth."""
 
     def judge(self, case: Case) -> object:
-        family, sites, executed, shown = case.mechanism.fields(
-            "family", "sites", "executed", optional=("output_covariance",)
-        )
-        views, bound = case.claims.fields("views", "bound")
+        *parts, shown = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance",))
+        (family, sites, executed), (views, bound) = parts, case.claims.fields("views", "bound")
         release = judge(case, family, executed, views)
         block, found = release.problem, Figures.of(release)
         averages(case, block, found)
         grids(case, release, found)
         small = block.size <= COVARIANCE_LIMIT
-        shown.same(doubles(covariance(found.noise, found.variances)) if small else None)
+        shown.same(figures.doubles(figures.covariance(found.noise, found.variances)) if small else None)
         places(case, release, found, sites)
-        figures = zip(block.accuracy, nearest(found.lines), strict=True)
-        case.accuracy.same(
-            [
-                {"line": line, "text": text, "value": value, "bound": nearest([bound])[0]}
-                for (_, bound, line, text), value in figures
-            ]
-        )
-        limits = [(line, limit, value) for (_, limit, line, _), value in zip(block.accuracy, found.lines, strict=True)]
-        judge_lines(case, limits, Fraction(1, CLOSE))
+        lines = [
+            (line, text, most, value) for (_, most, line, text), value in zip(block.accuracy, found.lines, strict=True)
+        ]
+        judge_lines(case, lines, Fraction(1, CLOSE), stated=True)
         derived, classes = (None, ("",)) if bound.absent else proved(case.frame, release, bound)
         units = "squared units of " + " and ".join(one.name for one in block.released)
         words = [block.loss, units, "worst" if block.worst else "expected"]
@@ -69,29 +68,24 @@ class LinearRules(Rules):
     def reach(
         self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item
     ) -> dict[str, Fraction] | None:
-        """Mu of Gaussian noise, epsilon of the others."""
-        assert isinstance(executed, core.Release)
+        assert isinstance(executed, Release)
         return let_through(case, executed, view, outputs, witness)
 
 
 def averages(case: Case, block: Linear, found: Figures) -> None:
     """What is released averages to what it is for, over all inputs of the box; constants enter as the problem says."""
-    reach = [_reach(held) * copies for held in block.held for copies in block.places[held.start][1].numbers]
-    off, (sizes, unit), worst = minus(found.mean, block.target), whole_numbers(reach), Fraction(0)
-    for moved, squares in ((off, found.spread), (error_rows(block.errors.terms, off), found.squares)):
-        for row, square in zip(moved.rows, squares, strict=True):
-            size = sum(abs(v) * most for v, most in zip(row, sizes, strict=True)) * moved.unit * unit
-            worst = max(worst, size**2 / (square or 1))
+    reach = list[Fraction]()
+    for held in block.held:
+        low, high = (-held.ball[0], held.ball[0]) if held.ball else (held.lower, held.upper)
+        most = Fraction(COUNT) if low is None or high is None else max(abs(low), abs(high))
+        most = Fraction(held.records) if held.cells and held.records is not None else most
+        reach += [most * copies for copies in block.places[held.start][1].numbers]
+    off = minus(found.mean, block.target)
+    moved = figures.moved_by(off, reach) + figures.moved_by(error_rows(block.errors.terms, off), reach)
+    share = _share(moved, found.spread + found.squares)
     counts = f" (counts up to {COUNT})" if COUNT in reach else ""
-    text = f"averages are what the problem asks for, within {float(worst) ** 0.5:.1e} standard deviations{counts}"
-    case.says("unbiased", worst <= BIAS**2, text)
-
-
-def _reach(held: Held) -> Fraction:
-    """The largest size of an input; of counts the number of records, or `COUNT`."""
-    if held.ball or (held.cells and held.records is not None):
-        return held.ball[0] if held.ball else Fraction(held.records or 0)
-    return Fraction(COUNT) if held.lower is None or held.upper is None else max(abs(held.lower), abs(held.upper))
+    text = f"averages are what the problem asks for, within {float(share) ** 0.5:.1e} standard deviations{counts}"
+    case.says("unbiased", share <= BIAS**2, text)
 
 
 def grids(case: Case, release: Release, found: Figures) -> None:
@@ -99,26 +93,26 @@ def grids(case: Case, release: Release, found: Figures) -> None:
 
     Numbers are rounded to the nearest point, vectors of a ball towards its centre; whole numbers of counts not at all.
     """
-    block, step = release.problem, list[Fraction]()
+    block, steps, noise = release.problem, list[Fraction](), found.noise
     for held, grid in zip(block.held, release.steps, strict=True):
-        own = Fraction(0) if held.cells else grid * held.width / (1 if held.ball else 2)
-        step += [own * copies for copies in block.places[held.start][1].numbers]
-    steps, unit = whole_numbers(step)
-    whole = release.strategy.unit.denominator == 1 and release.grid == 1 and not any(step)
-    answer = Fraction(0) if whole or release.round_outputs else found.noise.unit * release.grid / 2
-    below = found.noise.unit.denominator
-    exact = whole and not any(v % below for row in found.noise.rows for v in row)
+        own = NONE if held.cells else grid * held.width / (1 if held.ball else 2)
+        steps += [own * copies for copies in block.places[held.start][1].numbers]
+    whole = release.strategy.unit.denominator == 1 and release.grid == 1 and not any(steps)
+    exact = whole and not any(v % noise.unit.denominator for row in noise.rows for v in row)
     exact = exact and release.output_grid == 1 and not any(v.denominator > 1 for v in block.offset)
-    shared, unit, worst = Fraction(0) if exact else release.output_grid / 2, unit * block.target.unit, Fraction(0)
-    for target, noise, square in zip(block.target.rows, found.noise.rows, found.spread, strict=True):
-        moved = shared + answer * sum(map(abs, noise)) if answer else shared
-        moved += unit * sum(abs(v) * s for v, s in zip(target, steps, strict=True) if s)
-        worst = max(worst, moved**2 / (square or 1))
-    text = f"rounding to grids moves no output by more than {float(worst) ** 0.5:.1e} of its standard deviation"
-    case.says("rounding", worst <= ROUNDED**2, text)
+    answer, last = (
+        NONE if whole or release.round_outputs else release.grid / 2,
+        NONE if exact else release.output_grid / 2,
+    )
+    parts = figures.moved_by(block.target, steps), figures.moved_by(noise, [answer] * noise.whole.ncols())
+    share = _share([last + a + b for a, b in zip(*parts, strict=True)], found.spread)
+    text = f"rounding to grids moves no output by more than {float(share) ** 0.5:.1e} of its standard deviation"
+    case.says("rounding", share <= ROUNDED**2, text)
 
 
-# --- places of noise ---------------------------------------------------------------------------------
+def _share(moved: list[Fraction], squares: list[Fraction]) -> Fraction:
+    """The largest square, as a share of that of its deviation; in its own units where that is 0."""
+    return max(size**2 / (square or 1) for size, square in zip(moved, squares, strict=True))
 
 
 def places(case: Case, release: Release, found: Figures, sites: Item) -> None:
@@ -129,63 +123,246 @@ def places(case: Case, release: Release, found: Figures, sites: Item) -> None:
         case.says("sites", release.problem.sites is None, "one law of noise for all outputs together")
         return
     pairs = [site.fields("at", str(key)) for site in stated]
-    figures = [one.double() for _, own in pairs for one in own.items()]
+    values = [one.double() for _, own in pairs for one in own.items()]
     names = [name for at, _ in pairs for name in at.text().split(" and ")]
-    maps = beside([place(release, found, sites, name) for name in names])
-    if len(set(names)) < len(names) or len(figures) != maps.whole.ncols() or min(figures) < 0:
+    if len(set(names)) < len(names) or min(values) < 0:
         raise sites.wrong("are not places, each named once, with a variance or scale from 0 on for each number")
-    if key == "scale":
-        holds = figures == nearest(list(release.noise.scales)) and same_map(found.noise, maps)
-    else:
-        holds = same_covariance(
-            covariance(found.noise, found.variances), covariance(maps, list(map(Fraction, figures)))
-        )
+    holds = enters(release, found, sites, names, values)
     case.says(
         "sites", holds, f"independent noise at {listed(names)} is the {release.noise.shape} noise that is executed"
     )
 
 
-def place(release: Release, found: Figures, item: Item, name: str) -> Matrix:
-    """How noise at a place reaches the outputs (m, K).
-
-    Raises: Refused where noise may not enter there.
-    """
-    block, maps = release.problem, dict(release.problem.sites or ())
-    if block.sites is None:
-        inputs = [(one.name, *block.places[one.start]) for one in block.held]
-        # numbers that are added up have no place of their own
-        parts = [(own, block.target, at, one.length) for own, at, one in inputs if max(one.copies) == 1]
-        parts += [(one.name, identity(block.size), one.start, one.stop - one.start) for one in block.released]
-        maps = {COMBINED: found.noise}
-        for own, whole, at, size in (part for part in parts if part[0] == name):
-            maps[own] = turned(turned(whole).some(list(range(at, at + size))))
-    if name not in maps:
-        raise item.wrong(f"are not right: the problem does not let noise enter at {name[:40]}")
-    return maps[name]
-
-
 def together(release: Release, found: Figures) -> list[dict[str, object]]:
     """What a plan says of correlated Gaussian noise, and of a K-norm vector."""
-    outputs, scale = release.problem.released, str(release.noise.scales[0])
+    outputs, spread = release.problem.released, list(map(nearest_double, found.spread))
     if release.noise.shape == "gaussian":
-        spread = nearest(found.spread)
         return [{"at": one.name, "covariance": "full", "variance": spread[one.start : one.stop]} for one in outputs]
-    parameters, names = {"scale": scale, "rows": found.noise.whole.ncols()}, [one.name for one in outputs]
-    return [{"at": " and ".join(names), "shape": "knorm-l2", "parameters": parameters, "grid": str(release.grid)}]
+    parameters = {"scale": str(release.noise.scales[0]), "rows": found.noise.whole.ncols()}
+    names = " and ".join(one.name for one in outputs)
+    return [{"at": names, "shape": "knorm-l2", "parameters": parameters, "grid": str(release.grid)}]
 
 
-def same_map(found: Matrix, wanted: Matrix) -> bool:
-    """Whether a matrix is another one but for the rounding of a reconstruction."""
-    if found.whole.ncols() != wanted.whole.ncols():
+def enters(release: Release, found: Figures, item: Item, names: list[str], values: list[float]) -> bool:
+    """Whether independent noise of these variances, or of these scales, at places is what is executed.
+
+    Covariances differ by less than 1 / `CLOSE` of the deviations: of outputs, and of outputs with Laplace noise itself.
+    Raises: Refused where noise may not enter there.
+    """
+    block, noise = release.problem, found.noise
+    maps = dict(block.sites or () if block.sites is not None else {COMBINED: noise})
+    inputs = [(one.name, *block.places[one.start]) for one in block.held]
+    # numbers that are added up have no place of their own
+    parts = [(own, block.target, at, one.length) for own, at, one in inputs if max(one.copies) == 1]
+    parts += [(one.name, identity(block.size), one.start, one.stop - one.start) for one in block.released]
+    for own, whole, at, size in parts if block.sites is None else []:
+        maps |= {own: turned(turned(whole).some(list(range(at, at + size))))} if own in names else {}
+    if not set(names) <= set(maps):
+        raise item.wrong(f"are not right: the problem does not let noise enter at {listed(names)[:40]}")
+    stated, laplace = turned(stacked([turned(maps[name]) for name in names])), release.noise.shape == "laplace"
+    fits = len(values) == stated.whole.ncols() and (not laplace or stated.whole.ncols() == noise.whole.ncols())
+    if not fits or (laplace and values != list(map(nearest_double, release.noise.scales))):
         return False
-    apart, size = minus(found, wanted), max((abs(v) for row in wanted.rows for v in row), default=0) * wanted.unit
-    return max((abs(v) for row in apart.rows for v in row), default=0) * apart.unit * 2**50 <= size
-
-
-def same_covariance(executed: Matrix, stated: Matrix) -> bool:
-    """Whether two covariances differ by less than 1 / `CLOSE` of the deviations of each pair of outputs."""
-    apart = minus(stated, executed)
+    sources = [identity(noise.whole.ncols())] if laplace else []
+    executed = figures.covariance(stacked([noise, *sources]), found.variances)
+    variances = found.variances if laplace else list(map(Fraction, values))
+    apart = minus(figures.covariance(stacked([stated, *sources]), variances), executed)
     scale = int(executed.unit / apart.unit)
     sizes = [isqrt(int(executed.whole[i, i]) * scale) for i in range(executed.whole.nrows())]
-    pairs = zip(sizes, apart.rows, strict=True)
-    return all(abs(v) * CLOSE <= a * b + 1 for a, row in pairs for b, v in zip(sizes, row, strict=True))
+    rows = zip(sizes, apart.rows, strict=True)
+    return all(abs(v) * CLOSE <= a * b + 1 for a, row in rows for b, v in zip(sizes, row, strict=True))
+
+
+def listed(names: list[str]) -> str:
+    """In words."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+# --- lower bounds ------------------------------------------------------------------------------------
+
+
+def largest_mu_squared(measure: Measure, pure: bool, stated: Item) -> Fraction:
+    """At least the mu^2 of every Gaussian release (every unbiased mechanism, if `pure`) that satisfies a measure.
+
+    Hammersley, Chapman and Robbins for pure epsilon: mu^2 = e^eps + e^-eps - 2. For (epsilon, delta) the mu that is
+    stated is shown to be too large.
+    """
+    amounts, name = measure.figures({}), measure.name.replace("LDP", "DP")
+    epsilon, order = amounts.get("epsilon", NONE), amounts.get("order", Fraction(1))
+    squares = {"mu-GDP": amounts.get("mu", 0) ** 2, "rho-zCDP": 2 * amounts.get("rho", 0)}
+    squares |= {"(order, epsilon)-RDP": 2 * epsilon / order}
+    if name == "(epsilon, delta)-DP" and not pure:
+        mu = stated.exact(0)
+        if mu == 0 or not exceeds(epsilon, mu, amounts["delta"]):
+            raise stated.wrong("is not shown to be more than the measure allows")
+        return mu * mu
+    stated.same(None)
+    if pure and name in ("epsilon-DP", "(epsilon, delta)-DP"):
+        return exp_up(epsilon) + exp_up(-epsilon) - 2
+    if pure or name not in squares:
+        raise stated.wrong("goes with a measure for which no bound is known")
+    return Fraction(squares[name])
+
+
+def exceeds(epsilon: Fraction, mu: Fraction, delta: Fraction) -> bool:
+    """Whether Gaussian noise at distance mu surely has delta(epsilon) > delta; then so has every larger mu."""
+    with ctx.workprec(512):
+        eps, size, root = ball(epsilon), ball(mu), arb(2).sqrt()
+        value = ((eps / size - size / 2) / root).erfc() - eps.exp() * ((eps / size + size / 2) / root).erfc()
+        return bool(value / 2 > ball(delta))
+
+
+def gauge(moves: Moves, owners: dict[int, tuple[int, Piece]], column: dict[int, Fraction]) -> Fraction | None:
+    """The least factor by which the convex hull of the differences contains a column, rounded up; None if none does.
+
+    Units of a class stand for each other: the hull has each of them at most as often as there are. `owners`: the unit
+    and the piece that move a coordinate; of several units the last, which gives a factor that is large enough.
+    """
+    units, count = moves
+    moved: dict[tuple[int, Piece], list[Fraction]] = {}
+    for i, a in column.items():
+        if i not in owners or not owners[i][1].amount:
+            return None
+        moved.setdefault(owners[i], []).append(a)
+    shares: dict[int, Fraction] = {}
+    for (unit, piece), own in moved.items():
+        if piece.shape == "swap" and sum(own) != 0:
+            return None
+        square, size = sum((a * a for a in own), NONE), sum((abs(a) for a in own), NONE)
+        share = (sqrt_up(square) if piece.shape == "l2" else size) / piece.amount / (1 + (piece.shape == "swap"))
+        shares[unit] = max(shares.get(unit, share), share)
+    alone = [share / units[unit][1] for unit, share in shares.items()]
+    return max([*alone, sum(shares.values(), NONE) / count], default=NONE)
+
+
+def mass(found: list[Moves], columns: Matrix, given: Item) -> Fraction:
+    """The sum of squared gauges of columns, which are the rows of a matrix.
+
+    Of records that move from one cell to another only F F' matters: F stands for all pairs at once, F F' =
+    sum p (e_i - e_j)(e_i - e_j)', if columns sum to zero and nothing is positive off the diagonal.
+    """
+    rows, unit, total = columns.rows, columns.unit, NONE
+    swaps = [piece for units, _ in found for own, _ in units for piece in own if piece.shape == "swap"]
+    if len(found) == len(swaps) == 1:
+        cells, moment = swaps[0].at, (turned(columns) @ columns).rows
+        outside = any(any(row[: cells.start]) or any(row[cells.stop :]) or sum(row) for row in rows)
+        if outside or any(v > 0 for i, row in enumerate(moment) for j, v in enumerate(row) if i != j):
+            raise given.wrong("is no mixture of differences of two cells")
+        return sum(row[i] for i, row in enumerate(moment)) * unit**2 / (2 * swaps[0].amount ** 2)
+    owners = [
+        {i: (u, piece) for u, (own, _) in enumerate(units) for piece in own for i in piece.at} for units, _ in found
+    ]
+    for row in rows:
+        column = {i: v * unit for i, v in enumerate(row) if v}
+        sizes = [gauge(*pair, column) for pair in zip(found, owners, strict=True)]
+        known = [size for size in sizes if size is not None]
+        if not known:
+            raise given.wrong("is no difference of neighbours")
+        total += min(known) ** 2
+    return total
+
+
+def proved(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[str, ...]]:
+    """What a witness proves of the loss, and the words for the mechanisms of which none has less."""
+    block, pure = release.problem, release.noise.shape != "gaussian"
+    scope, shares, prices, *others = item.fields("scope", "loss_weights", "prices", "differences", "vectors", "slack")
+    differences, vectors, slack = others
+    terms, weights, paid = _priced(block, shares, prices)
+    image, sites = error_rows(terms, block.target), block.sites or ()
+    words = _pure_words(block) if pure else (BEST, MEETING)[0 if prices.absent else 1 :]
+    # what the rows of Z rest on, and how what they stand for moves; how confined noise reaches it, and the errors
+    needs, confined = [set(term) for term in terms], None
+    if scope.value == "errors":
+        moved = weighed([sqrt_down(weight) for weight in weights], image)
+    elif scope.value == "inputs":
+        needs, moved = [set().union(*needs)] * block.inputs, turned(image) @ weighed(weights, image)
+    elif scope.value == "sites" and sites and not pure:
+        words = (f"independent Gaussian noise at {listed([name for name, _ in sites])}, unbiased",)
+        maps = turned(stacked([turned(one) for _, one in sites]))
+        needs, moved, confined = [{i} for i in range(block.size)], block.target, (maps, error_rows(terms, maps))
+    elif scope.value == "messages" and frame.trust == "nobody" and not pure:
+        words, moved = ("independent Gaussian noise on each party's own values, unbiased",), identity(block.inputs)
+        needs, confined = [set() for _ in range(block.inputs)], (moved, image)
+    else:
+        raise scope.wrong("is not what the problem confines noise to")
+    if not prices.absent and MEETING not in words:
+        raise prices.wrong("are for Gaussian noise of any covariance")
+    columns, power, spans = list[dict[int, Fraction]](), NONE, dict[int, slice]()
+    for one in differences.items():
+        number, mu, given = one.fields("requirement", "mu", "columns")
+        o = number.integer(0, len(frame.obligations) - 1)
+        if o in spans:
+            raise number.wrong("stands twice")
+        part = read_matrix(given, given.extents(2)[0], block.inputs)
+        moves = [units_of(one, block.places) for one in block.differences[o]]
+        power += mass(moves, part, given) * largest_mu_squared(frame.obligations[o].measure, pure, mu)
+        spans[o] = slice(len(columns), len(columns) + part.whole.nrows())
+        columns += [{i: v * part.unit for i, v in enumerate(row) if v} for row in part.rows]
+    found = read_matrix(vectors, len(needs), len(columns))
+    for o, span in spans.items():
+        visible = set(block.rows_of(frame.obligations[o].seen))
+        if any(any(row[span]) for row, need in zip(found.rows, needs, strict=True) if not need <= visible):
+            raise vectors.wrong("uses what an observer does not see")
+    left, right = turned(found), error_rows(tuple(columns), turned(moved))
+    pairs = zip(left.rows, right.rows, strict=True)
+    trace = left.unit * right.unit * sum(sum(a * b for a, b in zip(*pair, strict=True)) for pair in pairs)
+    if trace < 0:
+        raise vectors.wrong("points away from the differences")
+    if confined is None:
+        wide = len(needs) <= len(columns)
+        own = left @ (moved @ found) if scope.value == "inputs" else found @ left if wide else left @ found
+        kappa = 1 + _defect(own, slack)
+    else:
+        slack.same(None)
+        loads = figures.row_squares(turned(confined[0]) @ found, [Fraction(1)] * len(columns))
+        costly = list(zip(loads, figures.row_squares(turned(confined[1]), weights), strict=True))
+        if any(load and not cost for load, cost in costly):
+            raise vectors.wrong("rests on noise that costs nothing")
+        kappa = max((load / cost for load, cost in costly if cost), default=NONE)
+    return (trace * trace / (kappa * power) if kappa * power else NONE) - paid, words
+
+
+def _priced(
+    block: Linear, shares: Item, prices: Item
+) -> tuple[tuple[dict[int, Fraction], ...], list[Fraction], Fraction]:
+    """The error terms of the loss and of the accuracy lines, their weights, and what prices cost.
+
+    Of a worst case the terms share their weights; a line joins at its price.
+    """
+    terms, weights, paid = block.errors.terms, list(block.errors.weights), NONE
+    if block.worst:
+        given = [share.exact(0) for share in shares.items(len(weights))]
+        if sum(given) != 1:
+            raise shares.wrong("do not sum to one")
+        weights = [share * w for share, w in zip(given, weights, strict=True)]
+    else:
+        shares.same(None)
+    for price, (errors, most, *_) in (
+        [] if prices.absent else zip(prices.items(len(block.accuracy)), block.accuracy, strict=True)
+    ):
+        terms += errors.terms
+        weights += [price.exact(0) * w for w in errors.weights]
+        paid += price.exact() * most
+    return terms, weights, paid
+
+
+def _defect(gram: Matrix, slack: Item) -> Fraction:
+    """At least the norm of gram + W W' - 1 (Frobenius): then gram <= 1 + defect."""
+    size = gram.whole.nrows()
+    off = minus(gram, identity(size))
+    if not slack.absent:
+        free = read_matrix(slack, size, slack.extents(2)[1])
+        off = minus(off, Matrix(-(free.whole * free.whole.transpose()), free.unit**2))
+    return (isqrt(sum(v * v for row in off.rows for v in row)) + 1) * off.unit
+
+
+def _pure_words(block: Linear) -> tuple[str, ...]:
+    """What a bound for pure epsilon is about: where all differences start from one world, every unbiased mechanism.
+
+    Single numbers all rise from their lower ends, and records come to, or move between, cells that hold some.
+    """
+    units = [one for some in block.differences for one in some if isinstance(one, Units)]
+    single = all(one.count == len(one.parts) == one.parts[0].length == 1 for one in units)
+    records = all(one.records is None for one in block.held)
+    every = ("all unbiased mechanisms of the same pure epsilon",) if single and records else ()
+    return (*every, "additive noise of the same pure epsilon, unbiased")

@@ -21,6 +21,7 @@ VARIANCE_BITS = 128
 STEEPEST = 2000
 SPARSE_TERMS = 4
 """Rows of errors with at most so many entries on average are added entry by entry."""
+NONE = Fraction(0)
 
 
 def turned(matrix: Matrix) -> Matrix:
@@ -34,11 +35,10 @@ def minus(left: Matrix, right: Matrix) -> Matrix:
     return Matrix(left.whole * int(left.unit / unit) - right.whole * int(right.unit / unit), unit)
 
 
-def beside(parts: list[Matrix]) -> Matrix:
-    """Matrices of as many rows, one beside the other."""
+def stacked(parts: list[Matrix]) -> Matrix:
+    """Matrices of as many columns, one below the other."""
     unit = Fraction(1, lcm(*(part.unit.denominator for part in parts)))
-    listed = [Matrix(part.whole * int(part.unit / unit), unit).rows for part in parts]
-    return Matrix(fmpz_mat([[v for row in rows for v in row] for rows in zip(*listed, strict=True)]), unit)
+    return Matrix(fmpz_mat([row for part in parts for row in (part.whole * int(part.unit / unit)).tolist()]), unit)
 
 
 def identity(size: int) -> Matrix:
@@ -51,6 +51,12 @@ def weighed(weights: list[Fraction], matrix: Matrix) -> Matrix:
     whole, unit = whole_numbers(weights)
     rows = [[weight * v for v in row] for weight, row in zip(whole, matrix.rows, strict=True)]
     return Matrix(fmpz_mat(rows), matrix.unit * unit)
+
+
+def moved_by(matrix: Matrix, sizes: list[Fraction]) -> list[Fraction]:
+    """How far each row moves where columns move by at most so much."""
+    whole, unit = whole_numbers(sizes)
+    return [matrix.unit * unit * sum(abs(v) * s for v, s in zip(row, whole, strict=True) if s) for row in matrix.rows]
 
 
 def error_rows(terms: tuple[dict[int, Fraction], ...], moves: Matrix) -> Matrix:
@@ -75,7 +81,7 @@ def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
     """
     ratio = grid / (2 * scale)
     if ratio > STEEPEST:
-        return Fraction(0)
+        return NONE
     bits = max(0, (ratio.denominator.bit_length() - ratio.numerator.bit_length()))
     with ctx.workprec(4 * VARIANCE_BITS + 2 * bits):
         exact = ball(grid) ** 2 / (2 * ball(ratio).sinh() ** 2)
@@ -85,9 +91,9 @@ def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
 
 def row_squares(moves: Matrix, variances: list[Fraction]) -> list[Fraction]:
     """For each row the expected square, when the columns are independent noise of these variances."""
-    weights, unit = whole_numbers(variances)
+    whole, unit = whole_numbers(variances)
     factor = unit * moves.unit**2
-    return [factor * sum(w * v * v for w, v in zip(weights, row, strict=True)) for row in moves.rows]
+    return [factor * sum(w * v * v for w, v in zip(whole, row, strict=True)) for row in moves.rows]
 
 
 def covariance(moves: Matrix, variances: list[Fraction]) -> Matrix:
@@ -97,13 +103,8 @@ def covariance(moves: Matrix, variances: list[Fraction]) -> Matrix:
 
 def doubles(matrix: Matrix) -> list[list[float]]:
     """The nearest doubles."""
-    up, down = matrix.unit.numerator, matrix.unit.denominator
+    up, down = matrix.unit.as_integer_ratio()
     return [[v * up / down for v in row] for row in matrix.rows]
-
-
-def nearest(values: list[Fraction]) -> list[float]:
-    """The nearest doubles."""
-    return [value.numerator / value.denominator for value in values]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +137,11 @@ class Figures:
         else:
             raise Refused(f"no variance is known of noise of the shape {law.shape}")
 
-        def squares(errors: Measured) -> list[Fraction]:
-            return row_squares(error_rows(errors.terms, noise), variances)
+        def squares(errors: Measured) -> tuple[list[Fraction], list[Fraction]]:
+            found = row_squares(error_rows(errors.terms, noise), variances)
+            return found, [w * square for w, square in zip(errors.weights, found, strict=True)]
 
-        def weighted(errors: Measured, found: list[Fraction]) -> list[Fraction]:
-            return [w * square for w, square in zip(errors.weights, found, strict=True)]
-
-        own = squares(block.errors)
-        lines = [sum(weighted(errors, squares(errors)), Fraction(0)) for errors, *_ in block.accuracy]
-        terms = weighted(block.errors, own)
-        value = max(terms) if block.worst else sum(terms, Fraction(0))
-        return cls(noise, noise @ release.strategy, variances, row_squares(noise, variances), own, value, lines)
+        own, terms = squares(block.errors)
+        lines = [sum(squares(errors)[1], NONE) for errors, *_ in block.accuracy]
+        value, spread = max(terms) if block.worst else sum(terms, NONE), row_squares(noise, variances)
+        return cls(noise, noise @ release.strategy, variances, spread, own, value, lines)

@@ -9,6 +9,8 @@ from privspec.kernel.core.case import Case
 from privspec.kernel.core.numbers import nearest_double
 
 OPTIMAL_GAP = Fraction(1, 10**6)
+Line = tuple[int, str, Fraction, Fraction]
+"""Its number, its text, what it asks for at most, and what is."""
 FIGURES = ("value", "lower_bound", "relative_gap", "among", "expression", "units", "kind")
 CLOSE = 10**9
 """Inverse of the share by which noise may differ from that of the places named, and exceed what a line asks for."""
@@ -50,9 +52,11 @@ def judge_loss(
         case.says("bound", apart <= OPTIMAL_GAP, f"the loss is within {float(apart):.1e} of the bound")
 
 
-def judge_lines(case: Case, found: list[tuple[int, Fraction, Fraction]], spare: Fraction) -> None:
-    """Each line with what it asks for at most, and what is: up to a share of it more."""
-    for number, (line, limit, value) in enumerate(found):
+def judge_lines(case: Case, found: list[Line], spare: Fraction, *, stated: bool) -> None:
+    """Each line with what it asks for at most, and what is: up to a share of it more; whether the plan states both."""
+    known = [{"line": n, "text": t, "value": nearest_double(v), "bound": nearest_double(b)} for n, t, b, v in found]
+    case.accuracy.same(known if stated else [])
+    for number, (line, _, limit, value) in enumerate(found):
         over = f", met to within {float(value / limit - 1):.0e} of it" if value > limit > 0 else ""
         text = f"line {line}: {float(value):.9g}, asked for at most {float(limit):.9g}{over}"
         case.says("accuracy", value <= limit * (1 + spare), text, number)

@@ -1,4 +1,10 @@
-"""Tables judged: the lines that they obey, what they cost, and that no table costs less."""
+"""Tables judged: the lines that they obey, what they cost, and that no table costs less.
+
+The bound is weak duality, with a tree of boxes where scale and background of estimates are chosen. For multipliers
+z >= 0 of what every table that meets the lines satisfies, the sum over rows of the least reduced cost, less what slacks
+pay, bounds the loss from below, whatever the multipliers are. They are read as whole numbers over 2^GRID; every
+rounding lowers the bound.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +12,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privspec.kernel.core.case import Case, Rules
-from privspec.kernel.core.problem import View
-from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.core.numbers import BITS, exp_up, sqrt_up
+from privspec.kernel.core.problem import Guarantee, View
+from privspec.kernel.core.reading import Grid, Item, Refused, read
 from privspec.kernel.core.tables import Compared, Table, let_through, privacy, read_law
-from privspec.kernel.quality.stated import judge_lines, judge_loss
-from privspec.kernel.quality.tables_bound import contrasts, lower_bound
-from privspec.kernel.quality.tables_forms import NONE, Rounds, Task
+from privspec.kernel.quality.stated import judge_lines, judge_loss, whole_numbers
+from privspec.kernel.quality.tables_forms import NONE, Amount, Contrast, Rounds, Task, Variation
 
+GRID = 160
+ONE = 1 << GRID
+TERMS = ("pairs", "conditions", "accuracy")
+Part = tuple[list[Fraction], Grid | None, list[Variation]]
+"""Weights of rows, average costs, and total variations."""
 SAID = ("family", "of", "counted", "releases", "inputs", "outputs", "prior", "probabilities", "scalars", "laws")
 
 
@@ -32,8 +43,8 @@ class Tables(Rules):
         task = read(Task, case.block)
         assert isinstance(task, Task)
         *same, law, scalars, laws, rounds = case.mechanism.fields(*SAID, optional=("rounds",))
-        prior = [str(p) for p in task.weights()] or None
-        known = ["table", task.of, task.counted, task.outputs, task.rows, task.columns, prior]
+        prior = task.weights()
+        known = ["table", task.of, task.counted, task.outputs, task.rows, task.columns, list(map(str, prior)) or None]
         for item, value in zip(same, known, strict=True):
             item.same(value)
         numerators, whole = read_law(law, (len(task.rows), len(task.columns)))
@@ -49,15 +60,15 @@ class Tables(Rules):
             wrong = [r for r, total in enumerate(line.totals(table, chosen)) if total > 0 or (line.equality and total)]
             text = f"does not hold at {table.rows[wrong[0]]}" if wrong else "holds at every row"
             case.says("conditions", not wrong, f"line {line.line} {text}: {line.text}", number)
-        limits = [(line, most, one.value(table, task.weights(), chosen)) for line, _, one, most in task.accuracy]
-        lies = [(one.line, one.limit, max([NONE, *one.contrast().gaps(table).values()])) for one in task.manipulation]
-        judge_lines(case, limits + lies, NONE)
-        case.accuracy.same([])
+        limits = [(line, text, most, one.value(table, prior, chosen)) for line, text, one, most in task.accuracy]
+        gains = [max([NONE, *one.contrast().gaps(table).values()]) for one in task.manipulation]
+        lies = [(one.line, one.text, one.limit, gain) for one, gain in zip(task.manipulation, gains, strict=True)]
+        judge_lines(case, limits + lies, NONE, stated=False)
         _fairness(case, task, table)
         try:
             empty = case.claims.value == {}
             derived = None if empty else lower_bound(case.claims, task, contrasts(task, table, guarantees))
-            _loss(case, task, task.loss.value(table, task.weights(), chosen) + task.errors(table, chosen), derived)
+            _loss(case, task, task.loss.value(table, prior, chosen) + task.errors(table, chosen), derived)
         except Refused as reason:
             case.says("bound", False, str(reason))
         drawn = {name: {label: chosen[f"{name}:{label}"] for label in labels} for name, labels, _ in task.laws}
@@ -129,3 +140,227 @@ def _loss(case: Case, task: Task, exact: Fraction, derived: Fraction | None) -> 
     among = f"all tables Pr({', '.join(task.outputs)} | {', '.join(task.of)}){counted}"
     kind = "expected" if averaged or len(loss.worst) != 1 else "worst"
     judge_loss(case, exact, derived, (among,), "table", [task.expression, "units of the loss expression", kind])
+
+
+# --- lower bounds ------------------------------------------------------------------------------------
+
+
+def entries(item: Item, *extents: int, signed: bool = False) -> list[list[int]]:
+    """Places [i, j, ..., z]: whole numbers below the extents, each place once, then a multiplier on the grid.
+
+    Were one split into several, what is paid once for the largest of a pair would be paid for a part of it.
+    """
+    rows, low = item.value if isinstance(item.value, list) else [None], -1e300 if signed else 0
+    if any(not isinstance(row, list) or len(row) != len(extents) + 1 for row in rows):
+        raise item.wrong("has an entry of another form")
+    *places, multipliers = list(zip(*rows, strict=True)) or [()] * (len(extents) + 1)
+    for place, extent in zip(places, extents, strict=True):
+        if set(map(type, place)) - {int} or (place and not 0 <= min(place) <= max(place) < extent):
+            raise item.wrong("has an entry for what is not there")
+    if set(map(type, multipliers)) - {int, float} or not all(low <= z < 1e300 for z in multipliers):
+        raise item.wrong("has a multiplier that is no number from 0 on")
+    if len(set(zip(*places, strict=True))) < len(rows):
+        raise item.wrong("has two multipliers for one place")
+    exact = (z.as_integer_ratio() for z in multipliers)
+    return [[*at, (top << GRID) // bottom] for *at, (top, bottom) in zip(*places, exact, strict=True)]
+
+
+def contrasts(task: Task, table: Table, guarantees: list[Guarantee]) -> list[Contrast]:
+    """What obligations, bounds on lies and lines of fairness say of pairs of laws: every table that meets them does."""
+    found, rows = [], [{row: 1} for row in range(len(task.rows))]
+    for compared, one in zip(task.compared, guarantees, strict=True):
+        known, atoms = not set(one.asked) - {"epsilon", "delta"}, "per-atom" in one.obligation.measure.name
+        epsilon, slack = (
+            one.asked.get("epsilon", NONE),
+            one.asked.get("delta", NONE) / (compared.inputs if atoms else 1),
+        )
+        exponents = [sqrt_up(square * epsilon**2, 2 * BITS) for square in compared.squares] + [epsilon]
+        limits, listed = [(int(exp_up(q) * (1 << BITS)), slack) for q in exponents], compared.every() if known else []
+        pairs = {pair: limits[level] for a, b, level in listed for pair in ((a, b), (b, a))}
+        found.append(Contrast(table.view(list(one.obligation.seen)), rows, 1, pairs, atoms))
+    found += [votes.contrast() for votes in task.manipulation]
+    for line in task.fairness:
+        found.append(line.contrast(table.view(line.outputs), task.weights(), list(map(sqrt_up, line.squares))))
+    return found
+
+
+class Lagrangian:
+    """What multipliers add up to: reduced costs (rows, columns) over 2^GRID, prices of scalars, and a constant."""
+
+    def __init__(self, task: Task, asked: list[Contrast]) -> None:
+        self.task, self.asked, self.prior, self.constant = task, asked, task.weights(), NONE
+        self.reduced, self.prices = [[0] * len(task.columns) for _ in task.rows], dict[str, Fraction]()
+
+    def costs(self, row: int, numbers: list[int], unit: Fraction) -> None:
+        """Costs of a row, rounded down."""
+        top, bottom = unit.numerator << GRID, unit.denominator
+        self.reduced[row] = [old + n * top // bottom for old, n in zip(self.reduced[row], numbers, strict=True)]
+
+    def price(self, name: str, amount: Fraction) -> None:
+        self.prices[name] = self.prices.get(name, NONE) + amount
+
+    def amount(self, amount: Amount, factor: Fraction, tangent: Item) -> None:
+        """A factor >= 0 times an affine function that is nowhere above an amount.
+
+        Of a worst case, rows weighed by numbers that sum to one; of a total variation, shares from 0 to 1 of what each
+        value is drawn too often.
+        """
+        self.constant += factor * amount.constant
+        for name, price in amount.prices:
+            self.price(name, factor * price)
+        listed, shares = tangent.fields("worst", "shares")
+        parts: list[Part] = [([p * factor for p in self.prior], amount.average, amount.variations)]
+        for (weight, costs, variations), item in zip(amount.worst, listed.items(len(amount.worst)), strict=True):
+            found = [Fraction(w.double()) for w in item.items(len(self.reduced))]
+            if min(found) < 0 or not any(found) or weight < 0:
+                raise item.wrong("are no weights")
+            whole = factor * weight / sum(found)
+            parts.append(([w * whole for w in found], costs, variations))
+        for weights, grid, _ in parts:
+            for row, w in enumerate(weights):
+                if grid is not None:
+                    self.costs(row, grid.rows[row], grid.unit * w)
+        sizes = len(parts), max(len(own) for *_, own in parts), len(self.reduced), len(self.reduced[0])
+        for k, j, row, value, share in entries(shares, *sizes):
+            weight, values, law = parts[k][2][j]
+            scale = parts[k][0][row] * weight * Fraction(share, ONE)
+            if share > ONE or scale < 0:
+                raise shares.wrong("has an entry above one")
+            self.costs(row, [int(shown == value) for shown in values], scale)
+            self.constant -= scale * law.rows[row][value] * law.unit
+
+    def add(self, pairs: Item, conditions: Item, accuracy: Item) -> None:
+        """Multipliers of all that the problem asks of tables.
+
+        For multipliers of what is seen of two laws, the slack of their pair is paid for the largest of them.
+        """
+        most = max((len(one.mixtures) for one in self.asked), default=0)
+        members = [
+            [[c for c, v in enumerate(o.view) if v == seen] for seen in range(max(o.view) + 1)] for o in self.asked
+        ]
+        found: dict[tuple[int, int, int], dict[int, int]] = {}
+        for k, a, b, seen, z in entries(pairs, len(self.asked), most, most, len(self.reduced[0])):
+            one = self.asked[k]
+            if (a, b) not in one.pairs or seen >= len(members[k]):
+                raise pairs.wrong("names rows that are not compared, or a lie that nobody can tell")
+            ratio, slack = one.pairs[a, b]
+            if slack or one.above:
+                found.setdefault((k, a, b), {})[seen] = z
+            below = one.whole << BITS
+            for mixture, factor in ((one.mixtures[a], z << BITS), (one.mixtures[b], -z * ratio)):
+                for row, weight in mixture.items():
+                    change, own = factor * weight // below, self.reduced[row]
+                    for column in members[k][seen]:
+                        own[column] += change
+        for (k, *pair), paid in found.items():
+            one, at = self.asked[k], (pair[0], pair[1])
+            if not one.fits(at, paid):
+                raise pairs.wrong("uses a set that is none of best alternatives")
+            self.constant -= one.pairs[at][1] * Fraction(sum(paid.values()) if one.atoms else max(paid.values()), ONE)
+        for k, row, z in entries(conditions, len(self.task.conditions), len(self.reduced), signed=True):
+            line, share = self.task.conditions[k], Fraction(z, ONE)
+            if z < 0 and not line.equality:
+                raise conditions.wrong("has a negative multiplier of an inequality")
+            if line.average is not None:
+                self.costs(row, line.average.rows[row], line.average.unit * share)
+            for name, grid in line.scalars:
+                self.price(name, grid.values()[row] * share)
+            self.constant += line.constant.values()[row] * share
+        for item in accuracy.items():
+            number, multiplier, tangent = item.fields("line", "multiplier", "tangent")
+            (_, _, amount, limit), scale = self.task.accuracy[number.integer()], Fraction(multiplier.double())
+            if scale < 0:
+                raise multiplier.wrong("is negative")
+            self.amount(amount, scale, tangent)
+            self.constant -= scale * limit
+
+    def value(self, free: tuple[str, ...] = ()) -> Fraction:
+        """The least over all tables, masses of chosen laws, and numbers (but those left out) in their ranges."""
+        for law, labels, weight in self.task.laws:
+            least = min(self.prices.pop(f"{law}:{label}", NONE) for label in labels)
+            self.constant += least
+            if weight is not None:
+                self.price(weight, -least)
+        ends = self.task.ends()
+        scalars = (min(p * end for end in ends[name]) for name, p in self.prices.items() if name not in free)
+        return sum(scalars, self.constant + Fraction(sum(map(min, self.reduced)), ONE))
+
+
+def lower_bound(witness: Item, task: Task, asked: list[Contrast]) -> Fraction:
+    """What a witness proves of every table that meets the problem, and every number that is chosen."""
+    shares = [task.ends()[weight] for *_, weight in task.laws if weight is not None]
+    if any(not 0 <= low <= high <= 1 for low, high in shares):
+        raise Refused("a law has a share of less than nothing")
+    if task.estimates is not None:
+        return estimates_bound(witness, task, asked)
+    tangent, *terms = witness.fields("loss", *TERMS)
+    found = Lagrangian(task, asked)
+    found.amount(task.loss, Fraction(1), tangent)
+    found.add(*terms)
+    return found.value()
+
+
+def estimates_bound(witness: Item, task: Task, asked: list[Contrast]) -> Fraction:
+    """The loss of debiased estimates, for every scale alpha and every background law at once.
+
+    With m_k = alpha T_k + s_k the mean of g_k over rows and draws (T_k that of t_k), the loss is
+    (sum f cost - sum_k w_k m_k^2) / alpha^2 - sum_k w_k Var(t_k) with cost = Pr(row) sum_k w_k g_k^2: the variance
+    within rows is that of everything less that between rows. A cut is a bound on sum f cost that is affine in alpha
+    and the means. The numerator, less a share >= 0 of alpha^2, is concave in all of them: in a box it is least at their
+    ends. Where the law has one value, or there is none, s_k is 0, and nothing is said of m_k. Without a cut: g takes
+    values at least `gap` apart, so Var(g) >= (gap / 2) E|g - m| >= (gap / 2) alpha E|t - T|.
+    """
+    assert task.estimates is not None
+    (alpha, weights), prior, (cuts, tree) = task.estimates, task.weights(), witness.fields("cuts", "tree")
+    moments, several = task.moments(alpha), task.masses() if len(task.masses()) > 1 else []
+    known = all(set(h) <= set(several) for _, _, h in moments) and len(task.laws) < 2
+    if not known or any(w != alpha for *_, w in task.laws) or min(*weights, *task.ends()[alpha]) < 0:
+        raise Refused("the background law has another share than 1 - alpha")
+    free = [k for k, weight in enumerate(weights) if weight and several]
+    names = (alpha, *(f"mean {k}" for k in free))
+
+    def mean(values: list[Fraction]) -> Fraction:
+        return sum((p * v for p, v in zip(prior, values, strict=True)), NONE)
+
+    spread, least, found, leaves = NONE, NONE, list[list[Fraction]](), list[Fraction]()
+    for k, (weight, (g, t, _)) in enumerate(zip(weights, moments, strict=True)):
+        spread += weight * mean([(v - (mean(t) if k in free else 0)) ** 2 for v in t])
+        gap = min((a - b for a in g for b in g if a > b), default=NONE)
+        least += weight * gap / 2 * mean([abs(v - mean(t)) for v in t])
+    for item in cuts.items():
+        means, *terms = item.fields("means", *TERMS)
+        cut = Lagrangian(task, asked)
+        for weight, (g, _, _) in zip(weights, moments, strict=True):
+            squares, unit = whole_numbers([value * value for value in g])
+            for row, p in enumerate(prior):
+                cut.costs(row, squares, weight * p * unit)
+        cut.add(*terms)
+        for k, z in entries(means, len(moments), signed=True):
+            if k not in free:
+                raise means.wrong("has an entry for what is not there")
+            for name, value in ((alpha, mean(moments[k][1])), *moments[k][2].items(), (f"mean {k}", Fraction(-1))):
+                cut.price(name, value * Fraction(z, ONE))
+        found.append([cut.value(names), *(cut.prices.get(name, NONE) for name in names)])
+    stack = [[task.ends()[alpha], *((min(moments[k][0]), max(moments[k][0])) for k in free)]]
+    for node in tree.items():
+        if not stack:
+            raise node.wrong("is more than the boxes need")
+        (low, high), *sides = box = stack.pop()
+        if isinstance(node.value, dict):
+            coordinate, at = node.fields("coordinate", "at")
+            k, where = coordinate.integer(0, len(box) - 1), Fraction(at.double())
+            if not box[k][0] <= where <= box[k][1]:
+                raise at.wrong("splits outside its box")
+            halves = (where, box[k][1]), (box[k][0], where)
+            stack += [[*box[:k], half, *box[k + 1 :]] for half in halves]
+        elif node.integer(-1, len(found) - 1) >= 0:
+            constant, slope, *slopes = found[node.integer()]
+            for k, own, side in zip(free, slopes, sides, strict=True):
+                constant += min(own * end - weights[k] * end * end for end in side)
+            quotients = [(constant + slope * end) / end**2 for end in (low, high) if end]
+            leaves.append(min(quotients) if quotients and (low or constant >= 0) else NONE)
+        elif high:  # alpha is above zero: there is none in a box that ends there
+            leaves.append(least / high)
+    if stack or not leaves:
+        raise tree.wrong("leaves boxes open, or no table at all")
+    return max(NONE, min(leaves) - spread) + task.loss.constant

@@ -14,14 +14,19 @@ NONE = Fraction(0)
 Pair = tuple[int, int]
 Range = tuple[Fraction, Fraction]
 Price = tuple[str, Fraction]
+Variation = tuple[Fraction, list[int], Grid]
+Worst = tuple[Fraction, Grid, list[Variation]]
 Scaled = tuple[str, Grid]
 Accuracy = tuple[int, str, "Amount", Fraction]
 Choice = tuple[str, Fraction, Fraction, bool, bool, list[Fraction] | None]
 ChosenLaw = tuple[str, list[str], str | None]
 Rounds = tuple[int, Fraction]
 Estimates = tuple[str, list[Fraction]]
+Moment = tuple[list[Fraction], list[Fraction], dict[str, Fraction]]
 READERS = {
     "Price": {"name": "str", "weight": "Fraction"},
+    "Variation": {"weight": "Fraction", "values": "list[int]", "law": "Grid"},
+    "Worst": {"weight": "Fraction", "costs": "Grid", "variations": "list[Variation]"},
     "Scaled": {"name": "str", "values": "Grid"},
     "Accuracy": {"line": "int", "text": "str", "amount": "Amount", "limit": "Fraction"},
     "Choice": {"name": "str", "low": "Fraction", "high": "Fraction"}
@@ -70,43 +75,18 @@ class Contrast:
         return set(multipliers) <= set(above) and all(v is None or z <= multipliers.get(v, 0) for v, z in firsts)
 
 
-@dataclass(frozen=True, slots=True)
-class Variation:
-    """`weight` times the total variation, row by row, between the value drawn (by column) and a law of the row."""
-
-    weight: Fraction
-    values: list[int]
-    law: Grid
-
-    def by_row(self, table: Table) -> list[Fraction]:
-        found = []
-        for mass, law in zip(table.seen(self.values), self.law.rows, strict=True):
-            every = [Fraction(n, table.denominator) for n in mass] + [NONE] * (len(law) - len(mass))
-            gaps = (p - chance * self.law.unit for p, chance in zip(every, law, strict=True))
-            found.append(self.weight * sum((gap for gap in gaps if gap > 0), NONE))
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class Worst:
-    """`weight` times the largest, over rows, of average costs and total variations."""
-
-    weight: Fraction
-    costs: Grid | None
-    variations: list[Variation]
-
-    def by_row(self, table: Table) -> list[Fraction]:
-        """But for the weight."""
-        parts = [means(table, self.costs), *(one.by_row(table) for one in self.variations)]
-        return [sum(row, NONE) for row in zip(*parts, strict=True)]
-
-
-def means(table: Table, costs: Grid | None) -> list[Fraction]:
-    """The average cost of a draw, row by row."""
-    if costs is None:
-        return [NONE] * len(table.rows)
-    each, unit = zip(table.numerators, costs.rows, strict=True), costs.unit / table.denominator
-    return [unit * sum(n * cost for n, cost in zip(row, own, strict=True)) for row, own in each]
+def by_row(table: Table, costs: Grid | None, variations: list[Variation] | None = None) -> list[Fraction]:
+    """The average cost of a draw, row by row, and total variations between the value drawn and a law of the row."""
+    found, whole = [NONE] * len(table.rows), table.denominator
+    if costs is not None:
+        pairs = zip(table.numerators, costs.rows, strict=True)
+        found = [costs.unit / whole * sum(n * cost for n, cost in zip(*pair, strict=True)) for pair in pairs]
+    for weight, values, law in variations or []:
+        for row, (mass, chances) in enumerate(zip(table.seen(values), law.rows, strict=True)):
+            every = zip(mass + [0] * (len(chances) - len(mass)), chances, strict=True)
+            gaps = (Fraction(n, whole) - chance * law.unit for n, chance in every)
+            found[row] += weight * sum((gap for gap in gaps if gap > 0), NONE)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +99,13 @@ class Amount:
     prices: list[Price]
     constant: Fraction
 
-    @property
-    def parts(self) -> list[Worst]:
-        """What is averaged over rows, and then all that is largest over rows."""
-        return [Worst(Fraction(1), self.average, self.variations), *self.worst]
-
     def value(self, table: Table, prior: list[Fraction], chosen: dict[str, Fraction]) -> Fraction:
-        mean, *others = [part.by_row(table) for part in self.parts]
         total = self.constant + sum((weight * chosen[name] for name, weight in self.prices), NONE)
-        if self.average is not None or self.variations:
-            total += sum((p * own for p, own in zip(prior, mean, strict=True)), NONE)
-        return total + sum((part.weight * max(rows) for part, rows in zip(self.worst, others, strict=True)), NONE)
+        total += sum((w * max(by_row(table, costs, apart)) for w, costs, apart in self.worst), NONE)
+        if self.average is None and not self.variations:
+            return total
+        mean = by_row(table, self.average, self.variations)
+        return total + sum((p * own for p, own in zip(prior, mean, strict=True)), NONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,25 +121,7 @@ class Condition:
 
     def totals(self, table: Table, chosen: dict[str, Fraction]) -> list[Fraction]:
         parts = [[value * chosen[name] for value in grid.values()] for name, grid in self.scalars]
-        return [sum(row, NONE) for row in zip(*parts, self.constant.values(), means(table, self.average), strict=True)]
-
-    def moment(self, alpha: str, known: str) -> Moment:
-        """The g, t and masses' h of E[g | row] - alpha t(row) - sum h mass = 0.
-
-        The mass `known` is 1 - alpha: g and t are measured from its h then, and h is nothing.
-        """
-        others = {name: grid.values() for name, grid in self.scalars}
-        t, average = [-value for value in others.pop(alpha)], self.average
-        if average is None or any(row != average.rows[0] for row in average.rows) or not self.equality:
-            raise Refused(f"line {self.line} makes no estimate unbiased")
-        if any(len(set(values)) > 1 for values in others.values()) or any(self.constant.values()):
-            raise Refused(f"line {self.line} has another background for each row")
-        h = {name: -values[0] for name, values in others.items()}
-        origin = h.pop(known, NONE)
-        return [cost * average.unit - origin for cost in average.rows[0]], [v - origin for v in t], h
-
-
-Moment = tuple[list[Fraction], list[Fraction], dict[str, Fraction]]
+        return [sum(row, NONE) for row in zip(*parts, self.constant.values(), by_row(table, self.average), strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,9 +224,22 @@ class Task:
         return [f"{name}:{label}" for name, labels, _ in self.laws for label in labels]
 
     def moments(self, alpha: str) -> list[Moment]:
-        """Of each condition, with the masses of the law that is chosen where it has several values."""
-        known = self.masses()[0] if len(self.masses()) == 1 else ""
-        return [one.moment(alpha, known) for one in self.conditions]
+        """The g, t and masses' h of each condition E[g | row] - alpha t(row) - sum h mass = 0.
+
+        A single mass is 1 - alpha: g and t are measured from its h then, and h is nothing.
+        """
+        found, single = [], self.masses()[0] if len(self.masses()) == 1 else ""
+        for one in self.conditions:
+            others = {name: grid.values() for name, grid in one.scalars}
+            t, average = [-value for value in others.pop(alpha)], one.average
+            if average is None or any(row != average.rows[0] for row in average.rows) or not one.equality:
+                raise Refused(f"line {one.line} makes no estimate unbiased")
+            if any(len(set(values)) > 1 for values in others.values()) or any(one.constant.values()):
+                raise Refused(f"line {one.line} has another background for each row")
+            h = {name: -values[0] for name, values in others.items()}
+            origin = h.pop(single, NONE)
+            found.append(([cost * average.unit - origin for cost in average.rows[0]], [v - origin for v in t], h))
+        return found
 
     def errors(self, table: Table, chosen: dict[str, Fraction]) -> Fraction:
         """The average of sum_k w_k ((g_k - s_k) / alpha - t_k)^2."""
