@@ -147,7 +147,6 @@ def enters(release: Release, found: Figures, item: Item, names: list[str], value
     """Whether independent noise of these variances, or of these scales, at places is what is executed.
 
     Covariances differ by less than 1 / `CLOSE` of the deviations: of outputs, and of outputs with Laplace noise itself.
-    Raises: Refused where noise may not enter there.
     """
     block, noise = release.problem, found.noise
     maps = dict(block.sites or () if block.sites is not None else {COMBINED: noise})
@@ -174,11 +173,8 @@ def enters(release: Release, found: Figures, item: Item, names: list[str], value
 
 
 def listed(names: list[str]) -> str:
-    """In words."""
+    """Names, the last two with an "and"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-# --- lower bounds ------------------------------------------------------------------------------------
 
 
 def largest_mu_squared(measure: Measure, pure: bool, stated: Item) -> Fraction:

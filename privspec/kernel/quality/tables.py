@@ -89,10 +89,7 @@ class Tables(Rules):
 
 
 def _chosen(case: Case, task: Task, scalars: Item, laws: Item) -> dict[str, Fraction]:
-    """The numbers that the plan chose, and the masses of its laws by name.
-
-    Raises: Refused for one that is missing, or that is no law.
-    """
+    """The numbers that the plan chose, and the masses of its laws by name."""
     found = {}
     for (name, low, high, over, under, values), item in zip(
         task.choices, scalars.fields(*(name for name, *_ in task.choices)), strict=True
@@ -140,9 +137,6 @@ def _loss(case: Case, task: Task, exact: Fraction, derived: Fraction | None) -> 
     among = f"all tables Pr({', '.join(task.outputs)} | {', '.join(task.of)}){counted}"
     kind = "expected" if averaged or len(loss.worst) != 1 else "worst"
     judge_loss(case, exact, derived, (among,), "table", [task.expression, "units of the loss expression", kind])
-
-
-# --- lower bounds ------------------------------------------------------------------------------------
 
 
 def entries(item: Item, *extents: int, signed: bool = False) -> list[list[int]]:
