@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
-from privspec.kernel.core.linear import Cells, Part, Units
+from privspec.kernel.core.linear import Alike, Cells, Part, Units
 from privspec.language.spelling import spell
 from privspec.model.domains import Domain, IntegerRange
 from privspec.model.graph import Model
@@ -35,7 +35,15 @@ from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.problem.form import Numbers
-from privspec.problem.linear_lowering import Errors, Lowered, check_priced, lowered, noisy_site_map, raise_failure
+from privspec.problem.linear_lowering import (
+    Errors,
+    Lowered,
+    Reached,
+    check_priced,
+    lowered,
+    noisy_site_map,
+    raise_failure,
+)
 from privspec.problem.types import Block
 
 SHORT = 10**6
@@ -65,7 +73,7 @@ Matrix: TypeAlias = Numbers | Sparse
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
+class Classes:
     """Units of an input, `length` numbers each: `counts[i]` in turn are of class `classes[i]`, numbered as they appear.
 
     An input that is laid out is a single unit.
@@ -82,7 +90,7 @@ class Repeat:
 
     FORM: ClassVar[str] = "repeat"
 
-    units: tuple[Alike, ...]
+    units: tuple[Classes, ...]
     columns: Matrix
 
 
@@ -235,7 +243,7 @@ class Site:
     """A value at which noise may enter: `map` (m, size) says how noise on it reaches the outputs."""
 
     name: str
-    map: Matrix
+    map: Matrix | Repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,7 +378,7 @@ def blocks(model: Model) -> tuple[Block, ...]:
         differences=tuple(differences_of(model, requirement) for requirement in model.requirements),
         sites=None
         if sites is None
-        else tuple(Site(name, matrix_of(noisy_site_map(model, found, name))) for name in sites),
+        else tuple(Site(name, _map_of(noisy_site_map(model, found, name))) for name in sites),
         families=model.families,
     )
     return (linear,)
@@ -378,15 +386,18 @@ def blocks(model: Model) -> tuple[Block, ...]:
 
 def _target_of(found: Lowered) -> Matrix | Repeat:
     """Every column, or those of classes once each."""
-    columns = matrix_of(found.target)
-    if found.layout.plain:
-        return columns
+    columns, places = matrix_of(found.target), found.layout.kernel_places.values()
+    return columns if found.layout.plain else Repeat(tuple(_classes(one) for _, one in places), columns)
 
-    def listed(values: tuple[int, ...]) -> Numbers:
-        return Numbers((len(values),), Fraction(1), values)
 
-    places = found.layout.kernel_places.values()
-    return Repeat(tuple(Alike(one.length, listed(one.counts), listed(one.classes)) for _, one in places), columns)
+def _map_of(found: Reached) -> Matrix | Repeat:
+    columns = matrix_of(found.map)
+    return columns if found.alike is None else Repeat((_classes(found.alike),), columns)
+
+
+def _classes(one: Alike) -> Classes:
+    counts, classes = (Numbers((len(own),), Fraction(1), own) for own in (one.counts, one.classes))
+    return Classes(one.length, counts, classes)
 
 
 def _measured(errors: Errors) -> Measured:

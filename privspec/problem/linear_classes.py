@@ -81,9 +81,14 @@ class Partition:
         begins = np.cumsum(self.counts) - self.counts
         return np.asarray(begins[np.unique(self.classes, return_index=True)[1]])
 
+    def alike(self, length: int) -> Alike:
+        """The same as the kernel reads it, of units of so many numbers."""
+        return Alike(length, tuple(self.counts.tolist()), tuple(self.classes.tolist()))
+
     def with_(self, other: Partition) -> Partition:
         """The coarsest partition that is finer than both."""
-        ends = np.union1d(np.cumsum(self.counts), np.cumsum(other.counts))
+        every = np.sort(np.concatenate([np.cumsum(self.counts), np.cumsum(other.counts)]), kind="stable")
+        ends = every[np.append(every[1:] > every[:-1], True)]
         labels = [p.classes[np.searchsorted(np.cumsum(p.counts), ends)] for p in (self, other)]
         return Partition.of_runs(np.diff(ends, prepend=0), labels[0] * other.number + labels[1])
 
@@ -179,11 +184,8 @@ class Layout:
         """The same as the kernel reads it."""
         found: Places = {}
         for at, share in self.places.values():
-            alike = Alike(share.length, (1,), (0,))
-            if share.partition is not None:
-                counts, classes = share.partition.counts.tolist(), share.partition.classes.tolist()
-                alike = Alike(share.length, tuple(counts), tuple(classes))
-            found[share.start] = at, alike
+            partition = Partition.single(1) if share.partition is None else share.partition
+            found[share.start] = at, partition.alike(share.length)
         return found
 
     def finer(self, wanted: Sequence[tuple[str, Partition]]) -> Layout:

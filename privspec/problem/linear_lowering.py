@@ -16,6 +16,7 @@ from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
+from privspec.kernel.core.linear import Alike
 from privspec.language import syntax
 from privspec.model.evaluate import evaluate, places
 from privspec.model.graph import Model
@@ -168,19 +169,36 @@ def _lowered(model: Model, layout: Layout) -> Lowered:
     )
 
 
-def site_map(model: Model, system: Lowered, name: str) -> Array:
+@dataclass(frozen=True, eq=False, slots=True)
+class Reached:
     """How unit noise at a node reaches the outputs (m, size of the node); all zero where it does not.
 
-    Where a node has a value for each of many units, noise on those of a class counts as one, of the size of its sum.
+    `alike`: where a node has a value for each of many units, columns stand for the units of a class.
     """
+
+    map: Array
+    alike: Alike | None = None
+
+    @property
+    def of_numbers(self) -> Array:
+        """The same for noise of one size on all numbers of a class, as one number."""
+        return self.map if self.alike is None else self.map * np.sqrt(np.array(self.alike.numbers))
+
+
+def site_map(model: Model, system: Lowered, name: str) -> Reached:
+    """How unit noise at a node reaches the outputs."""
     m = len(system.target)
     out = next((o for o in system.outputs if o.name == name), None)
     if out is not None:
-        return np.eye(m)[:, out.start : out.stop]
+        return Reached(np.eye(m)[:, out.start : out.stop])
     noisy = Interpreter(model, system.layout, sites=frozenset((name,)))
     assert model.loss is not None
     rows, _, _ = _error_rows(model, noisy.loss(model.loss))
-    value = noisy.node(name, model.nodes[name].span)
+    try:
+        value = noisy.node(name, model.nodes[name].span)
+    except (SplitError, UnlikeError):
+        # nothing that is released is computed from it, or its units would have been told apart
+        return Reached(np.zeros((m, 1)))
     inner = value.counts if isinstance(value, Cells) else value.each if isinstance(value, PerUnit) else value
     width = inner.size if isinstance(inner, Affine) else 0
     symbol = noise_symbol(name)
@@ -190,19 +208,18 @@ def site_map(model: Model, system: Lowered, name: str) -> Array:
     computed = Interpreter(model, system.layout, sites=frozenset((name,)), computed_outputs=True)
     for out, moved in _computed(model, system.outputs, computed):
         effect[out.start : out.stop] = moved.dense(symbol, width)
-    if isinstance(value, PerUnit):
-        return effect * np.sqrt(np.repeat(value.partition.copies, width // value.partition.number))
-    return effect
+    alike = value.partition.alike(width // value.partition.number) if isinstance(value, PerUnit) else None
+    return Reached(effect, alike)
 
 
-def noisy_site_map(model: Model, system: Lowered, name: str) -> Array:
+def noisy_site_map(model: Model, system: Lowered, name: str) -> Reached:
     """The same for a node that the spec names under `noise at`.
 
     Raises: SpecError PS0505 if noise there reaches no output, PS0506 if it reaches one and costs nothing.
     """
-    effect = site_map(model, system, name)
-    _check_reaches(model, system, name, effect)
-    return effect
+    found = site_map(model, system, name)
+    _check_reaches(model, system, name, found.map)
+    return found
 
 
 def _check_reaches(model: Model, system: Lowered, name: str, effect: Array) -> None:

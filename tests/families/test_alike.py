@@ -193,6 +193,11 @@ SOLVED = {
     "two lines": spec(X.replace("output O", "intermediate b; output O; output B"), "y = sum(x); b = mean(x)",
                       "E[ (O - y)^2 ] + E[ (B - b)^2 ]",
                       "O is 0.5-GDP wrt x, replacing one entry; (O, B) is 1-GDP wrt x, replacing one entry"),
+    "noise at inputs": spec(X, SUMS, options="noise at x"),
+    "noise at each of many": spec(
+        "input x in [0, 1]^12; intermediate v; intermediate y; output O",
+        "v = 3 * x; y = [sum(v), sum(v[i] for i in 1..4)]", options="noise at v, y",
+    ),
     "worst": spec(X, SUMS, "max(E[ (O[j] - y[j])^2 ] for j in 1..2)"),
 }  # fmt: skip
 

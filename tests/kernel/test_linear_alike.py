@@ -136,6 +136,7 @@ SPECS = {
     "vectors": spec("input x in [0, 1]^(12, 2); intermediate y; output O", "y = sum(x)",
                     privacy="O is 1-GDP wrt x, replacing one record"),
     "parties": PARTY.format(domain="[0, 1]", first="", y="[sum(v), sum(z[p] for p in 1..4)]"),
+    "sites": spec(X, SUMS, options="noise at x"),
     "table": spec("input x in [0, 1]^12; input t in table(a in 0..2); intermediate y; intermediate h; "
                   "output O; output H",
                   "y = sum(x); h = histogram(t)", "E[ (O - y)^2 ] + E[ ||H - h||^2 ]",
@@ -213,6 +214,15 @@ def wide_strategy(plan: dict[str, Any]) -> None:
     }  # fmt: skip
 
 
+def site(*counts: int) -> Callable[[dict[str, Any]], None]:
+    """Of each class of the place where noise enters, how many numbers have noise."""
+
+    def change(plan: dict[str, Any]) -> None:
+        plan["problem"]["blocks"][0]["sites"][0]["map"]["units"][0]["counts"] = numbers(*counts)
+
+    return change
+
+
 def nobody(plan: dict[str, Any]) -> None:
     plan["problem"]["trust"]["kind"] = "nobody"
 
@@ -244,6 +254,8 @@ ATTACKS: dict[str, tuple[str, Callable[[dict[str, Any]], None], str]] = {
     "a strategy of every number": ("entry", wide_strategy, "not what the problem"),
     "fewer copies under everything": ("everything", classes((1, 8), (0, 1)), "not of all units"),
     "units added up that each party sends": ("entry", nobody, "one number of one party|hides"),
+    "less noise at fewer places": ("sites", site(4, 7), "sites: "),
+    "a place without a class": ("sites", site(12), "in order"),
     "cells in classes": ("table", alone, "or of cells"),
     "a voter whose vectors do not lie in classes": ("parties", classes((4, 4), (0, 1), 3), "not of all units|size"),
     "halves of records": ("vectors", classes((24,), (0,)), "of the size|alike"),

@@ -306,9 +306,9 @@ def site_maps(model: Model, system: LinearSystem, names: Sequence[str]) -> tuple
 
     Raises: SpecError PS0505 if noise at a node reaches no output, PS0506 if it reaches one and costs nothing.
     """
-    return tuple(Site(name, noisy_site_map(model, system.lowered, name)) for name in names)
+    return tuple(Site(name, noisy_site_map(model, system.lowered, name).of_numbers) for name in names)
 
 
 def site_map(model: Model, system: LinearSystem, name: str) -> Site:
     """How unit noise at a node reaches the outputs; all zero where it does not."""
-    return Site(name, map_of_site(model, system.lowered, name))
+    return Site(name, map_of_site(model, system.lowered, name).of_numbers)

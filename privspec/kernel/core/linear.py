@@ -65,6 +65,10 @@ class Matrix:
     unit: Fraction
     alike: tuple[Alike, ...] = ()
 
+    @property
+    def copies(self) -> list[int]:
+        return [n for one in self.alike for n in one.numbers] or [1] * self.whole.ncols()
+
     def __matmul__(self, other: Matrix) -> Matrix:
         return Matrix(self.whole * other.whole, self.unit * other.unit)
 
@@ -241,7 +245,7 @@ class Linear:
         measured = (self.errors, *(errors for errors, *_ in self.accuracy))
         last = max((i for errors in measured for term in errors.terms for i in term), default=-1)
         maps = [(one, prod(shape)) for _, shape, one in self.constants]
-        maps += [(self.target, self.inputs), *((one, one.whole.ncols()) for _, one in self.sites or ())]
+        maps += [(self.target, self.inputs), *((one, len(one.copies)) for _, one in self.sites or ())]
         fits = all((one.whole.nrows(), one.whole.ncols()) == (self.size, width) for one, width in maps)
         if not fits or len(self.offset) != self.size or last >= self.size:
             raise Refused("has arrays that are not of the size of its inputs and outputs")
@@ -338,7 +342,7 @@ READERS = {
     "Ball": {"radius": "Size", "dimension": "Positive", "norm": "Norm"},
     "Given": {"name": "str", "shape": "tuple[Positive, ...]", "map": "Matrix"},
     "Limit": {"errors": "Measured", "bound": "Size", "line": "int", "text": "str"},
-    "Site": {"name": "str", "map": "Matrix"},
+    "Site": {"name": "str", "map": "Target"},
 }
 WORDS = {"Held.layout": ("entries", "cells"), "Part.shape": ("box", "l1", "l2")}
 

@@ -159,12 +159,13 @@ def enters(release: Release, found: Figures, item: Item, names: list[str], value
     if not set(names) <= set(maps):
         raise item.wrong(f"are not right: the problem does not let noise enter at {listed(names)[:40]}")
     stated, laplace = turned(stacked([turned(maps[name]) for name in names])), release.noise.shape == "laplace"
-    fits = len(values) == stated.whole.ncols() and (not laplace or stated.whole.ncols() == noise.whole.ncols())
+    counts = [n for name in names for n in maps[name].copies]
+    fits = len(values) == len(counts) and (not laplace or counts == [1] * noise.whole.ncols())
     if not fits or (laplace and values != list(map(nearest_double, release.noise.scales))):
         return False
     sources = [identity(noise.whole.ncols())] if laplace else []
     executed = figures.covariance(stacked([noise, *sources]), found.variances)
-    variances = found.variances if laplace else list(map(Fraction, values))
+    variances = found.variances if laplace else [Fraction(v) * n for v, n in zip(values, counts, strict=True)]
     apart = minus(figures.covariance(stacked([stated, *sources]), variances), executed)
     scale = int(executed.unit / apart.unit)
     sizes = [isqrt(int(executed.whole[i, i]) * scale) for i in range(executed.whole.nrows())]
