@@ -420,6 +420,10 @@ def same_rows(program: GaussianProgram) -> bool:
     return all(sees_all(view, len(program.target)) for view in program.views)
 
 
+NORM_VERTICES = 14
+"""Numbers of a box up to which the largest norm is found at its vertices."""
+
+
 def largest_norm(strategy: Array, differences: Differences) -> float:
     """Max ||strategy @ d||^2 over the differences (k, n); an upper bound for boxes with too many vertices."""
     match differences:
@@ -462,6 +466,6 @@ def _largest_in_box(scaled: Array) -> float:
     gram = scaled.T @ scaled
     scaled = scaled[:, np.diag(gram) > 0]
     width = scaled.shape[1]
-    if width > VERTEX_LIMIT:
+    if width > NORM_VERTICES:
         return box_bound(gram)
     return float(np.max(np.sum((scaled @ box_vertices(np.ones(width))) ** 2, axis=0), initial=0.0))

@@ -9,10 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
-from privspec.noise.law import Array, NoiseLaw
+from privspec.noise.law import Array, Moves, NoiseLaw, l2_sensitivity_up
 from privspec.noise.samplers import Normal, Randomness, round_noisy
-from privspec.noise.sensitivity import l2_sensitivity_up
-from privspec.problem.linear_differences import Differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +32,9 @@ class GaussianNoise(NoiseLaw):
         """Those of the normal law (rounding to the grid adds at most grid^2 / 4, below any digit shown)."""
         return np.full(rows, float(self.standard_deviation) ** 2)
 
-    def achieved(self, strategy: DyadicMatrix, differences: Differences, grid: Fraction, counts: bool) -> Fraction:
+    def achieved(self, strategy: DyadicMatrix, moves: Moves, grid: Fraction) -> Fraction:
         """Mu: the l2 sensitivity in standard deviations."""
-        return l2_sensitivity_up(strategy, differences) / self.standard_deviation
+        return l2_sensitivity_up(strategy, moves.differences) / self.standard_deviation
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
         """The nearest lattice points of exact real sums."""

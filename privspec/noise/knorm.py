@@ -9,10 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
-from privspec.noise.law import Array, NoiseLaw, on_lattice
+from privspec.noise.law import Array, Moves, NoiseLaw, l2_sensitivity_up, on_lattice
 from privspec.noise.samplers import Randomness, discrete_knorm_l2
-from privspec.noise.sensitivity import l2_sensitivity_up
-from privspec.problem.linear_differences import Differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +31,10 @@ class KNormL2Noise(NoiseLaw):
         """The radius is Gamma(rows, scale), the direction uniform: (rows + 1) scale^2 each."""
         return np.full(rows, (rows + 1) * float(self.scale) ** 2)
 
-    def achieved(self, strategy: DyadicMatrix, differences: Differences, grid: Fraction, counts: bool) -> Fraction:
+    def achieved(self, strategy: DyadicMatrix, moves: Moves, grid: Fraction) -> Fraction:
         """Epsilon: the l2 sensitivity in units of the scale, with the rounding of every row counted."""
         rounding = Fraction(float(np.nextafter(np.sqrt(strategy.shape[0]), np.inf)))
-        return (l2_sensitivity_up(strategy, differences) + grid * rounding) / self.scale
+        return (l2_sensitivity_up(strategy, moves.differences) + grid * rounding) / self.scale
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
         noise = discrete_knorm_l2(len(answers), self.scale / grid, randomness)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
 
+from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
-from privspec.noise.law import Array, Indices, NoiseLaw, on_lattice
+from privspec.noise.law import Array, Indices, Moves, NoiseLaw, on_lattice
 from privspec.noise.samplers import Randomness, discrete_laplace
-from privspec.noise.sensitivity import scaled_l1_sensitivity
-from privspec.problem.linear_differences import Differences
+from privspec.problem.linear_differences import Differences, PairDifferences, VectorDifferences
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +44,14 @@ class LaplaceNoise(NoiseLaw):
         decay = np.array([step / float(b) for b in self._each(rows)])
         return np.asarray(2 * step * step * np.exp(-decay) / np.expm1(-decay) ** 2)
 
-    def achieved(self, strategy: DyadicMatrix, differences: Differences, grid: Fraction, counts: bool) -> Fraction:
+    def achieved(self, strategy: DyadicMatrix, moves: Moves, grid: Fraction) -> Fraction:
         """Epsilon, exactly: the l1 sensitivity in units of the scales.
 
         Each answer is rounded to the lattice before noise, which adds one step wherever a row moves, unless all
         answers are lattice points: whole multiples of the step when inputs are counts.
         """
-        on_points = counts and (strategy.unit / grid).denominator == 1
-        return scaled_l1_sensitivity(strategy, self.scales, differences, Fraction(0) if on_points else grid)
+        on_points = moves.counts and (strategy.unit / grid).denominator == 1
+        return scaled_l1_sensitivity(strategy, self.scales, moves.exact, Fraction(0) if on_points else grid)
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
         return integers(
@@ -60,3 +62,38 @@ class LaplaceNoise(NoiseLaw):
     def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> Array:
         scales = np.array([float(s) for s in self._each(size)])
         return np.asarray(generator.laplace(size=(repetitions, size)) * scales)
+
+
+def scaled_l1_sensitivity(
+    strategy: DyadicMatrix, scales: tuple[Fraction, ...], differences: Differences, step: Fraction
+) -> Fraction:
+    """The largest sum over rows of (|B_r d| + step where row r moves) / scale_r, exactly.
+
+    Where d moves several units, a bound of it: each may round rows of its own; of mixtures, wherever a unit has a part.
+    Raises: InternalError for balls and boxes.
+    """
+    moving: Iterable[tuple[int, int | None, Fraction]]
+    mixed: tuple[Indices, ...] = ()
+    if isinstance(differences, PairDifferences):
+        moving = ((i, j, differences.scale) for i, j in combinations(differences.coordinates.tolist(), 2))
+    elif isinstance(differences, VectorDifferences):
+        pairs = zip(differences.indices.tolist(), differences.amounts, strict=True)
+        moving, mixed = ((i, None, Fraction(amount)) for i, amount in pairs), differences.mixed
+    else:
+        raise InternalError("an l1 sensitivity over balls or boxes")
+    B, times, worst = strategy.integers, differences.moved, Fraction(0)
+    own = Fraction(0) if mixed else step * times
+    inverse = np.array([float(strategy.unit / b) for b in scales])
+    steps = np.array([float(own / b) for b in scales])
+    for first, second, amount in moving:
+        shift = np.abs(B[:, first] - (B[:, second] if second is not None else 0))
+        moved = np.flatnonzero(shift)
+        near = float(amount) * float(inverse @ shift) + float(steps[moved].sum())
+        if near < float(worst) * (1 - 1e-9):
+            continue
+        exact = Fraction(0)
+        for r in moved:
+            exact += (int(shift[r]) * strategy.unit * amount + own) / scales[r]
+        worst = max(worst, exact)
+    touched = (np.flatnonzero(B[:, unit].any(axis=1)) for unit in (mixed if step else ()))
+    return worst + times * max((sum((step / scales[r] for r in rows), Fraction(0)) for rows in touched), default=0)

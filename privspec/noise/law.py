@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import Any, ClassVar, TypeAlias
+from math import sqrt
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,23 @@ from numpy.typing import NDArray
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
 from privspec.noise.samplers import Randomness, round_half_up
 from privspec.problem.linear_differences import Differences
+from privspec.solvers import programs
 
 Array: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
+
+
+class Moves(Protocol):
+    """What one unit changes: as the model states it and in doubles; `counts`: every input is a table's counts."""
+
+    @property
+    def exact(self) -> Differences: ...
+
+    @property
+    def differences(self) -> programs.Differences: ...
+
+    @property
+    def counts(self) -> bool: ...
 
 
 class NoiseLaw(ABC):
@@ -45,10 +60,10 @@ class NoiseLaw(ABC):
         """The variance of the noise on each of so many answers, which is uncorrelated."""
 
     @abstractmethod
-    def achieved(self, strategy: DyadicMatrix, differences: Differences, grid: Fraction, counts: bool) -> Fraction:
-        """The amount that the release reaches for these differences, rounded up.
+    def achieved(self, strategy: DyadicMatrix, moves: Moves, grid: Fraction) -> Fraction:
+        """The amount that the release reaches, rounded up.
 
-        Args: strategy (k, n); grid, the lattice of z; counts, whether every input is a table's counts.
+        Args: strategy (k, n); grid, the lattice of z.
         """
 
     @abstractmethod
@@ -58,6 +73,17 @@ class NoiseLaw(ABC):
     @abstractmethod
     def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> Array:
         """Floating-point noise (repetitions, size): simulation only, never a release."""
+
+
+def l2_sensitivity_up(strategy: DyadicMatrix, differences: programs.Differences) -> Fraction:
+    """An upper bound, up to rounding the least one, of max ||B d||_2: in doubles, raised by more than their error."""
+    integers = strategy.integers
+    if isinstance(differences, programs.Pairs):
+        # what is common to all cells (the number of records, which nothing hides) may be far larger than what is not
+        integers = integers - integers[:, differences.coordinates[:1]]
+    B = np.ldexp(integers.astype(np.float64), -strategy.exponent)
+    margin = 1 + 1e-12 + 8 * (len(B) + 8) * float(np.finfo(float).eps)
+    return Fraction(sqrt(programs.largest_norm(B, differences)) * margin)
 
 
 def on_lattice(answers: ExactVector, grid: Fraction) -> Integers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from importlib.resources import files
 from math import exp
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privspec.core.matrices import DyadicMatrix
+from privspec.families.linear.program import plain_differences
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise
@@ -19,6 +21,7 @@ from privspec.noise.law import NoiseLaw
 from privspec.problem.linear_differences import VectorDifferences
 
 ONE = VectorDifferences(np.arange(2), np.array([Fraction(1), Fraction(3, 2)], dtype=object))
+ENTRIES, COUNTS = (SimpleNamespace(exact=ONE, differences=plain_differences(ONE, 2), counts=c) for c in (False, True))
 IDENTITY = DyadicMatrix(np.array([[1, 0], [0, 1]], dtype=np.int64), 0)
 LAWS: list[NoiseLaw] = [GaussianNoise(), LaplaceNoise((Fraction(2), Fraction(1, 3))), KNormL2Noise(Fraction(5, 4))]
 STEP = Fraction(1, 2**30)
@@ -45,7 +48,7 @@ def test_what_stands_in_a_plan_is_text_and_exact(law: NoiseLaw) -> None:
 def test_gaussian_noise() -> None:
     law = GaussianNoise()
     assert law.row_variances(3, STEP).tolist() == [1, 1, 1]
-    reached = law.achieved(IDENTITY, ONE, STEP, counts=False)
+    reached = law.achieved(IDENTITY, ENTRIES, STEP)
     assert Fraction(3, 2) <= reached < Fraction(3, 2) * (1 + Fraction(1, 10**9))
     assert law.part(np.arange(1)) == law
 
@@ -77,11 +80,11 @@ def test_the_geometric_mechanism(epsilon: str) -> None:
 def test_laplace_epsilon_counts_the_rounding() -> None:
     law = LaplaceNoise((Fraction(2), Fraction(1, 3)))
     plain = max(Fraction(1, 2), Fraction(9, 2))
-    assert law.achieved(IDENTITY, ONE, Fraction(1, 2), counts=True) == plain
-    assert law.achieved(IDENTITY, ONE, Fraction(1, 2), counts=False) == (Fraction(3, 2) + Fraction(1, 2)) * 3
+    assert law.achieved(IDENTITY, COUNTS, Fraction(1, 2)) == plain
+    assert law.achieved(IDENTITY, ENTRIES, Fraction(1, 2)) == (Fraction(3, 2) + Fraction(1, 2)) * 3
     off = DyadicMatrix(IDENTITY.integers, 3)
     # eighths are no multiples of one half: the rounding of counts is counted too
-    assert law.achieved(off, ONE, Fraction(1, 2), counts=True) == (Fraction(3, 16) + Fraction(1, 2)) * 3
+    assert law.achieved(off, COUNTS, Fraction(1, 2)) == (Fraction(3, 16) + Fraction(1, 2)) * 3
 
 
 def test_laplace_prefix_keeps_the_first_scales() -> None:
@@ -91,7 +94,7 @@ def test_laplace_prefix_keeps_the_first_scales() -> None:
 def test_knorm_noise() -> None:
     law = KNormL2Noise(Fraction(5, 4))
     np.testing.assert_allclose(law.row_variances(3, STEP), 4 * 1.25**2)
-    reached = law.achieved(IDENTITY, ONE, STEP, counts=False)
+    reached = law.achieved(IDENTITY, ENTRIES, STEP)
     bare = Fraction(3, 2) / Fraction(5, 4)
     assert bare < reached < bare * (1 + Fraction(1, 10**6))
     assert law.part(np.arange(1)) == law

@@ -14,7 +14,9 @@ from hypothesis.extra import numpy as arrays
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
-from privspec.noise.sensitivity import l2_sensitivity_up, scaled_l1_sensitivity
+from privspec.families.linear.program import plain_differences
+from privspec.noise import law
+from privspec.noise.laplace import scaled_l1_sensitivity
 from privspec.problem.linear_differences import BallDifferences, BoxDifferences, PairDifferences, VectorDifferences
 
 SHAPES = st.tuples(st.integers(1, 4), st.integers(2, 4))
@@ -23,6 +25,10 @@ MATRICES = st.one_of(
     arrays.arrays(np.int64, SHAPES, elements=st.integers(-(2**60), 2**60)),
 ).map(lambda integers: DyadicMatrix(integers, 3))
 AMOUNTS = st.fractions(min_value=Fraction(1, 1000), max_value=1000)
+
+
+def l2_sensitivity_up(strategy: DyadicMatrix, differences: Any) -> Fraction:
+    return law.l2_sensitivity_up(strategy, plain_differences(differences, strategy.shape[1]))
 
 
 def exact(strategy: DyadicMatrix, difference: list[Fraction]) -> list[Fraction]:

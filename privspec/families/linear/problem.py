@@ -19,9 +19,6 @@ from privspec.solvers.programs import Array, ExpectedLoss, View, WorstLoss
 if TYPE_CHECKING:
     from privspec.families.linear.program import LinearSystem
 
-DENSE_OUTPUTS = 4096
-"""Outputs up to which their covariance may be formed."""
-
 
 FORCED = "`noise at` rules it out"
 LOCAL = "`trust nobody` rules it out"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import hypot
+from math import hypot, sqrt
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,8 @@ from privspec.core.matrices import DyadicMatrix
 from privspec.families.linear.program import ProtectedView, amounts
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.law import NoiseLaw
-from privspec.noise.sensitivity import l2_sensitivity_up
 from privspec.problem.linear_differences import PairDifferences
-from privspec.solvers.programs import Array, DualPoint
+from privspec.solvers.programs import Array, DualPoint, largest_norm
 
 FINE_BITS = 52
 """The same where some outputs have next to no noise, which would not hide the rounding."""
@@ -93,7 +92,7 @@ def achieved_amount(release: LinearRelease, view: ProtectedView, rows: int) -> F
             # only differences of columns count, and what is common to all of them may be far larger
             integers = release.strategy.integers - release.strategy.integers[:, view.exact.coordinates[:1]]
             rows_seen = basis @ np.ldexp(integers.astype(np.float64), -release.strategy.exponent)
-        reached = float(l2_sensitivity_up(DyadicMatrix.rounded(rows_seen, MOST_BITS), view.exact))
+        reached = sqrt(largest_norm(rows_seen, view.differences))
         # what cancels in doubles is known up to the round-off of what it is the difference of
         blurred = (
             float(np.linalg.norm(rows_seen, axis=0).max(initial=0.0))
@@ -107,7 +106,7 @@ def achieved_amount(release: LinearRelease, view: ProtectedView, rows: int) -> F
         shown = release.outputs_matrix.integers if view.rows is None else release.outputs_matrix.integers[view.rows]
         seen = np.flatnonzero(shown[:, :rows].any(axis=0))
     part = DyadicMatrix(np.ascontiguousarray(release.strategy.integers[seen]), release.strategy.exponent)
-    return release.noise.part(seen).achieved(part, view.exact, release.step, view.counts)
+    return release.noise.part(seen).achieved(part, view, release.step)
 
 
 def rounded_strategy(strategy: Array, views: Sequence[ProtectedView] = (), bits: int = STRATEGY_BITS) -> DyadicMatrix:
