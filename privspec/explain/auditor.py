@@ -18,6 +18,7 @@ from privspec.explain.document import (
     Paragraph,
     Points,
     Sentence,
+    Status,
     Table,
     asserted,
     assumed,
@@ -58,7 +59,9 @@ def auditor_page(facts: Facts) -> Document:
         shows_basis=True,
         sections=tuple(
             sections(
+                ("To sign", sign_blocks(facts)),
                 ("How to read this report", (legend(),)),
+                ("The spec", (Listing("As it was solved", "\n".join(facts.context.source)),)),
                 ("What this plan has to keep", (Points(kept),) if kept else ()),
                 ("What the kernel derived", (derived,) if judgement.claims else ()),
                 ("What no guarantee covers", exposure_blocks(facts)),
@@ -78,6 +81,27 @@ def auditor_page(facts: Facts) -> Document:
         ),
         footer=facts.footer,
     )
+
+
+def sign_blocks(facts: Facts) -> tuple[Block, ...]:
+    """One page: what is released, under which promises, how well it is known, what is assumed, and who signs."""
+    weakest, loss, unknown = facts.weakest, facts.loss, "none is known"
+    odds = unknown if weakest is None or weakest.shown is None else weakest.shown.odds.pair
+    promises = "; ".join(fact.claim.sentence for fact in facts.claims) or "none"
+    derived = ", ".join(sorted(facts.judgement.derived)) or "nothing"
+    assumed_ = sum(1 for s in facts.assumptions if s.status in (Status.ASSUMED, Status.ASSERTED))
+    rows = (
+        ("Released", listing(sorted(facts.mechanism.released))),
+        ("Promised", promises),
+        ("Derived again by the kernel for this page", derived),
+        ("Odds of the best observer, at worst", odds),
+        ("Loss", "none" if loss is None else f"{loss.value} {loss.units}".strip()),
+        ("Assumptions taken or asserted", f"{assumed_}, listed below"),
+        ("Plan fingerprint (SHA-256)", facts.digest),
+    )
+    lines = ("Controller", "Author of the spec", "Auditor", "Place and date")
+    block = "\n".join(f"{line + ':':<20} {'_' * 40}" for line in lines)
+    return table("What is signed", "Item | Value", rows), Listing("Signatures", block)
 
 
 def legend() -> Table:
