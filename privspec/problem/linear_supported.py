@@ -71,7 +71,8 @@ def refuse_laid_out(model: Model, layout: Layout) -> None:
             [
                 Diagnostic(
                     "PS0512",
-                    f"{share.name} has {share.width:,} numbers that count one by one, which is too much to compute with",
+                    f"{share.name} has {share.width:,} numbers that count one by one, which is too much to "
+                    "compute with",
                     (Label(model.block(share.name).span, f"more than {LAID_OUT:,} numbers"),),
                     help="ask for sums and means of them, or for fewer numbers",
                     source=model.source,

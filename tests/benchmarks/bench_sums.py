@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +57,7 @@ def one(n: int, laid_out: bool) -> str:
     times[:-1] = [stage + writing for stage in times[:-1]]
     plan.explain("public")
     times.append(time.process_time())
-    stages = " ".join(f"{b - a:9.2f}" for a, b in zip(times, times[1:], strict=False))
+    stages = " ".join(f"{b - a:9.2f}" for a, b in pairwise(times))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     how = "laid out" if laid_out else "classes"
     return f"{n:9} {how:>9} {stages} {memory:7.0f} {len(plan.to_json()) / 1e3:8.1f} {plan.loss.value:12.6f}"
@@ -71,9 +72,8 @@ if __name__ == "__main__":
     if given.one:
         print(one(int(given.one[0]), given.one[1] == "True"))
         sys.exit()
-    print(
-        f"{'n':>9} {'':>9} {'solve s':>9} {'verify s':>9} {'run s':>9} {'pages s':>9} {'MB':>7} {'plan kB':>8} {'loss':>12}"
-    )
+    stages = " ".join(f"{name:>9}" for name in ("solve s", "verify s", "run s", "pages s"))
+    print(f"{'n':>9} {'':>9} {stages} {'MB':>7} {'plan kB':>8} {'loss':>12}")
     for size in map(int, given.sizes.split(",")):
         for way in (False, True) if size <= given.laid_out else (False,):
             # each in a process of its own: memory is the most that it ever held
