@@ -30,6 +30,7 @@ from privspec.execute.sources import (
     load_frame,
     load_json,
     numbers_at_once,
+    outputs_of,
     parquet_frames,
     plain_text,
     readable,
@@ -517,11 +518,9 @@ def _wrong_width(fields: Fields, found: str) -> NoReturn:
 
 def _json(fields: Fields, path: Path) -> Any:
     loaded = load_json(fields.name, path)
-    if isinstance(loaded, dict) and isinstance(loaded.get("outputs"), dict):
-        # a release of local reports
-        found = loaded["outputs"]
-        loaded = {name: one.get("values") if isinstance(one, dict) else one for name, one in found.items()}
-    return loaded
+    # perhaps a release of local reports
+    values = outputs_of(loaded)
+    return loaded if values is None else values
 
 
 def _of_items(fields: Fields, found: Any) -> Batches:

@@ -23,6 +23,7 @@ from privspec.execute.ledger import Receipt, debit, look, place_of
 from privspec.execute.receipts import adds
 from privspec.execute.registry import registration
 from privspec.execute.release import MAJOR, Release, ReleaseFiles, kind_of, observers_of, places, write_release
+from privspec.execute.sources import outputs_of
 from privspec.model.targets import labels_of
 from privspec.noise.samplers import Randomness, SystemRandomness
 from privspec.problem.form import plan_digest
@@ -257,7 +258,5 @@ def _opened(message: Any, place: int) -> Mapping[str, Any]:
             message = None
     if not isinstance(message, Mapping):
         refuse("PS0842", f"message {place} cannot be read", help="messages are what `run --party` writes, as .json")
-    outputs = message.get("outputs")
-    if not str(message.get("format")).startswith(MAJOR) or not isinstance(outputs, Mapping):
-        return {}
-    return {**message, "outputs": {n: o.get("values") if isinstance(o, Mapping) else o for n, o in outputs.items()}}
+    values = outputs_of(message)
+    return {**message, "outputs": values} if values is not None and str(message.get("format")).startswith(MAJOR) else {}

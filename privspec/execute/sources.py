@@ -462,6 +462,14 @@ def load_array(name: str, path: Path, *, mapped: bool = False) -> NDArray[Any]:
     return np.char.decode(loaded, "utf-8", errors="replace") if loaded.dtype.kind == "S" else loaded
 
 
+def outputs_of(document: Any) -> dict[str, Any] | None:
+    """The values of a release in JSON, by output; None if it is none."""
+    found = document.get("outputs") if isinstance(document, Mapping) else None
+    if not isinstance(found, Mapping):
+        return None
+    return {name: one.get("values") if isinstance(one, Mapping) else one for name, one in found.items()}
+
+
 def load_json(name: str, path: Path) -> Any:
     """What a JSON file holds; numbers of any length, and nothing that is nested deeper than data are.
 

@@ -32,7 +32,7 @@ from privspec.execute.family import (
 )
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_strictly
 from privspec.execute.reading import Declared, read_entries
-from privspec.families.tables.rows import LabelledRows, ModelRows, read_reports
+from privspec.families.tables.rows import RULE, LabelledRows, ModelRows, read_reports
 from privspec.model.domains import Rankings
 from privspec.model.measures import MetricDP
 from privspec.model.spaces import order_matters
@@ -44,10 +44,7 @@ if TYPE_CHECKING:
     from privspec.model.values import Value
 
 
-CENTRAL_RULE = (
-    "each entry by itself: a number moves to the nearest value of its domain (halfway, to the larger), a missing or "
-    "unreadable number to the value nearest to zero; a word that is missing or not in its set becomes the set's first"
-)
+CENTRAL_RULE = f"each entry {RULE}"
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -206,10 +206,11 @@ def _frozen(text: Any) -> Any:
 
 Codes = NDArray[np.unsignedinteger[Any]]
 
-REPORT_RULE = (
-    "each record by itself: a number moves to the nearest value of its domain (halfway, to the larger), a missing or "
+RULE = (
+    "by itself: a number moves to the nearest value of its domain (halfway, to the larger), a missing or "
     "unreadable number to the value nearest to zero; a word that is missing or not in its set becomes the set's first"
 )
+REPORT_RULE = f"each record {RULE}"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
