@@ -45,7 +45,7 @@ from privspec.execute.database import (
     transaction,
 )
 from privspec.execute.family import exposure_of
-from privspec.execute.receipts import check_release, check_round, counted_rounds, held, paid_for, refusal_notes
+from privspec.execute.receipts import Event, check_release, check_round, counted_rounds, held, paid_for, refusal_notes
 from privspec.problem.form import canonical
 
 if TYPE_CHECKING:
@@ -64,16 +64,6 @@ _SCHEMA = (
     "CREATE TRIGGER no_update BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
     "CREATE TRIGGER no_delete BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One entry of the chain: a creation, a limit that was set, or a debit."""
-
-    sequence: int
-    body: Mapping[str, Any]
-    previous: str
-    digest: str
 
 
 @dataclass(frozen=True, slots=True)

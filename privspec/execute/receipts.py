@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -20,14 +20,14 @@ from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.execute.family import exposure_of
 
 
-class Event(Protocol):
-    """An entry of a ledger, as far as rounds and releases look at it."""
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One entry of the chain: a creation, a limit that was set, a debit, or a round that was paid for."""
 
-    @property
-    def body(self) -> Mapping[str, Any]: ...
-
-    @property
-    def digest(self) -> str: ...
+    sequence: int
+    body: Mapping[str, Any]
+    previous: str
+    digest: str
 
 
 def held(events: Sequence[Event], plan: Mapping[str, Any]) -> int:
