@@ -137,31 +137,21 @@ class Claim:
         return "" if self.achieved_parameter is None else "{} ≤ {}".format(*self.achieved_parameter)
 
 
-def _amounts(value: Any) -> list[Fraction]:
-    """A parameter; where each party has its own, those of all."""
-    return [parse_exact(amount) for amount in (value if isinstance(value, list) else [value])]
-
-
 def _stated(value: Fraction) -> Quantity:
     """An amount of privacy as it is promised: where it has too many digits, the next larger number of six."""
     found = exact(value)
     return found if found.rounding is EXACT else rounded(value, 6, UP)
 
 
-def _shown(value: Any) -> Quantity:
-    low, high = (_stated(bound(_amounts(value))) for bound in (min, max))
-    return high if low.text == high.text else Quantity(high.value, f"{low} to {high}", EXACT)
-
-
 Reader = Callable[[Claim, Guarantee], Claim]
 
 
 def _plain(suffix: str, pure: str) -> Reader:
-    """(epsilon, delta) or epsilon alone; of several amounts the largest counts, which protects least."""
+    """(epsilon, delta) or epsilon alone."""
 
     def read(claim: Claim, guarantee: Guarantee) -> Claim:
-        epsilon, delta = max(_amounts(guarantee.epsilon)), max(_amounts(guarantee.delta or 0))
-        shown, spent = _shown(guarantee.epsilon), _stated(delta)
+        epsilon, delta = parse_exact(guarantee.epsilon), parse_exact(guarantee.delta or 0)
+        shown, spent = _stated(epsilon), _stated(delta)
         claim = replace(claim, epsilon=epsilon, delta=delta, promised=EpsilonDeltaCurve(float(epsilon), float(delta)))
         if delta == 0:
             return replace(claim, variant=pure, statement=f"{shown}-{suffix}", parameters=(("epsilon", shown),))
@@ -181,7 +171,7 @@ def _ldp(claim: Claim, guarantee: Guarantee) -> Claim:
 
 def _per_atom(claim: Claim, guarantee: Guarantee) -> Claim:
     """A condition on every single output; what it allows for sets of outputs is only what was reached."""
-    epsilon, asked = _shown(guarantee.epsilon), parse_exact(guarantee.delta)
+    epsilon, asked = _stated(parse_exact(guarantee.epsilon)), parse_exact(guarantee.delta)
     true, delta = parse_exact(guarantee.achieved.get("delta", 1)), exact(asked)
     reached = rounded(true, 3, UP)
     text = "This line asks for the condition of Ramon & Basu 2020, section 3.3, output by output"
@@ -205,7 +195,7 @@ def _amount(variant: str, form: str, **labels: str) -> Reader:
     """A measure whose statement is written with its amounts."""
 
     def read(claim: Claim, guarantee: Guarantee) -> Claim:
-        shown = {name: _shown(guarantee.figures[name]) for name in labels}
+        shown = {name: _stated(parse_exact(guarantee.figures[name])) for name in labels}
         parameters = tuple((labels[name], amount) for name, amount in shown.items())
         return replace(claim, variant=variant, statement=form.format(**shown), parameters=parameters)
 
@@ -223,7 +213,7 @@ def _metric(claim: Claim, guarantee: Guarantee) -> Claim:
     found = replace(reader(claim, guarantee), by_distance=True)
     if "epsilon" not in guarantee.achieved:
         return found
-    rate = max(_amounts(guarantee.achieved["epsilon"]))
+    rate = parse_exact(guarantee.achieved["epsilon"])
     reached = "ε a unit of distance", rounded(rate, 6, UP)
     return replace(found, per_distance=rate, achieved=None, achieved_parameter=reached)
 
@@ -278,7 +268,7 @@ def _achieved(achieved: Mapping[str, Any]) -> tuple[Curve | None, tuple[str, Qua
         return GaussianCurve(float(mu)), ("μ", rounded(mu, 4, UP))
     if "epsilon" not in achieved:
         return None, None
-    epsilon, delta = max(_amounts(achieved["epsilon"])), max(_amounts(achieved.get("delta") or 0))
+    epsilon, delta = parse_exact(achieved["epsilon"]), parse_exact(achieved.get("delta") or 0)
     curve = EpsilonDeltaCurve(float(epsilon), float(delta))
     return curve, ("δ", rounded(delta, 3, UP)) if delta else ("ε", rounded(epsilon, 6, UP))
 

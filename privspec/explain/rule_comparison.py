@@ -178,8 +178,6 @@ def _row(
 NOTE = Note("repeated-votes")
 SHOWN = (1, 2, 5)
 """Rounds of one voter that tables show, besides all of them."""
-_TRACE = Fraction(1, 10**6)
-"""Roundings of an epsilon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,17 +194,14 @@ class Taken:
 class Rounds:
     """A budget for several votes: how many, what each spends, and how many fit.
 
-    `whole` is whether the guarantee of the plan is about all of them, else about one; `chosen` whether it hides who
-    takes part, so that voters may stay away; `taken` ends with all rounds.
+    `chosen` is whether the guarantee hides who takes part, so that voters may stay away; `taken` ends with all rounds.
     """
 
     number: int
     count: Quantity
     each: Quantity
-    epsilon: Fraction
     budget: Quantity | None
     fit: Quantity | None
-    whole: bool
     chosen: bool
     taken: tuple[Taken, ...]
 
@@ -238,17 +233,15 @@ class Rounds:
         )
 
 
-def rounds_fact(item: stated.Rounds, reached: Fraction | None, one: Curve, *, chosen: bool) -> Rounds:
-    """The rounds of a plan, with the epsilon of its guarantee and the curve of one round."""
+def rounds_fact(item: stated.Rounds, one: Curve, *, chosen: bool) -> Rounds:
+    """The rounds of a plan, with the curve of one of them."""
     epsilon, number = item.each, item.count
     return Rounds(
         number,
         count(number),
         rounded(epsilon, 6),
-        epsilon,
         None if item.budget is None else exact(item.budget),
         None if item.fit is None else count(item.fit),
-        whole=number > 1 and reached is not None and reached > epsilon * (1 + _TRACE),
         chosen=chosen,
         taken=tuple(
             Taken(k, count(k), rounded(k * epsilon, 6), odds(one.repeated(k)))
@@ -271,9 +264,8 @@ def public_rounds(rounds: Rounds, question: Question) -> tuple[Section, ...]:
     one = "Each vote in which you take part" if chosen else "Each"
     words = [
         proved(
-            f"There are {n} votes like this one; the odds above are for "
-            f"{'all of them together' if rounds.whole else 'one of them'}. {one} spends "
-            f"one of the {n} parts of your budget of privacy.",
+            f"There are {n} votes like this one; the odds above are for one of them. {one} spends one of the {n} parts "
+            "of your budget of privacy.",
             NOTE,
         )
     ]

@@ -405,9 +405,7 @@ def table_fact(plan: Stated, context: Context) -> TableFact:
         family=mechanism.family,
         released=frozenset(table.releases),
         comparison=comparison(plan),
-        rounds=None
-        if rounds is None
-        else rounds_fact(rounds, None, EpsilonDeltaCurve(float(rounds.each)), chosen=False),
+        rounds=None if rounds is None else rounds_fact(rounds, EpsilonDeltaCurve(float(rounds.each)), chosen=False),
         table=table,
         rows=count(len(table.rows)),
         columns=count(len(table.columns)),

@@ -28,7 +28,7 @@ from privspec.explain.questions import Question, about_vote, largest_factor
 from privspec.explain.rule_comparison import COMPARED, Rounds, comparison, property_in_short, rounds_fact
 from privspec.explain.voting_rules import MOST, Example, Rule, Vote, examples, read_rule, read_vote
 from privspec.model.reports import listing
-from privspec.stated import Property, Stated, parse_exact
+from privspec.stated import Property, Stated
 
 if TYPE_CHECKING:
     from privspec.explain.context import Context
@@ -79,16 +79,14 @@ class LotteryFact(MechanismFact):
     # --- facts
 
     def judged(self, claim: Claim) -> tuple[Claim, Question]:
-        """The claim with the curve of a draw, or of all rounds where it is about these, and what one tries to tell."""
-        reached, several = claim.achieved, self.rounds if self.rounds is not None and self.rounds.whole else None
+        """The claim with the curve of one draw, and what an observer tries to tell."""
+        reached = claim.achieved
         epsilon = reached.epsilon if isinstance(reached, EpsilonDeltaCurve) else float(claim.epsilon or 0)
         if isinstance(reached, EpsilonDeltaCurve) and reached.delta == 0 and self.released <= set(claim.outputs):
-            one = _draw(self.vote, self.rule, claim, epsilon if several is None else float(several.epsilon), self.local)
-            claim = replace(claim, achieved=one if several is None else one.repeated(several.number))
-        times = None if several is not None else self.rule.times(self.vote, local=self.local)
+            claim = replace(claim, achieved=_draw(self.vote, self.rule, claim, epsilon, self.local))
+        times = self.rule.times(self.vote, local=self.local) or largest_factor(epsilon)
         names = self.vote.names
         pair = ("one way", "another way") if self.vote.ranked else (f"for {names[0]}", f"for {names[1]}")
-        times = largest_factor(epsilon) if times is None else times
         return claim, about_vote(claim.relation, self.vote.party, times, local=self.local, names=pair)
 
     # --- the short table
@@ -293,8 +291,7 @@ def _rounds(plan: Stated, vote: Vote, rule: Rule, local: bool) -> Rounds | None:
         return None
     stated = claim(plan.guarantees[0])
     one = _draw(vote, rule, stated, float(item.each), local)
-    achieved = plan.guarantees[0].achieved.get("epsilon")
-    return rounds_fact(item, None if achieved is None else parse_exact(achieved), one, chosen=stated.relation.adds)
+    return rounds_fact(item, one, chosen=stated.relation.adds)
 
 
 def _no_more(loss: LossFact) -> str:

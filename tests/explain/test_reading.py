@@ -235,4 +235,4 @@ def test_numbers_of_facts_are_grouped() -> None:
     found = facts(estimating_inputs())
     assert math.isclose(sum(o.size.value for o in found.mechanism.outputs), ANSWERS)
     for reader, form in product(READERS, ("md", "html")):
-        assert not re.search(r">\d{5,}<", page("prefix_sums", reader, form))
+        assert not re.search(r">\d{5,}<", page("prefix_sums", reader, form).replace("0" * 64, ""))
