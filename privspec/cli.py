@@ -163,12 +163,7 @@ def _progress(quiet: bool) -> Iterator[Any]:
         if time.monotonic() - last[0] > 0.2:
             last[0] = time.monotonic()
             gap = (value - bound) / value if value > 0 else 1.0
-            print(
-                f"\r  step {iteration}: loss {value:.6g}, gap {gap:.1e}   ",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
+            print(f"\r  step {iteration}: loss {value:.6g}, gap {gap:.1e}   ", end="", file=sys.stderr, flush=True)
 
     try:
         yield show
@@ -221,9 +216,7 @@ def _pairs(values: Sequence[str], option: str) -> dict[str, str]:
         if not equals or not name.strip() or not value.strip():
             raise UsageError(
                 Diagnostic(
-                    "PS0720",
-                    f"{option} {text}: a name, = and a value are wanted",
-                    help=f"{option} {EXAMPLES[option]}",
+                    "PS0720", f"{option} {text}: a name, = and a value are wanted", help=f"{option} {EXAMPLES[option]}"
                 )
             )
         found[name.strip()] = value.strip()
@@ -763,12 +756,7 @@ def sweep(
 def _sweep_progress() -> Any:
     def show(done: int, total: int) -> None:
         if sys.stderr.isatty():
-            print(
-                f"\r  {done} of {total} values",
-                end="\n" if done == total else "",
-                file=sys.stderr,
-                flush=True,
-            )
+            print(f"\r  {done} of {total} values", end="\n" if done == total else "", file=sys.stderr, flush=True)
 
     return show
 
