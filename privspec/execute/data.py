@@ -224,15 +224,43 @@ def _place_balls(one: Grid, ball: tuple[Fraction, int, int], values: Array) -> E
     """Records scaled into their ball and rounded toward zero, so that they stay inside it, exactly."""
     radius, size, norm = ball
     count = one.step.denominator
-    steps: list[int] = []
-    for record in np.where(np.isfinite(values), values, 0.0).reshape(-1, size):
-        steps.extend(_into_ball([Fraction(float(x)) * count / radius for x in record], count, norm))
+    records = np.where(np.isfinite(values), values, 0.0).reshape(-1, size)
+    steps, sure, cut = _balls_at_once(records, radius, count, norm)
+    for i in np.flatnonzero(~sure).tolist():
+        exact = cut[i] if np.isfinite(cut[i]).all() else [Fraction(x) * count / radius for x in records[i].tolist()]
+        steps[i] = _into_ball(list(map(int, exact)), count, norm)
     scale = radius / count
-    return ExactVector(integers(steps) * scale.numerator, scale.denominator)
+    return ExactVector(integers(steps.reshape(-1).tolist()) * scale.numerator, scale.denominator)
 
 
-def _into_ball(record: list[Fraction], radius: int, norm: int) -> list[int]:
-    inside = [int(x) for x in record]
+def _balls_at_once(
+    records: Array, radius: Fraction, count: int, norm: int
+) -> tuple[NDArray[Any], NDArray[np.bool_], Array]:
+    """What `_into_ball` makes of records (N, d), of which of them that is certain in 64 bits, and the whole numbers.
+
+    The last are those below the shares of the radius, not a number where doubles do not tell.
+    """
+    most = float(np.sqrt(2.0**62 / records.shape[1]))
+    with np.errstate(over="ignore"):
+        shares = np.abs(records) * (count / float(radius))
+    exact = all(n & (n - 1) == 0 for n in (radius.numerator, radius.denominator, count))
+    # doubles are off by less than 2^-50 of a share, and so is what is below it
+    told = (exact | (np.abs(shares - np.rint(shares)) > shares * 2.0**-50) | (shares == 0)) & np.isfinite(shares)
+    sure = told & (shares < most) & (most * count < 2.0**63)
+    whole = np.floor(np.where(sure, shares, 0.0)).astype(np.int64)
+    below = whole.sum(axis=1) if norm == 1 else np.maximum((whole * whole).sum(axis=1) - 1, 0)
+    if norm == 2:
+        root = np.sqrt(below.astype(np.float64)).astype(np.int64)
+        root -= root * root > below
+        root += (root + 1) * (root + 1) <= below
+        below = root + 1
+    outside = (below > count)[:, None]
+    inside = np.where(outside, whole * count // np.maximum(below, 1)[:, None], whole)
+    cut = np.where(told, np.floor(shares) * np.sign(records), np.nan)
+    return (inside * np.sign(records).astype(np.int64)).astype(object), sure.all(axis=1), cut
+
+
+def _into_ball(inside: list[int], radius: int, norm: int) -> list[int]:
     length = sum(map(abs, inside)) if norm == 1 else isqrt(max(sum(x * x for x in inside) - 1, 0)) + 1
     if length <= radius:
         return inside
