@@ -105,6 +105,8 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
     """A data file for each input, as options of `run`."""
     dice = np.random.default_rng(3)
     options = []
+    if "parts" in plan["mechanism"]:
+        return columns_for(plan, folder)
     if "releases" in plan["mechanism"]:
         return people_for(plan, folder)
     if plan["mechanism"]["family"] == "statistic":
@@ -134,6 +136,20 @@ def records_for(plan: dict[str, Any], folder: Path) -> list[str]:
     path = folder / f"{name}.csv"
     path.write_text("\n".join(rows) + "\n", "utf-8")
     return ["--input", f"{name}={path}"]
+
+
+def columns_for(plan: dict[str, Any], folder: Path) -> list[str]:
+    """A column for each input of a system: numbers between their ends, or values of a finite domain."""
+    options, dice = [], np.random.default_rng(3)
+    for block in Plan.of(plan).model().blocks:
+        path, size = folder / f"{block.name}.csv", block.type.size
+        if block.domain.size is None:
+            rows = [str(v) for v in dice.uniform(*map(float, block.domain.bounds), size)]
+        else:
+            rows = list(dice.choice([show(e) for e in base_of(block.domain).elements()], size))
+        path.write_text("\n".join([block.name, *rows]) + "\n", "utf-8")
+        options += ["--input", f"{block.name}={path}"]
+    return options
 
 
 def people_for(plan: dict[str, Any], folder: Path) -> list[str]:
