@@ -5,22 +5,24 @@ l2 ball. Each voter goes through rounds of accelerated projected gradient (it fi
 face (they finish), until its own gap is small. Nothing of one voter's computation looks at another voter: step sizes,
 restarts and stopping are each voter's own, so the same records give the same bits in every batch, in every place.
 
-`probit_mle` uses the compiled kernel of `probit_kernel` where numba is installed (extra `fast`), otherwise numpy.
+`probit_mle` uses `probit_compiled` where numba is installed (extra `fast`), otherwise `probit_numpy`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Literal
 
 import numpy as np
-from privspec.solvers import probit_kernel
-from privspec.solvers.probit_balls import BALLS, Ball, inside
-from privspec.solvers.probit_numpy import pulled_by, rounds, seen_by, slope
+from privspec.solvers.probit_numpy import BALLS, Ball, inside, pulled_by, rounds, seen_by, slope
 from privspec.solvers.programs import Array
 from scipy.special import log_ndtr
 
 Engine = Literal["numpy", "compiled"]
+COMPILED = find_spec("numba") is not None
+"""Whether the compiled engine is installed."""
 LARGEST = 1e100
 """Differences of records (in units of 1/radius) beyond this count as this, so that no square overflows."""
 
@@ -68,8 +70,8 @@ def probit_mle(
         raise ValueError("the radius is a positive number")
     if norm not in BALLS:
         raise ValueError(f"the norm is one of {', '.join(BALLS)}")
-    engine = engine or ("compiled" if probit_kernel.AVAILABLE else "numpy")
-    if engine == "compiled" and not probit_kernel.AVAILABLE:
+    engine = engine or ("compiled" if COMPILED else "numpy")
+    if engine == "compiled" and not COMPILED:
         raise ValueError("the compiled engine needs numba: pip install privspec[fast]")
     ball = BALLS[norm]
     voters, _, features = data.shape
@@ -79,7 +81,9 @@ def probit_mle(
         # In units of the radius every ball is the unit ball.
         unit = np.clip(data * radius, -LARGEST, LARGEST)
         if engine == "compiled":
-            points, iterations = probit_kernel.solve(unit, tolerance, norm, limit)
+            points = np.zeros((voters, features))
+            kernel = import_module("privspec.solvers.probit_compiled")
+            iterations = int(kernel.every_voter(unit, tolerance, norm == "l1", limit, points))
         else:
             points, iterations = rounds(unit, tolerance, ball, limit)
         weights = inside(points * radius, radius, ball)

@@ -1,6 +1,6 @@
 """The compiled engine of probit estimates: the rounds of `probit_numpy`, one voter after the other.
 
-Needs numba; imported on first use by `probit_kernel`. Its own erfcx is a Chebyshev series of degree 24 of
+Needs numba; imported on first use by `probit`. Its own erfcx is a Chebyshev series of degree 24 of
 (1 + 2x) erfcx(x) in (x - 3.75) / (x + 3.75), x >= 0 (Shepherd & Laframboise 1981): relative error below 6e-15, which
 `tests/solvers/test_probit.py` checks against scipy.
 """

@@ -18,9 +18,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import cvxpy as cp
 import numpy as np
-from privspec.solvers import probit_kernel
-from privspec.solvers.probit import probit_mle, relative_gaps
-from privspec.solvers.probit_balls import BALLS, inside
+from privspec.solvers.probit import COMPILED, probit_mle, relative_gaps
+from privspec.solvers.probit_numpy import BALLS, inside
 from scipy.optimize import minimize
 from scipy.special import erfcx, log_ndtr
 
@@ -100,7 +99,7 @@ def main() -> None:
             print(f"n={n} d={d} radius={radius:g} {'integer' if integers else 'normal'} records, us a voter")
             print(f"  {'solver':<10}{'voters':>7}{'cpu':>12}{'wall':>12}{'gap':>12}")
             show("numpy", records, radius, lambda v=records: probit_mle(v, radius, engine="numpy").weights, 3)
-            if probit_kernel.AVAILABLE:
+            if COMPILED:
                 probit_mle(some, radius, engine="compiled")
                 show("compiled", records, radius, lambda v=records: probit_mle(v, radius, engine="compiled").weights, 3)
             show("SLSQP", some, radius, lambda v=some: np.stack([slsqp(one, radius) for one in v]), 1)

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from privspec.solvers import probit_kernel
-from privspec.solvers.probit import probit_mle
-from privspec.solvers.probit_balls import BALLS, inside
+from privspec.solvers.probit import COMPILED, probit_mle
+from privspec.solvers.probit_numpy import BALLS, inside
 from scipy.optimize import minimize
 from scipy.special import erfcx, log_ndtr
 
-ENGINES = ["numpy", *(["compiled"] if probit_kernel.AVAILABLE else [])]
+ENGINES = ["numpy", *(["compiled"] if COMPILED else [])]
 Array = np.ndarray
 
 
@@ -156,7 +155,7 @@ def test_identical_voters_get_identical_weights(engine: str) -> None:
     assert np.all(weights == weights[0])
 
 
-@pytest.mark.skipif(not probit_kernel.AVAILABLE, reason="numba is not installed")
+@pytest.mark.skipif(not COMPILED, reason="numba is not installed")
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_engines_agree(norm: str) -> None:
     records = choices(60, 40, 6, seed=8)
@@ -164,7 +163,7 @@ def test_engines_agree(norm: str) -> None:
     assert np.allclose(plain, fast, atol=1e-4)
 
 
-@pytest.mark.skipif(not probit_kernel.AVAILABLE, reason="numba is not installed")
+@pytest.mark.skipif(not COMPILED, reason="numba is not installed")
 def test_compiled_functions_match_scipy() -> None:
     from privspec.solvers import probit_compiled as kernel
 
