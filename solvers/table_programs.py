@@ -155,10 +155,10 @@ class PairDual:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TableDual:
-    """A proof of a lower bound: multipliers for each privacy block and linear row.
+    """What proves a lower bound: multipliers for each privacy block and linear row.
 
     `equalities` of any sign, `inequalities` >= 0, `loss_weights` (X,) >= 0 summing to 1 for a worst-case loss. The
-    multipliers of the row sums follow from these (`table_bounds.certified_bound`).
+    multipliers of the row sums follow from these by weak duality (notes/tables.md).
     """
 
     privacy: tuple[CompleteDual | PairDual, ...]
@@ -187,28 +187,21 @@ class ExactTable:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TableSolution:
-    """An exact mechanism with its proof of quality.
+    """An exact mechanism with the multipliers that prove its quality.
 
-    `table` (X, Y) and `optimum` are the float solution, `exact` the mechanism that is used, `value` its exact loss and
-    `lower_bound` a certified bound on the loss of every table that meets the constraints.
+    `table` (X, Y) and `optimum` are the float solution, `exact` the mechanism that is used, `value` its exact loss.
     """
 
     table: Array
     optimum: float
     exact: ExactTable
     value: Fraction
-    lower_bound: Fraction
     dual: TableDual
     method: str
     rows: int
     iterations: int
     seconds: float
     notes: tuple[str, ...] = ()
-
-    @property
-    def relative_gap(self) -> float:
-        """(value - lower bound) / |value|."""
-        return float((self.value - self.lower_bound) / abs(self.value)) if self.value else 0.0
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -261,21 +254,14 @@ def ratio_down(log_ratio: Fraction) -> int:
     return ratio_bounds(log_ratio)[0]
 
 
-def ratio_up(log_ratio: Fraction) -> int:
-    """ceil(e^log_ratio 2^64), what lower bounds are computed with."""
-    return ratio_bounds(log_ratio)[1]
-
-
 def float_ratio(log_ratio: Fraction) -> float:
     """The lower bound on e^log_ratio as a float, for linear programs."""
     return float(ratio_down(log_ratio) / 2**RATIO_BITS)
 
 
-def pair_ratios(block: PairRatio | AtomRatio, up: bool = False) -> Entries:
-    """The integer ratio of each pair (K,), over 2^64, rounded down or up."""
-    choose = 1 if up else 0
-    found = [ratio_bounds(log_ratio_of(block, k))[choose] for k in range(len(block.pairs))]
-    return np.array(found, dtype=object)
+def pair_ratios(block: PairRatio | AtomRatio) -> Entries:
+    """The integer ratio of each pair (K,), over 2^64, rounded down."""
+    return np.array([ratio_down(log_ratio_of(block, k)) for k in range(len(block.pairs))], dtype=object)
 
 
 def float_ratios(block: PairRatio | AtomRatio) -> Array:

@@ -2,7 +2,7 @@
 
 Boxes of alpha and the means, bounded by all cuts at once in floats, and the tree in which they were split.
 
-Floats only steer the search; `table_search_bounds` evaluates the tree again in exact arithmetic.
+Floats only steer the search: whoever judges a plan evaluates the tree again in exact arithmetic.
 
 Debiased tables of least squared error, over all scales and all background laws, to certified optimality.
 
@@ -15,14 +15,14 @@ arithmetic.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 from privspec.solvers.programs import Array, Indices, OutOfTimeError, Progress, SolverError, Watch
 from privspec.solvers.table_affine import repair_affine
-from privspec.solvers.table_programs import Entries, ExactTable, InfeasibleTable, TableSolution
+from privspec.solvers.table_programs import ExactTable, InfeasibleTable
 from privspec.solvers.table_rows import explain_infeasible
 from privspec.solvers.table_search_programs import (
     Basis,
@@ -33,12 +33,9 @@ from privspec.solvers.table_search_programs import (
     SearchSplit,
     SearchTree,
     Vertex,
-    certified_search_bound,
     debiased_loss,
     slope,
-    whole_box,
 )
-from privspec.solvers.tables import extreme_extra, solve_table
 
 _POSITIVE = 1e-9  # what an affine bound must exceed, relative to its terms, to exclude a box
 _CHUNK = 2_000_000
@@ -208,20 +205,6 @@ def _conflict(problem: DebiasedProgram) -> InfeasibleTable:
     return found
 
 
-def largest_alpha(problem: DebiasedProgram) -> TableSolution | InfeasibleTable:
-    """The table of largest scale; the scale is `exact.extra[0]`, and -`lower_bound` bounds it from above."""
-    return extreme_extra(problem.program(), 0)
-
-
-def least_distortion(problem: DebiasedProgram, cost: Entries) -> TableSolution | InfeasibleTable:
-    """The table of least expected cost (X, Y) of Fractions, prior included, with the scale left free.
-
-    With the squared distance of the draw from the value it is the objective as printed in Ramon & Basu 2020, section
-    3.3, which drives alpha to 0 (TABLES.md).
-    """
-    return solve_table(replace(problem.program(), cost=cost.astype(float)), cost=cost)
-
-
 class _Search:
     """The boxes that are still open, the cuts, and the best table."""
 
@@ -232,8 +215,8 @@ class _Search:
         self.spread, self.slope = float(problem.spread), float(slope(problem))
         self.pool = CutPool(self.weights, np.zeros((0, 2 + len(self.weights))), np.zeros(0, dtype=bool))
         self.cuts: list[SearchCut] = []
-        whole = whole_box(problem)
-        self.low, self.high = (np.array([float(v) for v in ends]) for ends in (whole.low, whole.high))
+        ranges = (problem.alpha, *problem.range_of_means)
+        self.low, self.high = (np.array([float(ends[k]) for ends in ranges]) for k in (0, 1))
         self.tree = BoxTree([self.low.copy()], [self.high.copy()])
         self.width = self.high - self.low
         self.best: Vertex | None = None
@@ -403,7 +386,6 @@ class _Search:
             shifts=shifts,
             exact=exact,
             value=value,
-            lower_bound=certified_search_bound(problem, cuts, tree),
             cuts=cuts,
             tree=tree,
             iterations=self.watch.iterations,

@@ -23,16 +23,24 @@ from privspec.solvers.table_programs import (
     TableSolution,
     violations,
 )
-from privspec.solvers.table_search import largest_alpha, least_distortion, search_debiased, simplest
+from privspec.solvers.table_search import search_debiased, simplest
 from privspec.solvers.table_search_programs import (
     DebiasedProgram,
     DebiasedSolution,
     SearchCut,
     SearchSplit,
-    affine_minorants,
-    certified_search_bound,
     debiased_loss,
     slope,
+)
+from privspec.solvers.tables import solve_table
+
+from tests.solvers.exact_bounds import (
+    affine_minorants,
+    bound_of,
+    certified_search_bound,
+    largest_extra,
+    relative_gap,
+    search_bound_of,
 )
 
 SAME = tuple(Fraction(k) for k in range(1, 11))
@@ -72,9 +80,9 @@ def solved(problem: DebiasedProgram, tolerance: float = 1e-4) -> DebiasedSolutio
     for moment, target, shift in zip(problem.moments, problem.targets, found.shifts, strict=True):
         for row, t in zip(rows, target, strict=True):
             assert sum(f * g for f, g in zip(row, moment, strict=True)) == found.alpha * t + shift
-    assert certified_search_bound(problem, found.cuts, found.tree) == found.lower_bound
-    assert found.lower_bound <= found.value
-    assert found.relative_gap <= tolerance
+    bound = search_bound_of(problem, found)
+    assert bound <= found.value
+    assert relative_gap(found.value, bound) <= tolerance
     assert found.notes == ()
     return found
 
@@ -115,12 +123,18 @@ def test_one_mean_with_delta_and_more_outputs() -> None:
 
 @pytest.mark.parametrize(("powers", "largest"), [((1,), 0.4621), ((1, -1), 0.3307), ((1, -1, 2), 0.2515)])
 def test_largest_alpha(powers: tuple[int, ...], largest: float) -> None:
-    found = largest_alpha(power_means("1", powers))
+    program = largest_extra(power_means("1", powers).program(), 0)
+    found = solve_table(program)
     assert isinstance(found, TableSolution)
     assert float(found.exact.extra[0]) == pytest.approx(largest, abs=5e-5)
-    assert -found.lower_bound >= found.exact.extra[0]
+    assert -bound_of(program, found) >= found.exact.extra[0]
     # k-randomised response meets every condition with less.
     assert (math.e - 1) / (math.e + 9) < largest
+
+
+def least_distortion(problem: DebiasedProgram, cost: np.ndarray) -> TableSolution | InfeasibleTable:
+    """The objective as printed in Ramon & Basu 2020, section 3.3: the squared distance of the draw from the value."""
+    return solve_table(replace(problem.program(), cost=cost.astype(float)), cost=cost)
 
 
 def test_the_printed_objective_drives_alpha_to_zero() -> None:
@@ -160,16 +174,17 @@ def test_no_alpha_beats_the_bound(epsilon: str, seed: int, share: float) -> None
     """The bound over all alpha holds for the best table of each alpha, and so does the bound for small alpha."""
     problem = small(epsilon, seed)
     found = solved(problem)
-    most = largest_alpha(problem)
+    most = solve_table(largest_extra(problem.program(), 0))
     assert isinstance(most, TableSolution)
     alpha = most.exact.extra[0] * Fraction(share)
     other = solved(replace(problem, alpha=(alpha, alpha)))
     assert other.alpha == alpha
-    assert other.value >= found.lower_bound
+    assert other.value >= search_bound_of(problem, found)
     assert other.value + problem.spread >= slope(problem) / alpha
-    again = search_debiased(replace(problem, alpha=(alpha, Fraction(1))))
+    wider = replace(problem, alpha=(alpha, Fraction(1)))
+    again = search_debiased(wider)
     assert isinstance(again, DebiasedSolution)
-    assert again.lower_bound <= other.value
+    assert search_bound_of(wider, again) <= other.value
 
 
 def test_agrees_with_a_grid() -> None:
@@ -184,7 +199,7 @@ def test_agrees_with_a_grid() -> None:
             bound = replace(pinned, values=tuple(v / (1 - alpha) for v in pinned.values))
             at = search_debiased(replace(problem, alpha=(alpha, alpha), equalities=bound))
             if isinstance(at, DebiasedSolution):
-                assert at.value >= found.lower_bound
+                assert at.value >= search_bound_of(problem, found)
                 best = min(best, float(at.value))
     assert best == pytest.approx(float(found.value), rel=0.02)
 
@@ -246,7 +261,7 @@ def test_background_laws() -> None:
     none = solved(replace(wide, law=None, alpha=(Fraction(1), Fraction(1))))
     assert none.alpha == 1
     assert none.shifts == (0,)
-    assert none.value >= solved(wide).lower_bound
+    assert none.value >= search_bound_of(wide, solved(wide))
     # The loss does not depend on how the masses are written.
     whole = solved(replace(problem, mass=(Fraction(1), Fraction(0))))
     assert sum(whole.masses) == 1
@@ -332,7 +347,7 @@ def test_deadline_and_progress() -> None:
     late = search_debiased(problem, 1e-9, deadline=0.4)
     assert isinstance(late, DebiasedSolution)
     assert late.notes == ("the deadline passed",)
-    assert late.lower_bound <= late.value
+    assert search_bound_of(problem, late) <= late.value
     assert violations(problem.program(), late.exact) == []
 
 

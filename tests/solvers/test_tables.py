@@ -26,7 +26,9 @@ from privspec.solvers.table_programs import (
     violations,
 )
 from privspec.solvers.table_rows import RowsResult, solve_rows
-from privspec.solvers.tables import extreme_extra, solve_table
+from privspec.solvers.tables import solve_table
+
+from tests.solvers.exact_bounds import bound_of, largest_extra, relative_gap
 
 
 def chain(n: int) -> np.ndarray:
@@ -61,8 +63,9 @@ def solved(program: TableProgram) -> TableSolution:
     assert isinstance(found, TableSolution)
     assert violations(program, found.exact) == []
     assert float(found.value) == pytest.approx(found.optimum, rel=1e-7, abs=1e-12)
-    assert found.lower_bound <= found.value
-    assert found.relative_gap < 1e-6
+    bound = bound_of(program, found)
+    assert bound <= found.value
+    assert relative_gap(found.value, bound) < 1e-6
     return found
 
 
@@ -119,12 +122,12 @@ FINE = [Fraction(k, 2) for k in range(1, 31)]
 )
 def test_largest_alpha(powers: tuple[int, ...], largest: tuple[float, ...]) -> None:
     for epsilon, alpha in zip(("1/2", "1", "2"), largest, strict=True):
-        program = power_means(epsilon, SAME, "0", None, powers)
-        found = extreme_extra(program, 0)
+        program = largest_extra(power_means(epsilon, SAME, "0", None, powers), 0)
+        found = solve_table(program)
         assert isinstance(found, TableSolution)
         assert violations(program, found.exact) == []
         assert float(found.exact.extra[0]) == pytest.approx(alpha, abs=5e-5)
-        assert -found.lower_bound >= found.exact.extra[0]
+        assert -bound_of(program, found) >= found.exact.extra[0]
         if powers == (1,):
             assert float(found.exact.extra[0]) == pytest.approx(math.tanh(Fraction(epsilon) / 2), abs=1e-9)
 
@@ -346,7 +349,7 @@ def test_deadline_keeps_the_best_table() -> None:
     assert isinstance(found, TableSolution)
     assert found.notes
     assert violations(program, found.exact) == []
-    assert found.lower_bound <= found.value
+    assert bound_of(program, found) <= found.value
     with pytest.raises(OutOfTimeError):
         solve_table(grid(7, np.full(49, 1 / 49)), deadline=0.0)
 
@@ -371,8 +374,9 @@ def test_interior_points_land_on_the_optimum_of_the_rows(worst: bool, cost: str)
 
 def test_complete_adjacency_with_an_uneven_prior() -> None:
     prior = np.random.default_rng(1).dirichlet(np.full(200, 2.0))
-    found = solved(TableProgram(distances(200) * prior[:, None], (CompleteRatio(Fraction(1)),)))
-    assert found.relative_gap < 1e-9
+    program = TableProgram(distances(200) * prior[:, None], (CompleteRatio(Fraction(1)),))
+    found = solved(program)
+    assert relative_gap(found.value, bound_of(program, found)) < 1e-9
     assert found.seconds < 30
 
 
@@ -380,7 +384,9 @@ def test_the_bound_of_a_long_chain_does_not_grow_with_its_ratios() -> None:
     # Here a root far from the peak of a column made the certified bound 4e-6 too low.
     prior = np.random.default_rng(1).dirichlet(np.full(400, 2.0))
     pairs = PairRatio(chain(400), (Fraction(1, 2),))
-    assert solved(TableProgram(distances(400) * prior[:, None], (pairs,))).relative_gap < 1e-9
+    program = TableProgram(distances(400) * prior[:, None], (pairs,))
+    found = solved(program)
+    assert relative_gap(found.value, bound_of(program, found)) < 1e-9
 
 
 def test_worst_cases_along_a_chain() -> None:

@@ -155,8 +155,8 @@ def _one_by_one(
         fixed = replace(lowered.program, extra=replace(extra, lower=low, upper=high))
         found = _solved(replace(lowered, program=fixed), settings)
         if not isinstance(found, InfeasibleTable) and (best is None or found.value < best.value):
-            best = replace(found, lower_bound=relaxed.lower_bound, dual=relaxed.dual)
-        if best is not None and best.value - relaxed.lower_bound <= SAME * abs(best.value):
+            best = replace(found, dual=relaxed.dual)
+        if best is not None and float(best.value) - relaxed.optimum <= SAME * abs(best.value):
             break
     return best
 

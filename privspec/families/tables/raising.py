@@ -47,7 +47,7 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
         "guarantees": [_guarantee(decision, r) for r in system.requested],
         "accuracy": [],
         "fairness": _fairness(decision),
-        "claims": {} if bound is None else decision.certificate,
+        "claims": decision.proof[1],
         "remarks": {
             "recognised": named,
             **_of_votes(decision),
