@@ -191,8 +191,8 @@ class _Builder:
                 missing = [n for n in names_used(node) if n not in self.environment.values]
                 # a name without a value here has been reported where it stands
                 known = failure.code == "PS0220" and any(n in self.scope for n in missing)
-                if not known and not (failure.code == "PS0261" and missing):
-                    self.report.failure(failure)
+                held = known or (failure.code == "PS0261" and missing)
+                (self.report.held.append if held else self.report.failure)(failure)
 
     def _load_component(self, path: Path, parameters: dict[str, object], trust: str | None) -> Model:
         from privspec.language.parser import parse
@@ -351,7 +351,8 @@ class _Builder:
     def _check_known(self, nodes: Mapping[str, GraphNode]) -> None:
         """Every output has a shape; where none follows, and nothing else is wrong, say so."""
         for node in nodes.values():
-            if node.kind is VariableKind.OUTPUT and not node.type.known and not self.report.failed:
+            told = self.report.failed or self.report.held
+            if node.kind is VariableKind.OUTPUT and not node.type.known and not told:
                 message = f"the shape of {node.name} does not follow from anything"
                 hint = (
                     f"compare it in the loss with what it should be, as in E[ ||{node.name} - y||^2 ], "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakKeyDictionary
 
 from privspec.core.diagnostics import Diagnostic
 from privspec.core.spans import Source, Span
@@ -29,6 +30,8 @@ from privspec.model.values import Array, Value
 
 if TYPE_CHECKING:
     import networkx  # type: ignore[import-untyped]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +71,9 @@ class ComponentModel:
     span: Span
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Model:
-    """A spec whose names, shapes, domains and units make sense."""
+    """A spec whose names, shapes, domains and units make sense; each is itself alone, whatever another may say."""
 
     source: Source
     spec: syntax.Spec
@@ -167,6 +170,19 @@ class Model:
             graph.add_node(name, node=node)
         graph.add_edges_from(self.edges)
         return graph
+
+
+def once(function: Callable[[Model], T]) -> Callable[[Model], T]:
+    """A function of models that is computed once for each of them, as they never change."""
+    found: WeakKeyDictionary[Model, T] = WeakKeyDictionary()
+
+    @wraps(function)
+    def known(model: Model) -> T:
+        if model not in found:
+            found[model] = function(model)
+        return found[model]
+
+    return known
 
 
 def lay_out(nodes: Mapping[str, GraphNode], source: Source) -> tuple[InputBlock, ...]:

@@ -187,8 +187,8 @@ def read_parameters(
                 values[name] = _parameter(declared[name], now, parties)
         except Failure as failure:
             # a name that is undefined, or that failed before, has been reported where it stands
-            if not _known_problem(failure, graph[name], values, parties):
-                report.failure(failure)
+            held = _known_problem(failure, graph[name], values, parties)
+            (report.held.append if held else report.failure)(failure)
         except SpecError as error:
             report.diagnostics.extend(error.diagnostics)
     return values, parties

@@ -31,6 +31,15 @@ class Failure(Exception):  # noqa: N818 - a failed question, reported by the pas
         self.others = tuple(others)
         super().__init__(message)
 
+    def diagnostic(self, source: Source) -> Diagnostic:
+        """What is wrong, as an error of a file."""
+        labels = (Label(self.span, self.label), *(Label(place, text, primary=False) for place, text in self.others))
+        return Diagnostic(self.code, self.message, labels, help=self.help, source=source)
+
+    def of_spec(self, source: Source) -> SpecError:
+        """The error of a file that is wrong in this alone."""
+        return SpecError(self.diagnostic(source))
+
 
 @dataclass(slots=True)
 class Report:
@@ -38,6 +47,8 @@ class Report:
 
     source: Source
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    held: list[Failure] = field(default_factory=list)
+    """What most likely follows from something else that is wrong: told where nothing else is."""
 
     def error(
         self,
@@ -96,10 +107,13 @@ class Report:
         return tuple(sorted(self.diagnostics, key=lambda d: d.labels[0].span if d.labels else Span(0, 0)))
 
     def raise_errors(self) -> None:
-        """Stop if there are errors.
+        """Stop if there are errors, or if something was held back.
 
         Raises: SpecError with every diagnostic found, warnings included.
         """
+        if not self.failed:
+            for failure in self.held:
+                self.failure(failure)
         if self.failed:
             raise SpecError(self.in_order())
 

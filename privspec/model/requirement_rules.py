@@ -194,6 +194,8 @@ class RequirementReader:
             return None
         chosen = self.scope.of("choose")
         if any(name in chosen for item in items for name in names_used(item)):
+            for item in items:
+                self.report.told(lambda item=item: self._check_public(item, item.span, "choose", "constant", "party"))  # type: ignore[misc]
             return Chosen(rule.kind, items, f"{self.report.source.slice(line.amount.span)}-{line.measure}")
         found = [self.report.told(lambda item=item: self._figures(item)) for item in items]  # type: ignore[misc]
         known = [one for one in found if one is not None]
@@ -210,18 +212,9 @@ class RequirementReader:
                 name in self.environment.parties
             ):
                 expr, party = base, name
-        for name in names_used(expr):
-            declared = self.scope.get(name)
-            if name == "inf":
-                raise Failure("PS0307", item.span, "an amount must be finite")
-            if declared is None:
-                hint = suggestion(name, self.scope.of("parameter", "choose")) or "give it a value under `parameters:`"
-                raise Failure("PS0201", item.span, f"nothing is called {name}", help=hint)
-            if declared.what != "parameter":
-                message = f"an amount is public and known: {name} is {declared.with_article}"
-                raise Failure("PS0307", item.span, message, others=declared.here)
-            if name not in self.environment.values:
-                return None
+        self._check_public(expr, item.span)
+        if any(name not in self.environment.values for name in names_used(expr)):
+            return None
         value, text = evaluate(expr, self.environment), self.report.source.slice(expr.span)
         if isinstance(value, Fraction) and party is None:
             return None, (value,)
@@ -234,6 +227,22 @@ class RequirementReader:
         if len(value) != size:
             raise Failure("PS0317", item.span, f"{len(value)} figures for {size} {party}s")
         return party, tuple(Fraction(entry) for entry in value)
+
+    def _check_public(self, expr: syntax.Expr, span: Span, *further: str) -> None:
+        """Whether all names in an amount are parameters, or of one of some further kinds.
+
+        Raises: Failure.
+        """
+        for name in names_used(expr):
+            declared = self.scope.get(name)
+            if name == "inf":
+                raise Failure("PS0307", span, "an amount must be finite")
+            if declared is None:
+                hint = suggestion(name, self.scope.of("parameter", "choose")) or "give it a value under `parameters:`"
+                raise Failure("PS0201", span, f"nothing is called {name}", help=hint)
+            if declared.what not in ("parameter", *further):
+                message = f"an amount is public and known: {name} is {declared.with_article}"
+                raise Failure("PS0307", span, message, others=declared.here)
 
     def _assembled(
         self, rule: MeasureRule, items: tuple[syntax.Expr, ...], figures: Sequence[Figures], metric: Metric

@@ -82,7 +82,7 @@ def target(model: Model, name: str, u: Array, values: Mapping[str, Value] | None
     found = known.get(name, given.get(name, model.values.get(name)))
     try:
         return as_float(found)
-    except TypeError as error:
+    except (TypeError, OverflowError) as error:
         raise Failure("PS0262", model.nodes[name].span, f"{name} is not made of numbers") from error
 
 

@@ -10,13 +10,14 @@ import numpy as np
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.language import syntax
 from privspec.language.walk import names_used
-from privspec.model.graph import GraphNode, Model
+from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import Chosen, MetricDP, Personalised, PureDP
 from privspec.model.measures import Measure as ModelMeasure
 from privspec.model.neighbours import NeighbourRelation, ReplacingOneOf, ReplacingVoter
 from privspec.model.observers import looks, units
+from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement, SecureSum
-from privspec.problem.terms import factor_of, public_number, remembered
+from privspec.problem.terms import factor_of, public_number
 from privspec.problem.types import (
     ELABORATOR,
     FORMAT,
@@ -34,23 +35,26 @@ from privspec.problem.types import (
 from privspec.registry import family_of
 
 
-@remembered
+@once
 def elaborate(model: Model) -> Problem:
     """The problem of a spec.
 
     Raises: SpecError PS05xx for what no block can say.
     """
-    return Problem(
-        format=FORMAT,
-        elaborator=ELABORATOR,
-        name=model.name,
-        trust=trust_of(model),
-        data=tuple(data_of(model, node) for node in model.inputs),
-        public=tuple(public_values(model)),
-        obligations=tuple(obligation_of(model, requirement) for requirement in model.requirements),
-        views=views_of(model),
-        blocks=blocks_of(model),
-    )
+    try:
+        return Problem(
+            format=FORMAT,
+            elaborator=ELABORATOR,
+            name=model.name,
+            trust=trust_of(model),
+            data=tuple(data_of(model, node) for node in model.inputs),
+            public=tuple(public_values(model)),
+            obligations=tuple(obligation_of(model, requirement) for requirement in model.requirements),
+            views=views_of(model),
+            blocks=blocks_of(model),
+        )
+    except Failure as failure:
+        raise failure.of_spec(model.source) from failure
 
 
 def views_of(model: Model) -> tuple[View, ...]:

@@ -19,7 +19,7 @@ from privspec.core.spans import Span
 from privspec.kernel.core.linear import Alike
 from privspec.language import syntax
 from privspec.model.evaluate import evaluate, places
-from privspec.model.graph import Model
+from privspec.model.graph import Model, once
 from privspec.model.reports import Failure
 from privspec.model.values import Value
 from privspec.problem.linear_affine import (
@@ -107,6 +107,7 @@ class Lowered:
     layout: Layout
 
 
+@once
 def lowered(model: Model) -> Lowered:
     """What a spec releases and what an error costs, in numbers.
 

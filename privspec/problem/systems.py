@@ -18,12 +18,11 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used, walk
 from privspec.model.build import build
-from privspec.model.graph import Model
+from privspec.model.graph import Model, once
 from privspec.model.requirements import Curator, Requirement
 from privspec.model.targets import needed
 from privspec.model.worlds import finite
 from privspec.problem.statistics import routed_call
-from privspec.problem.terms import remembered
 from privspec.registry import FAMILIES, Family
 
 T = TypeVar("T")
@@ -94,7 +93,7 @@ def difference_of(_model: Model, _moved: Requirement) -> None:
     """What a unit changes in all parts together is bounded by none of them."""
 
 
-@remembered
+@once
 def parts_of(model: Model) -> tuple[Part, ...]:
     """The parts of a spec in the order of its outputs; none where it has one output, or is one problem of a family.
 

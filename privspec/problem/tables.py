@@ -9,7 +9,7 @@ from fractions import Fraction
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.language.spelling import spell
-from privspec.model.graph import Model
+from privspec.model.graph import Model, once
 from privspec.model.measures import MetricDP
 from privspec.model.reports import Failure
 from privspec.model.requirements import Curator, Nobody, Requirement
@@ -58,15 +58,17 @@ def lower(model: Model, *, priced: bool = True) -> Lowered:
     Raises: SpecError PS05xx with a construct that cannot be computed yet, PS04xx for an average without a data model.
     """
     try:
-        return _lower(model, priced)
+        return _lower_once(model) if priced else _lower(model, priced=False)
     except Failure as failure:
-        label = Label(failure.span, failure.label)
-        raise SpecError(
-            Diagnostic(failure.code, failure.message, (label,), help=failure.help, source=model.source)
-        ) from failure
+        raise failure.of_spec(model.source) from failure
 
 
-def _lower(model: Model, priced: bool) -> Lowered:
+@once
+def _lower_once(model: Model) -> Lowered:
+    return _lower(model, priced=True)
+
+
+def _lower(model: Model, *, priced: bool) -> Lowered:
     _refuse_unsupported(model)
     if model.loss is None:
         raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import wraps
 from typing import TypeVar
 
 from privspec.core.spans import Span
@@ -114,16 +113,3 @@ def factor_of(expr: syntax.Expr, name: str, model: Model) -> tuple[Fraction, boo
             inner, divisor = factor_of(left, name, model), public_number(right, model)
             return None if inner is None or not divisor else (inner[0] / divisor, inner[1])
     return None
-
-
-def remembered(found: Callable[[Model], T]) -> Callable[[Model], T]:
-    """The same function, which knows its answer for the very model that it was last asked about."""
-    last: list[tuple[Model, T]] = []
-
-    @wraps(found)
-    def answer(model: Model) -> T:
-        if not last or last[0][0] is not model:
-            last[:] = [(model, found(model))]
-        return last[0][1]
-
-    return answer

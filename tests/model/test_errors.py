@@ -292,6 +292,22 @@ def test_parts_with_errors(tmp_path):
     assert any("uses itself" in m for m in errors(specs.WHOLE, tmp_path).values())
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("N = 3", "N = inf", "PS0261"),
+        ("N = 3", "N = 3\n  unused = inf", "PS0261"),
+        ("N = 3", "N = 3\n  unused = partial_ranking({a, b}, 1)", "PS0205"),
+        ("[0, 1]^2", "[0, 1]^inf", "PS0261"),
+        ("  intermediate s", "  intermediate s\n  choose r in 1..9\n", "PS0201"),
+    ],
+)
+def test_nothing_without_a_value_is_passed_over(old, new, code):
+    """What would follow from another error is an error where there is no other."""
+    text = BASE.replace(old, new, 1)
+    assert code in errors(text.replace("P is 1-DP", "P is (budget / r)-DP") if "choose" in new else text)
+
+
 def test_no_secret_and_no_sections():
     assert set(errors("variables: output O\n")) >= {"PS0219"}
 
