@@ -8,30 +8,14 @@ from importlib import import_module
 from privspec.model.library import Function
 
 HOMES: dict[str, str] = {
-    **dict.fromkeys(
-        (
-            "prefix_sums",
-            "suffix_sums",
-            "range_sums",
-            "total",
-            "differences",
-            "identity",
-            "ones",
-            "zeros",
-            "prefix_matrix",
-            "range_matrix",
-            "diagonal",
-        ),
-        "linear",
-    ),
-    **dict.fromkeys(("mean", "sum", "max", "min", "variance", "histogram", "marginals", "count"), "statistics"),
-    **dict.fromkeys(("mismatch", "total_variation", "angle", "disagreement", "cost"), "statistics"),
-    **dict.fromkeys(("sqrt", "exp", "log", "abs", "floor", "ceil", "sign"), "linear"),
-    **dict.fromkeys(("probit_mle",), "probit"),
-    **dict.fromkeys(("manipulation",), "voting"),
-    **dict.fromkeys(
-        ("random_dictator", "borda_lottery", "exponential", "permute_and_flip", "plurality", "borda_scores"), "voting"
-    ),
+    **dict.fromkeys(("prefix_sums", "suffix_sums", "range_sums", "total", "differences", "diagonal"), "numeric"),
+    **dict.fromkeys(("identity", "ones", "zeros", "prefix_matrix", "range_matrix"), "numeric"),
+    **dict.fromkeys(("mean", "sum", "max", "min", "variance", "histogram", "marginals", "count"), "numeric"),
+    **dict.fromkeys(("mismatch", "total_variation", "angle", "disagreement", "cost"), "numeric"),
+    **dict.fromkeys(("sqrt", "exp", "log", "abs", "floor", "ceil", "sign"), "numeric"),
+    **dict.fromkeys(("random_dictator", "borda_lottery", "exponential", "permute_and_flip"), "voting"),
+    **dict.fromkeys(("plurality", "borda_scores", "manipulation"), "voting"),
+    "probit_mle": "probit",
 }
 """Which module a function lives in, so that a spec loads only the fields it uses."""
 
@@ -40,8 +24,7 @@ class _Registry(Mapping[str, Function]):
     """Functions by name; a module is imported when one of its functions is asked for."""
 
     def __getitem__(self, name: str) -> Function:
-        module = import_module(f"privspec.functions.{HOMES[name]}")
-        found: Function = module.FUNCTIONS[name]
+        found: Function = import_module(f"privspec.functions.{HOMES[name]}").FUNCTIONS[name]
         return found
 
     def __iter__(self) -> Iterator[str]:

@@ -33,6 +33,7 @@ from privspec.model.library import (
     Route,
     Steps,
     Unit,
+    by_name,
 )
 from privspec.model.values import Array, show
 
@@ -465,7 +466,7 @@ def project_l2(points: Array, radius: float) -> Array:
     return found
 
 
-def _bind_probit_mle(arguments: Arguments) -> Bound:
+def _probit_mle(arguments: Arguments, _: str) -> Bound:
     kind = arguments[0].type
     if not isinstance(kind.element, Numbers) or len(kind.shape) != 2:
         message = f"probit_mle takes one row a choice (n x d: chosen minus rejected), and this is {kind.describe()}"
@@ -487,15 +488,6 @@ def _bind_probit_mle(arguments: Arguments) -> Bound:
     return Bound(Type((dimension,)), apply, domain=domain)
 
 
-FUNCTIONS: Mapping[str, Function] = {
-    "probit_mle": Function(
-        "probit_mle",
-        "probit_mle(V, within = l1_ball(B, d))",
-        "The weights under which the choices V (one row each, chosen minus rejected alternative) are most probable "
-        "in a probit model, looked for in a ball.",
-        _bind_probit_mle,
-        keywords=("within",),
-        note="probit-routes",
-        routes=probit_routes,
-    )
-}
+FUNCTIONS: Mapping[str, Function] = by_name(
+    Function("probit_mle(V, within = l1_ball(B, d))", _probit_mle, keywords=("within",), routes=probit_routes)
+)

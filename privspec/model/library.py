@@ -164,21 +164,22 @@ class Bound:
     labels: Callable[[], Mapping[str, NDArray[Any]]] | None = None
 
 
+Binder: TypeAlias = Callable[[Arguments, str], Bound]
+"""Fixes the public arguments of a call of the function with a name."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Function:
-    """A library function: `signature` is its help line, `doc` one paragraph, `note` the stem of its proof notes.
+    """A library function: `signature` says how it is written, PS0205 of the catalogue what it gives.
 
     Any keyword argument outside `keywords` is refused, unless `keywords` is None.
     """
 
-    name: str
     signature: str
-    doc: str
-    binder: Callable[[Arguments], Bound]
+    binder: Binder
     arity: tuple[int, int | None] = (1, 1)
     keywords: tuple[str, ...] | None = ()
     linear: bool = False
-    note: str | None = None
     same_type: bool = False
     """Whether it compares its first two arguments, which then have one type (and an output gets the other's)."""
     symmetric: bool = False
@@ -190,24 +191,30 @@ class Function:
     routes: Callable[[Records, Domain | None], tuple[Route, ...]] | None = None
     """Ways to release its value with noise, given what one party holds and the domain of the value."""
 
+    @property
+    def name(self) -> str:
+        return self.signature.partition("(")[0]
+
     def bind(self, arguments: Arguments) -> Bound:
         """Check a call and fix its public arguments.
 
         Raises: FunctionError if the arguments do not fit.
         """
-        least, most = self.arity
-        count = len(arguments)
+        (least, most), count, hint = self.arity, len(arguments), f"it is written {self.signature}"
         if count < least or (most is not None and count > most):
             wanted = str(least) if most == least else f"{least} or more" if most is None else f"{least} to {most}"
             message = f"{self.name} takes {wanted} argument{'' if wanted == '1' else 's'}, not {count}"
-            raise FunctionError(message, help=f"it is written {self.signature}")
+            raise FunctionError(message, help=hint)
         for word in arguments.keywords:
             if self.keywords is not None and word not in self.keywords:
                 known = f"; it has {', '.join(self.keywords)}" if self.keywords else ""
-                raise FunctionError(
-                    f"{self.name} has no setting {word}{known}", word, help=f"it is written {self.signature}"
-                )
-        return self.binder(arguments)
+                raise FunctionError(f"{self.name} has no setting {word}{known}", word, help=hint)
+        return self.binder(arguments, self.name)
+
+
+def by_name(*functions: Function) -> Mapping[str, Function]:
+    """Functions as a module of `privspec.functions` gives them."""
+    return {function.name: function for function in functions}
 
 
 def library() -> Mapping[str, Function]:

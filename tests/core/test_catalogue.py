@@ -98,7 +98,13 @@ def test_items_of_lists_stand_on_lines_of_their_own() -> None:
 
 def test_every_part_of_the_compiler_is_named_where_solve_refuses() -> None:
     text = explain_code("PS0501")
-    parts = [p for p in (ROOT / "privspec" / "compile").iterdir() if p.is_dir() and (p / "family.py").exists()]
-    named = {"finite": "tables of probabilities", "lotteries": "votes", "statistics": "statistics of many parties"}
+    parts = [p for p in (ROOT / "privspec" / "families").iterdir() if (p / "family.py").exists()]
+    named = {
+        "linear": "sums and counts",
+        "tables": "tables of probabilities",
+        "selection": "votes",
+        "statistics": "statistics of many parties",
+        "systems": "outputs of several of these",
+    }
     assert {p.name for p in parts} == set(named)
-    assert all(words in text for words in (*named.values(), "sums and counts"))
+    assert all(words in text for words in named.values())

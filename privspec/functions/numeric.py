@@ -1,0 +1,413 @@
+"""Linear maps of vectors and tables, the matrices of these maps, folds, comparisons, prices, elementary functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from itertools import combinations
+from math import acos, ceil, floor, pi, prod
+from typing import Any
+
+import numpy as np
+
+from privspec.model.domains import Anything, Numbers, Symbols, Tables, Texts, Type, fits
+from privspec.model.library import (
+    Argument,
+    Arguments,
+    Binder,
+    Bound,
+    Function,
+    FunctionError,
+    NotComputableError,
+    by_name,
+)
+from privspec.model.reports import suggestion
+from privspec.model.targets import Labels, cell_labels, joined
+from privspec.model.values import Array, as_float
+
+ENTRIES_LIMIT = 2**26
+"""Largest matrix that a constructor lays out."""
+
+
+def vector(arguments: Arguments, position: int, function: str) -> int:
+    """The extent of an argument that must be a vector of numbers.
+
+    Raises: FunctionError PS0207.
+    """
+    kind = arguments[position].type
+    if not isinstance(kind.element, Numbers | Anything) or len(kind.shape) != 1:
+        raise FunctionError(f"{function} takes a vector, and this is {kind.describe()}", position, code="PS0207")
+    return kind.shape[0]
+
+
+def numbers(arguments: Arguments, position: int, function: str) -> Type:
+    """The type of an argument that must be made of numbers.
+
+    Raises: FunctionError PS0208.
+    """
+    kind = arguments[position].type
+    if not isinstance(kind.element, Numbers | Anything):
+        raise FunctionError(f"{function} takes numbers, and this is {kind.describe()}", position, code="PS0208")
+    return kind
+
+
+def _size(argument: Argument, position: int, what: str) -> int:
+    """The value of an argument that must be a public whole number.
+
+    Raises: FunctionError PS0206.
+    """
+    value = argument.value
+    if isinstance(value, Fraction) and value.denominator == 1 and 1 <= value <= 2**31:
+        return int(value)
+    raise FunctionError(f"{what} must be a public whole number from 1 on", position)
+
+
+# --- maps of vectors ------------------------------------------------------------------------------
+
+
+def _range_sums(values: Array) -> Array:
+    """Totals of every range lo..hi of axis 0, ordered by lo then hi, (k, *batch) -> (k (k + 1) / 2, *batch)."""
+    array = as_float(values)
+    before = np.concatenate([np.zeros((1, *array.shape[1:])), np.cumsum(array, axis=0)])
+    low, high = np.triu_indices(array.shape[0])
+    totals: Array = before[high + 1] - before[low]
+    return totals
+
+
+def _range_labels(extent: int) -> Labels:
+    """The first and the last entry of every range, counted from 1, in the order of `range_sums`."""
+    low, high = np.triu_indices(extent)
+    return {"from": low + 1, "to": high + 1}
+
+
+def _range_matrix(n: int) -> Array:
+    """The 0/1 matrix of `range_sums`, (n (n + 1) / 2, n)."""
+    low, high = np.triu_indices(n)
+    columns = np.arange(n)
+    inside: Array = ((columns >= low[:, None]) & (columns <= high[:, None])).astype(np.float64)
+    return inside
+
+
+def _map(
+    apply: Callable[[Array], Array],
+    size: Callable[[int], int],
+    least: int = 1,
+    labels: Callable[[int], Labels] | None = None,
+) -> Binder:
+    """Bind a linear map of one vector, which acts along axis 0."""
+
+    def bind(arguments: Arguments, name: str) -> Bound:
+        extent = vector(arguments, 0, name)
+        if extent < least:
+            raise FunctionError(f"{name} needs at least {least} entries", 0)
+        told = None if labels is None else lambda: labels(extent)
+        return Bound(Type((size(extent),)), lambda values: apply(as_float(values)), linear=True, labels=told)
+
+    return bind
+
+
+def _total(arguments: Arguments, name: str) -> Bound:
+    """Any shape is added up to one number; the compiler sees the flat vector of entries."""
+    rank = len(numbers(arguments, 0, name).shape)
+    if not rank:
+        raise FunctionError("total takes a vector or an array, and this is one number", 0, code="PS0207")
+    return Bound(Type(), lambda values: np.sum(as_float(values), axis=tuple(range(rank))), linear=True)
+
+
+def _matrix(make: Callable[[int], Array], rows: Callable[[int], int]) -> Binder:
+    """Bind a public matrix given by its number of columns."""
+
+    def bind(arguments: Arguments, name: str) -> Bound:
+        n = _size(arguments[0], 0, f"the size of {name}")
+        if rows(n) * n > ENTRIES_LIMIT:
+            raise FunctionError(f"{name}({n}) would have {rows(n) * n:,} entries", 0, code="PS0225")
+        return Bound(Type((rows(n), n)), lambda: make(n), data=())
+
+    return bind
+
+
+def _filled(value: float) -> Binder:
+    """Bind a public array full of one number."""
+
+    def bind(arguments: Arguments, _: str) -> Bound:
+        shape = tuple(_size(a, i, "a size") for i, a in enumerate(arguments.positional))
+        if prod(shape) > ENTRIES_LIMIT:
+            raise FunctionError(f"this array would have {prod(shape):,} entries", 0, code="PS0225")
+        return Bound(Type(shape), lambda: np.full(shape, value), data=())
+
+    return bind
+
+
+def _diagonal(arguments: Arguments, name: str) -> Bound:
+    n = vector(arguments, 0, name)
+    if n * n > ENTRIES_LIMIT:
+        raise FunctionError(f"this matrix would have {n * n:,} entries", 0, code="PS0225")
+
+    def apply(values: Any) -> Array:
+        array = as_float(values)
+        result = np.zeros((n, *array.shape))
+        result[np.arange(n), np.arange(n)] = array
+        return result
+
+    return Bound(Type((n, n)), apply, linear=True)
+
+
+# --- entry by entry -------------------------------------------------------------------------------
+
+
+def _entrywise(apply: Callable[[Any], Any], exact: Callable[[Fraction], Fraction] | None = None) -> Binder:
+    def bind(arguments: Arguments, name: str) -> Bound:
+        def checked(value: Any) -> Any:
+            if isinstance(value, Fraction) and exact is not None:
+                return exact(value)
+            with np.errstate(all="ignore"):
+                result = apply(as_float(value))
+            if not np.all(np.isfinite(result)):
+                raise FunctionError(f"{name} has no finite value here", 0)
+            return Fraction(float(result)) if np.shape(result) == () else result
+
+        return Bound(numbers(arguments, 0, name), checked)
+
+    return bind
+
+
+# --- folds ----------------------------------------------------------------------------------------
+
+
+def _fold(apply: Callable[[Any], Any], *, linear: bool) -> Binder:
+    """Bind a fold along the first axis: of the entries of a vector, the rows of an array, the terms of a `for`."""
+
+    def bind(arguments: Arguments, name: str) -> Bound:
+        kind = numbers(arguments, 0, name)
+        if not kind.shape:
+            message = f"{name} takes a vector or `... for j in ...`, and this is one number"
+            raise FunctionError(message, 0, code="PS0207")
+        if kind.shape[0] == 0:
+            raise FunctionError(f"{name} of nothing", 0)
+        return Bound(Type(kind.shape[1:]), apply, linear=linear)
+
+    return bind
+
+
+def _mean(values: Any) -> Any:
+    return np.sum(values, axis=0) / Fraction(len(values)) if values.dtype == object else np.mean(values, axis=0)
+
+
+def _extreme(fold: Callable[..., Any]) -> Binder:
+    """Bind max or min: of several numbers, or along the first axis of one argument."""
+    one = _fold(lambda values: fold(as_float(values), axis=0), linear=False)
+
+    def bind(arguments: Arguments, name: str) -> Bound:
+        if len(arguments) == 1:
+            return one(arguments, name)
+        kinds = [numbers(arguments, i, name) for i in range(len(arguments))]
+        shape = max((kind.shape for kind in kinds), key=len)
+        for i, kind in enumerate(kinds):
+            if kind.shape not in ((), shape):
+                raise FunctionError(f"{name} compares values of one shape", i, code="PS0207")
+
+        def apply(*values: Any) -> Any:
+            return fold(np.stack([np.broadcast_to(as_float(v), shape) for v in values]), axis=0)
+
+        return Bound(Type(shape), apply, data=tuple(range(len(arguments))))
+
+    return bind
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def _table(arguments: Arguments, name: str) -> Tables:
+    element = arguments[0].type.element
+    if not isinstance(element, Tables):
+        message = f"{name} takes a table, and this is {arguments[0].type.describe()}"
+        hint = "a table is declared as in `input people in table(age in 0..120, sex in {F, M})`"
+        raise FunctionError(message, 0, help=hint, code="PS0208")
+    return element
+
+
+def _histogram(arguments: Arguments, name: str) -> Bound:
+    table = _table(arguments, name).table
+    every = range(len(table.names))
+    return Bound(Type((table.cell_count,)), as_float, linear=True, labels=lambda: cell_labels(table, every))
+
+
+def _count(arguments: Arguments, name: str) -> Bound:
+    _table(arguments, name)
+    return Bound(Type(), lambda counts: np.sum(as_float(counts), axis=0), linear=True)
+
+
+def _marginal(counts: Array, shape: tuple[int, ...], keep: tuple[int, ...]) -> Array:
+    """Counts of some attributes, the others added up, (cells, *batch) -> (product of kept, *batch), row-major."""
+    batch = counts.shape[1:]
+    axes = tuple(i for i in range(len(shape)) if i not in keep)
+    summed = counts.reshape((*shape, *batch)).sum(axis=axes) if axes else counts
+    return summed.reshape((prod(shape[i] for i in keep), *batch))
+
+
+def _marginal_sets(names: tuple[str, ...], arguments: tuple[Argument, ...]) -> tuple[tuple[int, ...], ...]:
+    """The sets of attributes asked for: a number k means every set of k, in lexicographic order of attributes.
+
+    A set {age, sex} means that one; its cells run in the order of the attributes in the table.
+    Raises: FunctionError if a number or an attribute does not exist.
+    """
+    found: list[tuple[int, ...]] = []
+    for position, argument in enumerate(arguments, start=1):
+        value = argument.value
+        if isinstance(value, Fraction):
+            if value.denominator != 1 or not 0 <= value <= len(names):
+                raise FunctionError(f"a table of {len(names)} attributes has no such marginals", position)
+            found.extend(combinations(range(len(names)), int(value)))
+        elif isinstance(value, tuple):
+            for word in value:
+                if word not in names:
+                    hint = suggestion(str(word), names) or f"it has {', '.join(names)}"
+                    raise FunctionError(f"the table has no attribute {word}", position, help=hint)
+            found.append(tuple(sorted(names.index(str(word)) for word in value)))
+        else:
+            raise FunctionError("write how many attributes at once, or which: marginals(t, 1, {age, sex})", position)
+    for i, one in enumerate(found):
+        if one in found[:i]:
+            words = ", ".join(names[j] for j in one) or "none"
+            raise FunctionError(f"the marginal over {words} is asked for twice", None)
+    return tuple(found)
+
+
+def _marginals(arguments: Arguments, name: str) -> Bound:
+    table = _table(arguments, name).table
+    sets, shape = _marginal_sets(table.names, arguments.positional[1:]), table.cell_shape
+    sizes = [prod(shape[i] for i in keep) for keep in sets]
+
+    def apply(counts: Any) -> Array:
+        array = as_float(counts)
+        return np.concatenate([_marginal(array, shape, keep) for keep in sets])
+
+    def labels() -> Labels:
+        return joined((cell_labels(table, keep), size) for keep, size in zip(sets, sizes, strict=True))
+
+    return Bound(Type((sum(sizes),)), apply, linear=True, labels=labels)
+
+
+# --- comparisons and prices -----------------------------------------------------------------------
+
+
+def _same(arguments: Arguments, name: str) -> None:
+    first, second = arguments[0].type, arguments[1].type
+    if not fits(first, second):
+        message = f"{name} compares values of one kind: {first.describe()} and {second.describe()}"
+        raise FunctionError(message, 1, code="PS0207")
+
+
+def _mismatch(arguments: Arguments, name: str) -> Bound:
+    _same(arguments, name)
+
+    def apply(left: Any, right: Any) -> Fraction:
+        return Fraction(int(not np.array_equal(np.asarray(left), np.asarray(right))))
+
+    return Bound(Type(), apply, data=(0, 1))
+
+
+def _total_variation(arguments: Arguments, name: str) -> Bound:
+    _same(arguments, name)
+
+    def apply(*_: Any) -> Any:
+        raise NotComputableError("it compares laws, not values")
+
+    return Bound(Type(), apply, data=(0, 1))
+
+
+def angle_between(left: Any, right: Any) -> float:
+    """The angle between two vectors in radians; a right angle if one of them is zero."""
+    a, b = as_float(left).ravel(), as_float(right).ravel()
+    length = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return pi / 2 if length == 0 else acos(min(1.0, max(-1.0, float(a @ b) / length)))
+
+
+def _angle(scale: float) -> Binder:
+    def bind(arguments: Arguments, name: str) -> Bound:
+        _same(arguments, name)
+        for position in (0, 1):
+            kind = numbers(arguments, position, name)
+            if kind.known and len(kind.shape) != 1:
+                message = f"{name} compares two vectors, and this is {kind.describe()}"
+                raise FunctionError(message, position, code="PS0207")
+        return Bound(Type(), lambda a, b: Fraction(angle_between(a, b) * scale), data=(0, 1))
+
+    return bind
+
+
+def _cost(arguments: Arguments, _: str) -> Bound:
+    choice, prices = arguments[0].type, {word: argument.value for word, argument in arguments.keywords.items()}
+    if not isinstance(choice.element, Symbols | Texts | Anything) or choice.shape:
+        raise FunctionError(f"cost prices a choice among words, and this is {choice.describe()}", 0)
+    if not prices:
+        raise FunctionError("cost needs a price for each choice", None)
+    for word, price in prices.items():
+        if not isinstance(price, Fraction):
+            raise FunctionError("a price is a public number", word)
+    items = choice.element.items if isinstance(choice.element, Symbols) else None
+    missing = [str(item) for item in items or () if item not in prices]
+    if missing:
+        raise FunctionError(f"cost has no price for {', '.join(missing)}", None)
+    extra = next((word for word in prices if items is not None and word not in items), None)
+    if extra is not None:
+        raise FunctionError(f"{extra} is not among the choices", extra)
+
+    def apply(word: Any) -> Any:
+        if str(word) not in prices:
+            raise FunctionError(f"cost has no price for {word}", 0)
+        return prices[str(word)]
+
+    return Bound(Type(), apply)
+
+
+def _square(n: int) -> int:
+    return n
+
+
+def _ranges(n: int) -> int:
+    return n * (n + 1) // 2
+
+
+def _backwards(values: Array) -> Array:
+    return np.cumsum(values[::-1], axis=0)[::-1]
+
+
+FUNCTIONS: Mapping[str, Function] = by_name(
+    Function("prefix_sums(v)", _map(lambda v: np.cumsum(v, axis=0), _square), linear=True),
+    Function("suffix_sums(v)", _map(_backwards, _square), linear=True),
+    Function("range_sums(v)", _map(_range_sums, _ranges, labels=_range_labels), linear=True),
+    Function("total(v)", _total, linear=True, symmetric=True),
+    Function("differences(v)", _map(lambda v: np.diff(v, axis=0), lambda k: k - 1, least=2), linear=True),
+    Function("identity(n)", _matrix(lambda n: np.eye(n), _square)),
+    Function("prefix_matrix(n)", _matrix(lambda n: np.tril(np.ones((n, n))), _square)),
+    Function("range_matrix(n)", _matrix(_range_matrix, _ranges)),
+    Function("ones(n), ones(m, n)", _filled(1.0), arity=(1, 4)),
+    Function("zeros(n), zeros(m, n)", _filled(0.0), arity=(1, 4)),
+    Function("diagonal(v)", _diagonal, linear=True),
+    Function("sqrt(e)", _entrywise(np.sqrt)),
+    Function("exp(e)", _entrywise(np.exp)),
+    Function("log(e)", _entrywise(np.log)),
+    Function("abs(e)", _entrywise(np.abs, abs)),
+    Function("floor(e)", _entrywise(np.floor, lambda v: Fraction(floor(v)))),
+    Function("ceil(e)", _entrywise(np.ceil, lambda v: Fraction(ceil(v)))),
+    Function("sign(e)", _entrywise(np.sign, lambda v: Fraction((v > 0) - (v < 0)))),
+    Function(
+        "sum(e for i in 1..N), sum(v)",
+        _fold(lambda values: np.sum(values, axis=0), linear=True),
+        linear=True,
+        symmetric=True,
+    ),
+    Function("mean(e for voter), mean(v)", _fold(_mean, linear=True), linear=True, symmetric=True),
+    Function("variance(v)", _fold(lambda values: np.var(as_float(values), axis=0), linear=False), symmetric=True),
+    Function("max(e for i in 1..N), max(v), max(a, b)", _extreme(np.max), arity=(1, None), symmetric=True),
+    Function("min(e for i in 1..N), min(v), min(a, b)", _extreme(np.min), arity=(1, None), symmetric=True),
+    Function("histogram(t)", _histogram, linear=True),
+    Function("marginals(t, 1, 2), marginals(t, {age, sex})", _marginals, arity=(2, None), linear=True),
+    Function("count(t)", _count, linear=True),
+    Function("mismatch(a, b)", _mismatch, arity=(2, 2), same_type=True),
+    Function("total_variation(a, b)", _total_variation, arity=(2, 2), same_type=True),
+    Function("angle(a, b)", _angle(1.0), arity=(2, 2), same_type=True),
+    Function("disagreement(a, b)", _angle(1 / pi), arity=(2, 2), same_type=True),
+    Function("cost(choice, word = price, ...)", _cost, keywords=None),
+)
