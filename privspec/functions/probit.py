@@ -50,8 +50,7 @@ a bound that binds, as it does where records were drawn in to a small ball, woul
 
 def root_up(value: Fraction) -> Fraction:
     """A rational number not below the square root of one that is not negative, within 2^-40."""
-    scaled = value.numerator * 2**80 // value.denominator + 1
-    return Fraction(isqrt(scaled) + 1, 2**40)
+    return Fraction(isqrt(value.numerator * 2**80 // value.denominator + 1) + 1, 2**40)
 
 
 def _solver() -> Callable[..., Any]:
@@ -125,8 +124,7 @@ class Result(_Common):
 
     def exact(self, records: Steps) -> Steps:
         """The weights, rounded towards zero and kept in the ball in whole steps, whatever a solver returns."""
-        weights = self.weights(records.astype(np.float64) / 2**GRID_BITS)
-        return kept_inside(weights, self.within)
+        return kept_inside(self.weights(records.astype(np.float64) / 2**GRID_BITS), self.within)
 
     def spread(self, unit: Unit) -> Bounds:
         """The diameter of the ball, whatever the unit: one record can turn the weights round."""
@@ -328,8 +326,7 @@ class Objective(_Common):
 
     def _factors(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Array]:
         rows, columns = np.triu_indices(self.records.dimension)
-        factor = np.where(rows == columns, float(CURVE), float(CURVE * PAIR))
-        return rows, columns, factor
+        return rows, columns, np.where(rows == columns, float(CURVE), float(CURVE * PAIR))
 
     def statistic(self, records: Array) -> Array:
         rows, columns, factor = self._factors()
@@ -402,8 +399,7 @@ CELLS = 2048
 def _spreads(radius: Fraction, d: int) -> tuple[Fraction, Fraction]:
     """The largest l1 and l2 distances of the coefficients of two records of d features in the ball."""
     l1 = _largest(lambda cosine: _l1(cosine, radius, d))
-    l2 = max(2 * SLOPE * radius, _largest(lambda cosine: _l2(cosine, radius)))
-    return l1, l2
+    return l1, max(2 * SLOPE * radius, _largest(lambda cosine: _l2(cosine, radius)))
 
 
 def _largest(value: Callable[[Fraction], Fraction]) -> Fraction:

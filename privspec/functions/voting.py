@@ -41,8 +41,7 @@ def _votes(arguments: Arguments, name: str, *, rankings: bool, choices: bool) ->
             wanted = " or ".join(word for word, allowed in (("words", choices), ("rankings", rankings)) if allowed)
             message = f"{name} takes votes, one for each person: {wanted}; this is {kind.describe()}"
             raise FunctionError(message, 0, code="PS0208")
-    winner = Type((), Symbols(items))
-    return winner, None if items is None else FiniteSet(items)
+    return Type((), Symbols(items)), None if items is None else FiniteSet(items)
 
 
 def _drawn(points: Callable[[tuple[Symbol, ...]], Points], lottery: Lottery, *, choices: bool) -> Binder:
@@ -79,8 +78,7 @@ def _plurality(arguments: Arguments, name: str) -> Bound:
     def apply(votes: Any) -> Any:
         ballots = list(np.asarray(votes, dtype=object)) if alternatives is None else votes
         order = alternatives or tuple(sorted({_first(vote) for vote in ballots}, key=str))
-        law = Largest().law(scores(FirstChoice(order), [_first(vote) for vote in ballots]))
-        return order[law.index(Fraction(1))]
+        return order[Largest().law(scores(FirstChoice(order), [_first(vote) for vote in ballots])).index(Fraction(1))]
 
     known = None if alternatives is None else Drawn(FirstChoice(alternatives), Largest())
     return Bound(winner, apply, domain=domain, drawn=known)

@@ -251,8 +251,7 @@ def run(
         if token is None:
             token = Token(END, "", end, end)
         if not _feed(table, stack, values, token, goal, actions):
-            before = tuple(seen)
-            raise ParseFailure(token, before, expected(table, stack), tuple(stack))
+            raise ParseFailure(token, tuple(seen), expected(table, stack), tuple(stack))
         if token.type == END:
             return values[0], len(seen)
         seen.append(token)

@@ -360,5 +360,4 @@ def flaw(source: Source, item: Flaw) -> Diagnostic:
 def _first_line(source: Source, span: Span) -> Span:
     """A span cut at the end of its first line, and never empty."""
     end = source.text.find("\n", span.start, span.end)
-    stop = span.end if end < 0 else end
-    return Span(span.start, max(stop, min(span.start + 1, len(source.text))))
+    return Span(span.start, max(span.end if end < 0 else end, min(span.start + 1, len(source.text))))

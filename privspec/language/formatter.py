@@ -36,14 +36,12 @@ def format_source(source: Source) -> str:
     tree = parse(source)
     layout = lay_out(source.text)
     items = list(_items(source, tree, layout))
-    rest = _place_comments(source, items, layout.comments)
-    return _align(_emit(source, items, rest))
+    return _align(_emit(source, items, _place_comments(source, items, layout.comments)))
 
 
 def _items(source: Source, tree: Spec, layout: Layout) -> Iterator[_Item]:
     def item(lines: list[str], start: int, end: int, level: int, *, header: bool = False) -> _Item:
-        last = source.position(max(start, end - 1))[0]
-        return _Item(lines, start, source.position(start)[0], last, level, header)
+        return _Item(lines, start, source.position(start)[0], source.position(max(start, end - 1))[0], level, header)
 
     if layout.spec is not None and layout.title is not None:
         lines = title_lines(tree)

@@ -247,8 +247,7 @@ def unit(case: Failure) -> Diagnostic | None:
     if written == changed[0]:
         return None
     message = "a unit is written replacing one ..., or adding or removing one ..."
-    span = Span(start.start, changed.end())
-    return case.error("PS0131", message, "not understood", f"write {written}", at=span)
+    return case.error("PS0131", message, "not understood", f"write {written}", at=Span(start.start, changed.end()))
 
 
 def comma(case: Failure) -> Diagnostic | None:
@@ -257,8 +256,7 @@ def comma(case: Failure) -> Diagnostic | None:
     if "," not in case.expected or case.token.value not in words or case.open_brackets():
         return None
     word = case.token.value
-    message = f"a comma is missing before {word}"
-    return case.error("PS0101", message, "a part of its own", f"write , {word}")
+    return case.error("PS0101", f"a comma is missing before {word}", "a part of its own", f"write , {word}")
 
 
 def missing_kind(case: Failure) -> Diagnostic | None:

@@ -80,8 +80,7 @@ def number_too_long(case: Failure) -> Diagnostic | None:
     if case.token.type != "TOO_LONG":
         return None
     limits = f"at most {MAX_DIGITS} digits and an exponent from -{MAX_EXPONENT} to {MAX_EXPONENT}"
-    advice = "round it, or read it from a file"
-    return case.error("PS0121", f"a number has {limits}", "too long", advice)
+    return case.error("PS0121", f"a number has {limits}", "too long", "round it, or read it from a file")
 
 
 def number_form(case: Failure) -> Diagnostic | None:
@@ -89,8 +88,7 @@ def number_form(case: Failure) -> Diagnostic | None:
     before = case.last
     point = _POINT.match(case.source.text, case.token.start)
     if case.token.type == "." and point and "NUMBER" in case.expected:
-        advice = f"write 0.{point[1]}"
-        return case.error("PS0121", "a number starts with a digit", "starts with a point", advice)
+        return case.error("PS0121", "a number starts with a digit", "starts with a point", f"write 0.{point[1]}")
     if len(case.seen) > 1 and before is not None and before.type == "." and case.seen[-2].type == "NUMBER":
         number = case.seen[-2]
         return case.error(
@@ -103,8 +101,7 @@ def number_form(case: Failure) -> Diagnostic | None:
     joined = before is not None and before.type == "NUMBER" and before.end == case.token.start
     if joined and before is not None and case.token.type == "NAME" and _BASED.fullmatch(case.token.value):
         advice = "numbers look like 12, 0.5 or 1e-6"
-        span = before.span.to(case.token.span)
-        return case.error("PS0121", "this is no number", "cannot be read", advice, at=span)
+        return case.error("PS0121", "this is no number", "cannot be read", advice, at=before.span.to(case.token.span))
     if joined and before is not None and case.token.type == "NAME":
         span = before.span.to(case.token.span)
         power = _SUFFIXES.get(case.token.value)
@@ -139,8 +136,7 @@ def equals_twice(case: Failure) -> Diagnostic | None:
     """`==`."""
     if case.token.type != "==":
         return None
-    advice = "write ="
-    return case.error("PS0105", "two equals signs stand here", "one is enough", advice)
+    return case.error("PS0105", "two equals signs stand here", "one is enough", "write =")
 
 
 def strict_inequality(case: Failure) -> Diagnostic | None:
@@ -189,8 +185,7 @@ def comparison(case: Failure) -> Diagnostic | None:
         advice = "write a <= b and b <= c on lines of their own"
         return case.error("PS0101", "a line compares two things", "a second comparison", advice)
     if case.rule == "target" and case.token.type == ">=":
-        advice = "write b <= a for a >= b"
-        return case.error("PS0101", "a target is an upper limit", "<= was expected here", advice)
+        return case.error("PS0101", "a target is an upper limit", "<= was expected here", "write b <= a for a >= b")
     return None
 
 
@@ -259,8 +254,7 @@ def colon(case: Failure) -> Diagnostic | None:
         return case.error("PS0116", message, "= was expected here", f"write {before} = {after}"[:200])
     gives = case.rule in {"parameter", "component", "background"}
     advice = "write name = value to give a value" if gives else "write name in domain"
-    message = "a colon ends the header of a section and stands nowhere else"
-    return case.error("PS0116", message, "not a header", advice)
+    return case.error("PS0116", "a colon ends the header of a section and stands nowhere else", "not a header", advice)
 
 
 def closing_bracket(case: Failure) -> Diagnostic | None:

@@ -99,8 +99,7 @@ def _over(node: s.Over) -> str:
 
 def _member(node: s.Member) -> str:
     # a column with a name that is no word of the language stands in quotes
-    name = node.name if _WORD.fullmatch(node.name) else f'"{node.name}"'
-    return name + within(node.domain)
+    return (node.name if _WORD.fullmatch(node.name) else f'"{node.name}"') + within(node.domain)
 
 
 # --- domains -----------------------------------------------------------------------------------

@@ -191,8 +191,10 @@ class _Builder:
                 missing = [n for n in names_used(node) if n not in self.environment.values]
                 # a name without a value here has been reported where it stands
                 known = failure.code == "PS0220" and any(n in self.scope for n in missing)
-                held = known or (failure.code == "PS0261" and missing)
-                (self.report.held.append if held else self.report.failure)(failure)
+                if known or (failure.code == "PS0261" and missing):
+                    self.report.hold(failure, self.scope.declarations)
+                else:
+                    self.report.failure(failure)
 
     def _load_component(self, path: Path, parameters: dict[str, object], trust: str | None) -> Model:
         from privspec.language.parser import parse
@@ -204,8 +206,7 @@ class _Builder:
         source = Source(str(path), text)
         above = {Path(self.source.name).resolve()} if self.base else set()
         files = self.open_files | {path.resolve()} | above
-        spec = parse(source)
-        return build(spec, source, parameters=parameters, base=path.parent, trust=trust, open_files=files)
+        return build(parse(source), source, parameters=parameters, base=path.parent, trust=trust, open_files=files)
 
     def _constants(self, given: Mapping[str, object]) -> dict[str, Value]:
         """Values of constants, and of the files that any expression names."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import factorial, floor, perm, prod
@@ -152,14 +152,6 @@ Bound = Fraction | None
 """An exact end of a domain; None where it is unbounded."""
 
 
-class TooLargeError(ValueError):
-    """A domain would have to be laid out in memory but has more elements than `ENUMERATION_LIMIT`."""
-
-    def __init__(self, what: str, size: int) -> None:
-        self.size = size
-        super().__init__(f"{what} has {size:,} elements; at most {ENUMERATION_LIMIT:,} can be listed")
-
-
 class Domain(ABC):
     """A set of values; every entry of a value lies between the same two `bounds`."""
 
@@ -190,9 +182,9 @@ class Domain(ABC):
         low, high = self.bounds
         return low is not None and high is not None
 
-    @abstractmethod
     def contains(self, value: Any) -> bool:
-        """Whether a number, word, tuple or array is a value of this domain."""
+        """Whether a number, word, tuple or array is a value of this domain; no tables or laws are ever written out."""
+        return False
 
     @abstractmethod
     def describe(self) -> str:
@@ -201,12 +193,13 @@ class Domain(ABC):
     def elements(self) -> Iterator[Any]:
         """Every value, in order.
 
-        Raises: TooLargeError if there are too many; ValueError if there are infinitely many.
+        Raises: ValueError if there are too many.
         """
         if self.size is None:
             raise ValueError(f"{self.describe()} has infinitely many values")
         if self.size > ENUMERATION_LIMIT:
-            raise TooLargeError(self.describe(), self.size)
+            most = f"at most {ENUMERATION_LIMIT:,} can be listed"
+            raise ValueError(f"{self.describe()} has {self.size:,} elements; {most}")
         return self._elements()
 
     def _elements(self) -> Iterator[Any]:
@@ -259,8 +252,7 @@ class Interval(Domain):
         if number is None:
             return False
         above = self.low is None or (number > self.low if self.low_open else number >= self.low)
-        below = self.high is None or (number < self.high if self.high_open else number <= self.high)
-        return above and below
+        return above and (self.high is None or (number < self.high if self.high_open else number <= self.high))
 
     def describe(self) -> str:
         left = "(" if self.low_open or self.low is None else "["
@@ -271,6 +263,34 @@ class Interval(Domain):
 
     def _elements(self) -> Iterator[Any]:
         return iter((self.low,))
+
+
+@dataclass(frozen=True, slots=True)
+class Grid(Domain):
+    """The numbers `low, low + step, ..., high`."""
+
+    low: Fraction
+    high: Fraction
+    step: Fraction
+
+    @property
+    def size(self) -> int | None:
+        return floor((self.high - self.low) / self.step) + 1
+
+    @property
+    def bounds(self) -> tuple[Bound, Bound]:
+        return Fraction(self.low), Fraction(self.high)
+
+    def contains(self, value: Any) -> bool:
+        number = _number(value)
+        inside = number is not None and self.low <= number <= self.high
+        return inside and ((number - self.low) / self.step).denominator == 1  # type: ignore[operator]
+
+    def describe(self) -> str:
+        return f"grid({show(self.low)}, {show(self.high)}, {show(self.step)})"
+
+    def _elements(self) -> Iterator[Any]:
+        return (self.low + i * self.step for i in range(self.size or 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,40 +356,13 @@ class FiniteSet(Domain):
 
 
 @dataclass(frozen=True, slots=True)
-class Grid(Domain):
-    """The numbers `low, low + step, ..., high`."""
-
-    low: Fraction
-    high: Fraction
-    step: Fraction
-
-    @property
-    def size(self) -> int | None:
-        return floor((self.high - self.low) / self.step) + 1
-
-    @property
-    def bounds(self) -> tuple[Bound, Bound]:
-        return self.low, self.high
-
-    def contains(self, value: Any) -> bool:
-        number = _number(value)
-        if number is None or not self.low <= number <= self.high:
-            return False
-        return ((number - self.low) / self.step).denominator == 1
-
-    def describe(self) -> str:
-        return f"grid({show(self.low)}, {show(self.high)}, {show(self.step)})"
-
-    def _elements(self) -> Iterator[Any]:
-        return (self.low + i * self.step for i in range(self.size or 0))
-
-
-@dataclass(frozen=True, slots=True)
 class Ball(Domain):
     """Vectors of a bounded norm."""
 
     radius: Fraction
     dimension: int
+
+    norm: ClassVar[int] = 2
 
     @property
     def type(self) -> Type:
@@ -380,39 +373,27 @@ class Ball(Domain):
         """Each entry is at most the radius in size."""
         return -self.radius, self.radius
 
-    def _norm(self, entries: Sequence[Fraction]) -> bool:
-        raise NotImplementedError
-
     def contains(self, value: Any) -> bool:
         """Whether it is a vector of that dimension and norm, exactly."""
         array = np.asarray(value, dtype=object)
-        if array.shape != (self.dimension,):
-            return False
-        entries = [_number(entry) for entry in array]
-        exact = [entry for entry in entries if entry is not None]
-        return len(exact) == self.dimension and self._norm(exact)
+        numbers = [_number(entry) for entry in array.ravel()]
+        sizes = [abs(number) ** self.norm for number in numbers if number is not None]
+        return array.shape == (self.dimension,) == (len(sizes),) and sum(sizes) <= self.radius**self.norm
+
+    def describe(self) -> str:
+        return f"l{self.norm}_ball({show(self.radius)}, {self.dimension})"
 
 
 @dataclass(frozen=True, slots=True)
 class L1Ball(Ball):
     """Vectors whose absolute entries sum to at most the radius."""
 
-    def _norm(self, entries: Sequence[Fraction]) -> bool:
-        return sum(abs(entry) for entry in entries) <= self.radius
-
-    def describe(self) -> str:
-        return f"l1_ball({show(self.radius)}, {self.dimension})"
+    norm: ClassVar[int] = 1
 
 
 @dataclass(frozen=True, slots=True)
 class L2Ball(Ball):
     """Vectors of Euclidean length at most the radius."""
-
-    def _norm(self, entries: Sequence[Fraction]) -> bool:
-        return sum(entry * entry for entry in entries) <= self.radius**2
-
-    def describe(self) -> str:
-        return f"l2_ball({show(self.radius)}, {self.dimension})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -514,22 +495,6 @@ class Table(Domain):
     def bounds(self) -> tuple[Bound, Bound]:
         return Fraction(0), None
 
-    def contains(self, value: Any) -> bool:
-        """Whether it is one record: a tuple with a value for each attribute in order."""
-        if not isinstance(value, tuple | list) or len(value) != len(self.attributes):
-            return False
-        return all(domain.contains(item) for item, (_, domain) in zip(value, self.attributes, strict=True))
-
-    def cell(self, record: Sequence[Any]) -> int:
-        """The number of the cell of a record.
-
-        Raises: ValueError if the record lies outside the table.
-        """
-        index = 0
-        for item, (_, domain) in zip(record, self.attributes, strict=True):
-            index = index * (domain.size or 0) + position(domain, item)
-        return index
-
     def describe(self) -> str:
         """As a call, with its exponent."""
         power = "" if self.records is None else f"^{self.records}"
@@ -545,14 +510,6 @@ class Law(Domain):
     @property
     def type(self) -> Type:
         return Type((), Laws(self.over))
-
-    def contains(self, value: Any) -> bool:
-        """Whether it maps values of the domain to probabilities that sum to one."""
-        if not isinstance(value, dict):
-            return False
-        weights = [_number(weight) for weight in value.values()]
-        exact = [weight for weight in weights if weight is not None and weight >= 0]
-        return len(exact) == len(weights) and sum(exact) == 1 and all(self.over.contains(k) for k in value)
 
     def describe(self) -> str:
         return f"law({self.over.describe()})"
@@ -600,23 +557,6 @@ class Power(Domain):
     def _elements(self) -> Iterator[Any]:
         inner = Power(self.base, self.exponents[1:]) if len(self.exponents) > 1 else self.base
         return itertools.product(tuple(inner.elements()), repeat=self.exponents[0])
-
-
-def position(domain: Domain, value: Any) -> int:
-    """The place of a value in the order of a finite domain, from 0, without enumerating ranges.
-
-    Raises: ValueError if the domain does not hold it.
-    """
-    if not domain.contains(value):
-        raise ValueError(f"not in {domain.describe()}")
-    number = _number(value)
-    if isinstance(domain, IntegerRange) and number is not None:
-        return int(number) - domain.low
-    if isinstance(domain, Grid) and number is not None:
-        return int((number - domain.low) / domain.step)
-    if isinstance(domain, FiniteSet):
-        return domain.items.index(number if number is not None else value)
-    return next(i for i, item in enumerate(domain.elements()) if item == value)
 
 
 def is_numeric(domain: Domain) -> bool:

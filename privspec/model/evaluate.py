@@ -230,8 +230,7 @@ def _name(expr: syntax.Name, environment: Environment) -> Value:
 
 def _attribute(expr: syntax.Attribute, environment: Environment) -> Value:
     if isinstance(expr.base, syntax.Index) and isinstance(expr.base.base, syntax.Name):
-        whole = syntax.Attribute(expr.base.base, expr.name, span=expr.span)
-        return _index(replace(expr.base, base=whole), environment)
+        return _index(replace(expr.base, base=syntax.Attribute(expr.base.base, expr.name, span=expr.span)), environment)
     if isinstance(expr.base, syntax.Name):
         found = environment.values.get(f"{expr.base.id}.{expr.name}")
         if found is not None:

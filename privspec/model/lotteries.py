@@ -266,5 +266,4 @@ class Drawn:
 
     def law(self, votes: Iterable[Ballot]) -> dict[Symbol, Fraction]:
         """The exact law of the winner for a list of votes."""
-        found = self.lottery.law(scores(self.points, votes))
-        return dict(zip(self.points.alternatives, found, strict=True))
+        return dict(zip(self.points.alternatives, self.lottery.law(scores(self.points, votes)), strict=True))

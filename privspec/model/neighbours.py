@@ -10,14 +10,14 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Source, Span
-from privspec.model.domains import ENUMERATION_LIMIT, Ball, Domain, L1Ball, Power, Table, Type, is_numeric
+from privspec.model.domains import ENUMERATION_LIMIT, Ball, Domain, Power, Table, Type, is_numeric
 from privspec.model.reports import Failure
 from privspec.model.values import Array, approximate
 
@@ -108,8 +108,7 @@ class InputBlock:
     def runs(self, length: int) -> tuple[Indices, ...]:
         """The coordinates, so many at a time."""
         self.check_size()
-        every = np.arange(self.start, self.stop, dtype=np.intp)
-        return tuple(every.reshape(-1, max(length, 1)))
+        return tuple(np.arange(self.start, self.stop, dtype=np.intp).reshape(-1, max(length, 1)))
 
     @property
     def base_domain(self) -> Domain:
@@ -118,12 +117,6 @@ class InputBlock:
         while isinstance(domain, Power):
             domain = domain.base
         return domain
-
-    @property
-    def ball(self) -> Any:
-        """Radius (Fraction) of the Euclidean ball each vector lies in, None for other domains."""
-        geometry = self.geometry
-        return geometry.radius if isinstance(geometry, BallGeometry) and geometry.norm == 2 else None
 
     @property
     def schema(self) -> tuple[tuple[str, Domain], ...] | None:
@@ -144,7 +137,7 @@ class InputBlock:
         if isinstance(base, Table):
             return CellGeometry(base.records)
         if isinstance(base, Ball):
-            return BallGeometry(base.radius, base.dimension, 1 if isinstance(base, L1Ball) else 2)
+            return BallGeometry(base.radius, base.dimension, base.norm)
         return BoxGeometry(*base.bounds) if is_numeric(base) else NoGeometry()
 
 
@@ -306,8 +299,7 @@ class BoxGeometry(Geometry):
                 f"{block.name} has no bounds, so one unit can change a result by any amount",
                 f"give {block.name} a bounded domain, such as [0, 1]; values outside are clipped",
             )
-        width = self.high - self.low
-        return max(abs(self.low), abs(self.high)) if adding else width
+        return max(abs(self.low), abs(self.high)) if adding else (self.high - self.low)
 
 
 @dataclass(frozen=True, slots=True)

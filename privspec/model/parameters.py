@@ -187,8 +187,10 @@ def read_parameters(
                 values[name] = _parameter(declared[name], now, parties)
         except Failure as failure:
             # a name that is undefined, or that failed before, has been reported where it stands
-            held = _known_problem(failure, graph[name], values, parties)
-            (report.held.append if held else report.failure)(failure)
+            if _known_problem(failure, graph[name], values, parties):
+                report.hold(failure, scope.declarations)
+            else:
+                report.failure(failure)
         except SpecError as error:
             report.diagnostics.extend(error.diagnostics)
     return values, parties
@@ -238,8 +240,7 @@ def _check_overrides(
 
 
 def _parameter(node: syntax.Parameter, environment: Environment, parties: Mapping[str, PartySet]) -> Value:
-    value = evaluate(node.value, _with_index(node, environment, parties))
-    return _indexed(node, value, parties)
+    return _indexed(node, evaluate(node.value, _with_index(node, environment, parties)), parties)
 
 
 def _with_index(node: syntax.Parameter, environment: Environment, parties: Mapping[str, PartySet]) -> Environment:

@@ -84,8 +84,7 @@ def _single(entry: Any) -> Value:
 def constant(value: Value) -> Grid:
     """One value for all pairs."""
     if isinstance(value, np.ndarray):
-        exact = value if value.dtype == object else _exact(value)
-        return Grid(exact[None, None])
+        return Grid((value if value.dtype == object else _exact(value))[None, None])
     data = np.empty((1, 1), dtype=object)
     data[0, 0] = value
     return Grid(data)
@@ -153,8 +152,7 @@ class Pointwise:
         if node.index is None:
             return self.unbound(node.definition)
         size = self._public.parties[node.index]
-        each = [self.bind(node.index, Fraction(i)).grid(node.definition) for i in range(1, size + 1)]
-        return _stack(each)
+        return _stack([self.bind(node.index, Fraction(i)).grid(node.definition) for i in range(1, size + 1)])
 
     def unbound(self, expr: syntax.Expr) -> Grid:
         """A definition, which sees none of the variables bound around its use."""
@@ -364,8 +362,7 @@ def _norm(grid: Grid, expr: syntax.Norm) -> Grid:
         case "inf":
             return Grid(entries.max(axis=axes))
         case _:
-            squares = _squared_norm(grid, expr).data
-            return Grid(np.asarray(np.frompyfunc(root, 1, 1)(squares), dtype=object))
+            return Grid(np.asarray(np.frompyfunc(root, 1, 1)(_squared_norm(grid, expr).data), dtype=object))
 
 
 def _squared_norm(grid: Grid, expr: syntax.Norm) -> Grid:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partialmethod
 from typing import TypeVar
@@ -85,6 +85,11 @@ class Report:
         except Failure as failure:
             self.failure(failure)
             return None
+
+    def hold(self, failure: Failure, declared: Container[str]) -> None:
+        """Keep what most likely follows from another error; a declared name that has no value surely does."""
+        if self.source.slice(failure.span) not in declared:
+            self.held.append(failure)
 
     def _errors(self) -> Iterator[Span]:
         return (found.labels[0].span for found in self.diagnostics if found.is_error and found.labels)

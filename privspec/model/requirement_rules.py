@@ -219,8 +219,7 @@ class RequirementReader:
         if isinstance(value, Fraction) and party is None:
             return None, (value,)
         if isinstance(value, Fraction):
-            message = f"{text} is one number, not one for each {party}"
-            raise Failure("PS0317", item.span, message, help=f"write {text}")
+            raise Failure("PS0317", item.span, f"{text} is one number, not one for each {party}", help=f"write {text}")
         if party is None or not isinstance(value, np.ndarray) or value.ndim != 1:
             raise Failure("PS0307", item.span, "an amount is one number", label=_what(value))
         size = self.environment.parties[party]

@@ -97,8 +97,7 @@ class Typer:
             case syntax.Attribute():
                 return self._attribute(expr, bound)
             case syntax.Norm():
-                inner = self._numeric(expr.operand, bound)
-                return NUMBER if inner.known else UNKNOWN
+                return NUMBER if self._numeric(expr.operand, bound).known else UNKNOWN
             case syntax.Absolute():
                 return self._numeric(expr.operand, bound)
             case syntax.Over():
@@ -186,10 +185,8 @@ class Typer:
     def _operands(self, expr: syntax.Binary, bound: Bindings) -> tuple[Type, Type]:
         """Both sides; a side that is no number by itself is told before an output that takes its type from it."""
         if isinstance(expr.left, syntax.Name) and expr.left.id in self.inferred:
-            right = self._numeric(expr.right, bound)
-            return self._numeric(expr.left, bound), right
-        left = self._numeric(expr.left, bound)
-        return left, self._numeric(expr.right, bound)
+            return self._numeric(expr.left, bound), self._numeric(expr.right, bound)
+        return self._numeric(expr.left, bound), self._numeric(expr.right, bound)
 
     def _check_divisor(self, expr: syntax.Expr) -> None:
         value = self.public(expr)

@@ -143,8 +143,7 @@ def numbered(shape: tuple[int, ...], index: str | None = None) -> Labels:
     first = () if index is None or not shape else (index,)
     rest = len(shape) - len(first)
     names = first + _AXES.get(rest, tuple(f"index_{j + 1}" for j in range(rest)))
-    places = np.indices(shape).reshape(len(shape), prod(shape)) + 1
-    return dict(zip(names, places, strict=True))
+    return dict(zip(names, np.indices(shape).reshape(len(shape), prod(shape)) + 1, strict=True))
 
 
 def cell_labels(table: Table, keep: Sequence[int]) -> Labels:
@@ -209,8 +208,7 @@ def _either(left: Labels | None, right: Labels | None) -> Labels | None:
     """Entry by entry: the labels of the side that has some, of both where they agree."""
     if left is None or right is None:
         return left if right is None else right
-    same = left.keys() == right.keys() and all(left[n].tolist() == right[n].tolist() for n in left)
-    return left if same else None
+    return left if (left.keys() == right.keys() and all(left[n].tolist() == right[n].tolist() for n in left)) else None
 
 
 def _of_call(model: Model, expr: syntax.Call) -> Labels | None:

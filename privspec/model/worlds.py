@@ -218,19 +218,6 @@ class Worlds:
             laws or {},
         )
 
-    def view(self, outputs: Sequence[str]) -> NDArray[np.intp] | None:
-        """What whoever sees these outputs tells apart: a number for each column; None if everything."""
-        seen = [name for name in self.releases if name in outputs]
-        if len(seen) == len(self.releases):
-            return None
-        sizes = [self.model.nodes[name].domain.size or 0 for name in self.releases]  # type: ignore[union-attr]
-        places = np.unravel_index(np.arange(prod(sizes)), sizes)
-        number = np.zeros(prod(sizes), dtype=np.intp)
-        for name, extent, place in zip(self.releases, sizes, places, strict=True):
-            if name in seen:
-                number = number * extent + place
-        return number
-
     def neighbours(self, requirement: Requirement) -> Neighbours:
         """The rows that a requirement compares, with their distances where it takes one.
 
@@ -315,5 +302,4 @@ def _columns(model: Model, rows: int) -> tuple[tuple[Value, ...], ...]:
         raise Failure(
             "PS0515", big.span, f"the table would have {rows:,} rows and {size:,} columns", help="use coarser outputs"
         )
-    each = [values_of(o.domain) for o in model.outputs if o.domain is not None]
-    return tuple(product(*each))
+    return tuple(product(*[values_of(o.domain) for o in model.outputs if o.domain is not None]))

@@ -151,8 +151,7 @@ def units_of(relation: NeighbourRelation, inputs: tuple[str, ...]) -> tuple[Unit
     if isinstance(relation, ReplacingOneOf):
         return tuple(unit for own, names in relation.joined for unit in units_of(own, names))
     party = relation.party if isinstance(relation, ReplacingVoter) else None
-    kind = "party" if party is not None else relation.unit
-    return (Unit(kind, inputs, relation.adding, relation.group, party),)
+    return (Unit("party" if party is not None else relation.unit, inputs, relation.adding, relation.group, party),)
 
 
 CHOSEN = ("epsilon", "delta")

@@ -52,11 +52,6 @@ class Affine:
     scalars: Mapping[str, Costs] = field(default_factory=dict)
     table: Costs | None = None
 
-    @property
-    def certain(self) -> bool:
-        """Whether nothing unknown stands in it."""
-        return self.table is None and not self.scalars
-
     def plus(self, other: Affine, sign: int = 1) -> Affine:
         """The sum, or the difference for sign -1."""
         scalars = dict(self.scalars)
@@ -70,8 +65,7 @@ class Affine:
     def times(self, factor: Costs) -> Affine:
         """Each row times a certain number."""
         scalars = {name: values * factor for name, values in self.scalars.items()}
-        table = None if self.table is None else self.table * factor[:, None]
-        return Affine(self.constant * factor, scalars, table)
+        return Affine(self.constant * factor, scalars, None if self.table is None else self.table * factor[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,8 +185,7 @@ class Conditions:
             return self._masses(law, expr, None)
         if expr.given is None and set(names_used(expr.body)) & set(self.worlds.of):
             raise Failure("PS0501", expr.span, "solve takes conditions for each input: E[ ... | x ]")
-        found = costs(expr.body, self.scene, self.worlds)
-        return Affine(self._ones() * 0, {}, found)
+        return Affine(self._ones() * 0, {}, costs(expr.body, self.scene, self.worlds))
 
     def _certain(self, expr: syntax.Expr) -> Costs:
         return spread(self.scene.grid(expr), self.worlds)[:, 0]

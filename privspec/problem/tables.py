@@ -135,8 +135,7 @@ def _compared(space: Worlds, requirement: Requirement) -> Compared:
     if nearest is not None and requirement.measure.amounts["epsilon"] ** 2 * nearest > LARGEST_EPSILON**2:
         raise Failure("PS0501", requirement.span, f"solve cannot compute {_as_weak(requirement)} yet")
     pairs = Numbers((len(found.joined), 3), Fraction(1), tuple(found.joined.ravel().tolist()))
-    squares = found.squares or (Fraction(1),)
-    return Compared(found.cliques, pairs, squares, inputs_compared(space.model, requirement))
+    return Compared(found.cliques, pairs, found.squares or (Fraction(1),), inputs_compared(space.model, requirement))
 
 
 def _rounds(model: Model) -> Rounds | None:

@@ -2,8 +2,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from privspec.model.domains import (
     FiniteSet,
@@ -18,8 +16,6 @@ from privspec.model.domains import (
     RankingOf,
     Real,
     Table,
-    TooLargeError,
-    position,
 )
 
 AB = FiniteSet(("a", "b"))
@@ -78,28 +74,12 @@ def test_membership_is_exact():
     assert some.contains(["c", "a"])
     for wrong in ((), ("c", "c"), ("a", "b", "c"), ("d",), "a"):
         assert not some.contains(wrong)
-    assert Law(AB).contains({"a": Fraction(1, 3), "b": Fraction(2, 3)})
-    assert not Law(AB).contains({"a": Fraction(1, 3)})
     assert not IntegerRange(1, 3).contains(True)
 
 
 def test_large_domains_are_lazy():
     large = IntegerRange(1, 10**12)
     assert large.size == 10**12
-    assert position(large, Fraction(10**11)) == 10**11 - 1
-    with pytest.raises(TooLargeError, match="1,000,000,000,000 elements"):
+    with pytest.raises(ValueError, match="1,000,000,000,000 elements"):
         large.elements()
     assert Power(large, (10**6,)).size is None
-
-
-@given(st.integers(3, 5), st.sampled_from(["a", "b"]), st.sampled_from([Fraction(0), Fraction(1, 2), Fraction(1)]))
-def test_cells_are_numbered_row_major(age, sex, step):
-    shape = T.cell_shape
-    assert shape == (3, 2, 3)
-    expected = np.ravel_multi_index((age - 3, "ab".index(sex), int(step * 2)), shape)
-    assert T.cell((age, sex, step)) == expected
-
-
-def test_outside_a_table():
-    with pytest.raises(ValueError, match="not in"):
-        T.cell((9, "a", Fraction(0)))
