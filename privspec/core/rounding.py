@@ -92,7 +92,8 @@ def sqrt_up(value: Fraction) -> Fraction:
     low = sqrt_down(value)
     if low * low == value:
         return low
-    return low + power_of_two(((value.numerator.bit_length() - value.denominator.bit_length()) // 2) - MANTISSA_BITS)
+    magnitude = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
+    return low + power_of_two(magnitude - MANTISSA_BITS)
 
 
 def root(value: Fraction) -> Fraction:

@@ -49,9 +49,8 @@ class Source:
     def line(self, number: int) -> str:
         """The text of a line, without its end."""
         start = self._starts[number - 1]
-        return self.text[start : (self._starts[number] if number < len(self._starts) else len(self.text))].rstrip(
-            "\r\n"
-        )
+        end = self._starts[number] if number < len(self._starts) else len(self.text)
+        return self.text[start:end].rstrip("\r\n")
 
     def span(self, number: int) -> Span:
         """Where the words of a line stand, without its indentation."""

@@ -78,7 +78,8 @@ def _plurality(arguments: Arguments, name: str) -> Bound:
     def apply(votes: Any) -> Any:
         ballots = list(np.asarray(votes, dtype=object)) if alternatives is None else votes
         order = alternatives or tuple(sorted({_first(vote) for vote in ballots}, key=str))
-        return order[Largest().law(scores(FirstChoice(order), [_first(vote) for vote in ballots])).index(Fraction(1))]
+        law = Largest().law(scores(FirstChoice(order), [_first(vote) for vote in ballots]))
+        return order[law.index(Fraction(1))]
 
     known = None if alternatives is None else Drawn(FirstChoice(alternatives), Largest())
     return Bound(winner, apply, domain=domain, drawn=known)

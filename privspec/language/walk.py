@@ -32,13 +32,14 @@ def children(node: Node) -> Iterator[Node]:
                     yield item
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """The node and all under it, a parent before its children, left to right; needs no recursion."""
+def walk(node: Node, whole: Callable[[Node], bool] = lambda _: False) -> Iterator[Node]:
+    """The node and all under it, but under those that are taken whole; parents first, left to right, no recursion."""
     stack = [node]
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed(tuple(children(current))))
+        if not whole(current):
+            stack.extend(reversed(tuple(children(current))))
 
 
 def depth(node: Node) -> int:

@@ -12,7 +12,6 @@ from privspec.language import meanings, syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import (
     Comparison,
-    children,
     comparisons,
     names_used,
     reached,
@@ -32,21 +31,11 @@ from privspec.model.shapes import Bindings, Typer, plain
 
 DISTRIBUTIONS: Mapping[str, tuple[int, int]] = {
     "uniform": (0, 2),
-    "normal": (2, 2),
-    "lognormal": (2, 2),
-    "binomial": (2, 2),
-    "bernoulli": (1, 1),
-    "categorical": (1, 1),
+    **dict.fromkeys(("normal", "lognormal", "binomial"), (2, 2)),
+    **dict.fromkeys(("bernoulli", "categorical"), (1, 1)),
     "multinomial": (2, 2),
-    "dirichlet": (1, 1),
-    "empirical": (1, 1),
-    "poisson": (1, 1),
-    "geometric": (1, 1),
-    "exponential": (1, 1),
-    "laplace": (2, 2),
-    "gamma": (2, 2),
-    "beta": (2, 2),
-    "thurstone_mosteller": (2, 2),
+    **dict.fromkeys(("dirichlet", "empirical", "poisson", "geometric", "exponential"), (1, 1)),
+    **dict.fromkeys(("laplace", "gamma", "beta", "thurstone_mosteller"), (2, 2)),
 }
 """Distributions by name, with the least and largest number of arguments."""
 
@@ -86,10 +75,8 @@ class LossReader:
             return
         before = next((subject for subject in subjects if subject in self.modelled), None)
         if before is not None:
-            message = f"{before} has two data models"
-            self.report.error(
-                "PS0405", statement.span, message, others=((self.modelled[before].span, "the first one"),)
-            )
+            others = ((self.modelled[before].span, "the first one"),)
+            self.report.error("PS0405", statement.span, f"{before} has two data models", others=others)
             return
         number, _ = self.report.line(statement.span)
         joint = tuple(subjects) if len(subjects) > 1 else ()
@@ -110,13 +97,13 @@ class LossReader:
             return [] if found is None else [found]
         names = [self._subject(item, ("input",)) for item in left.items]
         for i, (name, item) in enumerate(zip(names, left.items, strict=True)):
+            message = None
             if name is not None and name in names[:i]:
-                self.report.error("PS0407", item.span, f"{name} is named twice in this law")
-                return []
-            if name in self.typer.indexed:
-                self.report.error(
-                    "PS0407", item.span, f"a joint law is for inputs of one party, and {name} is one of many people's"
-                )
+                message = f"{name} is named twice in this law"
+            elif name in self.typer.indexed:
+                message = f"a joint law is for inputs of one party, and {name} is one of many people's"
+            if message is not None:
+                self.report.error("PS0407", item.span, message)
                 return []
         return [] if None in names else [name for name in names if name is not None]
 
@@ -193,12 +180,9 @@ class LossReader:
         """`E[f(z) | x] = e`, `e <= e`: both sides fit, and an output is spoken of."""
         left, right = self.typer.type_of(relation.left, bound), self.typer.type_of(relation.right, bound)
         if left.known and right.known and left.shape != right.shape and left.shape and right.shape:
-            self.report.error(
-                "PS0207",
-                relation.span,
-                f"{left.describe()} on the left, {right.describe()} on the right",
-                others=((relation.left.span, left.describe()), (relation.right.span, right.describe())),
-            )
+            one, other = left.describe(), right.describe()
+            others = ((relation.left.span, one), (relation.right.span, other))
+            self.report.error("PS0207", relation.span, f"{one} on the left, {other} on the right", others=others)
         outputs = self.scope.of("output", "choose", "component")
         names = names_used(relation.left) + names_used(relation.right)
         if not any(name in outputs for name in reached(names, self._needs)):
@@ -206,8 +190,7 @@ class LossReader:
             hint = "what is believed of the data is written with ~, as in x ~ uniform"
             self.report.error("PS0411", relation.span, message, help=hint)
             return None
-        number, text = self.report.line(relation.span)
-        return MechanismConstraint(relation, number, text)
+        return MechanismConstraint(relation, *self.report.line(relation.span))
 
     def claim(self, claim: syntax.SensitivityClaim, reader: RequirementReader) -> AssertedSensitivity | None:
         """`name has l1 sensitivity at most e wrt x, replacing one record`."""
@@ -232,8 +215,7 @@ class LossReader:
         relation = reader.relation(clauses.unit, wrt)
         if not wrt or relation is None:
             return None
-        number, text = self.report.line(claim.span)
-        return AssertedSensitivity(claim, subject.id, wrt[0], relation, number, text)
+        return AssertedSensitivity(claim, subject.id, wrt[0], relation, *self.report.line(claim.span))
 
     # -- loss and accuracy
 
@@ -258,13 +240,12 @@ class LossReader:
                 body, absolute = inner, True
             case syntax.Call(function="abs", arguments=(argument,)) if not isinstance(argument, syntax.NO_EXPRESSION):
                 body, absolute = argument, True
-        text = spell(body)
-        word = "E" if over is None else over.operator
+        text, word = spell(body), "E" if over is None else over.operator
         squared = f"{word}[ ||{text}||^2 ]"
+        if not absolute:
+            return f"square and sum it: {squared}"
         return (
             f"write {word}[ ||{text}||_1 ] for the sum of all absolute errors, {squared} for that of the squared ones"
-            if absolute
-            else f"square and sum it: {squared}"
         )
 
     def target(self, target: syntax.Target, bound: Bindings) -> AccuracyTarget:
@@ -278,8 +259,7 @@ class LossReader:
             value = self.typer.public(target.probability)
             if value is not None and not (isinstance(value, Fraction) and 0 < value < 1):
                 self.report.error("PS0409", target.probability.span, "a probability lies between 0 and 1")
-        number, text = self.report.line(target.span)
-        return AccuracyTarget(target, number, text)
+        return AccuracyTarget(target, *self.report.line(target.span))
 
     def target_bindings(self, target: syntax.Target) -> Bindings:
         """What `for j in 1..32` binds."""
@@ -305,41 +285,29 @@ class LossReader:
     def _around(self, expr: syntax.Expr, name: str) -> str:
         """The same expression averaged, where it is one term."""
         text = self.report.source.slice(expr.span).strip()
-        if any(True for _ in _overs(expr)) or len(text) > 80:
+        if _overs(expr) or len(text) > 80:
             return f"write E[ ... ] or worst[ ... ] around {name}"
         return f"write E[ {text} ] for the average over the noise, or worst[ {text} ] for the largest over all data"
 
     def _modelled_only(self, over: syntax.Over) -> None:
-        remaining = self._without_noise(over.body)
-        free = [name for name in self._inputs(remaining) if name not in self.modelled]
         given = () if over.given is None else names_used(over.given)
-        free = [name for name in free if name not in given]
+        free = [n for n in self._inputs(self._without_noise(over.body)) if n not in self.modelled and n not in given]
         if not free:
             return
-        declared = self.scope[free[0]]
-        text = self.report.source.slice(over.span)
-        name = free[0]
+        name, text = free[0], self.report.source.slice(over.span)
         inside = text[text.find("[") + 1 : text.rfind("]")].strip() if "[" in text else "..."
         message = f"this average depends on {name}, for which there is no data model"
         hint = f"write worst[ {inside} ] for the largest over all {name}, or add a model such as {name} ~ uniform"
-        self.report.error("PS0401", over.span, message, others=((declared.span, "no data model for it"),), help=hint)
+        others = ((self.scope[name].span, "no data model for it"),)
+        self.report.error("PS0401", over.span, message, others=others, help=hint)
 
     def _without_noise(self, expr: syntax.Node) -> Iterator[str]:
         """Names used, leaving out `O - y` where O is a number the solver draws around y: only noise remains."""
         drawn = self._drawn()
         noise = [c.whole for c in comparisons(expr, drawn) if self._is_noise(c)]
         noise += [node for node in walk(expr) if _mixes(node, drawn) and self._cancels(node, drawn)]
-        yield from self._names_outside(expr, noise)
-
-    def _names_outside(self, expr: syntax.Node, skipped: list[syntax.Node]) -> Iterator[str]:
-        if any(expr is one for one in skipped):
-            return
-        match expr:
-            case syntax.Name(id=name):
-                yield name
-            case _:
-                for child in children(expr):
-                    yield from self._names_outside(child, skipped)
+        rest = walk(expr, lambda node: any(node is one for one in noise))
+        return (node.id for node in rest if isinstance(node, syntax.Name))
 
     def _is_noise(self, comparison: Comparison) -> bool:
         """Whether the output is compared with what it stands for (anything, if it is computed from noisy values)."""
@@ -384,13 +352,9 @@ class LossReader:
     def _drawn(self) -> frozenset[str]:
         """Outputs that are drawn without bias around what they are compared with."""
         constrained = {n for relation in self.definitions.constraints for n in names_used(relation.left)}
-        found = set()
-        for output in self.scope.of("output"):
-            domain = self.domains.get(output)
-            finite = domain is not None and domain.size is not None
-            if not finite and output not in constrained:
-                found.add(output)
-        return frozenset(found)
+        domains = {name: self.domains.get(name) for name in self.scope.of("output")}
+        infinite = (name for name, domain in domains.items() if domain is None or domain.size is None)
+        return frozenset(name for name in infinite if name not in constrained)
 
     def _inputs(self, names: Iterator[str]) -> list[str]:
         """Inputs that some names depend on, not looking behind a value that has a data model."""
@@ -407,24 +371,18 @@ def _mixes(node: syntax.Node, outputs: frozenset[str]) -> bool:
     return isinstance(node, syntax.Binary) and node.op in "+-" and any(name in outputs for name in names_used(node))
 
 
-def _overs(expr: syntax.Node) -> Iterator[syntax.Over]:
+def _overs(expr: syntax.Node) -> list[syntax.Over]:
     """The outermost averages and worst cases."""
-    if isinstance(expr, syntax.Over):
-        yield expr
-        return
-    for child in children(expr):
-        yield from _overs(child)
+    nodes = walk(expr, lambda node: isinstance(node, syntax.Over))
+    return [node for node in nodes if isinstance(node, syntax.Over)]
 
 
 def _outside(expr: syntax.Node) -> Iterator[syntax.Name]:
-    """Names outside every average."""
-    match expr:
-        case syntax.Over() | syntax.Attribute():
-            return
-        case syntax.Name():
-            yield expr
-        case syntax.Call(function=function) if function in library() and library()[function].of_laws:
-            return
-        case _:
-            for child in children(expr):
-                yield from _outside(child)
+    """Names outside every average, and outside what is a number about laws."""
+    functions = library()
+
+    def closed(node: syntax.Node) -> bool:
+        of_laws = isinstance(node, syntax.Call) and node.function in functions and functions[node.function].of_laws
+        return of_laws or isinstance(node, syntax.Over | syntax.Attribute)
+
+    return (node for node in walk(expr, closed) if isinstance(node, syntax.Name))

@@ -173,11 +173,13 @@ def inputs_behind(model: Model, output: str) -> frozenset[str]:
     node = model.nodes.get(output)
     if node is None:  # an output of a part: all that is given to the part
         part = next((c for c in model.components if c.name == output.partition(".")[0]), None)
-        return inputs.intersection(_before(model, () if part is None else tuple(part.links.values()))) or inputs
+        names = () if part is None else tuple(part.links.values())
+        return inputs.intersection(_before(model, names)) or inputs
     found = inputs.intersection(_before(model, (output,)))
     if node.definition is None and finite(model):
         found |= inputs.intersection(_before(model, looked_at(model)))
-    return inputs if (node.definition is None and output not in model.targets) and not found else found
+    free = node.definition is None and output not in model.targets
+    return inputs if free and not found else found
 
 
 def _before(model: Model, names: Iterable[str]) -> dict[str, None]:

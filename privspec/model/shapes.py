@@ -185,7 +185,8 @@ class Typer:
     def _operands(self, expr: syntax.Binary, bound: Bindings) -> tuple[Type, Type]:
         """Both sides; a side that is no number by itself is told before an output that takes its type from it."""
         if isinstance(expr.left, syntax.Name) and expr.left.id in self.inferred:
-            return self._numeric(expr.left, bound), self._numeric(expr.right, bound)
+            right = self._numeric(expr.right, bound)
+            return self._numeric(expr.left, bound), right
         return self._numeric(expr.left, bound), self._numeric(expr.right, bound)
 
     def _check_divisor(self, expr: syntax.Expr) -> None:

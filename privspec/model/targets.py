@@ -208,7 +208,8 @@ def _either(left: Labels | None, right: Labels | None) -> Labels | None:
     """Entry by entry: the labels of the side that has some, of both where they agree."""
     if left is None or right is None:
         return left if right is None else right
-    return left if (left.keys() == right.keys() and all(left[n].tolist() == right[n].tolist() for n in left)) else None
+    same = left.keys() == right.keys() and all(left[n].tolist() == right[n].tolist() for n in left)
+    return left if same else None
 
 
 def _of_call(model: Model, expr: syntax.Call) -> Labels | None:

@@ -52,6 +52,11 @@ class Affine:
     scalars: Mapping[str, Costs] = field(default_factory=dict)
     table: Costs | None = None
 
+    @property
+    def certain(self) -> bool:
+        """Whether nothing unknown stands in it."""
+        return self.table is None and not self.scalars
+
     def plus(self, other: Affine, sign: int = 1) -> Affine:
         """The sum, or the difference for sign -1."""
         scalars = dict(self.scalars)
