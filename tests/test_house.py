@@ -13,9 +13,9 @@ import networkx as nx
 
 TOP = Path(__file__).parents[1]
 # Ceilings: they may only be lowered.
-LINES = 73_500
-FILES = 342
-ENTERED = 150
+LINES = 66_300
+FILES = 278
+ENTERED = 130
 COUNT = """
 import json, sys
 files = set()

@@ -86,8 +86,6 @@ class Matrix:
 
 def _entries(item: Item, rows: int, columns: int) -> tuple[range | list[int], list[int], Fraction]:
     """Ascending row-major places of a matrix of a known shape, listed or sparse, their entries, and their unit."""
-    if rows * columns > ENTRIES:
-        raise item.wrong("is too large")
     if not isinstance(item.value, dict) or "form" not in item.value:
         return range(rows * columns), *item.array(rows, columns)
     form, shape, places, values = item.fields("form", "shape", "places", "values")
@@ -102,6 +100,8 @@ def _entries(item: Item, rows: int, columns: int) -> tuple[range | list[int], li
 
 def read_matrix(item: Item, rows: int, columns: int) -> Matrix:
     """A matrix of a known shape."""
+    if rows * columns > ENTRIES:
+        raise item.wrong("is too large")
     at, flat, unit = _entries(item, rows, columns)
     if isinstance(at, list):
         known = dict(zip(at, flat, strict=True))
