@@ -8,11 +8,11 @@ from fractions import Fraction
 from time import perf_counter
 from typing import Any
 
-from privspec.core.diagnostics import SolveError, SpecError
+from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
 from privspec.families.document import guarantee_head, plan_document, versions
 from privspec.families.family import Decision, Settings
 from privspec.families.infeasible import Infeasible
-from privspec.families.systems.splits import KINDS, Curve, Kind, Line, Split, best_split, compared
+from privspec.families.systems.splits import KINDS, Curve, Kind, Line, best_split, compared
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
@@ -26,12 +26,10 @@ NOTE = "composition"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SystemDecision:
-    """The parts as they were solved, and the split of each line that several share."""
+    """The parts as they were solved, and what other splits of their lines would cost."""
 
     model: Model
-    parts: tuple[Part, ...]
     made: tuple[Decision, ...]
-    splits: Mapping[int, Split]
     considered: tuple[tuple[str, float], ...]
     seconds: float
 
@@ -73,7 +71,7 @@ class SystemDecision:
                 "alternatives": [
                     {"name": name, "loss": value, "admissible": True, "reason": ""} for name, value in self.considered
                 ],
-                "mechanism": {"family": "system", "parts": [self._part(*pair) for pair in enumerate(documents)]},
+                "mechanism": {"family": "system", "parts": [_part(one) for one in documents]},
                 "guarantees": [self._guarantee(number) for number in range(len(self.model.requirements))],
                 "accuracy": [line for one in documents for line in one["accuracy"]],
                 **({"fairness": fairness} if fairness else {}),
@@ -85,15 +83,17 @@ class SystemDecision:
             },
         )
 
-    def _part(self, number: int, plan: Mapping[str, Any]) -> dict[str, Any]:
-        outer = ("format", "spec", "problem", "assumptions", "digest")
-        shares = [one["measure"] for one in plan["problem"]["obligations"]]
-        return {"shares": shares, **{key: value for key, value in plan.items() if key not in outer}}
-
     def _guarantee(self, number: int) -> dict[str, Any]:
         requirement = self.model.requirements[number]
         achieved = {key: show(value) for key, value in requirement.measure.amounts.items()}
         return guarantee_head(requirement, number) | {"achieved": achieved, "because": [NOTE]}
+
+
+def _part(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """A part's own plan without what the system says for all, and with what it spends of each line."""
+    outer = ("format", "spec", "problem", "assumptions", "digest")
+    shares = [one["measure"] for one in plan["problem"]["obligations"]]
+    return {"shares": shares, **{key: value for key, value in plan.items() if key not in outer}}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -123,7 +123,7 @@ class Systems:
     def decide(self, model: Model, system: SystemParts, settings: Settings) -> SystemDecision | Infeasible:
         """Every part at its share of the best split."""
         begun, solved = perf_counter(), _Solver(model, system.parts, settings)
-        splits: dict[int, Split] = {}
+        shares: list[dict[int, tuple[Kind, Fraction]]] = [{} for _ in system.parts]
         considered: list[tuple[str, float]] = []
         for number, sharing in system.shared.items():
             requirement = model.requirements[number]
@@ -132,24 +132,16 @@ class Systems:
             split = best_split(line, curves)
             if split is None:
                 raise SpecError(_no_split(model, number))
-            splits[number] = split
+            for part, kind, amount in zip(sharing, split.kinds, split.amounts, strict=True):
+                shares[part][number] = kind, amount
             considered += compared(line, split, curves)
-        shares = [
-            {
-                number: (split.kinds[some.index(i)], split.amounts[some.index(i)])
-                for number, split in splits.items()
-                for some in (system.shared[number],)
-                if i in some
-            }
-            for i in range(len(system.parts))
-        ]
         made = []
         for i, own in enumerate(shares):
             found = solved.part(i, own, settings)
             if isinstance(found, Infeasible):
                 return found
             made.append(found)
-        return SystemDecision(model, system.parts, tuple(made), splits, tuple(considered), perf_counter() - begun)
+        return SystemDecision(model, tuple(made), tuple(considered), perf_counter() - begun)
 
     def size(self, system: SystemParts) -> int:
         """That of the largest part is found when it is solved."""
@@ -195,9 +187,7 @@ class _Solver:
         return {kind: Curve(solve, kind) for kind in KINDS}
 
 
-def _no_split(model: Model, number: int) -> Any:
-    from privspec.core.diagnostics import Diagnostic, Label
-
+def _no_split(model: Model, number: int) -> Diagnostic:
     line = model.requirements[number]
     return Diagnostic(
         "PS0501",

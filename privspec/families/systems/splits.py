@@ -95,7 +95,7 @@ class Split:
     @property
     def spent(self) -> list[Spent]:
         """As the kernel composes them."""
-        return [(kind.measure, {kind.amount: a}) for kind, a in zip(self.kinds, self.amounts, strict=True)]
+        return _spent(self.kinds, self.amounts)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -107,8 +107,7 @@ class Line:
 
     def allows(self, kinds: Sequence[Kind], amounts: Sequence[Fraction]) -> bool:
         """Whether parts that spend these amounts satisfy the line together."""
-        spent = [(kind.measure, {kind.amount: a}) for kind, a in zip(kinds, amounts, strict=True)]
-        return composed_proves(self.measure, self.asked, spent)
+        return composed_proves(self.measure, self.asked, _spent(kinds, amounts))
 
     def largest(self, kind: Kind) -> Fraction | None:
         """The most that one part alone may spend, None where no amount of this kind satisfies the line."""
@@ -150,6 +149,10 @@ class Line:
         while excess(high) < 0 and high < 1e6:
             high *= 4
         return float(brentq(excess, high / 4, high, xtol=1e-14, rtol=1e-12)) if 1e-6 < high < 1e6 else 0.0
+
+
+def _spent(kinds: Sequence[Kind], amounts: Sequence[Fraction]) -> list[Spent]:
+    return [(kind.measure, {kind.amount: a}) for kind, a in zip(kinds, amounts, strict=True)]
 
 
 def _down(direction: Sequence[float], scale: float) -> tuple[Fraction, ...]:

@@ -200,6 +200,7 @@ class TableDecision(ABC):
     system: TableSystem
     settings: Settings
     ways: Ways
+    solution: TableSolution | DebiasedSolution
 
     @property
     def name(self) -> str:
@@ -208,14 +209,14 @@ class TableDecision(ABC):
         return f"table of {rows} x {columns} probabilities"
 
     @property
-    @abstractmethod
     def exact(self) -> ExactTable:
         """The table."""
+        return self.solution.exact
 
     @property
-    @abstractmethod
     def rounded_loss(self) -> float:
         """Its loss but for worst cases that scalars overstate by rounding."""
+        return float(self.solution.value + self.system.loss.constant)
 
     @property
     @abstractmethod
@@ -227,9 +228,20 @@ class TableDecision(ABC):
     def witnesses(self) -> Iterator[dict[str, Any]]:
         """What a plan may list as proof of its bound, the one that is likely to prove most first."""
 
+    @property
     @abstractmethod
+    def method(self) -> str:
+        """How it was found, in a few words."""
+
     def solver(self) -> dict[str, Any]:
         """How it was found."""
+        found = self.solution
+        return {
+            "name": f"tables ({self.method})",
+            "iterations": found.iterations,
+            "seconds": found.seconds,
+            "notes": list(found.notes),
+        }
 
     @cached_property
     def worlds(self) -> Worlds:
@@ -300,16 +312,8 @@ class TableDecision(ABC):
 class LinearTable(TableDecision):
     """The optimum of one linear program."""
 
-    lowered: Lowered
     solution: TableSolution
-
-    @property
-    def exact(self) -> ExactTable:
-        return self.solution.exact
-
-    @property
-    def rounded_loss(self) -> float:
-        return float(self.solution.value + self.system.loss.constant)
+    lowered: Lowered
 
     @property
     def scalars(self) -> Mapping[str, Fraction]:
@@ -328,31 +332,18 @@ class LinearTable(TableDecision):
             tangent = _tangent(self.system, ("loss",), self.system.loss, values, 1.0, dual.loss_weights)
             yield {"loss": tangent} | _terms(self.system, dual, values)
 
-    def solver(self) -> dict[str, Any]:
-        found = self.solution
-        return {
-            "name": f"tables ({found.method})",
-            "iterations": found.iterations,
-            "seconds": found.seconds,
-            "notes": list(found.notes),
-        }
+    @property
+    def method(self) -> str:
+        return self.solution.method
 
 
 @dataclass(frozen=True, eq=False)
 class DebiasedTable(TableDecision):
     """The best table, scale and background law for the loss of debiased estimates."""
 
+    solution: DebiasedSolution
     debiased: Debiased
     program: DebiasedProgram
-    solution: DebiasedSolution
-
-    @property
-    def exact(self) -> ExactTable:
-        return self.solution.exact
-
-    @property
-    def rounded_loss(self) -> float:
-        return float(self.solution.value + self.system.loss.constant)
 
     @property
     def scalars(self) -> Mapping[str, Fraction]:
@@ -381,11 +372,6 @@ class DebiasedTable(TableDecision):
         ]
         yield {"cuts": cuts, "tree": tree}
 
-    def solver(self) -> dict[str, Any]:
-        found = self.solution
-        return {
-            "name": "tables (search over the scale and the means)",
-            "iterations": found.iterations,
-            "seconds": found.seconds,
-            "notes": list(found.notes),
-        }
+    @property
+    def method(self) -> str:
+        return "search over the scale and the means"

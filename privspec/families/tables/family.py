@@ -105,14 +105,14 @@ def _linear(model: Model, system: TableSystem, settings: Settings) -> TableDecis
         return explain_infeasible(model, system, lowered, found, settings, _solved_again)
     listed = _listed(model, system)
     if not listed:
-        return LinearTable(model, system, settings, WAYS, lowered, found)
+        return LinearTable(model, system, settings, WAYS, found, lowered)
     best = _one_by_one(lowered, listed, found, settings)
     if best is None:
         spans = [node.span for node in model.choices if node.name in listed]
         spans += [line.relation.span for line in model.constraints]
         lines = tuple(conflict_line(model, span) for span in spans)
         return Infeasible(f"no value of {', '.join(listed)} meets these lines", lines, ())
-    return LinearTable(model, system, settings, WAYS, lowered, best)
+    return LinearTable(model, system, settings, WAYS, best, lowered)
 
 
 def _listed(model: Model, system: TableSystem) -> dict[str, tuple[Fraction, ...]]:
@@ -183,7 +183,7 @@ def _debiased(model: Model, system: TableSystem, settings: Settings) -> TableDec
 
     found = search_debiased(program, SEARCH_TOLERANCE, settings.deadline, settings.progress)
     if not isinstance(found, InfeasibleTable):
-        return DebiasedTable(model, system, settings, WAYS, debiased, program, found)
+        return DebiasedTable(model, system, settings, WAYS, found, debiased, program)
     lowered = to_program(system)
     conflict = solve_table(lowered.program)
     if not isinstance(conflict, InfeasibleTable):
