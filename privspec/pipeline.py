@@ -6,7 +6,8 @@ line prints what one of them returns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,7 +74,9 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     tell("candidates", decision)
     if isinstance(decision, Infeasible):
         return Plan(raise_infeasible(model, decision))
-    plan = confirm(Plan(_with_exposures(decision.document())))
+    with _readable():
+        document = decision.document()
+    plan = confirm(Plan(_with_exposures(document)))
     tell("plan", plan)
     return plan
 
@@ -89,6 +92,24 @@ def _with_exposures(document: dict[str, Any]) -> dict[str, Any]:
     return sealed(body | {"exposures": exposures_of(document)})
 
 
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Raises: SolveError PS0610 where exact numbers of a problem are longer than the kernel reads."""
+    from privspec.kernel.core.reading import Refused
+
+    try:
+        yield
+    except Refused as reason:
+        raise SolveError(
+            Diagnostic(
+                "PS0610",
+                "no answer within the limits: the independent check does not read exact numbers as long as these",
+                notes=(str(reason),),
+                help="use fewer people or records, or amounts and weights with fewer digits",
+            )
+        ) from reason
+
+
 def decide(family: Family, model: Model, system: object, settings: Settings) -> Decision | Infeasible:
     """The best admissible mechanism of a system, or why there is none.
 
@@ -100,7 +121,7 @@ def decide(family: Family, model: Model, system: object, settings: Settings) -> 
     from privspec.solvers.programs import OutOfTimeError, SolverError
 
     try:
-        with fitting_threads(family.size(system)):
+        with _readable(), fitting_threads(family.size(system)):
             return family.decide(model, system, settings)
     except (LinAlgError, ArithmeticError) as error:
         raise SolveError(

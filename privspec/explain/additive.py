@@ -139,7 +139,7 @@ class AdditiveNoise(MechanismFact):
         """The error of a design; how many times the loss where errors are not known or read the same."""
         plan = facts.loss.error if facts.loss else None
         if item.error is None or (plan is not None and plan.text == item.error.text):
-            return f" {item.times} × the loss"
+            return f" {item.weighed}"
         return f" ± {item.error}"
 
     # --- the pages

@@ -7,6 +7,7 @@ told apart; which two these are decides the question that a reader has, and the 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -111,6 +112,11 @@ class AlternativeFact:
     error: Quantity | None
     admissible: bool
     reason: str
+
+    @property
+    def weighed(self) -> str:
+        """Its loss as a multiple of that of the plan, by itself where the plan loses nothing."""
+        return f"{self.times} × the loss" if math.isfinite(self.times.value) else f"loss {self.loss}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ class SystemFact(MechanismFact):
 
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
         """How many times the loss."""
-        return f": {item.times} × the loss"
+        return f": {item.weighed}"
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         return tuple(sentence for part in self.parts for sentence in part.mechanism.public_accuracy(part))

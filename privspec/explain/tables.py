@@ -271,7 +271,7 @@ class TableFact(MechanismFact):
             figure = self.errors[0].shape.figure(item.loss.value / float(weight))
             if figure.text != self.errors[0].figure.text:
                 return f" {figure}"
-        return f" {item.times} × the loss"
+        return f" {item.weighed}"
 
     def next_commands(self) -> tuple[str, ...]:
         return ("run", "aggregate", "explain", "verify") if self.local else ("run", "explain", "verify")

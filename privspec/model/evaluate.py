@@ -454,7 +454,7 @@ def known_function(name: str, arguments: list[str], *, averaged: bool = False) -
     """What to write for a call of a function that does not exist."""
     found = advice(name, (*library(), "csv", "npy", *DOMAIN_CALLS), FUNCTIONS)
     if found is None:
-        return "`privspec explain-error PS0205` lists the functions"
+        return "`privspec help functions` lists the functions"
     return written(found, arguments, averaged=averaged)
 
 

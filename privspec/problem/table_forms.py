@@ -19,12 +19,12 @@ from privspec.problem.form import Numbers
 class Variation:
     """`weight` times the total variation, row by row, between what is drawn and a law of the row.
 
-    `values`: the number of the value drawn, by column; `law` (rows, values).
+    `values`: the number of the value drawn, by column; `laws`: of each row, the chances of the values.
     """
 
     weight: Fraction
     values: tuple[int, ...]
-    law: Numbers
+    laws: tuple[Numbers, ...]
 
 
 @dataclass(frozen=True, slots=True)

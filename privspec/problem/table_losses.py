@@ -42,6 +42,11 @@ def fractions(found: Numbers) -> Costs:
     return values.reshape(found.shape)
 
 
+def laws_of(variation: Variation) -> Costs:
+    """The laws that a total variation compares with, (rows, values)."""
+    return np.array([fractions(law) for law in variation.laws], dtype=object)
+
+
 # --- sums of averages and worst cases -------------------------------------------------------------
 
 
@@ -217,5 +222,5 @@ def _variation(node: syntax.Expr, chances: Chances, worlds: Worlds, weight: Frac
         raise Failure("PS0502", mine.span, "solve compares the law of an output with that of a winner")
     values = [key(grid.value(0, c)) for c in range(len(worlds.columns))]
     number = {value: o for o, value in enumerate(dict.fromkeys(values))}
-    law: Costs = np.array([[one.get(value, Fraction(0)) for value in number] for one in laws], dtype=object)
-    return Variation(weight, tuple(number[v] for v in values), numbers(law))
+    each = tuple(Numbers.of([one.get(value, Fraction(0)) for value in number], (len(number),)) for one in laws)
+    return Variation(weight, tuple(number[v] for v in values), each)

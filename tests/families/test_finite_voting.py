@@ -7,12 +7,14 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations, product
 from math import exp, factorial, prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from privspec.cli import run_command_line
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.families.document import sealed
@@ -237,6 +239,20 @@ def test_a_rule_that_is_private_enough_is_taken_as_it_is(winner: str, loss: str)
     assert found.loss == found.lower_bound == 0
     assert found.document["status"] == "optimal"
     assert float(found.achieved()["epsilon"]) <= 0.5
+
+
+def test_laws_with_many_digits_are_stated_row_by_row() -> None:
+    """Chances over a common denominator of their own row: one of all rows would have tens of thousands of digits."""
+    found = compiled(election(10, 3, "1", "worst[ total_variation(O, exponential(vote, 1)) ]", output=""))
+    assert found.loss == 0
+    assert Plan(json.loads(json.dumps(found.document))).verify().ok
+
+
+def test_numbers_that_the_kernel_does_not_read_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = tmp_path / "election.priv"
+    spec.write_text(election(30, 2, "1", "worst[ total_variation(O, exponential(vote, 1)) ]", output=""))
+    assert run_command_line(["solve", str(spec), "-q"]) == 5
+    assert "PS0610" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privspec.core.catalogue import explain_code
 from privspec.functions import HOMES, REGISTRY
 from privspec.model.domains import (
     NUMBER,
@@ -38,13 +37,11 @@ def bind(name, *arguments, **keywords):
     return REGISTRY[name].bind(Arguments(tuple(arguments), keywords))
 
 
-def test_every_function_is_described():
-    text = " ".join(explain_code("PS0205").split())
+def test_every_function_has_its_name():
     for name in REGISTRY:
         function = REGISTRY[name]
         assert function.name == name
         assert function.signature.startswith(name + "(")
-        assert f"- {function.signature}: " in text
     assert len(REGISTRY) == len(HOMES)
 
 

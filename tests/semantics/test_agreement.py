@@ -151,7 +151,7 @@ def by_row(costs: Numbers | None, far: Sequence[Variation], drawn: Rows) -> list
 
 
 def variations(one: Variation, drawn: Rows) -> list[Fraction]:
-    each = zip(rows_of(one.law, len(drawn)), drawn, strict=True)
+    each = zip((law.values() for law in one.laws), drawn, strict=True)
     return [one.weight * variation(gathered(one.values, law), dict(enumerate(other))) for other, law in each]
 
 

@@ -27,7 +27,7 @@ from privspec.model.graph import Model
 from privspec.model.worlds import Worlds, worlds
 from privspec.problem import form
 from privspec.problem.table_forms import Amount
-from privspec.problem.table_losses import fractions
+from privspec.problem.table_losses import laws_of
 from privspec.problem.types import Problem
 from privspec.solvers.programs import Array
 from privspec.solvers.table_programs import (
@@ -51,10 +51,10 @@ def target_itself(system: TableSystem, lowered: Lowered) -> TableSolution | None
     apart = (*loss.variations, *(one for worst in loss.worst for one in worst.variations))
     if not apart or system.stated or any(any(cost.entries) for cost in costs):
         return None
-    values, laws = apart[0].values, fractions(apart[0].law)
+    values, laws = apart[0].values, laws_of(apart[0])
     if len(set(values)) < len(values) or any(sum(law) != 1 for law in laws):
         return None
-    if any(one.law != apart[0].law or one.values != values for one in apart):
+    if any(one.laws != apart[0].laws or one.values != values for one in apart):
         return None
     whole = lcm(*(chance.denominator for law in laws for chance in law))
     rows = tuple(tuple(int(law[o] * whole) for o in values) for law in laws)

@@ -23,7 +23,7 @@ from privspec.model.adjacency import Neighbours
 from privspec.problem.form import document
 from privspec.problem.table_forms import Accuracy, Amount, Condition, Fairness, Manipulation, Table, Variation
 from privspec.problem.table_lines import Moment, moment
-from privspec.problem.table_losses import Costs, fractions
+from privspec.problem.table_losses import Costs, fractions, laws_of
 from privspec.problem.types import Measure, Obligation, Problem
 from privspec.solvers.table_programs import (
     AtomRatio,
@@ -305,7 +305,7 @@ def _loss_lines(system: TableSystem) -> Iterator[Stated]:
     for j, variation in enumerate(system.loss.variations):
         yield from _variation(("loss", "mean", j), 0, variation, system.prior)
     for k, worst in enumerate(system.loss.worst):
-        costs, laws = system.worst[k][1], [fractions(one.law) for one in worst.variations]
+        costs, laws = system.worst[k][1], [laws_of(one) for one in worst.variations]
         for j, variation in enumerate(worst.variations):
             yield from _variation(("loss", k, j), 0, variation, None)
         # above the largest cost, so that rows which always cost it keep their room
@@ -339,7 +339,7 @@ def _slacks(where: Key, law: Costs, row: int) -> dict[int, str]:
 
 def _variation(where: Key, line: int, variation: Variation, shares: Costs | None) -> Iterator[Stated]:
     """Slacks (each costs the loss the share of its row times the weight), and that none is less than its excess."""
-    law, values = fractions(variation.law), np.array(variation.values)
+    law, values = laws_of(variation), np.array(variation.values)
     for r in range(len(law)):
         cost = NONE if shares is None else shares[r] * variation.weight
         for o, name in _slacks(where, law, r).items():
@@ -359,7 +359,7 @@ def _accuracy(k: int, line: Accuracy, system: TableSystem) -> Iterator[Stated]:
     for j, variation in enumerate(amount.variations):
         where: Key = ("accuracy", k, "mean", j)
         yield from _variation(where, line.line, variation, None)
-        law = fractions(variation.law)
+        law = laws_of(variation)
         for r, share in enumerate(prior if prior is not None else ()):
             scalars |= dict.fromkeys(_slacks(where, law, r).values(), variation.weight * share)
     if not amount.worst:
@@ -368,7 +368,7 @@ def _accuracy(k: int, line: Accuracy, system: TableSystem) -> Iterator[Stated]:
     (worst,) = amount.worst
     for j, variation in enumerate(worst.variations):
         yield from _variation(("accuracy", k, 0, j), line.line, variation, None)
-    costs, laws = fractions(worst.costs), [fractions(one.law) for one in worst.variations]
+    costs, laws = fractions(worst.costs), [laws_of(one) for one in worst.variations]
     for r, row in enumerate(costs):
         table = entries | {(r, c): entries[r, c] + worst.weight * cost for c, cost in enumerate(row)}
         named = dict(scalars)

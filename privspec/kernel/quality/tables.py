@@ -216,12 +216,12 @@ class Lagrangian:
                     self.costs(row, grid.rows[row], grid.unit * w)
         sizes = len(parts), max(len(own) for *_, own in parts), len(self.reduced), len(self.reduced[0])
         for k, j, row, value, share in entries(shares, *sizes):
-            weight, values, law = parts[k][2][j]
+            weight, values, laws = parts[k][2][j]
             scale = parts[k][0][row] * weight * Fraction(share, ONE)
             if share > ONE or scale < 0:
                 raise shares.wrong("has an entry above one")
             self.costs(row, [int(shown == value) for shown in values], scale)
-            self.constant -= scale * law.rows[row][value] * law.unit
+            self.constant -= scale * laws[row].values()[value]
 
     def add(self, pairs: Item, conditions: Item, accuracy: Item) -> None:
         """Multipliers of all that the problem asks of tables.

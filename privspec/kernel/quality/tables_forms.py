@@ -14,7 +14,7 @@ NONE = Fraction(0)
 Pair = tuple[int, int]
 Range = tuple[Fraction, Fraction]
 Price = tuple[str, Fraction]
-Variation = tuple[Fraction, list[int], Grid]
+Variation = tuple[Fraction, list[int], list[Grid]]
 Worst = tuple[Fraction, Grid, list[Variation]]
 Scaled = tuple[str, Grid]
 Accuracy = tuple[int, str, "Amount", Fraction]
@@ -25,7 +25,7 @@ Estimates = tuple[str, list[Fraction]]
 Moment = tuple[list[Fraction], list[Fraction], dict[str, Fraction]]
 READERS = {
     "Price": {"name": "str", "weight": "Fraction"},
-    "Variation": {"weight": "Fraction", "values": "list[int]", "law": "Grid"},
+    "Variation": {"weight": "Fraction", "values": "list[int]", "laws": "list[Grid]"},
     "Worst": {"weight": "Fraction", "costs": "Grid", "variations": "list[Variation]"},
     "Scaled": {"name": "str", "values": "Grid"},
     "Accuracy": {"line": "int", "text": "str", "amount": "Amount", "limit": "Fraction"},
@@ -81,10 +81,11 @@ def by_row(table: Table, costs: Grid | None, variations: list[Variation] | None 
     if costs is not None:
         pairs = zip(table.numerators, costs.rows, strict=True)
         found = [costs.unit / whole * sum(n * cost for n, cost in zip(*pair, strict=True)) for pair in pairs]
-    for weight, values, law in variations or []:
-        for row, (mass, chances) in enumerate(zip(table.seen(values), law.rows, strict=True)):
+    for weight, values, laws in variations or []:
+        for row, (mass, law) in enumerate(zip(table.seen(values), laws, strict=True)):
+            chances = law.values()
             every = zip(mass + [0] * (len(chances) - len(mass)), chances, strict=True)
-            gaps = (Fraction(n, whole) - chance * law.unit for n, chance in every)
+            gaps = (Fraction(n, whole) - chance for n, chance in every)
             found[row] += weight * sum((gap for gap in gaps if gap > 0), NONE)
     return found
 

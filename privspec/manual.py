@@ -1,0 +1,153 @@
+"""The manual that ships: `privspec help language`, `privspec help functions`, `privspec help prefix_sums`.
+
+Its pages are `language/reference.md` and `functions/reference.md`: every example in them is a spec that the tests solve
+or check, and how far one unit moves a linear function is worked out from the function, not written down.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from textwrap import fill
+
+import numpy as np
+
+from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.suggest import nearest
+from privspec.functions import REGISTRY
+from privspec.model.domains import NUMBER, FiniteSet, Table, Tables, Type
+from privspec.model.library import Argument, Arguments, FunctionError
+from privspec.templates import list_templates, template_text
+
+_ENTRY = re.compile(r"^## (?P<head>[^\n]*)\n\n(?P<text>.*?)(?=^#|\Z)", re.M | re.S)
+_EXAMPLE = re.compile(r"^```priv(?P<only> check)?\n(?P<spec>.*?)^```$", re.M | re.S)
+SHOWN = 8
+"""Entries of the vector that a function is tried on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A spec in the manual; `solves`: it can be solved, and not only checked."""
+
+    text: str
+    solves: bool
+
+
+def examples(page: str) -> tuple[Example, ...]:
+    """The examples of a page, in order."""
+    return tuple(Example(found["spec"], found["only"] is None) for found in _EXAMPLE.finditer(page))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A function as the manual has it: how it is written, and its page."""
+
+    signature: str
+    text: str
+
+    @property
+    def name(self) -> str:
+        return self.signature.partition("(")[0]
+
+    @property
+    def first(self) -> str:
+        """Its first sentence."""
+        return re.split(r"(?<=[^.][.;])\s", self.text.replace("\n", " "), maxsplit=1)[0].rstrip(".;")
+
+
+def page(package: str) -> str:
+    """The page of a part of the language: "language" or "functions"."""
+    return files(f"privspec.{package}").joinpath("reference.md").read_text(encoding="utf-8")
+
+
+@cache
+def functions() -> dict[str, Entry]:
+    """The entries of all functions, by name, in the order of the page."""
+    found = [Entry(match["head"], match["text"].strip()) for match in _ENTRY.finditer(page("functions"))]
+    return {entry.name: entry for entry in found}
+
+
+def help_text(topic: str | None) -> str:
+    """What `privspec help TOPIC` prints: a page, a function, a template, or what there is.
+
+    Raises: UsageError PS0732 if there is nothing of that name.
+    """
+    known = {"language": _language, "functions": _functions}
+    if topic is None:
+        return _overview()
+    if topic in known:
+        return known[topic]()
+    if topic in functions():
+        return _function(functions()[topic])
+    templates = [template.name for template in list_templates()]
+    if topic.removesuffix(".priv") in templates:
+        return template_text(topic)
+    near = nearest(topic, (*known, *functions(), *templates))
+    hint = f"did you mean {near}?" if near else "`privspec help functions` lists the functions"
+    raise UsageError(Diagnostic("PS0732", f"the manual has no page {topic}", help=hint))
+
+
+def _overview() -> str:
+    return (
+        "privspec help language      the language, section by section, with examples\n"
+        "privspec help functions     every function in a line\n"
+        f"privspec help NAME          a function (such as {next(iter(functions()))}) or a template, whole\n"
+        "privspec templates          the built-in specs\n"
+        "privspec explain-error CODE the long form of a diagnostic\n"
+        "privspec COMMAND --help     a command\n"
+    )
+
+
+def _language() -> str:
+    return re.sub(r"^```.*\n", "", _EXAMPLE.sub(lambda found: _indented(found["spec"]), page("language")), flags=re.M)
+
+
+def _functions() -> str:
+    lines = []
+    for line in page("functions").splitlines():
+        if line.startswith("# "):
+            lines += ["", line[2:], ""]
+        elif line.startswith("## "):
+            entry = functions()[line[3:].partition("(")[0]]
+            lines.append(fill(f"{entry.signature}: {entry.first}", 98, initial_indent="  ", subsequent_indent="      "))
+    return "\n".join(lines[1:]) + "\n\nprivspec help NAME shows one of them whole, with an example that runs.\n"
+
+
+def _function(entry: Entry) -> str:
+    parts = [entry.signature, _EXAMPLE.sub("", f"{entry.text}\n").strip(), *sensitivity(entry.name)]
+    parts += [f"Example:\n\n{_indented(example.text).rstrip()}" for example in examples(f"{entry.text}\n")]
+    if entry.name in (template.name for template in list_templates()):
+        parts.append(f"There is a template of this name too: privspec templates {entry.name}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _indented(spec: str) -> str:
+    return "".join(f"    {line}\n" if line else "\n" for line in spec.splitlines())
+
+
+def sensitivity(name: str) -> Iterator[str]:
+    """How far a linear function moves when one entry moves by one, or one record comes or goes; nothing of others."""
+    function = REGISTRY.get(name)
+    if function is None or not function.linear:
+        return
+    people = Table((("age", FiniteSet(("young", "old"))), ("sex", FiniteSet(("F", "M")))))
+    table, vector = Argument(Type((), Tables(people))), Argument(Type((SHOWN,)))
+    level = Argument(NUMBER, Fraction(1))
+    for argument, moved, more in (
+        (vector, f"one of {SHOWN} entries moves by 1", ()),
+        (table, "one record comes or goes", ()),
+        (table, "one record comes or goes (all 1-way tables of two attributes)", (level,)),
+    ):
+        try:
+            bound = function.bind(Arguments((argument, *more)))
+        except FunctionError:
+            continue
+        columns = np.asarray(bound.apply(np.eye(people.cell_count if argument is table else SHOWN)), dtype=np.float64)
+        flat = np.abs(columns.reshape(-1, columns.shape[-1]))
+        l1, l2 = float(flat.sum(axis=0).max()), float(np.sqrt((flat**2).sum(axis=0)).max())
+        yield f"Sensitivity: when {moved}, the result moves by at most {l1:.4g} (l1) and {l2:.4g} (l2)."
+        return

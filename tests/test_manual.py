@@ -1,0 +1,82 @@
+"""The manual: every function has its page, every example in it works as it is printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privspec.cli import run_command_line
+from privspec.core.diagnostics import UsageError
+from privspec.core.spans import Source
+from privspec.functions import REGISTRY
+from privspec.manual import Example, examples, functions, help_text, page, sensitivity
+from privspec.pipeline import Request, check, solve
+from privspec.templates import list_templates, template_text
+
+FILES = {"csv"}
+"""Entries that are words of the language rather than functions."""
+EXAMPLES = [(part, i, one) for part in ("language", "functions") for i, one in enumerate(examples(page(part)))]
+
+
+def test_every_function_has_a_page_and_nothing_else_has() -> None:
+    assert set(functions()) - FILES == set(REGISTRY)
+    assert [functions()[name].signature for name in REGISTRY] == [REGISTRY[name].signature for name in REGISTRY]
+
+
+def test_every_function_is_used_in_an_example_of_its_own() -> None:
+    for name, entry in functions().items():
+        own = examples(f"{entry.text}\n")
+        assert name in FILES or (len(own) == 1 and name in own[0].text), name
+
+
+@pytest.mark.parametrize(("part", "number", "example"), EXAMPLES, ids=[f"{part}-{i}" for part, i, _ in EXAMPLES])
+def test_every_example_works(part: str, number: int, example: Example) -> None:
+    request = Request(Source(f"{part}-{number}.priv", example.text))
+    if example.solves:
+        assert solve(request).document["status"] in ("optimal", "feasible")
+    else:
+        check(request)
+
+
+def test_sensitivities_are_those_of_the_maps() -> None:
+    """Against matrices written out: the largest l1 and l2 norms of a column."""
+    lower = np.tril(np.ones((8, 8)))
+    said = {"prefix_sums": lower, "suffix_sums": lower.T, "total": np.ones((1, 8)), "mean": np.ones((1, 8)) / 8}
+    said |= {"histogram": np.eye(4), "count": np.ones((1, 4)), "differences": np.diff(np.eye(8), axis=0)}
+    for name, matrix in said.items():
+        l1, l2 = np.abs(matrix).sum(axis=0).max(), np.sqrt((matrix**2).sum(axis=0).max())
+        (line,) = sensitivity(name)
+        assert line.endswith(f"at most {l1:.4g} (l1) and {l2:.4g} (l2)."), line
+    assert not [*sensitivity("mismatch")]
+
+
+def test_pages_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    for topic in ((), ("language",), ("functions",), *((name,) for name in functions())):
+        assert run_command_line(["help", *topic]) == 0
+        printed = capsys.readouterr().out
+        assert printed.strip()
+        assert "```" not in printed
+        assert all(line == line.rstrip() for line in printed.splitlines())
+
+
+def test_a_template_is_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+    name = next(one.name for one in list_templates() if one.name not in functions())
+    assert run_command_line(["help", name]) == 0
+    assert capsys.readouterr().out == template_text(name)
+
+
+def test_what_is_not_there_is_refused_with_what_is_near(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UsageError) as caught:
+        help_text("prefix_sum")
+    assert caught.value.diagnostics[0].help == "did you mean prefix_sums?"
+    assert run_command_line(["help", "nothing of the kind"]) == 2
+    assert "PS0732" in capsys.readouterr().err
+
+
+def test_the_pages_ship_with_the_package() -> None:
+    wanted = Path(__file__).parents[1].joinpath("pyproject.toml").read_text("utf-8")
+    for part in ("language", "functions"):
+        line = next(line for line in wanted.splitlines() if line.startswith(f'"privspec.{part}" = ['))
+        assert "reference.md" in line
