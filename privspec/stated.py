@@ -87,6 +87,7 @@ class Spec(Part):
     path: str = ""
     source: str = ""
     sha256: str = ""
+    components: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 

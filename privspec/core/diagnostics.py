@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from privspec.core.spans import Source, Span
@@ -38,6 +38,22 @@ class Diagnostic:
     def is_error(self) -> bool:
         """Whether it stops the work; warnings do not."""
         return self.severity == "error"
+
+    @property
+    def located(self) -> Diagnostic:
+        """The same in the file that it is about, where the source is made of several: other places become notes."""
+        if self.source is None or not self.source.files or not self.labels:
+            return self
+        file, _ = self.source.place(next((one for one in self.labels if one.primary), self.labels[0]).span)
+        labels, notes = [], []
+        for label in self.labels:
+            where, span = self.source.place(label.span)
+            if where is file:
+                labels.append(replace(label, span=span))
+            else:
+                line, column = where.position(span.start)
+                notes.append(f"{label.text or 'also'}: {where.name}:{line}:{column}")
+        return replace(self, source=file, labels=tuple(labels), notes=(*notes, *self.notes))
 
 
 class PrivspecError(Exception):

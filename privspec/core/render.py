@@ -29,6 +29,7 @@ def render_all(diagnostics: Iterable[Diagnostic], *, colour: bool = False) -> st
 
 def diagnostic_to_json(diagnostic: Diagnostic) -> dict[str, object]:
     """A diagnostic as plain data; lines and columns count from 1, ends are exclusive."""
+    diagnostic = diagnostic.located
     source = diagnostic.source
     labels: list[dict[str, object]] = []
     for label in diagnostic.labels:
@@ -127,7 +128,7 @@ class _Line:
 
 class _Renderer:
     def __init__(self, diagnostic: Diagnostic, colour: bool) -> None:
-        self.diagnostic = diagnostic
+        self.diagnostic = diagnostic.located
         self.colour = colour
 
     def paint(self, text: str, style: str) -> str:

@@ -28,10 +28,25 @@ NOWHERE = Span(0, 0)
 
 @dataclass(frozen=True)
 class Source:
-    """A named text with its lines (columns count characters from 1)."""
+    """A named text with its lines (columns count characters from 1).
+
+    `files`: where the text is that of several files, one behind another, the offset at which each of them starts.
+    """
 
     name: str
     text: str
+    files: tuple[tuple[int, Source], ...] = ()
+
+    @property
+    def main(self) -> Source:
+        """The file that uses the others."""
+        return self.files[0][1] if self.files else self
+
+    def place(self, span: Span) -> tuple[Source, Span]:
+        """The file in which a span begins, and the span there."""
+        start, file = next((one for one in reversed(self.files) if one[0] <= span.start), (0, self))
+        end = min(span.end - start, len(file.text))
+        return file, Span(min(span.start - start, end), end)
 
     @cached_property
     def _starts(self) -> tuple[int, ...]:

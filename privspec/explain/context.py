@@ -15,6 +15,7 @@ from privspec.language.parser import parse
 from privspec.language.spelling import spell
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used, walk
+from privspec.model.components import Whole, assembled
 from privspec.model.library import library
 from privspec.stated import Stated
 
@@ -103,11 +104,12 @@ def context(plan: Stated) -> Context:
     A source that does not parse (a plan that was tampered with) gives a context without lines.
     """
     source = Source(plan.spec.path, plan.spec.source)
-    lines = tuple(source.text.splitlines())
     try:
-        tree = parse(source)
+        whole = assembled(parse(source), source, None, plan.spec.components)
     except SpecError:
-        tree = syntax.Spec(None, None)
+        whole = Whole(syntax.Spec(None, None), source)
+    tree, source = whole.spec, whole.source
+    lines = tuple(source.text.splitlines())
 
     def at(node: Any) -> SpecLine:
         return _line(lines, source.position(node.span.start)[0])

@@ -12,7 +12,6 @@ from xml.sax.saxutils import escape
 from privspec.explain.graph_words import extent, observers
 from privspec.explain.svg import number, tag, text, way
 from privspec.language.syntax import VariableKind
-from privspec.language.walk import names_used
 from privspec.model.graph import GraphNode, Model
 from privspec.model.reports import listing
 
@@ -112,10 +111,6 @@ def _boxes(model: Model, graph: Graph) -> dict[str, Box]:
         if node.definition is not None and node.kind is not VariableKind.CONSTANT:
             lines.insert(1, short("= " + " ".join(model.source.slice(node.definition.span).split())))
         found[name] = Box(name, tuple(lines), style, name in sites, layers[name])
-    deepest = max((box.layer for box in found.values()), default=0)
-    for part in model.components:
-        words = (part.name, "another spec", short(part.model.name))
-        found[part.name] = Box(part.name, words, STYLES["part"], False, deepest + 1)
     return found
 
 
@@ -133,15 +128,6 @@ def _sites(model: Model) -> frozenset[str]:
     if model.noise_at is None:
         return frozenset(node.name for node in model.outputs if node.definition is None)
     return frozenset(site.removeprefix("objective(").removesuffix(")") for site in model.noise_at)
-
-
-def _whole(model: Model) -> Graph:
-    """The graph of the model with the specs that are its parts."""
-    graph = model.graph.copy()
-    for part in model.components:
-        chosen = [name for expr in part.overrides.values() for name in names_used(expr)]
-        graph.add_edges_from((name, part.name) for name in (*part.links.values(), *chosen))
-    return graph
 
 
 def _layers(model: Model, graph: Graph) -> dict[str, int]:
@@ -296,7 +282,7 @@ def graph_svg(model: Model) -> str:
     Secret, public and released values, and places where noise may enter, differ in outline and wording, not
     only in colour. The file needs no fonts, scripts or other files.
     """
-    graph = _whole(model)
+    graph = model.graph
     boxes = dict(islice(_boxes(model, graph).items(), NODES_LIMIT))
     edges = [(boxes[a], boxes[b]) for a, b in graph.subgraph(boxes).edges]
     width, bottom = _arrange(boxes, graph)

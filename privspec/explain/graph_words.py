@@ -108,7 +108,7 @@ def _choices(model: Model) -> Iterator[str]:
 def _components(model: Model) -> Iterator[str]:
     for part in model.components:
         links = ", ".join(f"its {own} is {name} here" for own, name in part.links.items())
-        yield f"{part.name}: the spec {part.model.name}" + (f"; {links}" if links else "")
+        yield f"{part.name}: the spec in {part.file}" + (f"; {links}" if links else "")
 
 
 def _computed(model: Model) -> Iterator[str]:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
-from privspec.model.definitions import VARIABLES, Definition, Definitions, PartReader, collect_definitions
+from privspec.model.components import Whole, assembled
+from privspec.model.definitions import VARIABLES, Definition, Definitions, collect_definitions
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import NUMBER, UNKNOWN, Domain, FiniteSet, Laws, Symbols, Tables, Type
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, bind_call, evaluate, value_type
 from privspec.model.fairness_rules import read_independence
-from privspec.model.graph import ComponentModel, GraphNode, Model, lay_out
+from privspec.model.graph import GraphNode, Model, lay_out
 from privspec.model.library import library
 from privspec.model.loss_rules import LossReader
 from privspec.model.neighbours import InputBlock
@@ -43,17 +44,20 @@ def load_model(
     constants: Mapping[str, object] | None = None,
     base: Path | None = None,
     files: Mapping[str, Any] | None = None,
+    texts: Mapping[str, str] | None = None,
 ) -> Model:
     """Parse and check a spec.
 
     Args: parameters, values in place of those written (text is read as an expression); constants, values of
     constants that have none in the spec, or others; base, the folder that file names are relative to; files,
-    contents by key ("csv:queries.csv") that are used in place of the disk.
+    contents by key ("csv:queries.csv") that are used in place of the disk; texts, specs by the names of their files,
+    likewise.
     Raises: SpecError with the diagnostics of all passes.
     """
     from privspec.language.parser import parse
 
-    return build(parse(source), source, parameters=parameters, constants=constants, base=base, files=files)
+    whole = assembled(parse(source), source, base, texts)
+    return _Builder(whole, base, files).run(parameters or {}, constants or {})
 
 
 def build(
@@ -64,27 +68,17 @@ def build(
     constants: Mapping[str, object] | None = None,
     base: Path | None = None,
     files: Mapping[str, Any] | None = None,
-    trust: str | None = None,
-    open_files: frozenset[Path] = frozenset(),
 ) -> Model:
-    """Check a tree; see `load_model`."""
-    return _Builder(spec, source, base, files, trust, open_files).run(parameters or {}, constants or {})
+    """Check a tree without components; see `load_model`."""
+    return _Builder(Whole(spec, source), base, files).run(parameters or {}, constants or {})
 
 
 class _Builder:
     """The passes over one file, each working on what those before it left."""
 
-    def __init__(
-        self,
-        spec: syntax.Spec,
-        source: Source,
-        base: Path | None,
-        files: Mapping[str, Any] | None,
-        trust: str | None,
-        open_files: frozenset[Path],
-    ) -> None:
-        self.spec, self.source, self.base, self.trust, self.open_files = spec, source, base, trust, open_files
-        self.report = Report(source)
+    def __init__(self, whole: Whole, base: Path | None, files: Mapping[str, Any] | None) -> None:
+        self.whole, self.spec, self.source, self.base = whole, whole.spec, whole.source, base
+        self.report = Report(self.source)
         held = None if files is None else {key: np.asarray(value, dtype=np.float64) for key, value in files.items()}
         self.read_files: dict[str, Any] = {}
         self.environment = Environment(files=Reader(base, held, self.read_files))
@@ -97,6 +91,8 @@ class _Builder:
         """Every pass in order."""
         report, spec = self.report, self.spec
         scope = self.scope = collect(spec, report)
+        for say in self.whole.said:
+            say(report)
         self._check_sections()
         resolve(spec, scope, report)
         values, parties = read_parameters(scope, self.environment, parameters, report)
@@ -104,10 +100,9 @@ class _Builder:
         self.environment = replace(self.environment, values=values, parties=sizes)
         definitions = self.definitions = collect_definitions(spec, scope, report)
         self._read_domains()
-        parts = PartReader(scope, self.environment, self.base, self.open_files, self._load_component, report)
-        components = parts.components(spec)
+        self._check_links()
         fixed = self._constants(constants)
-        typer = self.typer = self._typer(components, fixed)
+        typer = self.typer = self._typer(fixed)
         losses = LossReader(scope, report, typer, definitions, self.domains)
         for statement in definitions.models:
             losses.model(statement)
@@ -116,7 +111,7 @@ class _Builder:
                 self._type(name, definitions.of.get(name))
         nodes = self._nodes()
         blocks = lay_out(nodes, self.source)
-        reader = self._requirement_reader(blocks, components)
+        reader = self._requirement_reader(blocks)
         requirements = tuple(r for r in map(reader.requirement, spec.privacy) if r is not None)
         fairness = self._fairness(reader, nodes)
         limits = [losses.constraint(relation, self._bindings(relation.left)) for relation in definitions.constraints]
@@ -125,7 +120,7 @@ class _Builder:
             losses.loss(spec.loss)
         accuracy = tuple(losses.target(target, losses.target_bindings(target)) for target in spec.accuracy)
         self._check_known(nodes)
-        options = read_options(spec, scope, self.environment, self.domains, requirements, report, self.trust)
+        options = read_options(spec, scope, self.environment, self.domains, requirements, report)
         report.raise_errors()
         needs = definitions.dependencies.items()
         model = Model(
@@ -144,7 +139,8 @@ class _Builder:
             trust=options.trust,
             base=self.base,
             parties=parties,
-            components=components,
+            components=self.whole.components,
+            texts=self.whole.texts,
             models=tuple(dict.fromkeys(losses.modelled.values())),
             constraints=tuple(one for one in limits if one is not None),
             asserted=tuple(one for one in claims if one is not None),
@@ -162,7 +158,8 @@ class _Builder:
             for failure in wrong_laws(model):
                 report.failure(failure)
             report.raise_errors()
-        warn_of_unused(spec, scope, report)
+        links = (node for part in self.whole.components for node in part.domains.values())
+        warn_of_unused((spec, *links), scope, report)
         if model.requirements or model.fairness:  # without either, `check` says so in a line of its own
             warn_about_gaps(model, report)
         return replace(model, warnings=report.warnings)
@@ -171,7 +168,7 @@ class _Builder:
 
     def _check_sections(self) -> None:
         scope, spec = self.scope, self.spec
-        start = Span(0, min(len(self.source.text.split("\n", 1)[0]), len(self.source.text)))
+        start = Span(0, len(self.source.text.split("\n", 1)[0]))
         output, data = next(iter(scope.of("output")), "O"), next(iter(scope.of("input")), "x")
         parts = scope.of("component")
         line = f"add a section `privacy:` with a line such as `{output} is (1, 1e-6)-DP wrt {data}`"
@@ -196,17 +193,18 @@ class _Builder:
                 else:
                     self.report.failure(failure)
 
-    def _load_component(self, path: Path, parameters: dict[str, object], trust: str | None) -> Model:
-        from privspec.language.parser import parse
+    def _check_links(self) -> None:
+        """An input of a part has the domain of the input that it is."""
+        for part in self.whole.components:
+            for name, node in part.domains.items():
+                declared, own = self.domains.get(name), self.report.told(partial(self._own_domain, node))
+                if declared is not None and own is not None and own != declared:
+                    message = f"{name} of {part.name} is in {own.describe()}, and here in {declared.describe()}"
+                    others = ((self.definitions.domains[name].span, "declared here"),)
+                    self.report.error("PS0424", node.span, message, others=others)
 
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise SpecError(Diagnostic("PS0420", f"{path.name} cannot be read as text")) from error
-        source = Source(str(path), text)
-        above = {Path(self.source.name).resolve()} if self.base else set()
-        files = self.open_files | {path.resolve()} | above
-        return build(parse(source), source, parameters=parameters, base=path.parent, trust=trust, open_files=files)
+    def _own_domain(self, node: syntax.Domain) -> Domain:
+        return read_domain(node, self.environment)
 
     def _constants(self, given: Mapping[str, object]) -> dict[str, Value]:
         """Values of constants, and of the files that any expression names."""
@@ -242,15 +240,11 @@ class _Builder:
 
     # -- types
 
-    def _typer(self, components: tuple[ComponentModel, ...], fixed: Mapping[str, Value]) -> Typer:
+    def _typer(self, fixed: Mapping[str, Value]) -> Typer:
         typer = Typer(self.report, replace(self.environment, values={**self.environment.values, **fixed}))
         typer.domains = dict(self.domains)
         typer.components = frozenset(self.scope.of("component"))
-        for part in components:
-            typer.attributes[part.name, "loss"] = NUMBER
-            for node in part.model.nodes.values():
-                typer.attributes[part.name, node.name] = node.type
-        for name in typer.components.difference(part.name for part in components):
+        for name in typer.components:  # those that could not be read
             typer.attributes[name, "*"] = UNKNOWN
         for name, found in self.scope.of("parameter").items():
             if found.index in self.environment.parties:
@@ -363,9 +357,7 @@ class _Builder:
 
     # -- lines
 
-    def _requirement_reader(
-        self, blocks: tuple[InputBlock, ...], components: tuple[ComponentModel, ...]
-    ) -> RequirementReader:
+    def _requirement_reader(self, blocks: tuple[InputBlock, ...]) -> RequirementReader:
         definitions, typer = self.definitions, self.typer
         fine = {claim.wrt.name for claim in definitions.claims}
         for definition in definitions.of.values():
@@ -378,7 +370,6 @@ class _Builder:
             self.environment,
             typer.environment,
             {block.name: block for block in blocks},
-            tuple(f"{part.name}.{node.name}" for part in components for node in part.model.outputs),
             frozenset(fine),
             dict(typer.indexed),
             dict(typer.domains),

@@ -1,28 +1,20 @@
-"""What each variable is computed from, and specs used as parts of another one.
+"""What each variable is computed from.
 
 Every variable is defined once, not in a circle, and no output is left without a meaning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
-from pathlib import Path
 
-import numpy as np
-
-from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.walk import Comparison, comparisons, names_used, reached, reference, uses, walk
-from privspec.model.evaluate import Environment, evaluate
-from privspec.model.graph import ComponentModel, Model
 from privspec.model.library import library
 from privspec.model.parameters import circle, cycles, topological
-from privspec.model.reports import Failure, Report, suggestion
-from privspec.model.scope import TRUST_WORDS, Declaration, Scope, undeclared
-from privspec.model.values import Value
+from privspec.model.reports import Report
+from privspec.model.scope import Declaration, Scope, undeclared
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,122 +281,3 @@ def _check_outputs(spec: syntax.Spec, scope: Scope, found: Definitions, report: 
             continue
         hint = f"compare it in the loss, as in E[ ||{name} - y||^2 ], or define it with `=`"
         report.error("PS0213", declaration.span, f"nothing says what {name} should be", help=hint)
-
-
-# --- specs used as parts --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class PartReader:
-    """Loads the specs that are used as parts.
-
-    `base` is the folder of their files, `open_files` those that are being read, `load` reads one with overrides of its
-    parameters and of its trust.
-    """
-
-    scope: Scope
-    environment: Environment
-    base: Path | None
-    open_files: frozenset[Path]
-    load: Callable[[Path, dict[str, object], str | None], Model]
-    report: Report
-
-    def components(self, spec: syntax.Spec) -> tuple[ComponentModel, ...]:
-        """Every component that is declared once."""
-        once = [component for component in spec.components if self._declared_here(component)]
-        found = [self.report.told(lambda component=component: self._component(component)) for component in once]  # type: ignore[misc]
-        return tuple(one for one in found if one is not None)
-
-    def _declared_here(self, component: syntax.Component) -> bool:
-        declared = self.scope.get(component.name)
-        return declared is not None and declared.node is component
-
-    def _path(self, component: syntax.Component) -> Path:
-        call = component.call
-        if call.function != "spec":
-            raise Failure("PS0420", call.span, 'a component is written name = spec("file.priv", ...)')
-        match call.arguments:
-            case (syntax.String(value=name, span=span), *_):
-                pass
-            case _:
-                raise Failure("PS0420", call.span, "the first argument of spec(...) is a file name in quotes")
-        path = Path(name) if self.base is None else self.base / name
-        if not name or "\0" in name or not path.is_file():
-            beside = path.parent.iterdir() if "\0" not in name and path.parent.is_dir() else ()
-            hint = suggestion(path.name, (p.name for p in beside if p.suffix == ".priv"))
-            raise Failure("PS0420", span, f"the spec {name} does not exist", help=hint)
-        if path.resolve() in self.open_files:
-            raise Failure("PS0420", span, f"{name} uses itself as a component")
-        return path
-
-    def _component(self, component: syntax.Component) -> ComponentModel | None:
-        path = self._path(component)
-        keywords: dict[str, syntax.Keyword] = {}
-        for argument in component.call.arguments[1:]:
-            if not isinstance(argument, syntax.Keyword):
-                self.report.error("PS0421", argument.span, "after the file name, write name = expression")
-            elif argument.name in keywords:
-                self.report.error("PS0421", argument.span, f"{argument.name} is set twice")
-            else:
-                keywords[argument.name] = argument
-        trust = self._trust(keywords.get("trust"))
-        try:
-            model = self.load(path, {}, trust)
-            overrides = self._overrides(keywords, model)
-            if overrides:
-                model = self.load(path, dict(overrides), trust)
-        except SpecError as error:
-            message = f"the spec of {component.name} has errors: {error.diagnostics[0].message}"
-            self.report.error("PS0422", component.call.span, message, help=f"`privspec check {path}` shows them")
-            self.report.diagnostics.extend(found for found in error.diagnostics if found.source is not None)
-            return None
-        links = self._links(component, keywords, model)
-        kept = {name: keyword.value for name, keyword in keywords.items()}
-        return ComponentModel(component.name, model, links, kept, component.span)
-
-    def _trust(self, keyword: syntax.Keyword | None) -> str | None:
-        word = keyword.value.id if keyword is not None and isinstance(keyword.value, syntax.Name) else ""
-        if keyword is None or word in TRUST_WORDS:
-            return word or None
-        if word not in self.scope.of("choose", "parameter"):
-            hint = suggestion(word, (*TRUST_WORDS, *self.scope.of("choose"))) if word else None
-            hint = hint or f"these exist: {', '.join(TRUST_WORDS)}"
-            self.report.error("PS0270", keyword.value.span, "a trust model is wanted here", help=hint)
-        return None
-
-    def _overrides(self, keywords: dict[str, syntax.Keyword], model: Model) -> dict[str, Value]:
-        """Parameters of the part whose values are known now; what the solver chooses is left open."""
-        found: dict[str, Value] = {}
-        known = (*model.parameters, *(node.name for node in (*model.inputs, *model.constants)))
-        chosen = self.scope.of("choose")
-        for name, keyword in keywords.items():
-            used = keyword.value
-            if name != "trust" and name not in known:
-                hint = suggestion(name, (*known, "trust")) or (f"it has {', '.join(known)}" if known else None)
-                self.report.error("PS0421", keyword.span, f"the part has no parameter or input {name}", help=hint)
-            if name == "trust" or name not in model.parameters:
-                continue
-            if not isinstance(used, syntax.Name) or used.id not in chosen:
-                value = self.report.told(lambda used=used: evaluate(used, self.environment))  # type: ignore[misc]
-                if isinstance(value, Fraction | str | tuple | np.ndarray):
-                    found[name] = value
-        return found
-
-    def _links(self, component: syntax.Component, keywords: dict[str, syntax.Keyword], model: Model) -> dict[str, str]:
-        """Which input of the whole each input of the part is; one that is not passed is the one of its own name."""
-        links: dict[str, str] = {}
-        inputs, part = self.scope.of("input"), component.name
-        for name in (node.name for node in model.inputs):
-            keyword = keywords.get(name)
-            if keyword is None and name in inputs:
-                links[name] = name
-                message = f"the input {name} of {part} is taken to be the {name} declared here"
-                others, hint = ((inputs[name].span, "this one"),), f"write {name} = {name} to say so"
-                self.report.warn("PS0423", component.span, message, others=others, help=hint)
-            elif keyword is not None and isinstance(keyword.value, syntax.Name) and keyword.value.id in inputs:
-                links[name] = keyword.value.id
-            elif keyword is not None:
-                message = f"{name} is an input of {part}; it takes one of the inputs declared here"
-                given = f"these are {', '.join(inputs)}" if inputs else None
-                self.report.error("PS0421", keyword.value.span, message, help=given)
-        return links

@@ -36,14 +36,14 @@ def read_independence(
     except Failure as failure:
         reader.report.failure(failure)
         return None
-    number, text = reader.report.line(line.span)
+    number, text = reader.report.line(line)
     whole = tuple(name for name in subjects if name is not None)
     return IndependenceRequirement(whole, of or "", given, line.value, line.tolerance, line.span, number, text, equals)
 
 
 def _known(ref: syntax.Ref, reader: RequirementReader, attributes: Mapping[str, Domain]) -> str | None:
     """The name of something that varies; None after a complaint."""
-    known = {*reader.scope.of("input", "output", "intermediate"), *attributes, *reader.component_outputs}
+    known = {*reader.scope.of("input", "output", "intermediate"), *attributes}
     full = f"{ref.name}.{ref.attribute}" if ref.attribute else ref.name
     if full in known:
         reader.check_index(ref)
@@ -61,7 +61,7 @@ def _check(line: syntax.Independence, named: list[str], reader: RequirementReade
     twice = next((name for i, name in enumerate(named) if name in named[:i]), None)
     if twice is not None:
         raise Failure("PS0320", line.span, f"{twice} is named twice in this line")
-    if not {*reader.scope.of("output"), *reader.component_outputs} & set(named):
+    if not reader.scope.of("output").keys() & set(named):
         raise Failure(
             "PS0322",
             line.span,

@@ -60,20 +60,29 @@ class PartySet:
     span: Span
 
 
-@dataclass(frozen=True)
-class ComponentModel:
-    """Another spec used as a part; `links` maps its inputs to names of this one."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Component:
+    """Another spec that is a part of this one, whose variables are called `name.x` here.
+
+    `links`: the input or index set of the whole that each of its own is, those `by_name` because nothing else was
+    passed; `domains`: what it declares for them, by the name in the whole; `settings`: what its parameters are given.
+    """
 
     name: str
-    model: Model
+    file: str
     links: Mapping[str, str]
-    overrides: Mapping[str, syntax.Expr]
+    by_name: tuple[str, ...]
+    settings: Mapping[str, syntax.Expr]
+    domains: Mapping[str, syntax.Domain]
     span: Span
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A spec whose names, shapes, domains and units make sense; each is itself alone, whatever another may say."""
+    """A spec whose names, shapes, domains and units make sense; each is itself alone, whatever another may say.
+
+    Variables of its `components` are among its own; `texts` are those of their files, by name.
+    """
 
     source: Source
     spec: syntax.Spec
@@ -90,7 +99,8 @@ class Model:
     trust: Trust
     base: Path | None = None
     parties: Mapping[str, PartySet] = field(default_factory=dict)
-    components: tuple[ComponentModel, ...] = ()
+    components: tuple[Component, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
     models: tuple[DataModel, ...] = ()
     constraints: tuple[MechanismConstraint, ...] = ()
     asserted: tuple[AssertedSensitivity, ...] = ()

@@ -78,7 +78,6 @@ def observers(model: Model) -> tuple[Observer, ...]:
     messages are seen by all. Observers who see the same are one.
     """
     order = [node.name for node in model.outputs]
-    order += [f"{part.name}.{node.name}" for part in model.components for node in part.model.outputs]
     if isinstance(model.trust, Nobody):
         return (Observer(ANYONE, tuple(order)),)
     named: dict[tuple[str, ...], set[str]] = {}
@@ -170,11 +169,7 @@ def inputs_behind(model: Model, output: str) -> frozenset[str]:
     Where all is finite, outputs are drawn together from all that any line looks at, fairness lines too.
     """
     inputs = frozenset(block.name for block in model.blocks)
-    node = model.nodes.get(output)
-    if node is None:  # an output of a part: all that is given to the part
-        part = next((c for c in model.components if c.name == output.partition(".")[0]), None)
-        names = () if part is None else tuple(part.links.values())
-        return inputs.intersection(_before(model, names)) or inputs
+    node = model.nodes[output]
     found = inputs.intersection(_before(model, (output,)))
     if node.definition is None and finite(model):
         found |= inputs.intersection(_before(model, looked_at(model)))
@@ -237,8 +232,7 @@ def _no_line(model: Model, found: Look, report: Report) -> None:
 
 def _unnamed(model: Model, found: Look, report: Report) -> None:
     for name in found.unnamed:
-        node = model.nodes.get(name.partition(".")[0])
-        span = model.block(found.input).span if node is None else node.span
+        span = model.nodes[name].span
         message = f"no requirement protects {found.input} in {name}, which {_see(found)}: it may reveal anything"
         hint = f"add a line under privacy: {_together(found)} is ... wrt {found.input}"
         report.warn("PS0315", span, message, help=hint)

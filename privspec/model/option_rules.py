@@ -64,7 +64,6 @@ def read_options(
     domains: Mapping[str, Domain],
     requirements: tuple[Requirement, ...],
     report: Report,
-    trust_override: str | None = None,
 ) -> Options:
     """The options, each kind at most once; local requirements imply that nobody is trusted."""
     trust: Trust | None = None
@@ -86,8 +85,6 @@ def read_options(
             message = "this option is given twice"
             hint = "write all names in one line, separated by commas"
             report.error("PS0273", option.span, message, others=((before.span, "given here first"),), help=hint)
-    if trust_override is not None and trust_override in TRUST_WORDS:
-        trust = {"curator": Curator(), "nobody": Nobody()}.get(trust_override, SecureSum())
     trust = _local(trust, trust_node, requirements, report)
     sites, site_spans = _sites(noise, scope, report)
     families, family_spans = _families(family, report)

@@ -10,6 +10,8 @@ from typing import TypeVar
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Source, Span
 from privspec.core.suggest import nearest as closest
+from privspec.language.spelling import spell
+from privspec.language.syntax import Node
 
 T = TypeVar("T")
 
@@ -94,9 +96,11 @@ class Report:
     def _errors(self) -> Iterator[Span]:
         return (found.labels[0].span for found in self.diagnostics if found.is_error and found.labels)
 
-    def line(self, span: Span) -> tuple[int, str]:
-        """The number of a line of the spec, and its text without its comment."""
-        return self.source.position(span.start)[0], " ".join(self.source.slice(span).split())
+    def line(self, node: Node) -> tuple[int, str]:
+        """The number of a line, and its text without its comment: that of a part's in the names of the whole."""
+        number = self.source.position(node.span.start)[0]
+        own = self.source.place(node.span)[0] in (self.source, self.source.main)
+        return number, " ".join((self.source.slice(node.span) if own else spell(node)).split())
 
     def marred(self, place: Span) -> bool:
         """Whether an error is told inside a place, so that what else is wrong there may follow from it."""

@@ -88,7 +88,6 @@ class RequirementReader:
     environment: Environment
     public: Environment
     blocks: Mapping[str, InputBlock]
-    component_outputs: tuple[str, ...] = ()
     unbounded_is_fine: frozenset[str] = frozenset()
     party_of: Mapping[str, str] = field(default_factory=dict)
     domains: Mapping[str, Domain] = field(default_factory=dict)
@@ -110,7 +109,7 @@ class RequirementReader:
         observers = ("anyone",) if clauses.seen_by is None else tuple(n.id for n in clauses.seen_by.observers)
         if not outputs or not wrt or metric is None or measure is None or relation is None:
             return None
-        number, text = self.report.line(line.span)
+        number, text = self.report.line(line)
         seen = tuple(dict.fromkeys(observers))
         words = self._written(line, measure)
         found = Requirement(outputs, wrt, relation, measure, seen, line.span, number, text, default, words)
@@ -125,7 +124,7 @@ class RequirementReader:
             if names.what != kind + "s":
                 self.report.error(code, names.span, f"`all {kind}s` is wanted here")
                 return ()
-            everything = (*self.scope.of(kind), *(self.component_outputs if kind == "output" else ()))
+            everything = tuple(self.scope.of(kind))
             if not everything:
                 self.report.error(code, names.span, f"this spec has no {kind}s")
             return everything
@@ -140,13 +139,12 @@ class RequirementReader:
 
     def _one(self, ref: syntax.Ref, kind: str, code: str) -> str | None:
         known = self.scope.of(kind)
-        also = self.component_outputs if kind == "output" else ()
         full = f"{ref.name}.{ref.attribute}" if ref.attribute else ref.name
-        if full in known or full in also:
+        if full in known:
             self.check_index(ref)
             return full
         declared = self.scope.get(ref.name)
-        hint = suggestion(full, (*known, *also)) or (f"the {kind}s are {listing(known)}" if known else None)
+        hint = suggestion(full, known) or (f"the {kind}s are {listing(known)}" if known else None)
         if ref.attribute is not None and (declared is None or declared.what == "component"):
             self.report.error(code, ref.span, f"there is no {kind} {full}", help=hint)
         elif declared is None:

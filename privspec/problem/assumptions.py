@@ -6,6 +6,7 @@ A plan lists these sentences for those who read its JSON; whoever verifies it wr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from privspec.language import syntax
@@ -38,7 +39,7 @@ def assumptions(model: Model, plan: Mapping[str, Any]) -> list[Assumption]:
     Args: plan, its document or the parts of it that a family has written: mechanism, guarantees and claims.
     Raises: KeyError, TypeError if the mechanism is not of the form of its family.
     """
-    return [_trust(model), *OF_FORM[family_of(model).form](model, plan), *_units(model)]
+    return [_trust(model), *_parts(model), *OF_FORM[family_of(model).form](model, plan), *_units(model)]
 
 
 def _said(text: str, status: str, **because: Any) -> Assumption:
@@ -54,6 +55,19 @@ def _trust(model: Model) -> Assumption:
     line = next((_line(model, o.span.start) for o in model.spec.options if isinstance(o, syntax.Trust)), None)
     because = {"line": line} if line else {"note": "trust-by-default"}
     return _said(f"Trust: {model.trust.describe()}.", "assumed", **because)
+
+
+def _parts(model: Model) -> Iterator[Assumption]:
+    """Whose lines are those of other files, and which data parts are about because of their names alone."""
+    starts = dict.fromkeys(_line(model, start) for start, _ in model.source.files[1:])
+    for first, (_, file) in zip(starts, model.source.files[1:], strict=True):
+        end = first + file.text.rstrip("\n").count("\n")
+        text = f"Lines {first} to {end} are those of {Path(file.name).name}, in the names of the whole."
+        yield _said(text, "proved", line=first)
+    for part in model.components:
+        for own in part.by_name:
+            text = f"The {own} of {part.name} is taken to be {part.links[own]}: nothing else was passed."
+            yield _said(text, "assumed", line=_line(model, part.span.start))
 
 
 def _units(model: Model) -> Iterator[Assumption]:

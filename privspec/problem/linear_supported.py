@@ -89,8 +89,6 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
     if isinstance(model.trust, Nobody):
         for party in model.parties.values():
             yield at(party.span, f"with parties ({party.name}) under `trust {model.trust.name}`")
-    for component in model.components:
-        yield at(component.span, "whole systems of components")
     for choice in model.choices:
         yield at(
             choice.span,

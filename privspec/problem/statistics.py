@@ -276,8 +276,8 @@ def _all_answered(model: Model) -> None:
     spans += [line.span for line in model.fairness] + [line.relation.span for line in model.constraints]
     for span in spans:
         raise Failure("PS0501", span, "solve does not answer this line where statistics are made noisy")
-    if model.components or model.asserted:
-        text = "solve takes no components and no asserted functions where statistics are made noisy"
+    if model.asserted:
+        text = "solve takes no asserted functions where statistics are made noisy"
         raise Failure("PS0501", model.spec.span, text)
     if not isinstance(model.trust, Curator | Nobody):
         raise Failure("PS0501", model.spec.span, f"solve cannot compute `trust {model.trust.name}` here yet")

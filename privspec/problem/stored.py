@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,13 @@ from privspec.model.values import Symbol, Value, show
 
 def spec_json(model: Model) -> dict[str, Any]:
     """The spec with all that it was solved with, so that the plan can be checked by itself."""
+    text = model.source.main.text
     return {
         "name": model.name,
         "path": str(model.source.name),
-        "sha256": hashlib.sha256(model.source.text.encode("utf-8")).hexdigest(),
-        "source": model.source.text,
+        "sha256": hashlib.sha256(text.encode("utf-8")).hexdigest(),
+        "source": text,
+        **({"components": dict(model.texts)} if model.texts else {}),
         "parameters": _parameters(model),
         "constants": _constants(model),
     }
@@ -88,24 +91,33 @@ def model_inside(spec: Item, base: Path | None = None) -> Model:
     from privspec.model.build import load_model
 
     keys = ("name", "path", "sha256", "source", "parameters", "constants")
-    name, path, sha256, source, parameters, constants = spec.fields(*keys)
+    name, path, sha256, source, parameters, constants, components = spec.fields(*keys, optional=("components",))
     text = source.text() if base is None or not source.absent else _text_at(base / path.text(), path)
     if hashlib.sha256(text.encode("utf-8")).hexdigest() != sha256.text():
         raise spec.wrong("does not hold the source that was solved (sha256 differs)")
     values = {key: _constant(item) for key, item in constants.entries()}
-    if base is None:
-        _refuse_other_files(text, set(values), spec)
+    texts = None if base is not None else _texts(components)
+    if texts is not None:
+        _refuse_other_files(text, texts, set(values), spec)
     model = load_model(
         Source(path.text(), text),
         parameters={key: _parameter(item) for key, item in parameters.entries()},
         constants={key: value for key, value in values.items() if ":" not in key},
         files={key: value for key, value in values.items() if ":" in key},
         base=base,
+        texts=texts,
     )
+    if texts is not None and texts != model.texts:
+        raise components.wrong("are not the specs that the parts are")
     name.same(model.name)
     parameters.same(_parameters(model))
     constants.same(_constants(model))
     return model
+
+
+def _texts(components: Item) -> dict[str, str]:
+    """The specs of the parts by the names of their files."""
+    return {} if components.absent else {key: item.text() for key, item in components.entries()}
 
 
 def _text_at(path: Path, item: Item) -> str:
@@ -118,13 +130,15 @@ QUOTED = re.compile(r'"[^"\n]*"')
 """A text of the language."""
 
 
-def _refuse_other_files(text: str, known: set[str], spec: Item) -> None:
+def _refuse_other_files(text: str, texts: Mapping[str, str], known: set[str], spec: Item) -> None:
     """Every file that the spec names is inside the plan: nothing is read from this machine's disk."""
     from privspec.language import syntax
     from privspec.language.parser import parse
     from privspec.language.walk import walk
+    from privspec.model.components import assembled
 
-    for node in walk(parse(Source("spec", text))):
+    source = Source("spec", text)
+    for node in walk(assembled(parse(source), source, None, texts).spec):
         match node:
             case syntax.Call(function="csv" | "npy" as kind, arguments=(syntax.String(value=name), *_)):
                 if f"{kind}:{name}" not in known:

@@ -100,7 +100,7 @@ def parts_of(model: Model) -> tuple[Part, ...]:
     Outputs stay together that share a term of the loss, a line of accuracy or fairness, a condition, or noise: linear
     outputs do, and finite ones of the same input.
     """
-    if len(model.outputs) < 2 or model.loss is None or model.components or not _of_several_kinds(model):
+    if len(model.outputs) < 2 or model.loss is None or not _of_several_kinds(model):
         return ()
     groups = _groups(model)
     if len(groups) < 2:

@@ -165,8 +165,6 @@ def _refuse_unsupported(model: Model) -> None:
 
 
 def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
-    for component in model.components:
-        yield component.span, "whole systems of components", None
     for claim in model.asserted:
         yield claim.claim.span, "with functions it cannot see into", None
     if not isinstance(model.trust, Curator | Nobody):

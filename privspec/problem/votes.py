@@ -52,7 +52,7 @@ def reads(model: Model) -> bool:
 
 def voting(model: Model) -> GraphNode | None:
     """The ballots of a vote: the one input, one ballot for each party, with a winner that stands free; else None."""
-    if len(model.inputs) != 1 or len(model.outputs) != 1 or model.components:
+    if len(model.inputs) != 1 or len(model.outputs) != 1:
         return None
     (source,), (output,) = model.inputs, model.outputs
     ballots = isinstance(source.domain, FiniteSet | RankingOf | PartialRankingOf)

@@ -1,0 +1,194 @@
+"""Specs of components: one flat spec, whose names, data and diagnostics are those of the files."""
+
+from pathlib import Path
+
+import pytest
+
+from privspec.core.diagnostics import SpecError
+from privspec.core.render import diagnostic_to_json
+from privspec.core.spans import Source
+from privspec.language.spelling import spell
+from privspec.model.build import load_model
+from privspec.model.graph import Model
+
+MEAN = """spec a_mean
+parameters:
+  epsilon = 1
+  n = 10
+variables:
+  input x in [0, 1]^n
+  intermediate m
+  output O
+background:
+  m = mean(x)
+loss: E[ (O - m)^2 ]
+privacy: all outputs are (epsilon, 1e-6)-DP wrt all inputs, replacing one record
+"""
+WHOLE = """components:
+  a = spec("mean.priv", epsilon = 0.5)
+  b = spec("mean.priv", x = z, epsilon = 2)
+variables:
+  input x in [0, 1]^10
+  input z in [0, 1]^10
+loss: a.loss + 4 * b.loss
+privacy: (a.O, b.O) is (1, 1e-6)-DP wrt (x, z), replacing one record
+"""
+
+
+def load(folder: Path, text: str, **files: str) -> Model:
+    for name, words in {"mean": MEAN, **files}.items():
+        (folder / f"{name}.priv").write_text(words, "utf-8")
+    return load_model(Source("whole.priv", text), base=folder)
+
+
+def wrong(folder: Path, text: str, **files: str) -> dict[str, tuple[str, int, str]]:
+    """Code, file, line and message of each error."""
+    with pytest.raises(SpecError) as caught:
+        load(folder, text, **files)
+    told = [diagnostic_to_json(one) for one in caught.value.diagnostics if one.is_error]
+    return {str(d["code"]): (Path(str(d["file"])).name, d["line"], str(d["message"])) for d in told}  # type: ignore[misc]
+
+
+def test_a_flat_spec(tmp_path: Path) -> None:
+    model = load(tmp_path, WHOLE)
+    assert [node.name for node in model.outputs] == ["a.O", "b.O"]
+    assert [node.name for node in model.inputs] == ["x", "z"]
+    assert spell(model.loss) == "E[ (a.O - a.m)^2 ] + 4 * E[ (b.O - b.m)^2 ]"
+    assert [(line.outputs, line.wrt) for line in model.requirements] == [
+        (("a.O", "b.O"), ("x", "z")),
+        (("a.O",), ("x",)),
+        (("b.O",), ("z",)),
+    ]
+    assert [float(line.measure.amounts["epsilon"]) for line in model.requirements] == [1, 0.5, 2]
+    assert model.requirements[1].text == "a.O is (0.5, 1e-6)-DP wrt x, replacing one record"
+    assert [part.links for part in model.components] == [{"x": "x"}, {"x": "z"}]
+    assert [part.by_name for part in model.components] == [("x",), ()]
+    # what is taken by name is said; what was passed is not
+    assert [d.code for d in model.warnings] == ["PS0423"]
+
+
+def test_an_input_of_one_name_is_one_input(tmp_path: Path) -> None:
+    """Both parts bring x: it is the same data, and a line of the whole can name it."""
+    text = """components:
+  a = spec("mean.priv")
+  b = spec("mean.priv")
+loss: a.loss + b.loss
+privacy: (a.O, b.O) is (1, 1e-6)-DP wrt x, replacing one record
+"""
+    model = load(tmp_path, text)
+    assert [node.name for node in model.inputs] == ["x"]
+    assert [line.wrt for line in model.requirements] == [("x",)] * 3
+    assert [d.code for d in model.warnings] == ["PS0423"]
+
+
+def test_a_part_of_a_part_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "A.csv").write_text("1,0\n1,1\n", "utf-8")
+    (tmp_path / "parts" / "inner.priv").write_text(
+        """variables:
+  input x in [0, 1]^2
+  constant A = csv("A.csv")
+  output O
+loss: E[ ||O - A @ x||^2 ]
+privacy: O is 2-DP wrt x
+""",
+        "utf-8",
+    )
+    middle = """components: inner = spec("parts/inner.priv", x = data)
+variables: input data in [0, 1]^2
+loss: 3 * inner.loss
+privacy: inner.O is 1-DP wrt data
+"""
+    whole = 'components: m = spec("middle.priv")\nloss: m.loss\nprivacy: all outputs are 0.5-DP wrt data'
+    model = load(tmp_path, whole, middle=middle)
+    assert [node.name for node in model.outputs] == ["m.inner.O"]
+    assert list(model.files) == ["csv:parts/A.csv"]
+    assert [float(line.measure.amounts["epsilon"]) for line in model.requirements] == [0.5, 1, 2]
+    assert [(part.name, part.links) for part in model.components] == [
+        ("m", {"data": "data"}),
+        ("m.inner", {"x": "data"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "file", "line"),
+    [
+        ("epsilon = 0.5", "epsilom = 0.5", "PS0421", "whole.priv", 2),
+        ("x = z", "x = q", "PS0421", "whole.priv", 3),
+        ("epsilon = 2", "epsilon = 2, epsilon = 3", "PS0421", "whole.priv", 3),
+        ("epsilon = 2", "epsilon = 0", "PS0304", "mean.priv", 12),
+        ("[0, 1]^10\n  input z", "[0, 2]^10\n  input z", "PS0424", "mean.priv", 6),
+        ("input x in", "constant x in", "PS0421", "whole.priv", 2),
+        ("a.loss +", "a.lost +", "PS0229", "whole.priv", 7),
+        ("a.loss +", "a +", "PS0203", "whole.priv", 7),
+        ("(a.O, b.O)", "(a.P, b.O)", "PS0229", "whole.priv", 8),
+        ("  a = spec", "  b = spec", "PS0202", "whole.priv", 3),
+        ("mean.priv\", x", "mein.priv\", x", "PS0420", "whole.priv", 3),
+        ("epsilon = 2", "epsilon = 2, times = 3", "PS0501", "whole.priv", 3),
+        ("epsilon = 2", "epsilon = 2, trust = nobody", "PS0424", "whole.priv", 3),
+    ],
+)  # fmt: skip
+def test_each_complaint_stands_where_it_is_wrong(
+    tmp_path: Path, old: str, new: str, code: str, file: str, line: int
+) -> None:
+    assert old in WHOLE
+    trust = "\noptions: trust curator\n" if "trust" in new else ""
+    found = wrong(tmp_path, WHOLE.replace(old, new, 1) + trust)
+    assert code in found
+    assert found[code][:2] == (file, line)
+
+
+def test_recursion(tmp_path: Path) -> None:
+    one = WHOLE.replace("mean.priv", "two.priv")
+    assert "uses itself" in wrong(tmp_path, one, two=one.replace("two.priv", "three.priv"), three=one)["PS0420"][2]
+    assert "uses itself" in wrong(tmp_path, one, two=one)["PS0420"][2]
+    assert "uses itself" in wrong(tmp_path, one.replace("two", "whole"), whole=one.replace("two", "whole"))["PS0420"][2]
+
+
+def test_many_parts_of_parts_are_refused(tmp_path: Path) -> None:
+    files = {
+        f"f{i}": "components:\n" + "".join(f'  c{j} = spec("f{i + 1}.priv")\n' for j in range(9)) for i in range(4)
+    }
+    assert "at most 64 parts" in wrong(tmp_path, 'components: a = spec("f0.priv")', **files, f4=MEAN)["PS0420"][2]
+
+
+def test_names_of_the_whole_do_not_reach_into_parts(tmp_path: Path) -> None:
+    """A part that says `k` without declaring it does not get the k of whoever uses it."""
+    assert "PS0201" in wrong(tmp_path, WHOLE, mean=MEAN.replace("mean(x)", "k * mean(x)"))
+    text = WHOLE.replace("  input x", "  constant k = 3\n  input x")
+    found = wrong(tmp_path, text, mean=MEAN.replace("mean(x)", "k * mean(x)"))
+    assert found["PS0424"][:2] == ("mean.priv", 10)
+
+
+def test_noise_options_of_a_part_are_refused(tmp_path: Path) -> None:
+    found = wrong(tmp_path, WHOLE, mean=MEAN + "options: noise at x\n")
+    assert found["PS0424"][:2] == ("mean.priv", 13)
+
+
+def test_observers_of_a_part_are_those_of_the_whole(tmp_path: Path) -> None:
+    model = load(tmp_path, WHOLE, mean=MEAN.rstrip() + ", seen by press\n")
+    assert [line.observers for line in model.requirements] == [("anyone",), ("press",), ("press",)]
+
+
+def test_index_sets_are_shared(tmp_path: Path) -> None:
+    part = """parties: voter in 1..N
+parameters: N = 5
+variables:
+  input V[voter] in [0, 1]
+  intermediate m
+  output O
+background: m = mean(V[voter] for voter)
+loss: E[ (O - m)^2 ]
+privacy: O is 1-DP wrt V, replacing one voter
+"""
+    text = """components:
+  a = spec("voters.priv", N = 5, voter = person, V = held)
+parties: person in 1..5
+variables: input held[person] in [0, 1]
+loss: a.loss
+privacy: a.O is 1-DP wrt held, replacing one person
+"""
+    model = load(tmp_path, text, voters=part)
+    assert {line.neighbours.describe() for line in model.requirements} == {"replacing one person"}
+    assert [node.index for node in model.inputs] == ["person"]
+    assert list(model.parties) == ["person"]
