@@ -366,6 +366,7 @@ class Mechanism(Part):
     rounds: Rounds | None = None
 
     parts: tuple[Shares, ...] = ()
+    chosen: Mapping[str, Fraction] = field(default_factory=dict)
 
 
 class Route(Part):

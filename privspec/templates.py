@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from privspec.core.diagnostics import Diagnostic, UsageError
@@ -48,6 +49,15 @@ def template_text(name: str) -> str:
     return files("privspec.specs").joinpath(f"{wanted}.priv").read_text(encoding="utf-8")
 
 
+def _read_by(text: str, beside: list[Traversable]) -> list[Traversable]:
+    """The files that a spec names, and those that its parts name."""
+    found = [entry for entry in beside if f'"{entry.name}"' in text]
+    for entry in [one for one in found if one.name.endswith(".priv")]:
+        more = _read_by(entry.read_text(encoding="utf-8"), beside)
+        found += [one for one in more if one.name not in {known.name for known in found}]
+    return found
+
+
 def copy_template(name: str, target: Path) -> tuple[Path, ...]:
     """Write a built-in spec to `target` and the files that it reads beside it; the paths written.
 
@@ -55,11 +65,8 @@ def copy_template(name: str, target: Path) -> tuple[Path, ...]:
     """
     text = template_text(name)
     path = target / f"{name.removesuffix('.priv')}.priv" if target.is_dir() else target
-    extra = [
-        entry
-        for entry in files("privspec.specs").iterdir()
-        if entry.name.endswith(".csv") and f'"{entry.name}"' in text
-    ]
+    beside = [entry for entry in files("privspec.specs").iterdir() if entry.name.endswith((".csv", ".priv"))]
+    extra = _read_by(text, beside)
     written = (path, *(path.with_name(entry.name) for entry in extra))
     for place in written:
         if place.exists():

@@ -20,6 +20,7 @@ NAMES = (
     *("noothigattu_baseline", "wang_algorithm_1", "wang_algorithm_2", "wang_algorithm_3"),
     *("random_dictatorship", "dp_random_dictatorship", "dp_random_dictatorship_compulsory", "borda_lottery"),
     "private_plurality",
+    *("two_studies", "pay_study", "work_study"),
 )
 
 
@@ -57,6 +58,11 @@ def test_a_copy_stands_by_itself(name: str, tmp_path: Path) -> None:
 def test_a_copy_into_a_folder_keeps_its_name(tmp_path: Path) -> None:
     written = copy_template("linear_queries", tmp_path)
     assert [p.name for p in written] == ["linear_queries.priv", "linear_queries.csv"]
+
+
+def test_a_copy_has_the_specs_of_its_parts(tmp_path: Path) -> None:
+    written = copy_template("two_studies", tmp_path)
+    assert {p.name for p in written} == {"two_studies.priv", "pay_study.priv", "work_study.priv"}
 
 
 @pytest.mark.parametrize("taken", ["mine.priv", "linear_queries.csv"])

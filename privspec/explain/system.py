@@ -25,10 +25,14 @@ _COMPOSED = Note("composition")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemFact(MechanismFact):
-    """The facts of every part, each as if its plan stood alone, and what it spends of each line, in words."""
+    """The facts of every part, each as if its plan stood alone, and what it spends of each line, in words.
+
+    `chosen`: the numbers that the spec left to be picked, exactly.
+    """
 
     parts: tuple[Facts, ...]
     spent: tuple[str, ...]
+    chosen: tuple[tuple[str, str], ...]
 
     drawn_label: ClassVar[str] = "What is released"
     subject: ClassVar[str] = "The system as executed"
@@ -53,6 +57,8 @@ class SystemFact(MechanismFact):
             label, error = part.mechanism.error(part)
             off = f" · {label[0].lower()}{label[1:]}: {error}" if error else ""
             rows.append((_names(part), f"{part.mechanism.drawn(part)} · spends {spent}{off}"))
+        if self.chosen:
+            rows.append(("Chosen", " · ".join(f"{name} = {value}" for name, value in self.chosen)))
         return rows
 
     def error(self, facts: Facts) -> tuple[str, str]:
@@ -72,7 +78,8 @@ class SystemFact(MechanismFact):
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         words = f"The release has {len(self.parts)} parts, whose noise is drawn independently of one another."
         every = [sentence for part in self.parts for sentence in part.mechanism.auditor_points(part)]
-        return (proved(words, _COMPOSED), *dict.fromkeys(every))
+        picked = [f"{name} was left to be chosen and is {value}, exactly." for name, value in self.chosen]
+        return (proved(words, _COMPOSED), *(proved(one, _COMPOSED) for one in picked), *dict.fromkeys(every))
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
         return (self._budget(), *self._each(lambda part: part.mechanism.auditor_tables(part)))
@@ -137,6 +144,7 @@ def system_fact(
         family=plan.mechanism.family,
         released=frozenset().union(*(part.mechanism.released for part in read)),
         parts=read,
+        chosen=tuple((name, show(value)) for name, value in plan.mechanism.chosen.items()),
         spent=tuple(" and ".join(dict.fromkeys(map(_share, part.shares))) for part in plan.mechanism.parts),
     )
 

@@ -9,7 +9,7 @@ from privspec.kernel.core.case import PLAN, Case, Rules
 from privspec.kernel.core.composition import Spent, composed_proves
 from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.problem import Guarantee, Obligation, Unit, read_frame, read_guarantees
-from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.core.reading import Item, Refused, Size, read
 
 NOTE = "composition"
 
@@ -23,6 +23,15 @@ class PartOfSystem:
 
 
 @dataclass(frozen=True, slots=True)
+class ChosenShare:
+    """A number that a line asks for and that is picked, from `low` to `high` if it has an end."""
+
+    name: str
+    low: Size
+    high: Size | None
+
+
+@dataclass(frozen=True, slots=True)
 class System:
     """Outputs in parts with independent noise; the loss is the sum of theirs."""
 
@@ -30,6 +39,7 @@ class System:
 
     outputs: tuple[str, ...]
     expression: str
+    choices: tuple[ChosenShare, ...]
     parts: tuple[PartOfSystem, ...]
 
 
@@ -43,8 +53,9 @@ class SystemRules(Rules):
         """Every part, then what they spend together of each line, then the sum of their losses."""
         system = read(System, case.block)
         assert isinstance(system, System)
-        family, made = case.mechanism.fields("family", "parts")
+        family, made, picked = case.mechanism.fields("family", "parts", optional=("chosen",))
         family.same("system")
+        chosen = _chosen(picked, system.choices)
         case.claims.same({})
         cases, executed, spent = [], [], [list[tuple[Obligation, Spent]]() for _ in case.frame.obligations]
         for part, plan in zip(system.parts, made.items(len(system.parts)), strict=True):
@@ -58,7 +69,7 @@ class SystemRules(Rules):
             cases.append(own)
         if sorted(name for own in cases for name in _outputs(own)) != sorted(system.outputs):
             raise case.block.wrong("has parts that do not give its outputs, each of them once")
-        for guarantee, shares in zip(read_guarantees(case.guarantees, case.frame), spent, strict=True):
+        for guarantee, shares in zip(read_guarantees(case.guarantees, case.frame, chosen), spent, strict=True):
             _composed(case, cases, guarantee, shares)
         _loss(case, cases, system.expression)
         return tuple(executed)
@@ -90,6 +101,22 @@ class SystemRules(Rules):
         return found
 
 
+def _chosen(item: Item, choices: tuple[ChosenShare, ...]) -> dict[str, Fraction]:
+    """The numbers that are picked, each in its range."""
+    if not choices:
+        item.same(None)
+        return {}
+    found = {
+        one.name: value.exact(0) for one, value in zip(choices, item.fields(*(c.name for c in choices)), strict=True)
+    }
+    for one in choices:
+        if found[one.name] <= 0 or not one.low <= found[one.name] <= (
+            found[one.name] if one.high is None else one.high
+        ):
+            raise item.wrong(f"has {one.name} outside its range")
+    return found
+
+
 def _outputs(case: Case) -> tuple[str, ...]:
     """What a part gives, by the words of its form."""
     found = [item for key, item in case.block.entries() if key in ("outputs", "output", "released")]
@@ -114,9 +141,11 @@ def _composed(case: Case, cases: list[Case], guarantee: Guarantee, shares: list[
         ):
             raise Refused(f"{', '.join(sorted(given))} has no share of line {asked.line}")
     spent = [share for _, share in shares]
-    amounts, holds = asked.measure.figures({}), guarantee.because == (NOTE,)
+    amounts, holds = guarantee.asked, guarantee.because == (NOTE,)
     if len(shares) == 1:
-        holds = holds and shares[0][0].measure == asked.measure and guarantee.achieved == amounts
+        made = shares[0][0].measure  # at the amounts that the line asks for
+        same = (made.name, made.distance, made.each) == (asked.measure.name, asked.measure.distance, asked.measure.each)
+        holds = holds and same and made.figures({}) == amounts and guarantee.achieved == amounts
     else:
         holds = holds and all(guarantee.achieved.get(key, -1) <= value for key, value in amounts.items())
         holds = holds and set(guarantee.achieved) == set(amounts)

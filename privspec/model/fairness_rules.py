@@ -36,7 +36,7 @@ def read_independence(
     except Failure as failure:
         reader.report.failure(failure)
         return None
-    number, text = reader.report.line(line)
+    number, text = reader.report.line(line.span)
     whole = tuple(name for name in subjects if name is not None)
     return IndependenceRequirement(whole, of or "", given, line.value, line.tolerance, line.span, number, text, equals)
 

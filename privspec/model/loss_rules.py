@@ -78,7 +78,7 @@ class LossReader:
             others = ((self.modelled[before].span, "the first one"),)
             self.report.error("PS0405", statement.span, f"{before} has two data models", others=others)
             return
-        number, _ = self.report.line(statement)
+        number, _ = self.report.line(statement.span)
         joint = tuple(subjects) if len(subjects) > 1 else ()
         whole = f"({', '.join(joint)})" if joint else subjects[0]
         found = DataModel(whole, name, arguments, statement.span, number, joint)
@@ -190,7 +190,7 @@ class LossReader:
             hint = "what is believed of the data is written with ~, as in x ~ uniform"
             self.report.error("PS0411", relation.span, message, help=hint)
             return None
-        return MechanismConstraint(relation, *self.report.line(relation))
+        return MechanismConstraint(relation, *self.report.line(relation.span))
 
     def claim(self, claim: syntax.SensitivityClaim, reader: RequirementReader) -> AssertedSensitivity | None:
         """`name has l1 sensitivity at most e wrt x, replacing one record`."""
@@ -215,7 +215,7 @@ class LossReader:
         relation = reader.relation(clauses.unit, wrt)
         if not wrt or relation is None:
             return None
-        return AssertedSensitivity(claim, subject.id, wrt[0], relation, *self.report.line(claim))
+        return AssertedSensitivity(claim, subject.id, wrt[0], relation, *self.report.line(claim.span))
 
     # -- loss and accuracy
 
@@ -259,7 +259,7 @@ class LossReader:
             value = self.typer.public(target.probability)
             if value is not None and not (isinstance(value, Fraction) and 0 < value < 1):
                 self.report.error("PS0409", target.probability.span, "a probability lies between 0 and 1")
-        return AccuracyTarget(target, *self.report.line(target))
+        return AccuracyTarget(target, *self.report.line(target.span))
 
     def target_bindings(self, target: syntax.Target) -> Bindings:
         """What `for j in 1..32` binds."""

@@ -259,7 +259,23 @@ class Chosen(Measure):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        return self.kind
+        """That of the measure which it is at any value."""
+        two = len(self.amounts_as_written) == 2 and not self.kind.startswith("(")
+        return self.kind.replace("epsilon-", "(epsilon, delta)-") if two else self.kind
+
+    @property
+    def figures(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The words of its amounts, in order."""
+        return (
+            tuple(self.name.partition(")")[0].removeprefix("(").split(", "))
+            if ")" in self.name
+            else (self.name.partition("-")[0],)
+        )
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        """None is known."""
+        return {}
 
     def describe(self) -> str:
         return f"{self.text} (chosen by the solver)"

@@ -95,6 +95,9 @@ def _trust(
     option: syntax.Trust, scope: Scope, environment: Environment, domains: Mapping[str, Domain], report: Report
 ) -> Trust | None:
     model = option.model
+    word = environment.values.get(model.id) if isinstance(model, syntax.Name) else None
+    if isinstance(word, str):  # a parameter's
+        model = syntax.Name(word, span=model.span)
     match model:
         case syntax.Name(id="curator"):
             return Curator(option.span)

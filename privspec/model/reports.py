@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partialmethod
+from pathlib import Path
 from typing import TypeVar
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Source, Span
 from privspec.core.suggest import nearest as closest
-from privspec.language.spelling import spell
-from privspec.language.syntax import Node
 
 T = TypeVar("T")
 
@@ -96,11 +95,11 @@ class Report:
     def _errors(self) -> Iterator[Span]:
         return (found.labels[0].span for found in self.diagnostics if found.is_error and found.labels)
 
-    def line(self, node: Node) -> tuple[int, str]:
-        """The number of a line, and its text without its comment: that of a part's in the names of the whole."""
-        number = self.source.position(node.span.start)[0]
-        own = self.source.place(node.span)[0] in (self.source, self.source.main)
-        return number, " ".join((self.source.slice(node.span) if own else spell(node)).split())
+    def line(self, span: Span) -> tuple[int, str]:
+        """The number of a line of the spec, and its text without its comment; that of a part behind its file."""
+        file, _ = self.source.place(span)
+        where = "" if file in (self.source, self.source.main) else f"{Path(file.name).name}: "
+        return self.source.position(span.start)[0], where + " ".join(self.source.slice(span).split())
 
     def marred(self, place: Span) -> bool:
         """Whether an error is told inside a place, so that what else is wrong there may follow from it."""

@@ -109,7 +109,7 @@ class RequirementReader:
         observers = ("anyone",) if clauses.seen_by is None else tuple(n.id for n in clauses.seen_by.observers)
         if not outputs or not wrt or metric is None or measure is None or relation is None:
             return None
-        number, text = self.report.line(line)
+        number, text = self.report.line(line.span)
         seen = tuple(dict.fromkeys(observers))
         words = self._written(line, measure)
         found = Requirement(outputs, wrt, relation, measure, seen, line.span, number, text, default, words)

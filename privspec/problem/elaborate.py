@@ -154,10 +154,6 @@ def units_of(relation: NeighbourRelation, inputs: tuple[str, ...]) -> tuple[Unit
     return (Unit("party" if party is not None else relation.unit, inputs, relation.adding, relation.group, party),)
 
 
-CHOSEN = ("epsilon", "delta")
-"""Amounts of a measure that may be in terms of chosen numbers, in order."""
-
-
 def measure_of(measure: ModelMeasure, model: Model) -> Measure:
     """Its name and exact amounts.
 
@@ -165,8 +161,7 @@ def measure_of(measure: ModelMeasure, model: Model) -> Measure:
     """
     if isinstance(measure, Chosen):
         amounts = tuple(chosen_amount(one, model) for one in measure.amounts_as_written)
-        name = measure.kind if len(amounts) == 1 else measure.kind.replace("epsilon-", "(epsilon, delta)-")
-        return Measure(name, tuple(zip(CHOSEN, amounts, strict=False)))
+        return Measure(measure.name, tuple(zip(measure.figures, amounts, strict=True)))
     each = tuple(measure_of(one, model) for one in measure.each) if isinstance(measure, Personalised) else ()
     metric = measure.metric if isinstance(measure, MetricDP) else None
     return Measure(measure.name, tuple(measure.amounts.items()), metric, each)

@@ -18,7 +18,9 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used, walk
 from privspec.model.build import build
+from privspec.model.domains import Interval
 from privspec.model.graph import Model, once
+from privspec.model.measures import Chosen
 from privspec.model.requirements import Curator, Requirement
 from privspec.model.targets import needed
 from privspec.model.worlds import finite
@@ -26,6 +28,8 @@ from privspec.problem.statistics import routed_call
 from privspec.registry import FAMILIES, Family
 
 T = TypeVar("T")
+SHARES = ("epsilon-DP", "rho-zCDP", "mu-GDP")
+"""Measures in which the share of a part may be chosen."""
 MEASURES = ("epsilon-DP", "(epsilon, delta)-DP", "rho-zCDP", "mu-GDP")
 """Measures of a line that parts can share."""
 
@@ -39,6 +43,15 @@ class PartOfSystem:
 
 
 @dataclass(frozen=True, slots=True)
+class ChosenShare:
+    """A number that solving picks, so that the share of a part is seen; from `low`, and to `high` if it has an end."""
+
+    name: str
+    low: Fraction
+    high: Fraction | None
+
+
+@dataclass(frozen=True, slots=True)
 class System:
     """Parts with problems of their own, whose losses are summed; `expression` is that sum in the words of the spec."""
 
@@ -46,13 +59,22 @@ class System:
 
     outputs: tuple[str, ...]
     expression: str
+    choices: tuple[ChosenShare, ...]
     parts: tuple[PartOfSystem, ...]
 
     def words(self) -> tuple[str, ...]:
         """Its parts, and that their noise is independent."""
         listed = " | ".join(", ".join(block.outputs) for part in self.parts for block in part.problem.blocks)
         head = f"The outputs are released in {len(self.parts)} parts with independent noise: {listed}."
-        return (head, *(words for part in self.parts for block in part.problem.blocks for words in block.words()))
+        picked = (
+            f"{one.name} is chosen from {one.low} {'on' if one.high is None else f'to {one.high}'}."
+            for one in self.choices
+        )
+        return (
+            head,
+            *picked,
+            *(words for part in self.parts for block in part.problem.blocks for words in block.words()),
+        )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -84,9 +106,61 @@ def blocks(model: Model) -> tuple[System]:
         System(
             tuple(node.name for node in model.outputs),
             spell(model.loss),
-            tuple(PartOfSystem(elaborate(part.model), part.lines) for part in found),
+            tuple(share_range(model, number) for number in chosen_shares(model)),
+            tuple(PartOfSystem(_asked(elaborate(part.model), part, model), part.lines) for part in found),
         ),
     )
+
+
+def _asked(problem: Any, part: Part, model: Model) -> Any:
+    """The problem of a part, with lines whose amounts are chosen as the system has them."""
+    from privspec.problem.elaborate import measure_of
+
+    lines = zip(problem.obligations, part.lines, strict=True)
+    obligations = (replace(one, measure=measure_of(model.requirements[number].measure, model)) for one, number in lines)
+    return replace(problem, obligations=tuple(obligations))
+
+
+def share_range(model: Model, number: int) -> ChosenShare:
+    """The number that is chosen for a line."""
+    node = model.nodes[chosen_shares(model)[number]]
+    low, high = (None, None) if node.domain is None else node.domain.bounds
+    return ChosenShare(node.name, max(low or Fraction(0), Fraction(0)), high)
+
+
+@once
+def chosen_shares(model: Model) -> Mapping[int, str]:
+    """Lines that ask for a number that solving picks, of a part that shares another line; by the line's number.
+
+    None where a choice is of another kind: where it stands in the loss, it is not found by splitting a line.
+    """
+    places = (model.spec.loss, *model.spec.accuracy, *model.spec.fairness, *model.spec.background)
+    elsewhere = {name for place in places if place is not None for name in _used(place)}
+    found: dict[int, str] = {}
+    fixed = [set(line.outputs) for line in model.requirements if not isinstance(line.measure, Chosen)]
+    for number, line in enumerate(model.requirements):
+        if isinstance(line.measure, Chosen):
+            names = {name for amount in line.measure.amounts_as_written for name in names_used(amount)}
+            picked = [node.name for node in model.choices if node.name in names]
+            own = set(line.outputs)
+            if len(picked) != 1 or picked[0] in elsewhere or not any(own < some for some in fixed):
+                return {}
+            found[number] = picked[0]
+    return found if sorted(found.values()) == sorted(node.name for node in model.choices) else {}
+
+
+def share_of(model: Model, number: int) -> tuple[str, Fraction]:
+    """The measure of a line whose amount is chosen, and of how many times the chosen number it is.
+
+    Raises: SpecError PS0524 if it is no multiple.
+    """
+    from privspec.problem.elaborate import chosen_amount
+
+    measure = model.requirements[number].measure
+    assert isinstance(measure, Chosen)
+    found = chosen_amount(measure.amounts_as_written[0], model)
+    assert not isinstance(found, Fraction)
+    return measure.kind, Fraction(0) if found.inverse else found.scale
 
 
 def difference_of(_model: Model, _moved: Requirement) -> None:
@@ -98,15 +172,19 @@ def parts_of(model: Model) -> tuple[Part, ...]:
     """The parts of a spec in the order of its outputs; none where it has one output, or is one problem of a family.
 
     Outputs stay together that share a term of the loss, a line of accuracy or fairness, a condition, or noise: linear
-    outputs do, and finite ones of the same input.
+    outputs do, and finite ones of the same input, but not those whose share of a line is to be seen.
     """
-    if len(model.outputs) < 2 or model.loss is None or not _of_several_kinds(model):
+    if len(model.outputs) < 2 or model.loss is None:
+        return ()
+    if not chosen_shares(model) and not _of_several_kinds(model):
         return ()
     groups = _groups(model)
     if len(groups) < 2:
         return ()
     found = [_part(model, group) for group in groups]
-    pairs = [{i, j} for i, one in enumerate(found) for j, other in enumerate(found[:i]) if _one_problem(one, other)]
+    alone = {name for number in chosen_shares(model) for name in model.requirements[number].outputs}
+    open_ones = [(i, one) for i, one in enumerate(found) if not alone & set(one.outputs)]
+    pairs = [{i, j} for i, one in open_ones for j, other in open_ones if j < i and _one_problem(one, other)]
     merged = _joined([{i} for i in range(len(found))] + pairs)
     if len(merged) < 2:
         return ()
@@ -143,6 +221,8 @@ def _part(model: Model, outputs: set[str], shares: Mapping[int, syntax.Requireme
         if set(line.outputs) & outputs and set(line.wrt) & kept:
             lines.append(number)
             asked = (shares or {}).get(number, written)
+            if asked is written and number in chosen_shares(model):
+                asked = share(written, written.measure, (Fraction(1),))  # any amount: blocks do not depend on it
             privacy.append(replace(asked, subjects=_some(written.subjects, outputs), wrt=_some(written.wrt, kept)))
     sub = replace(
         spec,
@@ -158,9 +238,8 @@ def _part(model: Model, outputs: set[str], shares: Mapping[int, syntax.Requireme
     constants = {name: model.values[name] for name in given if name in model.values}
     if not privacy and not sub.fairness:
         raise SpecError(_no_line(model, min(outputs)))
-    found = build(
-        sub, model.source, parameters=model.parameters, constants=constants, base=model.base, files=model.files
-    )
+    values = {name: f'"{value}"' if isinstance(value, str) else value for name, value in model.parameters.items()}
+    found = build(sub, model.source, parameters=values, constants=constants, base=model.base, files=model.files)
     return Part(
         tuple(n.name for n in found.outputs), replace(found, name=model.name), tuple(lines), family_of_part(found)
     )
@@ -188,6 +267,7 @@ def _groups(model: Model) -> list[set[str]]:
     order = [node.name for node in model.outputs]
     sets = [_outputs(model, item) for item in shared]
     sets += [_needs(model, {name}, through_loss=False) & set(order) for name in order]
+    sets += [set(model.requirements[number].outputs) for number in chosen_shares(model)]
     return sorted(_joined(sets), key=lambda some: min(map(order.index, some)))
 
 
@@ -232,13 +312,15 @@ def _used(item: syntax.Node) -> set[str]:
 
 
 def _terms(expr: syntax.Expr | None) -> Iterator[syntax.Expr]:
-    """The terms of a sum."""
+    """The terms of a sum; a factor stands before each term of a sum in brackets."""
     match expr:
         case None:
             return
         case syntax.Binary(op="+", left=left, right=right):
             yield from _terms(left)
             yield from _terms(right)
+        case syntax.Binary(op="*", left=left, right=syntax.Binary(op="+") as right):
+            yield from (replace(expr, left=left, right=term) for term in _terms(right))
         case _:
             yield expr
 
@@ -282,8 +364,19 @@ def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
         yield at(span, f"outputs of several kinds under `trust {model.trust.name}`", "a system needs `trust curator`")
     for span in model.family_spans:
         yield at(span, "noise families of outputs of several kinds", "leave the line out: each part takes the best")
+    shares = chosen_shares(model)
     for choice in model.choices:
-        yield at(choice.span, f"a value for {choice.name} in a spec whose outputs are of several kinds")
+        if choice.name not in shares.values():
+            yield at(choice.span, f"a value for {choice.name} in a spec whose outputs are of several kinds")
+    for number, name in shares.items():
+        line, domain, hint = model.requirements[number], model.nodes[name].domain, f"as in choose {name} in [0, inf)"
+        if not isinstance(domain, Interval) or (domain.low_open and domain.low) or (domain.high_open and domain.high):
+            yield at(model.nodes[name].span, f"the share of a line from {domain and domain.describe()}", hint)
+        kind, scale = share_of(model, number)
+        if list(shares.values()).count(name) > 1 or scale <= 0:
+            yield at(line.span, f"a share {name} that several lines, or other than its multiples, depend on")
+        if kind not in SHARES:
+            yield at(line.span, f"a share in {kind}", f"known here: {', '.join(SHARES)}")
     for term in _terms(model.loss):
         if not _outputs(model, term):
             yield at(term.span, "a loss with a term that is about no output")

@@ -60,7 +60,7 @@ def test_a_flat_spec(tmp_path: Path) -> None:
         (("b.O",), ("z",)),
     ]
     assert [float(line.measure.amounts["epsilon"]) for line in model.requirements] == [1, 0.5, 2]
-    assert model.requirements[1].text == "a.O is (0.5, 1e-6)-DP wrt x, replacing one record"
+    assert model.requirements[1].text.startswith("mean.priv: all outputs are (epsilon, 1e-6)-DP")
     assert [part.links for part in model.components] == [{"x": "x"}, {"x": "z"}]
     assert [part.by_name for part in model.components] == [("x",), ()]
     # what is taken by name is said; what was passed is not

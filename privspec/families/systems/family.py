@@ -12,24 +12,44 @@ from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
 from privspec.families.document import guarantee_head, plan_document, versions
 from privspec.families.family import Decision, Settings
 from privspec.families.infeasible import Infeasible
-from privspec.families.systems.splits import KINDS, Curve, Kind, Line, best_split, compared
+from privspec.families.systems.splits import (
+    GAUSSIAN,
+    KINDS,
+    PURE,
+    Curve,
+    Kind,
+    Line,
+    best_split,
+    compared,
+    rounded_down,
+)
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import document as problem_document
-from privspec.problem.systems import Part, parts_of, refuse_unsupported, restricted, share
+from privspec.problem.systems import (
+    Part,
+    chosen_shares,
+    parts_of,
+    refuse_unsupported,
+    restricted,
+    share,
+    share_of,
+    share_range,
+)
 
 NOTE = "composition"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SystemDecision:
-    """The parts as they were solved, and what other splits of their lines would cost."""
+    """The parts as they were solved, what is chosen for lines by number, and what other splits would cost."""
 
     model: Model
     made: tuple[Decision, ...]
+    chosen: Mapping[int, Fraction]
     considered: tuple[tuple[str, float], ...]
     seconds: float
 
@@ -71,7 +91,7 @@ class SystemDecision:
                 "alternatives": [
                     {"name": name, "loss": value, "admissible": True, "reason": ""} for name, value in self.considered
                 ],
-                "mechanism": {"family": "system", "parts": [_part(one) for one in documents]},
+                "mechanism": {"family": "system", **self._chosen(), "parts": [_part(one) for one in documents]},
                 "guarantees": [self._guarantee(number) for number in range(len(self.model.requirements))],
                 "accuracy": [line for one in documents for line in one["accuracy"]],
                 **({"fairness": fairness} if fairness else {}),
@@ -83,10 +103,18 @@ class SystemDecision:
             },
         )
 
+    def _chosen(self) -> dict[str, Any]:
+        """The numbers that were picked, by name."""
+        names = chosen_shares(self.model)
+        picked = {names[line]: amount / share_of(self.model, line)[1] for line, amount in self.chosen.items()}
+        return {"chosen": {name: show(value) for name, value in picked.items()}} if picked else {}
+
     def _guarantee(self, number: int) -> dict[str, Any]:
         requirement = self.model.requirements[number]
         achieved = {key: show(value) for key, value in requirement.measure.amounts.items()}
-        return guarantee_head(requirement, number) | {"achieved": achieved, "because": [NOTE]}
+        if number in self.chosen:
+            achieved = {share_of(self.model, number)[0].split("-")[0]: show(self.chosen[number])}
+        return guarantee_head(requirement, number) | achieved | {"achieved": achieved, "because": [NOTE]}
 
 
 def _part(plan: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,15 +161,17 @@ class Systems:
             if split is None:
                 raise SpecError(_no_split(model, number))
             for part, kind, amount in zip(sharing, split.kinds, split.amounts, strict=True):
-                shares[part][number] = kind, amount
+                shares[part][number] = kind, solved.capped(part, kind, amount)
             considered += compared(line, split, curves)
-        made = []
+        made, chosen = [], dict[int, Fraction]()
         for i, own in enumerate(shares):
+            chosen |= solved.chosen(i, own)
             found = solved.part(i, own, settings)
             if isinstance(found, Infeasible):
                 return found
             made.append(found)
-        return SystemDecision(model, tuple(made), tuple(considered), perf_counter() - begun)
+        _within(model, chosen)
+        return SystemDecision(model, tuple(made), chosen, tuple(considered), perf_counter() - begun)
 
     def size(self, system: SystemParts) -> int:
         """That of the largest part is found when it is solved."""
@@ -165,6 +195,9 @@ class _Solver:
         lines: dict[int, syntax.Requirement] = {
             line: share(written[line], kind.word, (amount,)) for line, (kind, amount) in shares.items()
         }
+        lines |= {
+            line: share(written[line], written[line].measure, (a,)) for line, a in self.chosen(number, shares).items()
+        }
         part = self.parts[number]
         model = restricted(self.model, part.outputs, lines)
         compiler = part.family.compiles()
@@ -174,17 +207,61 @@ class _Solver:
         found: Decision | Infeasible = compiler.decide(model, system, settings)
         return found
 
+    def _own(self, number: int) -> list[int]:
+        """The lines of a part whose amounts are chosen."""
+        return [line for line in chosen_shares(self.model) if line in self.parts[number].lines]
+
+    def chosen(self, number: int, shares: Mapping[int, tuple[Kind, Fraction]]) -> dict[int, Fraction]:
+        """What the chosen lines of a part ask for, where it spends what its shares of others leave it."""
+        spent = [amount for _, amount in shares.values()]
+        squared = {line: share_of(self.model, line)[0] == "rho-zCDP" for line in self._own(number)}
+        return {line: min(spent) ** 2 / 2 if square else min(spent) for line, square in squared.items()}
+
+    def capped(self, number: int, kind: Kind, amount: Fraction) -> Fraction:
+        """A share, but no more than the range of a number that is chosen for it lets the part spend."""
+        for line in self._own(number):
+            measure, scale = share_of(self.model, line)
+            high = share_range(self.model, line).high
+            if high is not None:
+                most = rounded_down(float(2 * high * scale) ** 0.5) if measure == "rho-zCDP" else high * scale
+                amount = min(amount, most)
+        return amount
+
     def curves(self, number: int, line: int) -> dict[Kind, Curve]:
         """What a part costs against its share of a line, in each kind that its family can spend."""
+        own = self._own(number)
 
         def solve(kind: Kind, amount: Fraction) -> float | None:
+            if any(SPENT[share_of(self.model, one)[0]] is not kind for one in own):
+                return None
             try:
+                amount = self.capped(number, kind, amount)
                 found = self.part(number, {line: (kind, amount)}, replace(self.settings, alternatives=False))
             except (SpecError, SolveError):
                 return None
             return None if isinstance(found, Infeasible) else found.loss
 
         return {kind: Curve(solve, kind) for kind in KINDS}
+
+
+SPENT = {"epsilon-DP": PURE, "rho-zCDP": GAUSSIAN, "mu-GDP": GAUSSIAN}
+"""How a part spends whose share is chosen in a measure."""
+
+
+def _within(model: Model, chosen: Mapping[int, Fraction]) -> None:
+    """Check that chosen numbers lie in their ranges.
+
+    Raises: SpecError PS0501.
+    """
+    for number, amount in chosen.items():
+        found = share_range(model, number)
+        if not found.low <= amount / share_of(model, number)[1]:
+            node = model.nodes[found.name]
+            message = (
+                f"the best split leaves {found.name} less than its range says: solve keeps to upper ends only, yet"
+            )
+            hint = f"let {found.name} begin at 0"
+            raise SpecError(Diagnostic("PS0501", message, (Label(node.span),), help=hint, source=model.source))
 
 
 def _no_split(model: Model, number: int) -> Diagnostic:

@@ -132,7 +132,7 @@ class Line:
             return asked["epsilon"] / float(pure.sum()) if mu == 0 else 0.0
         if self.measure == "rho-zCDP":
             return float((2 * asked["rho"] / (mu**2 + (pure**2).sum())) ** 0.5)
-        signs = np.array(list(product((1.0, -1.0), repeat=len(pure)))).reshape(-1, len(pure))
+        signs = np.array(list(product((1.0, -1.0), repeat=len(pure)))).reshape(2 ** len(pure), len(pure))
 
         def excess(scale: float) -> float:
             if self.measure == "mu-GDP":

@@ -1,0 +1,289 @@
+"""Whole systems of components: the reference values, splits that are seen, what is executed, plans that lie."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from privspec.api import load
+from privspec.core.diagnostics import SpecError
+from privspec.kernel import judge
+from privspec.kernel.core.reading import Item
+from privspec.plan import Plan
+from privspec.problem.systems import chosen_shares, parts_of
+from privspec.verification import verify
+from tests.plans import Document, resign
+
+ONE = """parameters: {amount} = {value}
+variables:
+  input v in [0, 1]
+  output O
+loss: E[ (O - v)^2 ]
+privacy: O is {amount}-{measure} wrt v
+"""
+THREE = """components:
+  a = spec("one.priv", v = x, {amount} = {first})
+  b = spec("one.priv", v = y, {amount} = {second})
+  c = spec("one.priv", v = z, {amount} = {third})
+variables:
+  input x in [0, 1]
+  input y in [0, 1]
+  input z in [0, 1]
+{choices}
+loss: {loss}
+privacy: (a.O, b.O, c.O) is {line} wrt (x, y, z), replacing everything
+"""
+LAPLACE = "0.5 * a.loss + 2 * b.loss + 4.5 * c.loss"
+"""Of variances 2 / epsilon^2: c / epsilon^2 with c = 1, 4, 9."""
+GAUSS = "a.loss + 4 * b.loss + 9 * c.loss"
+
+
+def three(folder: Path, line: str, loss: str, part: tuple[str, str], given: str = "", within: str = "[0, inf)") -> Path:
+    """Three numbers of which one unit moves all, each released by a part; amounts are chosen where none is given."""
+    amount, measure = part
+    (folder / "one.priv").write_text(ONE.format(amount=amount, measure=measure, value=1), "utf-8")
+    names = dict(zip(("first", "second", "third"), [given] * 3 if given else ["e1", "e2", "e3"], strict=True))
+    choices = "" if given else "\n".join(f"  choose {name} in {within}" for name in names.values())
+    path = folder / "three.priv"
+    path.write_text(THREE.format(amount=amount, line=line, loss=loss, choices=choices, **names), "utf-8")
+    return path
+
+
+PURE, GAUSSIAN = ("epsilon", "DP"), ("rho", "zCDP")
+
+
+@pytest.mark.parametrize(
+    ("line", "loss", "part", "given", "value"),
+    [
+        ("1-DP", LAPLACE, PURE, "", 101.6831),  # (sum c^(1/3))^3 / epsilon^2
+        ("0.5-zCDP", GAUSS, GAUSSIAN, "100", 36),  # (sum c^(1/2))^2 / (2 rho)
+        ("0.5-zCDP", GAUSS, GAUSSIAN, "", 36),
+        ("(1, 1e-5)-DP", GAUSS, GAUSSIAN, "100", 501.034),
+        pytest.param("(1, 1e-5)-DP", GAUSS, GAUSSIAN, "", 501.034, marks=pytest.mark.slow),
+    ],
+)
+def test_the_reference_values(
+    tmp_path: Path, line: str, loss: str, part: tuple[str, str], given: str, value: float
+) -> None:
+    """Losses c / epsilon^2 and c / mu^2 with c = 1, 4, 9 under one budget."""
+    plan = load(three(tmp_path, line, loss, part, given)).solve()
+    assert plan.loss.value == pytest.approx(value, rel=2e-6)
+    assert verify(plan.to_json()).ok
+    if given:
+        assert plan.status == "optimal"
+    else:
+        picked = {name: Fraction(text) for name, text in plan.document["mechanism"]["chosen"].items()}
+        power = Fraction(1, 3) if part == PURE else Fraction(1, 2)
+        shares = [c ** float(power) for c in (1, 4, 9)]
+        total = 1 if part == PURE else sum(map(float, picked.values()))
+        expected = [share / sum(shares) * total for share in shares]
+        assert [float(picked[name]) for name in ("e1", "e2", "e3")] == pytest.approx(expected, rel=2e-3)
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    return load(three(tmp_path_factory.mktemp("spec"), "1-DP", LAPLACE, PURE)).solve()
+
+
+def test_a_plan_with_its_parts_stands_by_itself(plan: Plan) -> None:
+    """The specs of the parts are inside: they are read from nowhere else, and no other text passes for them."""
+    document: Document = json.loads(plan.to_json())
+    assert list(document["spec"]["components"]) == ["one.priv"]
+    assert [part.outputs for part in parts_of(plan.model())] == [("a.O",), ("b.O",), ("c.O",)]
+    assert dict(chosen_shares(plan.model())) == {1: "e1", 2: "e2", 3: "e3"}
+    for reader in ("public", "auditor", "engineer"):
+        assert "a.O" in plan.explain(reader)
+    assert "e1 was left to be chosen and is 0.214" in plan.explain("auditor")
+    document["spec"]["components"]["one.priv"] = document["spec"]["components"]["one.priv"].replace("[0, 1]", "[0, 2]")
+    assert not verify(json.dumps(resign(document))).ok
+    del document["spec"]["components"]
+    assert not verify(json.dumps(resign(document))).ok
+
+
+def test_more_files_than_parts_are_refused(plan: Plan) -> None:
+    document: Document = json.loads(plan.to_json())
+    document["spec"]["components"]["two.priv"] = "variables: output O\n"
+    assert not verify(json.dumps(resign(document))).ok
+
+
+def lower(plan: Document) -> None:
+    """The chosen number says less than the part spends."""
+    plan["mechanism"]["chosen"]["e3"] = "0.3"
+    plan["guarantees"][3]["epsilon"] = plan["guarantees"][3]["achieved"]["epsilon"] = "0.3"
+
+
+def lower_everywhere(plan: Document) -> None:
+    """So does the share of its own line."""
+    lower(plan)
+    own = plan["mechanism"]["parts"][2]
+    own["shares"][1]["amounts"][0][1] = "3/10"
+    own["guarantees"][1]["epsilon"] = own["guarantees"][1]["achieved"]["epsilon"] = "0.3"
+
+
+def another(plan: Document) -> None:
+    """The line says another number than the one that is chosen."""
+    plan["guarantees"][3]["epsilon"] = plan["guarantees"][3]["achieved"]["epsilon"] = "0.3"
+
+
+def unsaid(plan: Document) -> None:
+    del plan["mechanism"]["chosen"]
+
+
+def unknown(plan: Document) -> None:
+    plan["mechanism"]["chosen"]["e4"] = "1"
+
+
+def nothing(plan: Document) -> None:
+    plan["mechanism"]["chosen"]["e3"] = "0"
+
+
+def more_of_the_line(plan: Document) -> None:
+    """A part spends more of the line that all share than is left of it."""
+    own = plan["mechanism"]["parts"][0]
+    own["shares"][0]["amounts"][0][1] = "1/2"
+    own["guarantees"][0]["epsilon"] = "0.5"
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lower, "privacy"),
+        (lower_everywhere, "privacy"),
+        (another, "not what the line asks"),
+        (unsaid, "chosen"),
+        (unknown, "e4"),
+        (nothing, "outside its range"),
+        (more_of_the_line, "privacy"),
+    ],
+)
+def test_plans_that_lie_about_a_share_are_refused(plan: Plan, change: Callable[[Document], None], word: str) -> None:
+    forged = copy.deepcopy(json.loads(plan.to_json()))
+    change(forged)
+    found = judge(Item(resign(forged), "plan"))
+    assert not found.ok
+    assert word in "; ".join(f"{claim.name}: {claim.text}" for claim in found.failed)
+
+
+def test_a_range_caps_a_share_and_is_kept(tmp_path: Path) -> None:
+    path = three(tmp_path, "1-DP", LAPLACE, PURE, within="[0, 0.3]")
+    plan = load(path).solve()
+    picked = [Fraction(text) for text in plan.document["mechanism"]["chosen"].values()]
+    assert max(picked) == Fraction(3, 10)
+    forged = copy.deepcopy(json.loads(plan.to_json()))
+    forged["problem"]["blocks"][0]["choices"][2]["high"] = "1"
+    assert not verify(json.dumps(resign(forged))).ok
+    with pytest.raises(SpecError, match="less than its range"):
+        load(three(tmp_path, "1-DP", LAPLACE, PURE, within="[0.3, inf)")).solve()
+
+
+def test_a_stricter_line_of_a_part_holds(tmp_path: Path) -> None:
+    """What a part asks for itself is kept even where the line of the whole leaves more."""
+    plan = load(three(tmp_path, "4-zCDP", GAUSS, GAUSSIAN, "0.5")).solve()
+    assert plan.loss.value == pytest.approx(14, rel=1e-4)  # variances 1 / (2 rho)
+
+
+WORKED = """components:
+  average = spec("average.priv", x = x, epsilon = e1, trust = protocol)
+  counts  = spec("counts.priv", x = x, epsilon = e2, trust = protocol)
+parameters: protocol = "curator"
+variables:
+  input x in [0, 1]^1000
+  choose e1 in [0, inf)
+  choose e2 in [0, inf)
+loss: average.loss + 4 * counts.loss
+privacy: (average.O, counts.O) is (1, 1e-6)-DP wrt x, replacing one record
+"""
+PART = """parameters: epsilon = 1
+variables:
+  input x in [0, 1]^1000
+  output O
+background: {background}
+loss: {loss}
+privacy: O is epsilon-DP wrt x, replacing one record
+"""
+
+
+def run(arguments: list[str]) -> int:
+    from privspec.cli import run_command_line
+
+    return int(run_command_line(arguments) or 0)
+
+
+def test_the_worked_example_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "whole.priv").write_text(WORKED, "utf-8")
+    average = PART.format(background="", loss="1e6 * E[ (O - mean(x))^2 ]")
+    (tmp_path / "average.priv").write_text(average, "utf-8")
+    (tmp_path / "counts.priv").write_text(PART.format(background="", loss="E[ (O - sum(x))^2 ]"), "utf-8")
+    (tmp_path / "x.csv").write_text("x\n" + "1\n" * 1000, "utf-8")
+    plan, out = tmp_path / "whole.plan.json", tmp_path / "out.csv"
+    assert run(["solve", str(tmp_path / "whole.priv"), "-o", str(plan), "-q"]) == 0
+    for name in ("whole.priv", "average.priv", "counts.priv"):
+        (tmp_path / name).unlink()  # the plan needs none of them
+    assert run(["verify", str(plan)]) == 0
+    data = ["--input", f"x={tmp_path / 'x.csv'}", "--ledger", str(tmp_path / "budget.db"), "--new-ledger"]
+    assert run(["run", str(plan), *data, "-o", str(out), "-q"]) == 0
+    rows: list[dict[str, Any]] = list(csv.DictReader(out.open()))
+    assert [row["output"] for row in rows] == ["average.O", "counts.O"]
+    assert abs(float(rows[1]["value"]) - 1000) < 200
+    capsys.readouterr()
+    assert run(["explain", str(plan), "--for", "public"]) == 0
+    assert "average.O" in capsys.readouterr().out
+
+
+def test_one_input_by_name_or_two_inputs(tmp_path: Path) -> None:
+    """The same data cost twice; different data that no unit moves together do not."""
+    (tmp_path / "one.priv").write_text(ONE.format(amount="rho", measure="zCDP", value=1), "utf-8")
+    whole = """components:
+  a = spec("one.priv"{first})
+  b = spec("one.priv"{second})
+{variables}
+loss: a.loss + b.loss
+privacy: {privacy}
+"""
+
+    def plan_of(first: str, second: str, variables: str, privacy: str) -> Plan:
+        text = whole.format(first=first, second=second, variables=variables, privacy=privacy)
+        (tmp_path / "whole.priv").write_text(text, "utf-8")
+        return load(tmp_path / "whole.priv").solve()
+
+    same = plan_of("", "", "", "(a.O, b.O) is 1-zCDP wrt v")
+    assert [one["name"] for one in same.document["problem"]["data"]] == ["v"]
+    assert any("v of b is taken to be v" in one["text"] for one in same.document["assumptions"])
+    two = "variables:\n  input x in [0, 1]\n  input y in [0, 1]"
+    apart = plan_of(", v = x", ", v = y", two, "(a.O, b.O) is 1-zCDP wrt x\n  (a.O, b.O) is 1-zCDP wrt y")
+    assert not any("is taken to be" in one["text"] for one in apart.document["assumptions"])
+    assert apart.loss.value == pytest.approx(1, rel=1e-4)
+    joint = plan_of(", v = x", ", v = y", two, "(a.O, b.O) is 1-zCDP wrt (x, y), replacing everything")
+    assert joint.loss.value == pytest.approx(2, rel=1e-4)
+    # one number twice: what is told twice is told once, with the same noise
+    assert same.loss.value == pytest.approx(1, rel=1e-4)
+
+
+def test_a_line_of_a_part_for_one_observer(tmp_path: Path) -> None:
+    """`seen by press` in a part: anyone sees nothing of it, and what press sees is composed."""
+    path = three(tmp_path, "1-zCDP", GAUSS, GAUSSIAN, "0.25")
+    (tmp_path / "one.priv").write_text(ONE.format(amount="rho", measure="zCDP", value=1).rstrip() + ", seen by press")
+    plan = load(path).solve()
+    assert {guarantee.observer for guarantee in plan.guarantees} == {"anyone", "press"}
+
+
+def test_two_lines_of_one_number_and_numbers_in_the_loss_are_refused(tmp_path: Path) -> None:
+    path = three(tmp_path, "1-DP", LAPLACE, PURE)
+    text = path.read_text("utf-8")
+    for changed, said in (
+        (text.replace("epsilon = e2", "epsilon = e1"), "e2"),
+        (text.replace("epsilon = e2", "epsilon = 1 / e2"), "e2"),
+        (text.replace("loss: ", "loss: e1 + "), "e1"),
+    ):
+        path.write_text(changed, "utf-8")
+        with pytest.raises(SpecError) as caught:
+            load(path).solve()
+        assert all(found.code.startswith("PS05") for found in caught.value.diagnostics if found.is_error)
+        assert said in str(caught.value)
