@@ -126,7 +126,7 @@ def _amount_item(item: Any) -> s.Expr:
 
 
 def _clauses(children: Children) -> tuple[Any, ...]:
-    return tuple(c for c in children if isinstance(c, (s.Replacing, s.AddingOrRemoving, s.Distance, s.SeenBy)))
+    return tuple(c for c in children if isinstance(c, s.Clause))
 
 
 def _make(kind: Callable[..., Any], fields: Callable[[Children], tuple[Any, ...]]) -> Action:
@@ -170,6 +170,7 @@ ACTIONS: dict[str, Action] = {
     "adding_or_removing": _make(s.AddingOrRemoving, lambda c: (c[3],)),
     "distance": _make(s.Distance, lambda c: (c[1],)),
     "seen_by": _make(s.SeenBy, lambda c: (_nodes(_leaves(c)),)),
+    "given_the_model": _make(s.GivenTheModel, lambda _: ()),
     "everything": _make(s.Everything, lambda _: ()),
     "one_unit": _make(s.OneUnit, lambda c: (c[1].value,)),
     "up_to_units": _make(s.UpToUnits, lambda c: (c[2], c[3].value)),

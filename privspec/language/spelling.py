@@ -223,6 +223,7 @@ _TEXTS: Mapping[type[s.Node], Callable[[Any], str]] = {
     s.AddingOrRemoving: lambda n: f"adding or removing {spell(n.unit)}",
     s.Distance: lambda n: f"distance {spell(n.metric)}",
     s.SeenBy: lambda n: f"seen by {' and '.join(map(spell, n.observers))}",
+    s.GivenTheModel: lambda _: "given the model",
     s.Refs: lambda n: listed(n.items) if len(n.items) == 1 else f"({listed(n.items)})",
     s.AllOf: lambda n: f"all {n.what}",
     s.Amount: _amount,

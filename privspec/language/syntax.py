@@ -349,7 +349,12 @@ class SeenBy(Node):
     observers: tuple[Name, ...]
 
 
-Clause: TypeAlias = Replacing | AddingOrRemoving | Distance | SeenBy
+@dataclass(frozen=True, slots=True)
+class GivenTheModel(Node):
+    """`given the model`: the line counts on the data model."""
+
+
+Clause: TypeAlias = Replacing | AddingOrRemoving | Distance | SeenBy | GivenTheModel
 
 
 @dataclass(frozen=True, slots=True)
