@@ -66,6 +66,7 @@ class Family:
 
 
 FAMILIES = (
+    Family("correlated", "chain", "chains", "Correlated", "ChainMechanism", "ChainExposure"),
     Family("systems", "system", "systems", "Systems", "SystemMechanism", "SystemExposure"),
     Family(
         "selection", "votes", "votes", "Lotteries", "LotteryMechanism", "LotteryExposure", "never", "joint_draw.plans"

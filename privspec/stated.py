@@ -360,6 +360,9 @@ class Mechanism(Part):
     points: str = "first choice"
     alternatives: tuple[Any, ...] = ()
     output: str = ""
+    unit: Fraction = Fraction(1)
+    scale: Fraction = Fraction(1)
+
     dummy_votes: Fraction | None = None
     base: Fraction | None = None
     ratio: Fraction | None = None
@@ -390,6 +393,38 @@ class Statistic(Part):
     party: str = "person"
     radius: Fraction | None = None
     routes: tuple[Route, ...] = ()
+
+
+class Laws(Part):
+    """Chances in rows, in whole multiples of a unit."""
+
+    shape: tuple[int, ...]
+    unit: Fraction
+    rows: tuple[int, ...]
+
+    @property
+    def laws(self) -> tuple[tuple[tuple[Fraction, ...], ...], ...]:
+        """Row by row, the rows of one matrix together; a vector is a matrix of one row."""
+        width, height = self.shape[-1], self.shape[-2] if len(self.shape) > 2 else 1
+        rows = [tuple(v * self.unit for v in self.rows[i : i + width]) for i in range(0, len(self.rows), width)]
+        return tuple(tuple(rows[i : i + height]) for i in range(0, len(rows), height))
+
+
+class Sequence(Part):
+    """The block of a problem about a sequence whose entries tell of one another."""
+
+    source: str
+    states: tuple[str, ...]
+    starts: Laws
+    steps: Laws
+    released: tuple[Place, ...]
+    added: Matrix
+    lines: tuple[int, ...]
+
+    @property
+    def length(self) -> int:
+        """Entries."""
+        return self.added.shape[0]
 
 
 class Problem(Part):

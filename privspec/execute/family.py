@@ -135,6 +135,10 @@ class Exposure(ABC):
     def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
         """Whether a guarantee for these outputs holds for everything released."""
 
+    def charged(self, guarantee: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The guarantee that a ledger is charged for one of the plan's: one whose amounts add up over releases."""
+        return guarantee
+
     @abstractmethod
     def joint_spend(self, model: Model, requirement: int) -> Spend | None:
         """What everything released costs under the relation of a requirement; None if there is no bound."""

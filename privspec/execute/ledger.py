@@ -544,7 +544,7 @@ def spends_of_plan(plan: Mapping[str, Any], model: Model | None = None) -> dict[
     exposure = exposure_of(plan)
     whole: dict[Unit, list[Spend]] = {}
     units: dict[Unit, int] = {}
-    for place, guarantee in enumerate(plan["guarantees"]):
+    for place, guarantee in enumerate(map(exposure.charged, plan["guarantees"])):
         unit = Unit.of_guarantee(guarantee)
         index = int(guarantee.get("requirement", place))
         units.setdefault(unit, index)

@@ -104,6 +104,11 @@ class Claim:
     remark: Remark | None = None
 
     @property
+    def conditional(self) -> bool:
+        """Whether it counts on a model of the data: such guarantees do not add up over releases or units."""
+        return self.relation.text.endswith("given the model")
+
+    @property
     def curve(self) -> Curve | None:
         """The sharper of the two: what the executed noise allows, else what the statement allows."""
         return self.achieved if self.achieved is not None else self.promised

@@ -78,6 +78,7 @@ class Context:
     input_domains: Mapping[str, str]
     choices: Mapping[str, tuple[SpecLine, ...]]
     ties: Mapping[str, str]
+    entry_laws: Mapping[str, tuple[SpecLine, ...]]
 
     @property
     def trust_words(self) -> TrustWords | None:
@@ -143,12 +144,23 @@ def context(plan: Stated) -> Context:
             for name, v in chosen.items()
         },
         ties=_ties(tree),
+        entry_laws={name: tuple(map(at, laws)) for name, laws in _entry_laws(tree).items()},
     )
 
 
 def _line(lines: tuple[str, ...], number: int) -> SpecLine:
     inside = 1 <= number <= len(lines)
     return SpecLine(number, lines[number - 1].split("#", 1)[0].strip() if inside else "")
+
+
+def _entry_laws(tree: syntax.Spec) -> dict[str, list[syntax.Relation]]:
+    """The laws of entries, `x[i] ~ ...`, by the name of the variable."""
+    found: dict[str, list[syntax.Relation]] = {}
+    for statement in tree.background:
+        match statement:
+            case syntax.Relation(op="~", left=syntax.Index(base=syntax.Name(id=name))):
+                found.setdefault(name, []).append(statement)
+    return found
 
 
 def _ties(tree: syntax.Spec) -> dict[str, str]:

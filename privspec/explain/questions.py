@@ -281,6 +281,39 @@ def which_answer(stays: bool, names: tuple[str, str], times: Quantity | None, sa
     )
 
 
+def of_entry(source: str, names: tuple[str, ...]) -> Question:
+    """Which of two values one entry of a sequence has, for an observer who knows by what law the entries are drawn."""
+    first, second = names[0], names[-1]
+    pair = f"any two values of any one entry, say {first} and {second}"
+    return Question(
+        heading=f"Could someone tell one entry of {source}?",
+        result="result",
+        of_label=f"Could the published result reveal one entry of {source}?",
+        aim=f"Someone tries to tell from the published result which of two values one entry of {source} has. They know "
+        f"the model that this release counts on, and draw all conclusions from it, {_EQUALLY}",
+        compared=f"Take {pair}. All other entries are drawn as the model says, given that one.",
+        headers=(f"If it is {second}", f"If it is {first}"),
+        short=(f"Is {second}", f"Is {first}"),
+        marks=(f"It is {second}", f"It is {first}"),
+        says=f"that it is {first}",
+        says_alone=first,
+        answer=(f"of {pair}, ", "the first", "if it is the second", "if it is the first"),
+        audited=(" who knows the model", "the entry is the second value", "the first", "it is the first"),
+        told=f"of {pair}, an observer who knows the model tells which it is",
+        against="another value of the entry, if the model is right",
+        sure="one result can make someone who knows the model that an entry has a given value",
+        axes=(
+            "false alarms (says the first of two, and it is the other)",
+            "misses (does not say the first, and it is)",
+        ),
+        further="release",
+        repeated="releases like this one",
+        counted=False,
+        pair=pair,
+        form={"noun": "value"},
+    )
+
+
 def how_near(stays: bool, steps: tuple[Step, ...], *, plane: bool) -> Question:
     """Privacy by distance: two values at most so far apart; `steps` from near to far, the odds are of the first."""
     noun, near = "place" if plane else "value", steps[0].distance

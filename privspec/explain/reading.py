@@ -37,6 +37,7 @@ from privspec.explain.facts import (
 )
 from privspec.explain.quantities import DOWN, LOSS_DIGITS, UP, count, exact, known, percent, rounded
 from privspec.explain.questions import Question
+from privspec.explain.sequences import sequence_fact
 from privspec.explain.statistics import statistic_fact
 from privspec.explain.system import system_fact
 from privspec.explain.tables import table_fact
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 _READERS: Mapping[str, Callable[[Stated, Context], MechanismFact]] = {
     "table": table_fact,
+    "chain": sequence_fact,
     "statistic": statistic_fact,
     **dict.fromkeys(RULES, lottery_fact),
 }
@@ -134,13 +136,14 @@ def _claim_fact(
     pure = item.epsilon if item.delta == 0 and not question.posterior_gap else None
     # groups of units that do not exist are not shown; data sets apart by k units are so many neighbour steps apart
     groups = [k for k in GROUPS if most is None or k <= most]
+    repeated = None if item.conditional else curve
     return ClaimFact(
         claim=item,
         question=question,
         shown=None if curve is None else consequences(curve),
         promised=consequences(item.promised) if item.achieved and item.promised else None,
-        repeats=tuple((count(k), odds(curve.repeated(k))) for k in REPEATS) if curve else (),
-        groups=tuple((count(k), odds(curve.for_group(-(-k // group)))) for k in groups) if curve else (),
+        repeats=tuple((count(k), odds(repeated.repeated(k))) for k in REPEATS) if repeated else (),
+        groups=tuple((count(k), odds(repeated.for_group(-(-k // group)))) for k in groups) if repeated else (),
         posteriors=()
         if pure is None
         else tuple((percent(p), percent(posterior(float(p), float(pure)), 3, UP)) for p in PRIORS),

@@ -9,8 +9,9 @@ from math import acos, ceil, floor, pi, prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privspec.model.domains import Anything, Numbers, Symbols, Tables, Texts, Type, fits
+from privspec.model.domains import Anything, Numbers, Power, Symbols, Tables, Texts, Type, fits
 from privspec.model.library import (
     Argument,
     Arguments,
@@ -25,6 +26,8 @@ from privspec.model.reports import suggestion
 from privspec.model.targets import Labels, cell_labels, joined
 from privspec.model.values import Array, as_float
 
+HISTOGRAM_LIMIT = 2**12
+"""Values of an entry that are counted one by one."""
 ENTRIES_LIMIT = 2**26
 """Largest matrix that a constructor lays out."""
 
@@ -227,9 +230,24 @@ def _table(arguments: Arguments, name: str) -> Tables:
 
 
 def _histogram(arguments: Arguments, name: str) -> Bound:
+    values = _values_of_entries(arguments[0])
+    if values is not None:
+        return Bound(Type((len(values),)), _tally, linear=True, of_values=values, labels=lambda: {"value": values})
     table = _table(arguments, name).table
     every = range(len(table.names))
     return Bound(Type((table.cell_count,)), as_float, linear=True, labels=lambda: cell_labels(table, every))
+
+
+def _values_of_entries(argument: Argument) -> NDArray[Any] | None:
+    """The values that every entry of a sequence may have, in order; None for what is no such sequence."""
+    match argument.domain:
+        case Power(base=base, exponents=(_,)) if base.size is not None and base.size <= HISTOGRAM_LIMIT:
+            return None if base.shape else np.array(list(base.elements()), dtype=object)
+    return None
+
+
+def _tally(_: Any) -> Any:
+    raise NotComputableError("it counts the values of secret entries")
 
 
 def _count(arguments: Arguments, name: str) -> Bound:
@@ -402,7 +420,7 @@ FUNCTIONS: Mapping[str, Function] = by_name(
     Function("variance(v)", _fold(lambda values: np.var(as_float(values), axis=0), linear=False), symmetric=True),
     Function("max(e for i in 1..N), max(v), max(a, b)", _extreme(np.max), arity=(1, None), symmetric=True),
     Function("min(e for i in 1..N), min(v), min(a, b)", _extreme(np.min), arity=(1, None), symmetric=True),
-    Function("histogram(t)", _histogram, linear=True),
+    Function("histogram(t), histogram(v)", _histogram, linear=True),
     Function("marginals(t, 1, 2), marginals(t, {age, sex})", _marginals, arity=(2, None), linear=True),
     Function("count(t)", _count, linear=True),
     Function("mismatch(a, b)", _mismatch, arity=(2, 2), same_type=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privspec.kernel.chains import ChainRules
 from privspec.kernel.core.case import Rules
 from privspec.kernel.lemmas.statistics import Statistics
 from privspec.kernel.lemmas.votes import VoteRules
@@ -10,4 +11,5 @@ from privspec.kernel.quality.tables import Tables
 from privspec.kernel.systems import SystemRules
 
 FORMS: dict[str, Rules] = {"linear": LinearRules(), "statistics": Statistics(), "table": Tables(), "votes": VoteRules()}
+FORMS["chain"] = ChainRules()
 FORMS["system"] = SystemRules(FORMS)

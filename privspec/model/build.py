@@ -14,6 +14,7 @@ from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
+from privspec.model.chains import ChainReader
 from privspec.model.components import Whole, assembled
 from privspec.model.definitions import VARIABLES, Definition, Definitions, collect_definitions
 from privspec.model.domain_rules import read_domain
@@ -30,7 +31,7 @@ from privspec.model.parameters import fit_constant, given_constants, read_parame
 from privspec.model.reports import Failure, Report
 from privspec.model.requirement_rules import RequirementReader
 from privspec.model.requirements import IndependenceRequirement, Requirement
-from privspec.model.scope import Scope, collect, resolve, warn_of_unused
+from privspec.model.scope import Scope, collect, entry_of, resolve, warn_of_unused
 from privspec.model.shapes import Binding, Bindings, Typer
 from privspec.model.values import Value
 
@@ -104,14 +105,18 @@ class _Builder:
         fixed = self._constants(constants)
         typer = self.typer = self._typer(fixed)
         losses = LossReader(scope, report, typer, definitions, self.domains)
+        of_entries = [statement for statement in definitions.models if entry_of(statement, scope) is not None]
         for statement in definitions.models:
-            losses.model(statement)
+            if statement not in of_entries:
+                losses.model(statement)
+        chains = ChainReader(scope, report, typer.environment, self.domains).read(of_entries)
         for name in definitions.order:
             if name not in definitions.circular:
                 self._type(name, definitions.of.get(name))
         nodes = self._nodes()
         blocks = lay_out(nodes, self.source)
         reader = self._requirement_reader(blocks)
+        reader.chains, reader.unread = chains, frozenset(entry_of(one, scope) or "" for one in of_entries)
         requirements = tuple(r for r in map(reader.requirement, spec.privacy) if r is not None)
         fairness = self._fairness(reader, nodes)
         limits = [losses.constraint(relation, self._bindings(relation.left)) for relation in definitions.constraints]
@@ -142,6 +147,7 @@ class _Builder:
             components=self.whole.components,
             texts=self.whole.texts,
             models=tuple(dict.fromkeys(losses.modelled.values())),
+            chains=tuple(chains.values()),
             constraints=tuple(one for one in limits if one is not None),
             asserted=tuple(one for one in claims if one is not None),
             accuracy=accuracy,

@@ -19,6 +19,7 @@ from privspec.model.neighbours import InputBlock
 from privspec.model.requirements import (
     AccuracyTarget,
     AssertedSensitivity,
+    Chain,
     DataModel,
     IndependenceRequirement,
     MechanismConstraint,
@@ -102,6 +103,7 @@ class Model:
     components: tuple[Component, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     models: tuple[DataModel, ...] = ()
+    chains: tuple[Chain, ...] = ()
     constraints: tuple[MechanismConstraint, ...] = ()
     asserted: tuple[AssertedSensitivity, ...] = ()
     accuracy: tuple[AccuracyTarget, ...] = ()

@@ -152,6 +152,7 @@ class Bound:
     array (k, *batch) and the result has shape (*type.shape, *batch), so it can be applied to Jacobians; the
     data of a table are its cell counts. `domain` is where the result lies, if that is known. `drawn` says how the
     result is drawn where it is not computed but drawn from the values of the first argument, one ballot each.
+    `of_values`: it tells how many entries of its argument have each of these values, and `apply` is not for it.
     `labels` says what each entry of the result is about (`privspec.model.targets`), where the function knows.
     """
 
@@ -162,6 +163,7 @@ class Bound:
     domain: Domain | None = None
     drawn: Drawn | None = None
     labels: Callable[[], Mapping[str, NDArray[Any]]] | None = None
+    of_values: NDArray[Any] | None = None
 
 
 Binder: TypeAlias = Callable[[Arguments, str], Bound]

@@ -194,6 +194,22 @@ class ReplacingEntry(NeighbourRelation):
 
 
 @dataclass(frozen=True, slots=True)
+class GivenTheModel(NeighbourRelation):
+    """One entry has one value or another, and all others are drawn from the data model given that value (Pufferfish).
+
+    The worlds that are compared are laws of all entries, not data that differ in one of them.
+    """
+
+    unit: ClassVar[str] = "entry given the model"
+
+    def describe(self) -> str:
+        return "one entry against any other value, given the model"
+
+    def length(self, block: InputBlock) -> int:
+        return 1
+
+
+@dataclass(frozen=True, slots=True)
 class ReplacingRecord(NeighbourRelation):
     """One record takes any other value of its domain."""
 

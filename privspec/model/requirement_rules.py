@@ -39,7 +39,7 @@ from privspec.model.measures import (
 )
 from privspec.model.neighbours import InputBlock
 from privspec.model.reports import Failure, Report, listing, nearest, suggestion
-from privspec.model.requirements import Requirement
+from privspec.model.requirements import Chain, Requirement
 from privspec.model.scope import Scope
 from privspec.model.values import Value, readable, show
 
@@ -59,13 +59,14 @@ class Clauses:
     unit: syntax.Replacing | syntax.AddingOrRemoving | None = None
     distance: syntax.Distance | None = None
     seen_by: syntax.SeenBy | None = None
+    model: syntax.GivenTheModel | None = None
 
 
 def sort_clauses(clauses: Iterable[syntax.Clause], report: Report) -> Clauses:
     """Each kind of clause at most once."""
     found = Clauses()
     for clause in clauses:
-        kinds = {syntax.Distance: "distance", syntax.SeenBy: "seen_by"}
+        kinds = {syntax.Distance: "distance", syntax.SeenBy: "seen_by", syntax.GivenTheModel: "model"}
         kind = kinds.get(type(clause), "unit")
         before = getattr(found, kind)
         setattr(found, kind, clause)
@@ -91,6 +92,9 @@ class RequirementReader:
     unbounded_is_fine: frozenset[str] = frozenset()
     party_of: Mapping[str, str] = field(default_factory=dict)
     domains: Mapping[str, Domain] = field(default_factory=dict)
+    chains: Mapping[str, Chain] = field(default_factory=dict)
+    unread: frozenset[str] = frozenset()
+    """Inputs whose laws do not fit, which is told."""
 
     def requirement(self, line: syntax.Requirement) -> Requirement | None:
         """One privacy requirement; None after a complaint."""
@@ -100,6 +104,10 @@ class RequirementReader:
         metric = self._distance(line, clauses, wrt)
         measure = self._measure(line, metric or Metric(""))
         relation, default = self._neighbours(line, clauses, wrt)
+        if clauses.model is not None:
+            relation, default = self._given_the_model(line, clauses.model, relation, wrt), False
+        else:
+            self._warn_of_correlations(line, wrt)
         if isinstance(measure, Personalised):
             self._check_personalised(measure, relation, line, wrt)
         if isinstance(measure, PerAtomLDP) and outputs and wrt:
@@ -301,6 +309,38 @@ class RequirementReader:
             party = next(iter(parties)) if len(parties) == 1 else None
             return (nb.ReplacingVoter(party=party) if party else nb.ReplacingEverything()), True
         return self.relation(clause, wrt), clause is None
+
+    def _given_the_model(
+        self,
+        line: syntax.Requirement,
+        clause: syntax.GivenTheModel,
+        relation: nb.NeighbourRelation | None,
+        wrt: tuple[str, ...],
+    ) -> nb.NeighbourRelation | None:
+        """The relation of a line that counts on the law of a sequence; None after a complaint."""
+        without = [name for name in wrt if name not in self.chains]
+        if relation is None or not wrt or any(name in self.unread for name in without):
+            return None
+        if without:
+            name = without[0]
+            hint = f"add under background {name}[1] ~ categorical(w) and {name}[i] ~ categorical(step[{name}[i-1]])"
+            message = f"no model says how the entries of {name} depend on one another"
+            self.report.error("PS0340", clause.span, message, help=hint)
+        elif len(wrt) > 1 or line.measure != "DP" or relation not in (nb.ReplacingEntry(), nb.ReplacingRecord()):
+            hint = f"write O is epsilon-DP wrt {wrt[0]}, replacing one entry, given the model"
+            message = "a line that counts on the model is about one entry of one input, in epsilon"
+            self.report.error("PS0340", clause.span, message, help=hint)
+        else:
+            return nb.GivenTheModel()
+        return None
+
+    def _warn_of_correlations(self, line: syntax.Requirement, wrt: tuple[str, ...]) -> None:
+        """A line about an input whose entries tell of one another, and which does not count on that."""
+        for name in (name for name in wrt if name in self.chains):
+            message = f"this compares with not taking part; it does not bound what correlations tell of {name}"
+            label = "the other entries may tell what an entry is"
+            hint = "add `, given the model`, or protect all entries together: replacing everything"
+            self.report.warn("PS0341", line.span, message, label=label, help=hint)
 
     def relation(
         self, clause: syntax.Replacing | syntax.AddingOrRemoving | None, wrt: tuple[str, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import ClassVar
 
 from privspec.core.spans import Span
@@ -145,6 +146,21 @@ class DataModel:
     def subjects(self) -> tuple[str, ...]:
         """The names that the law is about."""
         return self.joint or (self.subject,)
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The laws that are allowed of the entries of an input, in order: any of `starts` with any of `steps`.
+
+    `starts`: of the first entry; a law of a step has a row for each value of the entry before, in the order of the
+    domain. `lines` are those of the spec that declare it, each with its text. Read by `model.chains`.
+    """
+
+    subject: str
+    length: int
+    starts: tuple[tuple[Fraction, ...], ...]
+    steps: tuple[tuple[tuple[Fraction, ...], ...], ...]
+    lines: tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -382,7 +382,7 @@ def resolve(spec: syntax.Spec, scope: Scope, report: Report) -> None:
     for statement in spec.background:
         match statement:
             case syntax.Relation(op="~"):
-                bound = _bound(statement.left, scope)
+                bound = _bound(statement.left, scope) | running_index(statement, scope)
                 resolver.check(statement.left, bound)
                 if isinstance(statement.right, syntax.Call):  # its name is the business of the pass for data models
                     for argument in statement.right.arguments:
@@ -445,6 +445,24 @@ def _domain_names(node: syntax.Node) -> Iterator[Span]:
             for argument in node.arguments:
                 if isinstance(argument, syntax.Member):
                     yield from _domain_names(argument)
+
+
+def entry_of(statement: syntax.Relation, scope: Scope) -> str | None:
+    """The input whose entry a law is about, as in `x[1] ~ ...`; None for a law of a whole variable."""
+    match statement:
+        case syntax.Relation(op="~", left=syntax.Index(base=syntax.Name(id=name), indices=(index,))):
+            declared = scope.get(name)
+            party = isinstance(index, syntax.Name) and index.id in scope.of("party")
+            return name if declared is not None and declared.what == "input" and not party else None
+    return None
+
+
+def running_index(statement: syntax.Relation, scope: Scope) -> dict[str, Span]:
+    """The letter on the left of `x[i] ~ ...`, which runs through the entries on that line."""
+    match statement.left:
+        case syntax.Index(indices=(syntax.Name(id=letter, span=span),)) if letter not in scope:
+            return {letter: span} if entry_of(statement, scope) is not None else {}
+    return {}
 
 
 def _bound(target: syntax.Node, scope: Scope) -> dict[str, Span]:

@@ -6,6 +6,7 @@ A plan lists these sentences for those who read its JSON; whoever verifies it wr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from privspec.language import syntax
 from privspec.model.distances import takes_distance
 from privspec.model.graph import Model
 from privspec.model.measures import PerAtomLDP
-from privspec.model.neighbours import NeighbourRelation
+from privspec.model.neighbours import GivenTheModel, NeighbourRelation, ReplacingEverything
 from privspec.model.values import show
 from privspec.registry import family_of
 
@@ -39,7 +40,8 @@ def assumptions(model: Model, plan: Mapping[str, Any]) -> list[Assumption]:
     Args: plan, its document or the parts of it that a family has written: mechanism, guarantees and claims.
     Raises: KeyError, TypeError if the mechanism is not of the form of its family.
     """
-    return [_trust(model), *_parts(model), *OF_FORM[family_of(model).form](model, plan), *_units(model)]
+    own = OF_FORM[family_of(model).form](model, plan)
+    return [_trust(model), *_parts(model), *own, *_correlations(model), *_units(model)]
 
 
 def _said(text: str, status: str, **because: Any) -> Assumption:
@@ -77,6 +79,55 @@ def _units(model: Model) -> Iterator[Assumption]:
             unit: NeighbourRelation = requirement.neighbours
             text = f"The unit of privacy, {unit.describe()}, was taken by default."
             yield _said(text, "assumed", line=requirement.line)
+
+
+def _correlations(model: Model) -> Iterator[Assumption]:
+    """Lines about entries that are declared to tell of one another, and which do not count on that."""
+    for chain in model.chains:
+        lines = " and ".join(str(number) for number, _ in chain.lines)
+        for requirement in model.requirements:
+            relation = requirement.neighbours
+            if chain.subject in requirement.wrt and not isinstance(relation, GivenTheModel | ReplacingEverything):
+                text = (
+                    f"Line {requirement.line} compares with not taking part ({relation.describe()}). It does not bound "
+                    f"what correlations tell: entries of {chain.subject} tell of one another (line {lines})."
+                )
+                yield _said(text, "proved", line=requirement.line)
+
+
+def _chain(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
+    block = plan["problem"]["blocks"][0]
+    source, without = block["source"], plan["claims"]["without_model"]
+    chain = next(one for one in model.chains if one.subject == source)
+    text = f"An entry of {source} that is none of its values counts as one of them, by a public rule for it alone."
+    yield _said(text, "proved", line=_line(model, model.nodes[source].span.start))
+    written = "; ".join(words for _, words in chain.lines)
+    numbers = " and ".join(str(number) for number, _ in chain.lines)
+    for number in block["lines"]:
+        text = (
+            f"Line {model.requirements[number].line} counts on the model of {source} in line {numbers} ({written}), "
+            "with the parameters that the plan states. Nothing checks it against data; if it is wrong, this line may "
+            "not hold."
+        )
+        yield _said(text, "assumed", line=chain.lines[0][0])
+    text = (
+        f"Whatever the model: if one entry changes and no other does, epsilon is at most {_figure(without['entry'])}; "
+        f"if all entries may change, at most {_figure(without['everything'])}."
+    )
+    yield _said(text, "proved", claim="no model")
+    yield _said(
+        "The noise drawn is exact: no floating-point number takes part in it.", "proved", note="discrete-laplace"
+    )
+    yield _said(RANDOM_BITS, "assumed", note="discrete-laplace")
+    if plan["claims"]["bound"] is not None:
+        text = "The optimum is relative to discrete Laplace noise of one size, on the grid of the answers."
+        yield _said(text, "proved", claim="bound")
+
+
+def _figure(text: str) -> str:
+    """An epsilon in five digits, rounded up."""
+    near = f"{float(Fraction(text)):.5g}"
+    return near if Fraction(near) >= Fraction(text) else f"{float(Fraction(text)) * (1 + 1e-5):.5g}"
 
 
 def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
@@ -203,6 +254,7 @@ def _system(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
 
 
 OF_FORM: Mapping[str, Callable[[Model, Mapping[str, Any]], Iterator[Assumption]]] = {
+    "chain": _chain,
     "table": _table,
     "statistics": _statistic,
     "votes": _votes,

@@ -137,21 +137,29 @@ def raise_failure(model: Model, failure: Failure) -> NoReturn:
 
 def _lowered(model: Model, layout: Layout) -> Lowered:
     refuse_unsupported(model)
+    return lowered_by(model, layout, Interpreter, layout.width)
+
+
+def lowered_by(model: Model, layout: Layout, reader: type[Interpreter], width: int) -> Lowered:
+    """The same with another reader of the inputs, whose base vector has so many numbers.
+
+    Raises: SpecError PS05xx.
+    """
     if model.loss is None:
         raise unsupported(
             model.source, model.spec.span, "there is no loss to minimise", "PS0504", "add a loss: section"
         )
     outputs = _outputs(model)
-    quiet = Interpreter(model, layout)
+    quiet = reader(model, layout)
     loss = quiet.loss(model.loss)
     rows, weights, worst = _error_rows(model, loss)
     error_map = _output_matrix(rows, outputs)
     free = [o for o in outputs if model.nodes[o.name].definition is None]
     inverse = _Solver(model, error_map, free)
-    computed = _computed(model, outputs, Interpreter(model, layout, computed_outputs=True))
+    computed = _computed(model, outputs, reader(model, layout, computed_outputs=True))
     opened = [node for node in model.constants if node.definition is None and node.name not in model.values]
     widths = {constant_symbol(node.name): int(np.prod(node.type.shape, dtype=int)) for node in opened}
-    aims, offset = inverse.targets(rows, computed, {INPUTS: layout.width, **widths})
+    aims, offset = inverse.targets(rows, computed, {INPUTS: width, **widths})
     _check_consistent(model, error_map, rows, aims, offset)
     return Lowered(
         outputs=tuple(outputs),
@@ -160,7 +168,7 @@ def _lowered(model: Model, layout: Layout) -> Lowered:
         errors=Errors(error_map, weights),
         worst=worst,
         candidates=_sites_of(model),
-        limits=tuple(_limits(model, layout, outputs, aims, offset)),
+        limits=tuple(_limits(model, quiet, outputs, aims, offset)),
         constants=tuple(
             OpenConstant(node.name, node.type.shape, aims[constant_symbol(node.name)])
             for node in opened
@@ -424,10 +432,9 @@ def _check_consistent(
 
 
 def _limits(
-    model: Model, layout: Layout, outputs: Sequence[OutputSlice], aims: Mapping[str, Array], offset: Array
+    model: Model, quiet: Interpreter, outputs: Sequence[OutputSlice], aims: Mapping[str, Array], offset: Array
 ) -> Iterator[Limit]:
     """Every instance of every accuracy line."""
-    quiet = Interpreter(model, layout)
     for accuracy in model.accuracy:
         written = accuracy.target
         for local in target_places(model, written):

@@ -54,9 +54,17 @@ def obligation_words(obligation: Obligation) -> str:
     units = " or ".join(map(unit_words, obligation.units))
     seen, who = _listed(obligation.seen), " and ".join(obligation.observers)
     asked = measure_words(obligation.measure)
+    if any(unit.kind == GIVEN for unit in obligation.units):
+        return (
+            f"Line {obligation.line}: for any two values that one entry of {_listed(obligation.wrt)} may have, all "
+            f"other entries drawn from the model given that one, {seen}, as seen by {who}, satisfies {asked}."
+        )
     return (
         f"Line {obligation.line}: if {units}, and nothing else does, then {seen}, as seen by {who}, satisfies {asked}."
     )
+
+
+GIVEN = "entry given the model"
 
 
 def unit_words(unit: Unit) -> str:

@@ -178,7 +178,7 @@ READERS = {
 WORDS = {
     "Data.rule": ("clip", "drop", "map"),
     "Frame.format": (FORMAT,),
-    "Unit.kind": ("entry", "record", "party", "everything"),
+    "Unit.kind": ("entry", "record", "party", "everything", "entry given the model"),
 }
 
 

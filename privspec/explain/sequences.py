@@ -1,0 +1,238 @@
+"""A plan about a sequence whose entries tell of one another: its noise, the model, and what holds if that is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isclose, sqrt
+from typing import TYPE_CHECKING, ClassVar
+
+from privspec.explain.curves import EpsilonDeltaCurve, consequences
+from privspec.explain.document import (
+    Block,
+    Judged,
+    Note,
+    Paragraph,
+    Section,
+    Sentence,
+    SpecLine,
+    asserted,
+    assumed,
+    proved,
+    sections,
+    table,
+)
+from privspec.explain.facts import MechanismFact, executed, randomness
+from privspec.explain.quantities import UP, Quantity, count, rounded
+from privspec.explain.questions import Question, of_entry, took_part
+from privspec.kernel.chains import variance
+from privspec.model.reports import listing
+from privspec.stated import Sequence, Stated
+
+if TYPE_CHECKING:
+    from privspec.explain.claims import Claim
+    from privspec.explain.context import Context
+    from privspec.explain.facts import AlternativeFact, Facts
+
+_NOISE, _QUILT, _WITHOUT = Note("discrete-laplace"), Note("quilt"), Judged("no model")
+BY = {
+    "laws": "the exact law of the answer, given each value of each entry",
+    "quilts": "a Markov quilt for each pair of values of each entry",
+}
+"""How a line that counts on the model is proved."""
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceFact(MechanismFact):
+    """Discrete Laplace noise on sums over a sequence; `entry` and `everything`: epsilon whatever the model is."""
+
+    sequence: Sequence
+    deviation: Quantity
+    variance: Quantity
+    alone: Quantity
+    together: Quantity
+    odds_alone: tuple[str, str]
+    scale: Fraction
+    unit: Fraction
+    proofs: tuple[str, ...]
+    input_line: SpecLine
+    model_lines: tuple[SpecLine, ...]
+
+    drawn_label: ClassVar[str] = "Where the noise goes"
+    subject: ClassVar[str] = "The noise as executed"
+    reached_label: ClassVar[str] = "Reached by the executed noise"
+    exact_curve: ClassVar[str] = "the noise as executed (a bound)"
+    entry: ClassVar[Judged] = Judged("privacy")
+    loss_note: ClassVar[Note] = _QUILT
+    measure: ClassVar[str] = "noise is added to what is released, sized by the model that this report names."
+    heading: ClassVar[str] = "Noise, and the model it is sized by"
+
+    @property
+    def _source(self) -> str:
+        return self.sequence.source
+
+    def judged(self, claim: Claim) -> tuple[Claim, Question]:
+        """A line that counts on the model is about one entry, and about observers who know the model."""
+        if claim.requirement not in self.sequence.lines:
+            return claim, took_part(claim.relation)
+        return claim, of_entry(self._source, self.sequence.states)
+
+    def variance_behind(self, plan: Stated, where: Context) -> tuple[float | None, str]:
+        """That of each number, if the loss is the plain sum of squared errors."""
+        each, numbers = self.variance.value, sum(one.stop - one.start for one in self.sequence.released)
+        if plan.loss is None or not isclose(plan.loss.value, each * numbers, rel_tol=1e-6):
+            return None, ""
+        return each, "an answer" if numbers > 1 else "the answer"
+
+    def drawn(self, facts: Facts) -> str:
+        names = listing([one.name for one in self.sequence.released])
+        return f"discrete Laplace noise at {names} (± {self.deviation}){facts.context.place}"
+
+    def summary_rows(self, facts: Facts) -> list[tuple[str, str]]:
+        """What holds without the model."""
+        return [("If the model is wrong", f"{self.alone}-DP for one entry, {self.together}-DP for all entries")]
+
+    def error(self, facts: Facts) -> tuple[str, str]:
+        loss = facts.loss
+        if loss is None:
+            return "Expected loss", ""
+        if loss.error is None:
+            return "Expected loss", f"{loss.value} {loss.units}".strip()
+        return f"Expected error {loss.error_of}", f"± {loss.error}  (root mean square; variance {loss.variance})"
+
+    def compared(self, item: AlternativeFact, facts: Facts) -> str:
+        plan = facts.loss.error if facts.loss else None
+        if item.error is None or (plan is not None and plan.text == item.error.text):
+            return f" {item.times} × the loss"
+        return f" ± {item.error}"
+
+    # --- the pages
+
+    @property
+    def _model(self) -> Sentence:
+        text = f"This counts on a model of {self._source} that was declared and not checked"
+        lines = "; ".join(line.text for line in self.model_lines)
+        return assumed(f"{text}: each entry is drawn given the one before it ({lines}).", *self.model_lines)
+
+    def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
+        names = listing([one.name for one in self.sequence.released])
+        because = (facts.context.loss_because, Judged("loss"))
+        off = f"Because of the noise, the figures in {names} are typically off by {self.deviation}."
+        return (proved(off, *because), proved("The noise is what protects you.", _QUILT))
+
+    def public_sections(self, facts: Facts) -> tuple[Section, ...]:
+        """What the odds take for granted, and what is left of them otherwise."""
+        without, taking_part = self.odds_alone
+        several = len(self.sequence.starts.laws) * len(self.sequence.steps.laws) > 1
+        law = "several laws, any of which may be the true one" if several else "one law"
+        found = (
+            assumed(
+                f"This counts on a model of {self._source} that was declared and not checked. It states {law}: how "
+                "often each value follows each other one. If your data do not behave like that, the odds above may be "
+                "worse than stated.",
+                *self.model_lines,
+            ),
+            proved(
+                f"Whatever the model: someone who already knows all entries but one would say the second of two values "
+                f"{without} if it is the first, {taking_part} if it is the second. Someone who can work out one entry "
+                "from others learns about it from those as well.",
+                _WITHOUT,
+            ),
+        )
+        return tuple(sections(("What if the model is wrong?", (Paragraph(found),))))
+
+    def exactly(self, facts: Facts) -> str:
+        size = count(self.sequence.length)
+        return f"The questions asked, the model, and how many entries {self._source} has ({size})."
+
+    def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
+        step, grid = f"The answers lie on a grid of step {self.unit}", "so does the noise, and nothing is rounded"
+        return (
+            self._model,
+            *(
+                proved(f"Line {line} is proved by {BY[by]}, for every law and pair.", _QUILT)
+                for line, by in zip(self._lines(facts), self.proofs, strict=True)
+            ),
+            proved(
+                f"Whatever the model: ε at most {self.alone} if one entry changes and no other does, at most "
+                f"{self.together} if all entries may change.",
+                _WITHOUT,
+            ),
+            proved(
+                "Guarantees given a model do not add up over releases. A ledger is charged for one entry, whatever the "
+                f"model: ε {self.alone}.",
+                _QUILT,
+            ),
+            proved(f"{step}; {grid}. The noise is drawn in exact arithmetic.", _NOISE),
+            *randomness(_NOISE),
+        )
+
+    def _lines(self, facts: Facts) -> list[int]:
+        return [fact.claim.line.number for fact in facts.claims if fact.claim.requirement in self.sequence.lines]
+
+    def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
+        return tuple(self._laws())
+
+    def _laws(self) -> list[Block]:
+        states = self.sequence.states
+        found: list[Block] = []
+        for number, (law,) in enumerate(self.sequence.starts.laws, 1):
+            rows = [(state, str(chance)) for state, chance in zip(states, law, strict=True)]
+            found.append(table(f"The first entry, law {number} (assumed)", "Value | Chance", rows, 1))
+        for number, step in enumerate(self.sequence.steps.laws, 1):
+            after = [(before, *map(str, row)) for before, row in zip(states, step, strict=True)]
+            caption = f"Chances of an entry (column) after another (row), law {number} (assumed)"
+            found.append(table(caption, ("After", *states), after, *range(1, len(states) + 1)))
+        return found
+
+    def data(self, facts: Facts) -> tuple[Sentence, ...]:
+        values = ", ".join(self.sequence.states)
+        text = f"Secret input {self._source}: {count(self.sequence.length)} entries, each one of {values}."
+        return (asserted(text, self.input_line),)
+
+    def engineer_points(self, facts: Facts) -> list[Sentence]:
+        return [proved(f"Where the noise goes: {self.drawn(facts)}.", facts.context.sites_because, _QUILT), self._model]
+
+    def engineer_blocks(self, facts: Facts) -> list[Block]:
+        ways = ((a.name, a.loss, a.admissible, a.reason) for a in facts.alternatives)
+        caption = "The same noise, sized in other ways"
+        return [*self._laws(), table(caption, "Way | Loss | Meets the lines | Reason", ways, 1)]
+
+    def execution(self, facts: Facts) -> tuple[Block, ...]:
+        rows = [
+            ("Noise", f"discrete Laplace, chance of k steps in proportion to exp(-|k| / {float(self.scale):.9g})"),
+            ("Step", str(self.unit)),
+            ("Input", f"{self._source}: {count(self.sequence.length)} entries"),
+        ]
+        said = proved("Whole steps are summed, whole steps of noise are added, and that is released.", _NOISE)
+        return executed(facts, rows, said)
+
+    def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
+        return (f"privspec run {plan} --input {self._source}={self._source}.csv",)
+
+
+def sequence_fact(plan: Stated, context: Context) -> SequenceFact:
+    """The mechanism of a plan of the family "chain".
+
+    Raises: KeyError, TypeError, ValueError if it is not of that form.
+    """
+    (block,) = plan.problem.blocks
+    sequence, mechanism = Sequence.read(block), plan.mechanism
+    each = float(mechanism.unit) ** 2 * float(variance(mechanism.scale))
+    without = {key: Fraction(value) for key, value in plan.claims["without_model"].items()}
+    odds = consequences(EpsilonDeltaCurve(float(without["entry"]), 0.0)).odds
+    return SequenceFact(
+        family=mechanism.family,
+        released=frozenset(one.name for one in sequence.released),
+        sequence=sequence,
+        deviation=rounded(sqrt(each)),
+        variance=rounded(each),
+        alone=rounded(without["entry"], 4, UP),
+        together=rounded(without["everything"], 4, UP),
+        odds_alone=(odds.without_words, odds.taking_part_words),
+        scale=mechanism.scale,
+        unit=mechanism.unit,
+        proofs=tuple(str(one["by"]) for one in plan.claims["given"]),
+        input_line=context.line_of(sequence.source),
+        model_lines=context.entry_laws.get(sequence.source, ()),
+    )

@@ -1,0 +1,390 @@
+"""The least noise that hides one entry of a sequence, given the law of the others: found here, proved by the kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from privspec.core.diagnostics import Diagnostic, InternalError, Label, SpecError
+from privspec.families.document import decimal_up, guarantee_head, plan_document, versions
+from privspec.families.family import Settings
+from privspec.families.infeasible import Infeasible
+from privspec.kernel.chains import (
+    CLASSES,
+    FINEST,
+    Chain,
+    affordable,
+    loss_of,
+    plain,
+    reached_by_laws,
+    reached_by_quilts,
+    read_chain,
+    step_of,
+    told_apart,
+    units_of,
+)
+from privspec.kernel.core.numbers import nearest_double
+from privspec.kernel.core.reading import Item
+from privspec.model.graph import Model
+from privspec.model.requirements import Requirement
+from privspec.model.values import show
+from privspec.problem.chains import ChainBlock, block_of
+from privspec.problem.form import Numbers, document
+from privspec.solvers import chains as solver
+
+SPARE = Fraction(1, 10**9)
+"""By so much of itself noise is larger than the solver says, and a refused one smaller."""
+TRIES = 12
+SEARCH = 60
+WORK = 10**9
+"""Quilts that are tried, over all entries and pairs of values."""
+RAISED = Fraction(11, 10)
+"""By so much epsilon is raised to say what a line costs."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Sequence:
+    """A spec in numbers: `chain` as the kernel reads it, with noise of one step; the laws are of the answers."""
+
+    model: Model
+    block: ChainBlock
+    chain: Chain
+    laws: np.ndarray | None
+
+    @property
+    def given(self) -> list[tuple[int, Requirement]]:
+        """The lines that count on the model, by number."""
+        return [(i, line) for i, line in enumerate(self.model.requirements) if i in self.block.lines]
+
+    def epsilon(self, number: int) -> Fraction:
+        """What a line asks for."""
+        found = self.model.requirements[number].measure.pure_epsilon
+        assert found is not None
+        return found
+
+
+class Correlated:
+    """Takes specs with a line that counts on the law of a sequence."""
+
+    def lower(self, model: Model) -> Sequence:
+        """The sequence, its laws, and the laws of the answer where these are few enough.
+
+        Raises: SpecError PS05xx.
+        """
+        block = block_of(model)
+        item = Item(document(block), "block")
+        mechanism = {"family": "chain", "noise": "discrete-laplace", "unit": "1", "scale": "1"}
+        found = read_chain(item, Item(mechanism | {"unit": str(step_of(_read(item)))}, "mechanism"))
+        laws = None
+        if affordable(found):
+            laws = np.concatenate(
+                [solver.answer_laws(*_logs(found, number), _gains(found)) for number in _models(found)]
+            )
+        return Sequence(model, block, found, laws)
+
+    def decide(self, model: Model, system: Sequence, settings: Settings) -> ChainDecision | Infeasible:
+        """The least noise by the laws of the answer, or else by quilts."""
+        started = perf_counter()
+        found = _solved(system)
+        others = tuple(_alternatives(system, found)) if settings.alternatives else ()
+        return ChainDecision(model, system, found, others, perf_counter() - started)
+
+    def size(self, system: Sequence) -> int:
+        """Entries."""
+        return system.chain.length
+
+
+def _read(item: Item) -> Any:
+    from privspec.kernel.chains import ChainBlock as Known
+    from privspec.kernel.core.reading import read
+
+    return read(Known, item)
+
+
+def _models(chain: Chain) -> range:
+    return range(len(chain.models()))
+
+
+def _logs(chain: Chain, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """A law in logarithms: of the first entry, of a step."""
+    _, first, step = chain.models()[number]
+    return tuple(
+        solver.log_of(np.array(part, dtype=object).astype(np.float64) * float(unit))
+        for part, unit in ((first, chain.block.starts.unit), (step, chain.block.steps.unit))
+    )
+
+
+def _gains(chain: Chain) -> np.ndarray:
+    return np.array([row[0] for row in chain.counts], dtype=np.int64)
+
+
+# --- the least noise -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Solved:
+    """Noise of the least size found; `by`: how lines given the model are proved; `binding`: the line that asks for it.
+
+    `refused`: the size below which no noise of this kind will do, and where it fails, as the kernel takes it.
+    """
+
+    scale: Fraction
+    by: str
+    quilts: np.ndarray | None
+    binding: int | None
+    refused: tuple[Fraction, list[int] | None] | None
+
+
+def _solved(system: Sequence, epsilons: dict[int, Fraction] | None = None) -> Solved:
+    """Raises: SpecError PS0525 where the answers do not move at all."""
+    chain = system.chain
+    asked = epsilons or {number: system.epsilon(number) for number in range(len(system.model.requirements))}
+    if not chain.everything():
+        raise SpecError(
+            Diagnostic(
+                "PS0511",
+                "no entry changes the answer, so that it may be published as it is",
+                (Label(system.model.nodes[system.block.source].span),),
+                source=system.model.source,
+            )
+        )
+    needs: dict[int, Fraction] = {}
+    for number, line in enumerate(system.model.requirements):
+        if number not in system.block.lines:
+            needs[number] = plain(chain, line.neighbours.unit) / asked[number]
+    strictest = min(system.block.lines, key=lambda number: asked[number])
+    epsilon, quilts, place = asked[strictest], None, None
+    if system.laws is not None:
+        by, found = "laws", _by_laws(system, float(epsilon))
+        needs[strictest], place = found
+    else:
+        by, found_quilts = "quilts", _by_quilts(system, float(epsilon))
+        needs[strictest], quilts = found_quilts
+    binding = max(needs, key=lambda number: needs[number])
+    need = needs[binding]
+    scale = max(need, FINEST)
+    if binding == strictest:
+        scale = max(FINEST, _short_up(need * (1 + SPARE)))
+    refused: tuple[Fraction, list[int] | None] | None = None
+    exact = system.model.requirements[binding].measure.name == "epsilon-DP"
+    if exact and scale > FINEST and binding != strictest:
+        refused = need, None
+    if exact and scale > FINEST and binding == strictest and place is not None:
+        below = _short_down(need * (1 - SPARE))
+        for _ in range(TRIES):
+            if told_apart(chain, below, place, epsilon):
+                refused = below, list(place)
+                break
+            below = _short_down(below * (1 - 10 * SPARE))
+    for _ in range(TRIES):
+        if _reached(system, scale, by, quilts) <= epsilon:
+            return Solved(scale, by, quilts, binding, refused)
+        scale = _short_up(scale * (1 + 10 * SPARE))
+    raise InternalError("the noise that was found does not hide an entry")
+
+
+def _reached(system: Sequence, scale: Fraction, by: str, quilts: np.ndarray | None) -> Fraction:
+    """The epsilon given the model, as the kernel derives it."""
+    chain = replace(system.chain, scale=scale)
+    return reached_by_laws(chain) if by == "laws" else reached_by_quilts(chain, Item(_array(quilts), "quilts"))
+
+
+def _array(quilts: np.ndarray | None) -> dict[str, Any] | None:
+    return None if quilts is None else Numbers(quilts.shape, Fraction(1), tuple(quilts.reshape(-1).tolist())).to_json()
+
+
+def _by_laws(system: Sequence, epsilon: float) -> tuple[Fraction, tuple[int, int, int, int, int]]:
+    """The size at which the noise reaches epsilon, and where it does."""
+    assert system.laws is not None
+    chain = system.chain
+    low, high = float(FINEST), float(chain.everything()) / epsilon * 1.0001 + float(FINEST)
+    worst = solver.told(system.laws, low)
+    if worst.epsilon > epsilon:
+        for _ in range(SEARCH):
+            middle = sqrt(low * high)
+            now = solver.told(system.laws, middle)
+            if now.epsilon > epsilon:
+                low, worst = middle, now
+            else:
+                high = middle
+        found = high
+    else:
+        found = low
+    t, a, b, w = worst.place
+    return Fraction(found), (t // chain.length, t % chain.length, a, b, w)
+
+
+def _by_quilts(system: Sequence, epsilon: float, *, joint: bool = False) -> tuple[Fraction, np.ndarray]:
+    """The size that quilts need, and the quilts for every law."""
+    chain, size = system.chain, range(len(system.chain.block.states))
+    reaches = np.array([chain.reach(t) for t in range(chain.length)], dtype=np.float64)
+    moved = np.array([[[chain.moved(t, a, b) for b in size] for a in size] for t in range(chain.length)], dtype=float)
+    if joint:
+        reaches = np.full_like(reaches, reaches.max())
+    most = max(8, int(sqrt(WORK / (chain.length * len(size) ** 2 * len(_models(chain))))))
+    found = [
+        solver.quilts(*_logs(chain, number), reaches, moved, epsilon, most=most, joint=joint)
+        for number in _models(chain)
+    ]
+    return Fraction(max(one.scale for one in found)), np.stack([one.chosen for one in found])
+
+
+def _short_up(value: Fraction, bits: int = 40) -> Fraction:
+    """A short binary fraction at or above, up to 2^-bits of it."""
+    shift = bits - value.numerator.bit_length() + value.denominator.bit_length()
+    return Fraction(-((-value.numerator << shift) // value.denominator), 1 << shift)
+
+
+def _short_down(value: Fraction, bits: int = 40) -> Fraction:
+    shift = bits - value.numerator.bit_length() + value.denominator.bit_length()
+    return Fraction((value.numerator << shift) // value.denominator, 1 << shift)
+
+
+# --- others ----------------------------------------------------------------------------------------------
+
+
+def _alternatives(system: Sequence, found: Solved) -> list[dict[str, Any]]:
+    """What other ways of sizing the same noise would cost; noise for one entry alone does not count on the model."""
+    chain = system.chain
+    strictest = min(system.block.lines, key=system.epsilon)
+    epsilon = system.epsilon(strictest)
+    line = system.model.requirements[strictest].line
+    sizes: list[tuple[str, Fraction]] = [("group privacy: all entries as one unit", chain.everything() / epsilon)]
+    if system.laws is not None:
+        apart = solver.wasserstein(system.laws)
+        if apart:
+            sizes.append(("Wasserstein mechanism (Song et al. 2017)", apart / epsilon))
+        sizes.append(("Markov quilts, one for each pair of values", _by_quilts(system, float(epsilon))[0]))
+    paper = _by_quilts(system, float(epsilon), joint=True)[0]
+    sizes.append(("Markov quilt mechanism (Song et al. 2017, MQMExact)", paper))
+    listed = [
+        {"name": name, "loss": _loss(chain, size), "admissible": True, "reason": "meets every line of the spec"}
+        for name, size in sizes
+        if size >= FINEST
+    ]
+    alone = plain(chain, "entry") / epsilon
+    if alone >= FINEST:
+        reason = "meets every line of the spec"
+        admissible = alone >= found.scale
+        if not admissible and system.laws is not None:
+            reached = solver.told(system.laws, float(alone)).epsilon
+            reason = f"lets through epsilon {reached:.4g} given the model, where line {line} asks for {show(epsilon)}"
+        elif not admissible:
+            reason = f"nothing proves line {line} of it"
+        name = "noise for one entry alone (differential privacy)"
+        listed.append({"name": name, "loss": _loss(chain, alone), "admissible": admissible, "reason": reason})
+    return sorted(listed, key=lambda one: one["loss"])
+
+
+def _loss(chain: Chain, scale: Fraction) -> float:
+    return nearest_double(loss_of(chain, scale))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ChainDecision:
+    """The noise that was found, and what other ways to size it would cost."""
+
+    model: Model
+    system: Sequence
+    solved: Solved
+    considered: tuple[dict[str, Any], ...]
+    seconds: float
+
+    @property
+    def chain(self) -> Chain:
+        """As it is executed."""
+        return replace(self.system.chain, scale=self.solved.scale)
+
+    @property
+    def name(self) -> str:
+        """The mechanism in a few words."""
+        return "discrete Laplace noise"
+
+    @property
+    def loss(self) -> float:
+        """Its loss."""
+        return _loss(self.chain, self.solved.scale)
+
+    @property
+    def lower_bound(self) -> float | None:
+        """Noise of this kind has no less; None where nothing is proved."""
+        if self.solved.refused is None:
+            return None
+        exact = loss_of(self.chain, self.solved.refused[0])
+        near = nearest_double(exact)
+        return near if Fraction(near) <= exact else float(np.nextafter(near, 0.0))
+
+    def document(self) -> dict[str, Any]:
+        """The plan."""
+        chain, solved, block = self.chain, self.solved, self.system.block
+        loss, low = self.loss, self.lower_bound
+        gap = None if low is None else nearest_double((Fraction(loss) - Fraction(low)) / Fraction(loss))
+        given = [{"line": number, "by": solved.by, "quilts": _array(solved.quilts)} for number in sorted(block.lines)]
+        refused = None
+        if solved.refused is not None:
+            size, place = solved.refused
+            refused = {"line": solved.binding, "scale": str(size), "place": place}
+        reached = _reached(self.system, solved.scale, solved.by, solved.quilts)
+        return plan_document(
+            self.model,
+            {
+                "status": "optimal" if gap is not None and gap <= 1e-6 else "feasible",
+                "loss": {
+                    "value": loss,
+                    "lower_bound": low,
+                    "relative_gap": gap,
+                    "expression": block.expression,
+                    "units": units_of(chain),
+                    "among": CLASSES[low is not None],
+                    "kind": "expected",
+                },
+                "alternatives": list(self.considered),
+                "mechanism": {
+                    "family": "chain",
+                    "noise": "discrete-laplace",
+                    "unit": str(chain.unit),
+                    "scale": str(solved.scale),
+                },
+                "guarantees": [self._guarantee(number, reached) for number in range(len(self.model.requirements))],
+                "accuracy": [],
+                "claims": {
+                    "given": given,
+                    "without_model": {
+                        kind: decimal_up(plain(chain, kind) / solved.scale) for kind in ("entry", "everything")
+                    },
+                    "bound": refused,
+                },
+                "remarks": {
+                    "binding": self._price(),
+                    "solver": {"name": "least noise", "seconds": self.seconds, "notes": [], "versions": versions()},
+                },
+            },
+        )
+
+    def _guarantee(self, number: int, reached: Fraction) -> dict[str, Any]:
+        requirement, given = self.model.requirements[number], number in self.system.block.lines
+        least = reached if given else plain(self.chain, requirement.neighbours.unit) / self.solved.scale
+        said = min(Fraction(decimal_up(least)), self.system.epsilon(number))
+        return guarantee_head(requirement, number) | {
+            "achieved": {"epsilon": show(said)},
+            "because": ["quilt" if given else "discrete-laplace"],
+        }
+
+    def _price(self) -> list[dict[str, Any]]:
+        """What a tenth more epsilon in the line that binds would bring."""
+        number, count = self.solved.binding, len(self.model.requirements)
+        if number is None:
+            return []
+        asked = {i: self.system.epsilon(i) for i in range(count)}
+        raised = asked | {number: asked[number] * RAISED}
+        if number in self.system.block.lines:
+            raised |= {i: max(asked[i], raised[number]) for i in self.system.block.lines}
+        after = _loss(self.chain, _solved(self.system, raised).scale)
+        line = self.model.requirements[number]
+        change = f"epsilon {show(asked[number])} → {show(raised[number])}"
+        return [{"line": line.line, "text": line.text, "change": change, "loss_change": after / self.loss - 1}]

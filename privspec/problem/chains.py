@@ -1,0 +1,246 @@
+"""Answers about a sequence whose entries tell of one another, in numbers: its laws, what each entry adds, the loss.
+
+What a line promises `given the model` is a Pufferfish guarantee (Kifer & Machanavajjhala 2014): for every law that is
+allowed, every entry and every two values that it may have, the laws of what is released given the one and the other
+are within e^epsilon. noise/notes/quilt.md has statement and proofs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.language.spelling import spell
+from privspec.model.evaluate import bind_call
+from privspec.model.graph import Model, once
+from privspec.model.library import Argument, Arguments
+from privspec.model.neighbours import GivenTheModel, ReplacingEntry, ReplacingEverything, ReplacingRecord
+from privspec.model.reports import Failure
+from privspec.model.requirements import Chain, Curator, Requirement
+from privspec.model.values import Value, show
+from privspec.problem.form import LISTED, Numbers
+from privspec.problem.linear import numbers_of
+from privspec.problem.linear_affine import INPUTS, Affine
+from privspec.problem.linear_classes import Layout
+from privspec.problem.linear_interpreter import Binding, Interpreter, Reading, unsupported
+from privspec.problem.linear_lowering import lowered_by, raise_failure
+
+FAMILIES = ("laplace", "geometric")
+"""Names under which a spec may ask for the one kind of noise there is: discrete Laplace noise."""
+LARGEST_EPSILON = 50
+LARGEST_TABLE = 2**21
+"""Numbers in what the entries add: entries times answers times values."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainOutput:
+    """Where an output stands among all released numbers."""
+
+    name: str
+    start: int
+    stop: int
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainBlock:
+    """Released numbers, each the offset plus what every entry of a sequence adds to it.
+
+    `states` are the values of an entry, as texts; `starts` (k, S) and `steps` (l, S, S) the laws that are allowed of
+    the first entry, and of an entry (column) given the one before (row): each with each. `added` (T, m, S): what entry
+    t adds to number j if it has value s. The loss is the sum over the numbers of `weights` (m,) times the squared
+    error. `lines`: the numbers of the obligations that count on the laws; all others hold whatever the data are.
+    """
+
+    FORM: ClassVar[str] = "chain"
+
+    source: str
+    states: tuple[str, ...]
+    starts: Numbers
+    steps: Numbers
+    released: tuple[ChainOutput, ...]
+    added: Numbers
+    offset: Numbers
+    weights: Numbers
+    expression: str
+    lines: tuple[int, ...]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of what is released."""
+        return tuple(one.name for one in self.released)
+
+    @property
+    def length(self) -> int:
+        """Entries of the sequence."""
+        return self.added.shape[0]
+
+    def words(self) -> tuple[str, ...]:
+        """The sequence and its laws, what is released of it, and the loss."""
+        size, names = len(self.states), ", ".join(self.outputs)
+        count = self.starts.shape[0] * self.steps.shape[0]
+        found = [
+            f"{self.source} is a sequence of {self.length:,} entries, each one of {', '.join(self.states)}.",
+            f"Each number of {names} is a sum of what every entry adds to it by its value; noise of one size is added.",
+            f"The loss is {self.expression}.",
+        ]
+        if self.lines:
+            found.append(
+                f"Lines that say `given the model` count on this: {self.source} is drawn entry by entry, each given "
+                f"the one before, by {'a stated law' if count == 1 else f'one of {count} stated laws'}. That is "
+                "assumed, and nothing checks it against data."
+            )
+            starts, steps = self.starts.values(), self.steps.values()
+            first = [starts[at : at + size] for at in range(0, len(starts), size)]
+            found += [f"The first entry: {_law(self.states, law)}." for law in first]
+            for number in range(self.steps.shape[0]):
+                for row, before in enumerate(self.states):
+                    at = (number * size + row) * size
+                    found.append(f"After {before}: {_law(self.states, steps[at : at + size])}.")
+        return tuple(found)
+
+
+def _law(states: tuple[str, ...], chances: list[Fraction]) -> str:
+    return ", ".join(f"{state} {show(chance)}" for state, chance in zip(states, chances, strict=True))
+
+
+def reads(model: Model) -> bool:
+    """Whether a line counts on the law of a sequence."""
+    return any(isinstance(line.neighbours, GivenTheModel) for line in model.requirements)
+
+
+def blocks(model: Model) -> tuple[ChainBlock, ...]:
+    """The one block of a spec that `reads` takes.
+
+    Raises: SpecError PS05xx.
+    """
+    return (block_of(model),)
+
+
+def difference_of(_model: Model, _moved: Requirement) -> None:
+    """What one unit changes follows from what entries add."""
+
+
+def chain_of(model: Model) -> Chain:
+    """The laws of the input that lines are about."""
+    line = next(line for line in model.requirements if isinstance(line.neighbours, GivenTheModel))
+    return next(chain for chain in model.chains if chain.subject == line.wrt[0])
+
+
+@once
+def block_of(model: Model) -> ChainBlock:
+    """What a spec releases of a sequence, and what an error costs.
+
+    Raises: SpecError PS05xx with every construct that cannot be computed.
+    """
+    found = list(_unsupported(model))
+    if found:
+        raise SpecError(found)
+    chain = chain_of(model)
+    node, size = model.nodes[chain.subject], len(chain.starts[0])
+    states = _states(model, chain.subject)
+    try:
+        system = lowered_by(model, Layout.laid(model.blocks), EntryReader, chain.length * size)
+    except Failure as failure:
+        raise_failure(model, failure)
+    if system.worst or system.constants:
+        raise unsupported(
+            model.source, model.spec.span, "solve takes sums of squared errors of values of a sequence here"
+        )
+    m = len(system.target)
+    if len(chain.steps) * size * size > LISTED or len(chain.starts) * size > LISTED:
+        raise unsupported(model.source, node.span, f"laws have up to {LISTED:,} chances", "PS0515")
+    if system.target.size > LARGEST_TABLE:
+        raise unsupported(model.source, node.span, "too many answers about too long a sequence", "PS0515")
+    errors = system.errors.rows
+    weights = np.asarray(system.errors.weights @ errors.power(2)).reshape(-1)
+    added = system.target.reshape(m, chain.length, size).transpose(1, 0, 2)
+    return ChainBlock(
+        source=chain.subject,
+        states=tuple(show(state) if isinstance(state, Fraction) else str(state) for state in states),
+        starts=Numbers.of([p for law in chain.starts for p in law], (len(chain.starts), size)),
+        steps=Numbers.of([p for law in chain.steps for row in law for p in row], (len(chain.steps), size, size)),
+        released=tuple(ChainOutput(one.name, one.start, one.stop, one.shape) for one in system.outputs),
+        added=numbers_of(added, (chain.length, m, size)),
+        offset=numbers_of(system.offset, (m,)),
+        weights=numbers_of(weights, (m,)),
+        expression=spell(model.loss) if model.loss is not None else "",
+        lines=tuple(i for i, line in enumerate(model.requirements) if isinstance(line.neighbours, GivenTheModel)),
+    )
+
+
+def _states(model: Model, name: str) -> list[Value]:
+    """The values of an entry, in the order of its domain."""
+    return list(model.block(name).base_domain.elements())
+
+
+class EntryReader(Interpreter):
+    """Reads expressions of a sequence, whose base vector says of every entry which of its values it has: T times S."""
+
+    def _input(self, name: str) -> Reading:
+        node, states = self.model.nodes[name], _states(self.model, name)
+        if not node.type.numeric:
+            message = f"{name} has words for entries; solve computes with how many of them are the same"
+            raise unsupported(self.model.source, node.span, message, help_=f"use histogram({name})")
+        (length,) = node.type.shape
+        each = np.array([[float(state) for state in states]])  # type: ignore[arg-type]
+        place = sparse.csr_array(sparse.kron(sparse.eye_array(length), each))
+        return Affine((length,), np.zeros(length), {INPUTS: place})
+
+    def _call(self, expr: syntax.Call, local: dict[str, Binding]) -> Reading:
+        match expr.arguments:
+            case (syntax.Name(id=name, span=span),) if name in {chain.subject for chain in self.model.chains}:
+                node = self.model.nodes[name]
+                bound = bind_call(expr, Arguments((Argument(node.type, None, node.domain, span),)))
+                if bound.of_values is not None:
+                    size = len(bound.of_values)
+                    tally = sparse.csr_array(sparse.kron(np.ones((1, node.type.shape[0])), sparse.eye_array(size)))
+                    return Affine((size,), np.zeros(size), {INPUTS: tally})
+        return super()._call(expr, local)
+
+
+def _unsupported(model: Model) -> Iterator[Diagnostic]:
+    def at(span: Span, what: str, help_: str | None = None) -> Diagnostic:
+        return Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source)
+
+    beside = "where a line counts on the model"
+    if not isinstance(model.trust, Curator):
+        span = getattr(model.trust, "span", None) or model.spec.span
+        yield at(span, f"`trust {model.trust.name}` {beside}", "`trust curator` can be computed")
+    chain = chain_of(model)
+    for node in model.inputs:
+        if node.name != chain.subject:
+            yield at(node.span, f"further inputs {beside} ({node.name})", "release what is about it by another spec")
+    for component in model.components:
+        yield at(component.span, "whole systems of components")
+    for choice in model.choices:
+        yield at(choice.span, f"a value for {choice.name} {beside}", f"give {choice.name} a value under `parameters:`")
+    spans = [line.target.span for line in model.accuracy] + [line.span for line in model.fairness]
+    spans += [line.relation.span for line in model.constraints] + [line.claim.span for line in model.asserted]
+    for span in spans:
+        yield at(span, f"this line {beside}")
+    for span in model.noise_at_spans:
+        yield at(span, f"other places for noise {beside}", "leave the line out: noise is added to the answers")
+    for name, span in zip(model.families, model.family_spans, strict=True):
+        if name not in FAMILIES:
+            yield at(span, f"the noise family {name} {beside}", f"it knows {', '.join(FAMILIES)}")
+    for node in model.outputs:
+        if node.definition is not None or (node.domain is not None and node.domain.bounds != (None, None)):
+            yield at(node.span, f"an output that is defined, or stays within a domain, {beside}", f"output {node.name}")
+    for line in model.requirements:
+        unit = (GivenTheModel, ReplacingEntry, ReplacingRecord, ReplacingEverything)
+        if not isinstance(line.neighbours, unit) or line.neighbours.adding or line.neighbours.group > 1:
+            yield at(line.span, f"the unit {line.neighbours.describe()} {beside}", "replacing one entry")
+        if set(line.outputs) != {node.name for node in model.outputs}:
+            yield at(line.span, f"a line about some outputs only {beside}", "all outputs are epsilon-DP wrt ...")
+        epsilon = line.measure.pure_epsilon
+        if epsilon is None or epsilon > LARGEST_EPSILON:
+            yield at(line.span, f"{line.measure.describe()} {beside}", "epsilon-DP, with an epsilon of up to 50")
