@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
 from math import gcd
 
 from flint import arb, arb_mat, ctx, fmpz_poly
@@ -200,9 +199,17 @@ def noisy(law: fmpz_poly, width: int, decay: arb) -> list[arb]:
     """Chances of the noisy answers 0..width given a value, times one common number: the sum of law[k] decay^|w - k|."""
     mass = sum(law.coeffs())
     chances = [arb(value) / arb(mass) for value in law.coeffs()] + [arb(0)] * (width + 1 - len(law.coeffs()))
-    down = list(accumulate(chances, lambda before, own: before * decay + own))
-    up = list(accumulate(reversed(chances), lambda before, own: before * decay + own))[::-1]
+    down, up = _faded(chances, decay), _faded(chances[::-1], decay)[::-1]
     return [one + other - own for one, other, own in zip(down, up, chances, strict=True)]
+
+
+def _faded(chances: list[arb], decay: arb) -> list[arb]:
+    """For each place, the sum over those up to it of chance times decay^distance."""
+    found, last = [], arb(0)
+    for chance in chances:
+        last = last * decay + chance
+        found.append(last)
+    return found
 
 
 def reached_by_laws(chain: Chain) -> Fraction:
@@ -294,7 +301,9 @@ def reached_by_quilts(chain: Chain, quilts: Item) -> Fraction:
     flat, unit = quilts.array(len(models), length, size, size, 2)
     if unit != 1 or min(flat) < 0:
         raise quilts.wrong("are not distances")
-    sums = [0, *accumulate(chain.reach(t) for t in range(length))]
+    sums = [0]
+    for t in range(length):
+        sums.append(sums[-1] + chain.reach(t))
     worst = Fraction(0)
     with ctx.workprec(PRECISION):
         for number, (_, first, step) in enumerate(models):

@@ -14,7 +14,6 @@ from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
-from privspec.model.chains import ChainReader
 from privspec.model.components import Whole, assembled
 from privspec.model.definitions import VARIABLES, Definition, Definitions, collect_definitions
 from privspec.model.domain_rules import read_domain
@@ -30,7 +29,7 @@ from privspec.model.option_rules import read_options
 from privspec.model.parameters import fit_constant, given_constants, read_parameters
 from privspec.model.reports import Failure, Report
 from privspec.model.requirement_rules import RequirementReader
-from privspec.model.requirements import IndependenceRequirement, Requirement
+from privspec.model.requirements import Chain, IndependenceRequirement, Requirement
 from privspec.model.scope import Scope, collect, entry_of, resolve, warn_of_unused
 from privspec.model.shapes import Binding, Bindings, Typer
 from privspec.model.values import Value
@@ -109,7 +108,7 @@ class _Builder:
         for statement in definitions.models:
             if statement not in of_entries:
                 losses.model(statement)
-        chains = ChainReader(scope, report, typer.environment, self.domains).read(of_entries)
+        chains = self._chains(of_entries)
         for name in definitions.order:
             if name not in definitions.circular:
                 self._type(name, definitions.of.get(name))
@@ -362,6 +361,14 @@ class _Builder:
                 self.report.error("PS0213", node.span, message, help=hint)
 
     # -- lines
+
+    def _chains(self, of_entries: list[syntax.Relation]) -> dict[str, Chain]:
+        """The laws of sequences."""
+        if not of_entries:
+            return {}
+        from privspec.model.chains import ChainReader
+
+        return ChainReader(self.scope, self.report, self.typer.environment, self.domains).read(of_entries)
 
     def _requirement_reader(self, blocks: tuple[InputBlock, ...]) -> RequirementReader:
         definitions, typer = self.definitions, self.typer

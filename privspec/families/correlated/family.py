@@ -168,8 +168,8 @@ def _solved(system: Sequence, epsilons: dict[int, Fraction] | None = None) -> So
     binding = max(needs, key=lambda number: needs[number])
     need = needs[binding]
     scale = max(need, FINEST)
-    if binding == strictest:
-        scale = max(FINEST, _short_up(need * (1 + SPARE)))
+    if binding == strictest and need > FINEST:
+        scale = _short_up(need * (1 + SPARE))
     refused: tuple[Fraction, list[int] | None] | None = None
     exact = system.model.requirements[binding].measure.name == "epsilon-DP"
     if exact and scale > FINEST and binding != strictest:
