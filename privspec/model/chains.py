@@ -63,7 +63,7 @@ class ChainReader:
         if not laws:
             hint = f"add {name}[i] ~ categorical(step[{name}[i-1]]), with a row of step for each value"
             self._refuse(statements[0].span, f"nothing says how {name}[2] is drawn, given {name}[1]", hint)
-        lines = sorted(self.report.line(one) for one in statements)
+        lines = sorted(self.report.line(one.span) for one in statements)
         return Chain(name, length, starts, laws[0][0], tuple(lines))
 
     def _sequence(self, name: str, domain: Domain, span: Span) -> tuple[int, Domain]:
