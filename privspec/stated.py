@@ -288,6 +288,9 @@ class Noise(Part):
     shape: str = "unknown"
     standard_deviation: Fraction = Fraction(1)
     scale: tuple[Fraction, ...] = ()
+    variance: Fraction = Fraction(0)
+    parties: int = 1
+    honest: int = 1
 
 
 class Matrix(Part):

@@ -74,6 +74,8 @@ class AdditiveNoise(MechanismFact):
     output_grid: str
     rounding: str
     strategy: tuple[Quantity, ...]
+    shares: tuple[int, int, Quantity] | None
+    """Of a secure sum: its parties, those that no coalition knows, and the deviation of a share, the largest."""
 
     drawn_label: ClassVar[str] = "Where the noise goes"
     subject: ClassVar[str] = "The noise as executed"
@@ -176,6 +178,7 @@ class AdditiveNoise(MechanismFact):
                 "floating-point numbers cannot reveal anything.",
                 Note(name),
             ),
+            *([proved(f"It is added in shares: {_shares_words(self.shares)}.", Note(name))] if self.shares else []),
             *randomness(Note(name)),
             proved(
                 f"Released values lie on a grid of step {self.output_grid or 'not stated'}; rounding to it "
@@ -225,6 +228,7 @@ class AdditiveNoise(MechanismFact):
         )
         rows = [
             ("Noise", self.shape),
+            *([("Shares", _shares_words(self.shares))] if self.shares else []),
             ("Strategy", " × ".join(map(str, self.strategy)) or "not stated"),
             ("Lattice of the noisy answers", self.grid or "not stated"),
             ("Grid of the outputs", self.output_grid or "not stated"),
@@ -240,11 +244,21 @@ _LAWS = {
     "gaussian": ("Gaussian noise", "rounded-gaussian"),
     "laplace": ("Laplace noise", "discrete-laplace"),
     "knorm-l2": ("K-norm noise", "knorm-l2"),
+    "gaussian-shares": ("discrete Gaussian noise in shares", "shares"),
+    "laplace-shares": ("discrete Laplace noise in shares", "shares"),
 }
 _LATTICES = {
     "strategy": "the noisy values are lattice points of step {grid}",
     "outputs": "each released number is the point of the output grid nearest to an exact real number",
 }
+
+
+def _shares_words(shares: tuple[int, int, Quantity]) -> str:
+    parties, honest, size = shares
+    found = f"each of {count(parties)} parties adds noise of its own, at most ± {size} in a released number"
+    if honest == parties:
+        return found
+    return f"{found}; the guarantee holds for whoever knows the shares of any {count(parties - honest)} of them"
 
 
 def _site(site: SiteFact) -> str:
@@ -283,7 +297,15 @@ def additive_noise(plan: Stated, where: Context) -> AdditiveNoise:
         output_grid=run.output_grid,
         rounding=run.rounding,
         strategy=() if run.strategy is None else tuple(map(count, run.strategy.shape)),
+        shares=_shares(run, spread),
     )
+
+
+def _shares(run: Executed, spread: Mapping[str, Array]) -> tuple[int, int, Quantity] | None:
+    if run.noise.parties == 1:
+        return None
+    most = max((float(d.max(initial=0.0)) for d in spread.values()), default=0.0)
+    return run.noise.parties, run.noise.honest, rounded(most / math.sqrt(run.noise.parties))
 
 
 def _spread(deviations: Array) -> tuple[Quantity, Quantity, Quantity]:
@@ -331,7 +353,7 @@ def _site_fact(site: Site, spread: Mapping[str, Array], run: Executed) -> SiteFa
         law = "Laplace"
         known = np.sqrt(discrete_laplace_variance(np.array(site.scale, dtype=float), lattice(run)))
     else:
-        law = {"knorm-l2": "K-norm noise (l2)"}.get(site.shape, site.shape or site.kind)
+        law = {"knorm-l2": "K-norm noise (l2)", "laplace-shares": "Laplace"}.get(site.shape, site.shape or site.kind)
         known = spread.get(site.at, known) if site.shape else known
     size = known.size if size is None else size
     return SiteFact(site.at, law, correlated, count(size), *_spread(known), tuple(known.tolist()))
@@ -374,11 +396,13 @@ def strategy_variances(run: Executed, rows: int, shrink: float = 1.0) -> Array |
     match run.noise.shape:
         case "gaussian":
             return np.full(rows, (float(run.noise.standard_deviation) / shrink) ** 2)
-        case "laplace":
+        case "gaussian-shares":
+            return np.full(rows, float(run.noise.variance) * run.noise.parties / shrink**2)
+        case "laplace" | "laplace-shares":
             scales = np.array(run.noise.scale, dtype=float) / shrink
             if len(scales) != rows:
                 raise ValueError("one Laplace scale is needed for each strategy row")
-            return discrete_laplace_variance(scales, lattice(run))
+            return discrete_laplace_variance(scales, lattice(run)) * run.noise.parties / run.noise.honest
         case "knorm-l2":
             # density ~ exp(-||z||/b) in R^k: the radius is Gamma(k, b), so E ||z||^2 = k (k + 1) b^2
             return np.full(rows, (rows + 1) * (float(run.noise.scale[0]) / shrink) ** 2)
@@ -453,5 +477,7 @@ def _pure(claim: Claim, run: Executed) -> Scaling | None:
 _SCALING: Mapping[str, Callable[[Claim, Executed], Scaling | None]] = {
     "gaussian": _gaussian,
     "laplace": _pure,
+    "gaussian-shares": _gaussian,
+    "laplace-shares": _pure,
     "knorm-l2": _pure,
 }

@@ -25,6 +25,7 @@ from privspec.model.requirements import (
     MechanismConstraint,
     Nobody,
     Requirement,
+    SecureSum,
     Trust,
 )
 from privspec.model.values import Array, Value
@@ -146,8 +147,9 @@ class Model:
         return self._kind(VariableKind.CHOOSE)
 
     def exposed(self, requirement: Requirement) -> tuple[str, ...]:
-        """The outputs whose joint law a line is about: under `trust nobody` every message is seen by all."""
-        return tuple(node.name for node in self.outputs) if isinstance(self.trust, Nobody) else requirement.outputs
+        """The outputs whose joint law a line is about: all, where every message or every sum is seen by all."""
+        seen = isinstance(self.trust, Nobody | SecureSum)
+        return tuple(node.name for node in self.outputs) if seen else requirement.outputs
 
     def block(self, name: str) -> InputBlock:
         """The block of an input.

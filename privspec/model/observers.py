@@ -23,7 +23,7 @@ from privspec.model.neighbours import (
     default_relation,
 )
 from privspec.model.reports import Report, listing
-from privspec.model.requirements import Nobody, Requirement
+from privspec.model.requirements import Nobody, Requirement, SecureSum
 from privspec.model.spaces import looked_at
 from privspec.model.worlds import finite
 
@@ -75,10 +75,10 @@ def observers(model: Model) -> tuple[Observer, ...]:
     """All who see something: what anyone sees, everybody sees.
 
     Outputs of lines without an observer, and outputs that no line names, are seen by anyone. Under `trust nobody` all
-    messages are seen by all. Observers who see the same are one.
+    messages are seen by all, under `trust secure_sum` all sums. Observers who see the same are one.
     """
     order = [node.name for node in model.outputs]
-    if isinstance(model.trust, Nobody):
+    if isinstance(model.trust, Nobody | SecureSum):
         return (Observer(ANYONE, tuple(order)),)
     named: dict[tuple[str, ...], set[str]] = {}
     for requirement in model.requirements:

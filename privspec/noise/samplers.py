@@ -2,8 +2,8 @@
 
 Samplers compare uniform digits and calculate with integers; nothing in them is a floating-point number. Sources: Karney
 2016 (ACM TOMS 42(1), algorithms H, B and N) for the normal law; Canonne, Kamath, Steinke 2020 (CKS, arXiv 2004.00010,
-algorithms 1 and 2) for Bernoulli(exp(-x)) and the discrete Laplace law. Notes: rounded-gaussian, discrete-laplace,
-knorm-l2.
+algorithms 1 to 3) for Bernoulli(exp(-x)), the discrete Laplace law and the discrete Gaussian law. Notes:
+rounded-gaussian, discrete-laplace, knorm-l2, shares.
 """
 
 from __future__ import annotations
@@ -245,6 +245,68 @@ def discrete_laplace(scale: Fraction, randomness: Randomness) -> int:
         negative = randomness.sign() < 0
         if magnitude or not negative:
             return -magnitude if negative else magnitude
+
+
+def discrete_gaussian(variance: Fraction, randomness: Randomness) -> int:
+    """An integer j with probability proportional to exp(-j^2 / 2 variance), exactly (CKS, algorithm 3)."""
+    if variance <= 0:
+        raise ValueError("the variance must be positive")
+    scale = isqrt(int(variance)) + 1
+    top, bottom = variance.numerator, variance.denominator
+    while True:
+        proposal = discrete_laplace(Fraction(scale), randomness)
+        excess = abs(proposal) * scale * bottom - top
+        if bernoulli_exp(excess * excess, 2 * top * bottom * scale * scale, randomness):
+            return proposal
+
+
+def poisson(rate: Fraction, randomness: Randomness) -> int:
+    """A Poisson number, exactly: of a sum of rates up to 1/2, each by rejection of a run of Bernoulli(rate / k)."""
+    pieces = max(-(-2 * rate.numerator // rate.denominator), 1)
+    top, bottom, total = rate.numerator, rate.denominator * pieces, 0
+    for _ in range(pieces):
+        while True:
+            count = 0
+            while bernoulli_fraction(top, bottom * (count + 1), randomness):
+                count += 1
+            # so far rate^count / count! (1 - rate / (count + 1))
+            if bernoulli_fraction((bottom - top) * (count + 1), bottom * (count + 1) - top, randomness):
+                break
+        total += count
+    return total
+
+
+def polya(share: Fraction, scale: Fraction, randomness: Randomness) -> int:
+    """A share of a geometric number: 1 / share independent ones add up to j with probability ~ exp(-j / scale).
+
+    A negative binomial number, the sum of Poisson points j = 1, 2, ... of rate share exp(-j / scale) / j, which are
+    thinned from blocks of rate `share` each: below 2^I >= scale those of j from 2^i on, of 1 / 2^i each; then the m-th
+    of 2^I numbers, of 2^-m / 2^I each, where (2/e)^m and exp(m - j / scale) make good for it.
+    """
+    blocks = max(-(-scale.numerator // scale.denominator) - 1, 0).bit_length()
+    total = 0
+    for _ in range(poisson(share * (blocks + 1), randomness)):
+        block, turn = randomness.below(blocks + 1), 0
+        first = size = 1 << block
+        if block == blocks:
+            turn = 1
+            while randomness.sign() > 0:
+                turn += 1
+            first = size * turn
+        point = first + randomness.below(size)
+        kept = bernoulli_fraction(size, point, randomness) and all(_two_over_e(randomness) for _ in range(turn))
+        excess = point * scale.denominator - turn * scale.numerator
+        if kept and bernoulli_exp(excess, scale.numerator, randomness):
+            total += point
+    return total
+
+
+def _two_over_e(randomness: Randomness) -> bool:
+    """True with probability 2 / e: a run of Bernoulli(1 / k) is even, if it has two successes (CKS, algorithm 1)."""
+    k = 3
+    while bernoulli_fraction(1, k, randomness):
+        k += 1
+    return k % 2 == 1
 
 
 class Enclosed(Protocol):

@@ -20,6 +20,7 @@ from privspec.registry import family_of
 
 RANDOM_BITS = "Random bits come from the operating system and nobody else knows them."
 DRAWN_BY = {"gaussian": "rounded-gaussian", "laplace": "discrete-laplace", "knorm-l2": "knorm-l2"}
+DRAWN_BY |= {"gaussian-shares": "shares", "laplace-shares": "shares"}
 """The note on how a noise is drawn, by its shape."""
 VOTE_NOTES = {
     "dictator": "dummy-votes",
@@ -144,6 +145,9 @@ def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
         yield _said(text, "proved", line=_line(model, block.span.start))
     yield _said("The noise drawn is exact: no floating-point number takes part in it.", "proved", note=note)
     yield _said(RANDOM_BITS, "assumed", note=note)
+    if note == "shares":
+        text = "The secure sum shows the sum and nothing else, and every party adds the share that it is meant to add."
+        yield _said(text, "assumed", note=note)
     if plan["claims"].get("bound") is not None:
         text = "The optimum is relative to unbiased noise of the kinds that the plan names."
         yield _said(text, "proved", claim="bound")

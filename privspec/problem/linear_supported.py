@@ -14,7 +14,8 @@ from privspec.model.domains import Domain, Power, Real, Tables
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import Chosen
 from privspec.model.neighbours import plural
-from privspec.model.requirements import Curator, Nobody, Requirement
+from privspec.model.requirements import Curator, Nobody, Requirement, SecureSum
+from privspec.model.scope import TRUST_WORDS
 from privspec.problem.linear_classes import Layout
 
 FAMILIES = ("gaussian", "laplace", "geometric", "knorm")
@@ -133,9 +134,11 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
         if model.source.position(written.span.start)[0] not in read:
             # never leave out a line that promises something
             yield at(written.span, "this requirement: its amounts have no value")
-    if not isinstance(model.trust, Curator | Nobody):
+    if isinstance(model.trust, SecureSum):
+        yield from _secure_sum(model, model.trust)
+    elif not isinstance(model.trust, Curator | Nobody):
         span = getattr(model.trust, "span", None) or model.spec.span
-        yield at(span, f"`trust {model.trust.name}`", "`trust curator` and `trust nobody` can be computed")
+        yield at(span, f"`trust {model.trust.name}`", f"`trust {'`, `trust '.join(TRUST_WORDS)}` can be computed")
     for name, span in zip(model.families, model.family_spans, strict=True):
         if name not in FAMILIES:
             yield at(span, f"the noise family {name}", f"it knows {', '.join(FAMILIES)}")
@@ -144,6 +147,37 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
             yield at(node.span, f"with {node.name}, {node.type.describe()}")
         if node.index is not None and isinstance(node.type.element, Tables):
             yield at(node.span, f"with a table at each {node.index}", "write one table of all their records")
+
+
+def _secure_sum(model: Model, trust: SecureSum) -> Iterator[Diagnostic]:
+    """What a secure sum does not do yet: its parties are public, hold all data, and add noise at the sum only."""
+
+    def at(span: Span, message: str, help_: str) -> Diagnostic:
+        return Diagnostic("PS0540", message, (Label(span),), help=help_, source=model.source)
+
+    span = trust.span or model.spec.span
+    indices = {node.index for node in model.inputs}
+    for node in model.inputs:
+        if node.index is None:
+            help_ = f"write `{node.name}[party]` for parties declared under `parties:`, or `trust curator`"
+            yield at(
+                node.span, f"under `trust secure_sum` every input is held by parties, and {node.name} is not", help_
+            )
+    if None not in indices and len(indices) > 1:
+        sets = " and ".join(sorted(str(index) for index in indices))
+        yield at(span, f"the parties of a secure sum are of one set, not of {sets}", "use one index set")
+    for size in {model.parties[index].size for index in indices if index is not None}:
+        if trust.colluding >= size:
+            message = f"if {trust.colluding} of {size} parties collude, nobody is left to add noise"
+            yield at(span, message, f"fewer than {size} may collude")
+    if model.noise_at is not None:
+        message = "under `trust secure_sum` noise enters at the sum, in shares of all parties"
+        yield at(model.noise_at_spans[0], message, "leave out `noise at`")
+    for requirement in model.requirements:
+        relation = requirement.neighbours
+        if relation.adding and relation.unit not in ("entry", "record"):
+            message = "under `trust secure_sum` the parties are public: each adds its share of the noise"
+            yield at(requirement.span, message, "write `replacing` in place of `adding or removing`")
 
 
 def _unlimited(domain: Domain) -> bool:

@@ -48,7 +48,7 @@ def achieved(problem: Problem, frame: Frame, release: Release, views: list[dict[
 
     Raises: InternalError if that is more than a requirement allows.
     """
-    found, gaussian = [], release.noise.shape == "gaussian"
+    found, gaussian = [], release.noise.gaussian
     for index, (view, figure) in enumerate(bounds(release, frame, Item(views, "claims.views"))):
         budgets = problem.budgets if gaussian else problem.epsilons
         allowed = [b for b, one in zip(budgets, problem.system.views, strict=True) if one.index == index]

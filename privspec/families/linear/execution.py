@@ -6,7 +6,7 @@ can also use floating-point noise, which is never a release.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -31,7 +31,7 @@ from privspec.execute.family import (
     readable_plan,
     refuse_long_simulation,
 )
-from privspec.kernel.core.linear import Held, Matrix, Release, read_linear, read_release
+from privspec.kernel.core.linear import Held, Matrix, Noise, Release, read_linear, read_release
 from privspec.kernel.core.linear_privacy import Seen, reached
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, read_frame
@@ -41,6 +41,7 @@ from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.law import NoiseLaw
 from privspec.noise.samplers import KNORM_LIMIT, Normal, Randomness, SimulationRandomness
+from privspec.noise.shares import GaussianShares, LaplaceShares
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -127,16 +128,27 @@ def read_executed(plan: Plan) -> Executed:
         inputs = zip(release.problem.held, release.steps, frame.data, units, strict=True)
         if noise.shape == "knorm-l2" and rows > KNORM_LIMIT:
             raise ValueError(f"the K-norm sampler takes at most {KNORM_LIMIT} strategy rows, not {rows}")
-        one = {"gaussian": GaussianNoise, "knorm-l2": KNormL2Noise}
         return Executed(
             release,
             tuple(Grid(held, step, data.rule == "drop", data.party, one) for held, step, data, one in inputs),
             _dyadic(release.strategy),
-            LaplaceNoise(noise.scales) if noise.shape == "laplace" else one[noise.shape](noise.scales[0]),
+            _law(noise),
             _dyadic(release.reconstruction),
             _floats(release.problem.target),
             np.array([value.numerator / value.denominator for value in release.problem.offset]),
         )
+
+
+def _law(noise: Noise) -> NoiseLaw:
+    first, among = noise.scales[0], (noise.parties, noise.honest)
+    laws: dict[str, Callable[[], NoiseLaw]] = {
+        "gaussian": lambda: GaussianNoise(first),
+        "laplace": lambda: LaplaceNoise(noise.scales),
+        "knorm-l2": lambda: KNormL2Noise(first),
+        "gaussian-shares": lambda: GaussianShares(*among, first),
+        "laplace-shares": lambda: LaplaceShares(*among, noise.scales),
+    }
+    return laws[noise.shape]()
 
 
 def _dyadic(matrix: Matrix) -> DyadicMatrix:
@@ -349,7 +361,7 @@ class LinearExposure(Exposure):
         for difference in differences:
             scaling = Item(box_scalings(_floats(release.strategy), difference, release.problem.places), "scaling")
             found = max(found, reached(release, whole, difference, scaling))
-        return Spend(mu=sqrt_up(found)) if release.noise.shape == "gaussian" else Spend(pure=found)
+        return Spend(mu=sqrt_up(found)) if release.noise.gaussian else Spend(pure=found)
 
 
 def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:

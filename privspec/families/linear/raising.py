@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil, log2
 from typing import Any
-
-import numpy as np
 
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
@@ -14,19 +11,12 @@ from privspec.families.document import decimal_up, guarantee_head, plan_document
 from privspec.families.linear.exact import Stated, achieved, read_back, view_witnesses
 from privspec.families.linear.prices import binding_prices
 from privspec.families.linear.problem import Problem
-from privspec.families.linear.release import Candidate, LinearRelease, Mechanism
+from privspec.families.linear.release import Candidate, LinearRelease, Mechanism, input_grid_bits
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import document as problem_document
-
-INPUT_GRID_BITS = 24
-"""Inputs are put on a grid of at least 2^24 steps across their domain."""
-FINEST_INPUT_GRID_BITS = 52
-"""Finer than that doubles cannot say where an input lies in its domain."""
-ROUNDED_SHARE = 2.0**-12
-"""Share of its standard deviation by which the grids of the inputs may move an output."""
 
 
 def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...]) -> dict[str, Any]:
@@ -100,7 +90,7 @@ def _executed(problem: Problem, mechanism: Mechanism) -> dict[str, Any]:
     matrix = release.outputs_matrix if release.outputs_matrix is not None else release.inputs_matrix
     if matrix is None:
         raise InternalError("a release without reconstruction")
-    bits = _input_grid_bits(problem, mechanism)
+    bits = input_grid_bits(problem, release)
     return {
         "inputs": [
             {"name": block.name, "grid": "1" if block.layout == "cells" else f"2^-{bits}"}
@@ -116,24 +106,6 @@ def _executed(problem: Problem, mechanism: Mechanism) -> dict[str, Any]:
         "output_grid": release.output_grid,
         "rounding": release.rounding,
     }
-
-
-def _input_grid_bits(problem: Problem, mechanism: Mechanism) -> int:
-    """Bits of the grid of the inputs: what rounding moves is lost in the noise of every output."""
-    release, system = mechanism.release, problem.system
-    layout = system.lowered.layout
-    widths = np.zeros(system.inputs_count)
-    for block in problem.model.blocks:
-        if block.schema is None:
-            low, high = block.domain.bounds
-            at, share = layout.places[block.name]
-            widths[at : at + share.width] = 1.0 if low is None or high is None else float(high - low)
-    widths *= layout.copies
-    deviations = np.linalg.norm(release.output_map(system.target) * np.sqrt(release.row_variances()), axis=1)
-    noisy = deviations > 0
-    reach = (np.abs(system.target[noisy]) @ widths) / (2 * ROUNDED_SHARE * deviations[noisy])
-    needed = ceil(log2(max(float(np.max(reach, initial=1.0)), 1.0)))
-    return min(max(needed, INPUT_GRID_BITS), FINEST_INPUT_GRID_BITS)
 
 
 # --- guarantees -----------------------------------------------------------------------------------

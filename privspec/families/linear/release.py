@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import hypot, sqrt
-from typing import Any
+from math import ceil, hypot, log2, sqrt
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.law import NoiseLaw
 from privspec.problem.linear_differences import PairDifferences
 from privspec.solvers.programs import Array, DualPoint, largest_norm
+
+if TYPE_CHECKING:
+    from privspec.families.linear.problem import Problem
 
 FINE_BITS = 52
 """The same where some outputs have next to no noise, which would not hide the rounding."""
@@ -42,6 +45,12 @@ LEVEL = 2.0**-40
 """Relative difference up to which entries of a strategy row are the same but for round-off."""
 SLACK = 1e-11
 """Relative room left for float error when a strategy is made to meet its sensitivity."""
+INPUT_GRID_BITS = 24
+"""Inputs are put on a grid of at least 2^24 steps across their domain."""
+FINEST_INPUT_GRID_BITS = 52
+"""Finer than that doubles cannot say where an input lies in its domain."""
+ROUNDED_SHARE = 2.0**-12
+"""Share of its standard deviation by which the grids of the inputs may move an output."""
 OUTPUT_STEPS = 14
 """The released grid has at least 2^14 steps in the standard deviation of every output."""
 
@@ -67,7 +76,8 @@ class LinearRelease:
     @property
     def step(self) -> Fraction:
         """The lattice step."""
-        return Fraction(2) ** int(self.grid.removeprefix("2^"))
+        base, _, power = self.grid.partition("^")
+        return Fraction(base) ** int(power or 1)
 
     def row_variances(self) -> Array:
         """Variance of the noise on each strategy row."""
@@ -156,6 +166,24 @@ def output_grid(deviations: Array) -> str:
     """A power of two fine enough for the least noisy output."""
     least = float(deviations[deviations > 0].min(initial=1.0))
     return f"2^{min(int(np.floor(np.log2(least))) - OUTPUT_STEPS, -20)}"
+
+
+def input_grid_bits(problem: Problem, release: LinearRelease) -> int:
+    """Bits of the grid of the inputs: what rounding moves is lost in the noise of every output."""
+    system = problem.system
+    layout = system.lowered.layout
+    widths = np.zeros(system.inputs_count)
+    for block in problem.model.blocks:
+        if block.schema is None:
+            low, high = block.domain.bounds
+            at, share = layout.places[block.name]
+            widths[at : at + share.width] = 1.0 if low is None or high is None else float(high - low)
+    widths *= layout.copies
+    deviations = np.linalg.norm(release.output_map(system.target) * np.sqrt(release.row_variances()), axis=1)
+    noisy = deviations > 0
+    reach = (np.abs(system.target[noisy]) @ widths) / (2 * ROUNDED_SHARE * deviations[noisy])
+    needed = ceil(log2(max(float(np.max(reach, initial=1.0)), 1.0)))
+    return min(max(needed, INPUT_GRID_BITS), FINEST_INPUT_GRID_BITS)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

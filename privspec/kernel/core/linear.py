@@ -14,6 +14,7 @@ from flint import fmpz_mat
 
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import ENTRIES, Item, Positive, Refused, Size, read, typed
+from privspec.kernel.shares import SHARED, coalition
 
 NOISES = {
     "gaussian": ("gaussian", "standard_deviation", {"gaussian"}, ("gaussian-exact", "rounded-gaussian")),
@@ -362,11 +363,20 @@ def read_linear(item: Item, frame: Frame) -> Linear:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Independent normal noise of `scales[0]` on every answer, Laplace noise of one scale each, or a K-norm vector."""
+    """Independent normal noise of `scales[0]` on every answer, Laplace noise of one scale each, or a K-norm vector.
+
+    In shares of `parties`, of which `honest` are known to none but themselves.
+    """
 
     shape: str
     scales: tuple[Fraction, ...]
     notes: tuple[str, ...] = ()
+    parties: int = 1
+    honest: int = 1
+
+    @property
+    def gaussian(self) -> bool:
+        return self.shape.startswith("gaussian")
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,20 +402,23 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
     inputs, strategy, noise, grid, reconstruction, output_grid, rounding = item.fields(
         "inputs", "strategy", "noise", "grid", "reconstruction", "output_grid", "rounding"
     )
-    known, key, words, notes = NOISES[family.one_of(*NOISES)]
+    kinds = SHARED if frame.trust.kind == "secure_sum" else NOISES
+    known, key, words, notes = kinds[family.one_of(*kinds)]
     if problem.families and not words & set(problem.families):
         raise family.wrong("is not a family of noise that the problem allows")
-    (shape, scale), (of, matrix) = noise.fields("shape", key), reconstruction.fields("of", "matrix")
-    rows, local = strategy.extents(2)[0], frame.trust == "nobody"
+    counted = ("parties", "honest") if kinds is SHARED else ()
+    (shape, scale, *among), (of, matrix) = noise.fields("shape", key, *counted), reconstruction.fields("of", "matrix")
+    rows, local = strategy.extents(2)[0], frame.trust.kind == "nobody"
     shape.same(known)
-    scales = tuple(one.exact() for one in (scale.items(rows) if known == "laplace" else [scale]))
+    scales = tuple(one.exact() for one in (scale.items(rows) if family.value == "laplace" else [scale]))
+    held = [(one.shape, one.stop - one.start) for one in problem.held]
     of_inputs = of.one_of("inputs", "outputs") == "inputs"
     round_outputs = rounding.one_of("strategy", "outputs") == "outputs"
     found = Release(
         problem,
         tuple(_step(*pair) for pair in zip(inputs.items(len(problem.held)), problem.held, strict=True)),
         read_matrix(strategy, rows, problem.inputs),
-        Noise(known, scales, (*notes, "post-processing")),
+        Noise(known, scales, (*notes, "post-processing"), *coalition(frame, held, among)),
         grid.exact(),
         of_inputs,
         read_matrix(matrix, problem.inputs if of_inputs else problem.size, rows),
@@ -414,9 +427,9 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
     )
     if min(found.grid, found.output_grid, *scales) <= 0 or rows < 1:
         raise item.wrong("has a grid or a scale that is not positive, or no answers")
-    if round_outputs and (of_inputs or local or known != "gaussian"):
+    if round_outputs and (of_inputs or frame.trust.kind != "curator" or known != "gaussian"):
         raise rounding.wrong("is for Gaussian noise on outputs at a curator")
-    if frame.trust == "secure_sum" or (local and known == "knorm-l2"):
+    if local and known == "knorm-l2":
         raise family.wrong("is not a mechanism for this trust")
     if local and (problem.target.alike or any(sum(map(bool, row)) > 1 for row in found.strategy.rows)):
         raise strategy.wrong("sends a message that depends on more than one number of one party")

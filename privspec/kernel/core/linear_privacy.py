@@ -13,6 +13,7 @@ from math import comb, lcm
 
 from flint import arb, arb_mat, ctx, fmpz_mat
 
+from privspec.kernel import shares
 from privspec.kernel.core.case import NOTHING, Case
 from privspec.kernel.core.composition import proves
 from privspec.kernel.core.linear import (
@@ -274,7 +275,12 @@ def reached(release: Release, seen: Seen, difference: Difference, scaling: Item 
         answers = strategy.some(seen.used) if seen.mixture is None else seen.mixture
         return largest_square(answers, moves, scaling) * seen.slack / noise.scales[0] ** 2
     steps = off_lattice(release, seen.used)
-    if noise.shape == "laplace":
+    if noise.shape in shares.SHAPES and any(steps):
+        raise Refused("does not have all messages on the lattice of the shares")
+    if noise.shape == "gaussian-shares":
+        square = largest_square(strategy, moves, scaling)
+        return shares.reached(square, noise.scales[0], noise.honest, release.grid)
+    if noise.shape.startswith("laplace"):
         return largest_cost(strategy.some(seen.used), [noise.scales[r] for r in seen.used], steps, moves)
     if noise.shape != "knorm-l2":
         raise Refused(f"nothing is known of noise of the shape {noise.shape}")
@@ -290,7 +296,7 @@ def bound(
     `witness`: what helps to bound it, which is not believed.
     """
     inverse, scaling = witness.fields("inverse", "scaling")
-    seen = seen_by(release, outputs, public=frame.trust == "nobody", inverse=inverse)
+    seen = seen_by(release, outputs, public=frame.trust.kind != "curator", inverse=inverse)
     listed = [NOTHING] * len(differences) if scaling.absent else scaling.items(len(differences))
     each = (reached(release, seen, *pair) for pair in zip(differences, listed, strict=True))
     return seen, max(each, default=Fraction(0))
@@ -302,7 +308,7 @@ def bounds(release: Release, frame: Frame, views: Item) -> list[tuple[Seen, Frac
     helped = zip(frame.obligations, release.problem.differences, views.items(len(frame.obligations)), strict=True)
     for asked, differences, witness in helped:
         seen = set(asked.seen)
-        if not set(asked.outputs) <= seen <= names or (frame.trust == "nobody" and seen != names):
+        if not set(asked.outputs) <= seen <= names or (frame.trust.kind != "curator" and seen != names):
             raise views.wrong(f"are of a problem that hides, line {asked.line}, what an observer sees")
         found.append(bound(release, frame, asked.seen, differences, witness))
     return found
@@ -318,9 +324,10 @@ def judge(case: Case, family: Item, executed: Item, views: Item) -> Release:
         if guarantee.because != (*release.noise.notes, *group):
             raise case.guarantees.wrong("rests on notes that do not fit the noise")
         shown = f"{len(seen.used)} of {answers} noisy answers" + (", mixed" if seen.mixture else "")
-        shown = f"all {answers} messages" if case.frame.trust == "nobody" else shown
+        sums = f"what all add up to in each of {answers} answers, and {case.frame.trust.colluding} shares of it"
+        shown = {"nobody": f"all {answers} messages", "secure_sum": sums}.get(case.frame.trust.kind, shown)
         case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {shown}", guarantee.number)
-        _conclude(case, guarantee, release.noise.shape == "gaussian", found)
+        _conclude(case, guarantee, release.noise.gaussian, found)
     return release
 
 
@@ -333,8 +340,7 @@ def let_through(
         return None
     differences = release.problem.moved(view.difference, case.frame, view.wrt)
     _, found = bound(release, case.frame, outputs, differences, witness)
-    gaussian = release.noise.shape == "gaussian"
-    return {"mu": sqrt_up(found, 100)} if gaussian else {"epsilon": found, "delta": Fraction(0)}
+    return {"mu": sqrt_up(found, 100)} if release.noise.gaussian else {"epsilon": found, "delta": Fraction(0)}
 
 
 def _conclude(case: Case, guarantee: Guarantee, gaussian: bool, found: Fraction) -> None:

@@ -123,6 +123,14 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class Trust:
+    """Who is trusted; `colluding` parties of a secure sum pool what they know."""
+
+    kind: str
+    colluding: int
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """A problem, its blocks unread."""
 
@@ -161,23 +169,16 @@ def _amounts(item: Item) -> Amounts:
     return found
 
 
-def _trust(item: Item) -> str:
-    kind, colluding = item.fields("kind", "colluding")
-    colluding.integer()
-    return kind.one_of("curator", "nobody", "secure_sum")
-
-
 Amounts = dict[str, Fraction | Share]
 Public = tuple[str, tuple[int, ...], str, str]
-Trust = str
 READERS = {
     "Amounts": _amounts,
-    "Trust": _trust,
     "Public": {"name": "str", "shape": "tuple[int, ...]", "sha256": "str", "provenance": "str"},
 }
 WORDS = {
     "Data.rule": ("clip", "drop", "map"),
     "Frame.format": (FORMAT,),
+    "Trust.kind": ("curator", "nobody", "secure_sum"),
     "Unit.kind": ("entry", "record", "party", "everything", "entry given the model"),
 }
 

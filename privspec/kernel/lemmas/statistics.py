@@ -215,7 +215,7 @@ class Statistics(Rules):
 
     def judge(self, case: Case) -> Executed:
         """Who sees what, then every guarantee; the loss is for the record."""
-        run, trust = read_executed(case.block, case.mechanism), case.frame.trust
+        run, trust = read_executed(case.block, case.mechanism), case.frame.trust.kind
         held = {data.name: data.party for data in case.frame.data}
         if held.get(run.source, "") != run.party or trust not in ("curator", "nobody"):
             raise case.block.wrong("reads records that nobody holds so, or trusts whom no lemma is about")

@@ -28,6 +28,7 @@ from privspec.kernel.core.reading import Item
 from privspec.kernel.quality import linear_figures as figures
 from privspec.kernel.quality.linear_figures import NONE, Figures, error_rows, identity, minus, stacked, turned, weighed
 from privspec.kernel.quality.stated import CLOSE, judge_lines, judge_loss
+from privspec.kernel.shares import SHAPES
 
 BIAS = Fraction(1, 10**6)
 """Share of a standard deviation by which an average may be off."""
@@ -134,13 +135,13 @@ def places(case: Case, release: Release, found: Figures, sites: Item) -> None:
 
 
 def together(release: Release, found: Figures) -> list[dict[str, object]]:
-    """What a plan says of correlated Gaussian noise, and of a K-norm vector."""
+    """What a plan says of correlated Gaussian noise, of a K-norm vector, and of shares of Laplace noise."""
     outputs, spread = release.problem.released, list(map(nearest_double, found.spread))
-    if release.noise.shape == "gaussian":
+    if release.noise.gaussian:
         return [{"at": one.name, "covariance": "full", "variance": spread[one.start : one.stop]} for one in outputs]
     parameters = {"scale": str(release.noise.scales[0]), "rows": found.noise.whole.ncols()}
-    names = " and ".join(one.name for one in outputs)
-    return [{"at": names, "shape": "knorm-l2", "parameters": parameters, "grid": str(release.grid)}]
+    names, shape = " and ".join(one.name for one in outputs), release.noise.shape
+    return [{"at": names, "shape": shape, "parameters": parameters, "grid": str(release.grid)}]
 
 
 def enters(release: Release, found: Figures, item: Item, names: list[str], values: list[float]) -> bool:
@@ -261,7 +262,7 @@ def mass(found: list[Moves], columns: Matrix, given: Item) -> Fraction:
 
 def proved(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[str, ...]]:
     """What a witness proves of the loss, and the words for the mechanisms of which none has less."""
-    block, pure = release.problem, release.noise.shape != "gaussian"
+    block, noise, pure = release.problem, release.noise, not release.noise.gaussian
     scope, shares, prices, *others = item.fields("scope", "loss_weights", "prices", "differences", "vectors", "slack")
     differences, vectors, slack = others
     terms, weights, paid = _priced(block, shares, prices)
@@ -277,7 +278,7 @@ def proved(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[
         words = (f"independent Gaussian noise at {listed([name for name, _ in sites])}, unbiased",)
         maps = turned(stacked([turned(one) for _, one in sites]))
         needs, moved, confined = [{i} for i in range(block.size)], block.target, (maps, error_rows(terms, maps))
-    elif scope.value == "messages" and frame.trust == "nobody" and not pure:
+    elif scope.value == "messages" and frame.trust.kind == "nobody" and not pure:
         words, moved = ("independent Gaussian noise on each party's own values, unbiased",), identity(block.inputs)
         needs, confined = [set() for _ in range(block.inputs)], (moved, image)
     else:
@@ -316,7 +317,9 @@ def proved(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[
         if any(load and not cost for load, cost in costly):
             raise vectors.wrong("rests on noise that costs nothing")
         kappa = max((load / cost for load, cost in costly if cost), default=NONE)
-    return (trace * trace / (kappa * power) if kappa * power else NONE) - paid, words
+    # what no coalition knows meets the bound: on average over coalitions that is its share of the whole
+    words = (f"shares of {words[-1 if pure else 0]}",) if noise.shape in SHAPES else words
+    return (trace * trace / (kappa * power) * noise.parties / noise.honest if kappa * power else NONE) - paid, words
 
 
 def _priced(

@@ -129,9 +129,11 @@ class Figures:
         block, law = release.problem, release.noise
         noise = block.target @ release.reconstruction if release.of_inputs else release.reconstruction
         rows = noise.whole.ncols()
-        if law.shape == "laplace":
-            known = {scale: laplace_variance(scale, release.grid) for scale in set(law.scales)}
+        if law.shape.startswith("laplace"):
+            known = {one: laplace_variance(one, release.grid) * law.parties / law.honest for one in set(law.scales)}
             variances = [known[scale] for scale in law.scales]
+        elif law.shape == "gaussian-shares":
+            variances = [law.scales[0] * law.parties] * rows
         elif law.shape in ("gaussian", "knorm-l2"):
             variances = [law.scales[0] ** 2 * (1 if law.shape == "gaussian" else rows + 1)] * rows
         else:

@@ -1,0 +1,76 @@
+"""A release in a secure sum: what a curator would execute, its noise in shares (noise/notes/shares.md).
+
+Every party computes its own part of the strategy answers and adds a share of the noise; the sum is what is released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from fractions import Fraction
+from math import gcd, lcm
+
+from privspec.families.linear.problem import Problem
+from privspec.families.linear.release import Candidate, LinearRelease, input_grid_bits
+from privspec.kernel.shares import SMOOTHING
+from privspec.model.requirements import SecureSum
+from privspec.noise.gaussian import GaussianNoise
+from privspec.noise.laplace import LaplaceNoise
+from privspec.noise.shares import GaussianShares, LaplaceShares, Shares
+from privspec.problem.linear import held_of
+
+AT_THE_CURATOR = ", at the curator"
+
+
+def in_shares(problem: Problem, candidate: Candidate) -> Candidate | None:
+    """The same in shares, of which those of a coalition do not count; None for noise that has no shares."""
+    trust, model = problem.model.trust, problem.model
+    assert isinstance(trust, SecureSum)
+    (parties,) = {model.parties[node.index].size for node in model.inputs if node.index is not None}
+    honest = parties - trust.colluding
+    mechanism, factor = candidate.mechanism, parties / honest
+    if mechanism is not None:
+        release = _shared(problem, mechanism.release, parties, honest)
+        if release is None:
+            return None
+        mechanism = replace(mechanism, release=release)
+    return replace(
+        candidate,
+        name=candidate.name.removesuffix(AT_THE_CURATOR) + ", in shares",
+        loss=candidate.loss * factor,
+        lower_bound=None if candidate.lower_bound is None else candidate.lower_bound * factor,
+        among=candidate.among and f"shares of {candidate.among}",
+        mechanism=mechanism,
+    )
+
+
+def _shared(problem: Problem, release: LinearRelease, parties: int, honest: int) -> LinearRelease | None:
+    """On a lattice that every answer of every party is a point of."""
+    grid = release.strategy.unit * _common(_points(problem, release))
+    noise = release.noise
+    law: Shares
+    if isinstance(noise, GaussianNoise):
+        law = GaussianShares(parties, honest, (noise.standard_deviation**2 + SMOOTHING * grid**2) / honest)
+    elif isinstance(noise, LaplaceNoise):
+        law = LaplaceShares(parties, honest, noise.scales)
+    else:
+        return None
+    return replace(release, noise=law, grid=str(grid))
+
+
+def _points(problem: Problem, release: LinearRelease) -> Iterable[Fraction]:
+    """What all values of the inputs are whole multiples of."""
+    bits = input_grid_bits(problem, release)
+    for held in map(held_of, problem.model.blocks):
+        low, high = held.lower, held.upper
+        width = Fraction(1) if low is None or high is None else high - low
+        yield Fraction(1) if held.layout == "cells" else (held.ball.radius if held.ball else width) / 2**bits
+        if low and held.ball is None:
+            yield abs(low)
+
+
+def _common(numbers: Iterable[Fraction]) -> Fraction:
+    """The largest number that they are whole multiples of."""
+    listed = list(numbers)
+    below = lcm(*(number.denominator for number in listed))
+    return Fraction(gcd(*(int(number * below) for number in listed)), below)

@@ -1,0 +1,57 @@
+"""Noise in shares: every party adds its own to a secure sum, and a coalition knows the shares of its members.
+
+All see the sum z = B u + shares and nothing else; whoever knows the shares of `colluding` parties sees B u and what the
+others add. Every B u of every party is a point of the lattice, so nothing is rounded (noise/notes/shares.md).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import prod
+
+from privspec.kernel.core.problem import Frame
+from privspec.kernel.core.reading import Item, Refused
+
+SHARED = {
+    "gaussian": ("gaussian-shares", "variance", {"gaussian"}, ("gaussian-exact", "shares")),
+    "laplace": ("laplace-shares", "scale", {"laplace", "geometric"}, ("laplace", "shares")),
+}
+"""As `core.linear.NOISES`; the variance is that of a share, the scale that of what all but the coalition add."""
+SHAPES = tuple(shape for shape, *_ in SHARED.values())
+LEAST, SMOOTHING = 128, 64
+"""Least variance of a discrete Gaussian share, and the part of the whole that makes it one of a normal number."""
+MOST_MU = 60
+SPARED = Fraction(1, 2**1000)
+"""Squared mu below which noise is charged for as much."""
+
+
+def coalition(frame: Frame, held: list[tuple[tuple[int, ...], int]], stated: list[Item]) -> tuple[int, int]:
+    """How many parties add shares, and how many of these no coalition knows; one and one without a secure sum.
+
+    Args: held, for each input its shape and how many numbers it has; stated, what the mechanism says of both.
+    """
+    if frame.trust.kind != "secure_sum":
+        return 1, 1
+    names, counts = {one.party for one in frame.data}, {shape[:1] for shape, _ in held}
+    if len(names) != 1 or None in names or len(counts) != 1 or any(prod(shape) != size for shape, size in held):
+        raise Refused("does not have the parties of one set who hold all inputs of a secure sum")
+    parties = sum(min(counts))
+    if parties <= frame.trust.colluding:
+        raise Refused("has no party that adds a share which no coalition knows")
+    for item, count in zip(stated, found := (parties, parties - frame.trust.colluding), strict=True):
+        item.same(count)
+    return found
+
+
+def reached(square: Fraction, share: Fraction, honest: int, step: Fraction) -> Fraction:
+    """At least mu^2 of `honest` discrete Gaussian shares that move by at most the root of `square` in all answers.
+
+    The sum of shares of variance s^2 >= 128 (in squared steps) is within e^K of randomly rounded normal noise of the
+    variance honest s^2 - 64, at K <= 2^-1818 times answers and shares; K costs less than 2^-100 of a mu up to 60.
+    """
+    if share < LEAST * step**2:
+        raise Refused("adds shares that are too small for the lattice")
+    found = square / (honest * share - SMOOTHING * step**2)
+    if found > MOST_MU**2:
+        raise Refused("adds shares that hide next to nothing")
+    return max(found, SPARED) * (1 + Fraction(1, 2**98)) if found else found
