@@ -7,14 +7,13 @@ others add. Every B u of every party is a point of the lattice, so nothing is ro
 from __future__ import annotations
 
 from fractions import Fraction
-from math import prod
 
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Item, Refused
 
 SHARED = {
-    "gaussian": ("gaussian-shares", "variance", {"gaussian"}, ("gaussian-exact", "shares")),
-    "laplace": ("laplace-shares", "scale", {"laplace", "geometric"}, ("laplace", "shares")),
+    "gaussian": ("gaussian-shares", ("variance", "parties", "honest"), {"gaussian"}, ("gaussian-exact", "shares")),
+    "laplace": ("laplace-shares", ("scale", "parties", "honest"), {"laplace", "geometric"}, ("laplace", "shares")),
 }
 """As `core.linear.NOISES`; the variance is that of a share, the scale that of what all but the coalition add."""
 SHAPES = tuple(shape for shape, *_ in SHARED.values())
@@ -25,15 +24,15 @@ SPARED = Fraction(1, 2**1000)
 """Squared mu below which noise is charged for as much."""
 
 
-def coalition(frame: Frame, held: list[tuple[tuple[int, ...], int]], stated: list[Item]) -> tuple[int, int]:
+def coalition(frame: Frame, shapes: list[tuple[int, ...]], stated: list[Item]) -> tuple[int, int]:
     """How many parties add shares, and how many of these no coalition knows; one and one without a secure sum.
 
-    Args: held, for each input its shape and how many numbers it has; stated, what the mechanism says of both.
+    Args: shapes, of the inputs; stated, what the mechanism says of both.
     """
     if frame.trust.kind != "secure_sum":
         return 1, 1
-    names, counts = {one.party for one in frame.data}, {shape[:1] for shape, _ in held}
-    if len(names) != 1 or None in names or len(counts) != 1 or any(prod(shape) != size for shape, size in held):
+    names, counts = {one.party for one in frame.data}, {shape[:1] for shape in shapes}
+    if len(names) != 1 or None in names or len(counts) != 1:
         raise Refused("does not have the parties of one set who hold all inputs of a secure sum")
     parties = sum(min(counts))
     if parties <= frame.trust.colluding:

@@ -6,12 +6,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privspec.kernel.core.case import PLAN, Case, Rules
-from privspec.kernel.core.composition import Spent, composed_proves
+from privspec.kernel.core.composition import proves
 from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.problem import Guarantee, Obligation, Unit, read_frame, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, Size, read
 
 NOTE = "composition"
+SHARES = ("epsilon-DP", "(epsilon, delta)-DP", "mu-GDP")
+"""Measures in which parts spend."""
+Spent = tuple[str, dict[str, Fraction]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +156,13 @@ def _composed(case: Case, cases: list[Case], guarantee: Guarantee, shares: list[
         holds = holds and composed_proves(asked.measure.name, guarantee.achieved, spent)
     words = " and ".join(_share_words(name, figures) for name, figures in spent)
     case.says("privacy", holds, f"line {asked.line}: {words} together", number)
+
+
+def composed_proves(measure: str, asked: dict[str, Fraction], shares: list[Spent]) -> bool:
+    """Whether parts that each satisfy their own measure satisfy another one together."""
+    if any(name not in SHARES for name, _ in shares) or measure not in (*SHARES, "rho-zCDP"):
+        raise Refused("a line, or a share of it, is in a measure that does not compose: it is not shared by parts")
+    return proves(measure, asked, *(amounts for _, amounts in shares))
 
 
 def _within(units: tuple[Unit, ...], held: set[str]) -> tuple[Unit, ...]:

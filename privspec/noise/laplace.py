@@ -14,7 +14,7 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
 from privspec.noise.law import Array, Indices, Moves, NoiseLaw, on_lattice
 from privspec.noise.samplers import Randomness, discrete_laplace
-from privspec.problem.linear_differences import Differences, PairDifferences, VectorDifferences
+from privspec.problem.linear_differences import BoxDifferences, Differences, PairDifferences, VectorDifferences
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +64,28 @@ class LaplaceNoise(NoiseLaw):
         return np.asarray(generator.laplace(size=(repetitions, size)) * scales)
 
 
+def _box_sensitivity(
+    strategy: DyadicMatrix, scales: tuple[Fraction, ...], boxes: BoxDifferences, step: Fraction
+) -> Fraction:
+    """The same of boxes, at most: what each number does by itself, added up."""
+    worst = Fraction(0)
+    for block in boxes.blocks:
+        moved = np.abs(strategy.integers[:, block]).astype(object) @ boxes.reach[block]
+        own = ((strategy.unit * Fraction(m) + step) / scale for m, scale in zip(moved, scales, strict=True) if m)
+        worst = max(worst, sum(own, Fraction(0)))
+    return worst
+
+
 def scaled_l1_sensitivity(
     strategy: DyadicMatrix, scales: tuple[Fraction, ...], differences: Differences, step: Fraction
 ) -> Fraction:
     """The largest sum over rows of (|B_r d| + step where row r moves) / scale_r, exactly.
 
     Where d moves several units, a bound of it: each may round rows of its own; of mixtures, wherever a unit has a part.
-    Raises: InternalError for balls and boxes.
+    Of a box, the sum over its numbers. Raises: InternalError for balls.
     """
+    if isinstance(differences, BoxDifferences):
+        return _box_sensitivity(strategy, scales, differences, step)
     moving: Iterable[tuple[int, int | None, Fraction]]
     mixed: tuple[Indices, ...] = ()
     if isinstance(differences, PairDifferences):
@@ -80,7 +94,7 @@ def scaled_l1_sensitivity(
         pairs = zip(differences.indices.tolist(), differences.amounts, strict=True)
         moving, mixed = ((i, None, Fraction(amount)) for i, amount in pairs), differences.mixed
     else:
-        raise InternalError("an l1 sensitivity over balls or boxes")
+        raise InternalError("an l1 sensitivity over balls")
     B, times, worst = strategy.integers, differences.moved, Fraction(0)
     own = Fraction(0) if mixed else step * times
     inverse = np.array([float(strategy.unit / b) for b in scales])

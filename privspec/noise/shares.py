@@ -100,7 +100,7 @@ class LaplaceShares(Shares):
         return LaplaceShares(self.parties, self.honest, tuple(self.scales[r] for r in rows))
 
     def row_variances(self, rows: int, grid: Fraction) -> Array:
-        return LaplaceNoise(self.scales).row_variances(rows, grid) * self.parties / self.honest
+        return np.asarray(LaplaceNoise(self.scales).row_variances(rows, grid) * self.parties / self.honest)
 
     def achieved(self, strategy: DyadicMatrix, moves: Moves, grid: Fraction) -> Fraction:
         """Epsilon, exactly: answers are points of the lattice."""

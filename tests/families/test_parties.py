@@ -136,7 +136,6 @@ def test_a_tidy_table_of_the_parties_is_read_in_their_order(tmp_path: Path) -> N
     ("privacy", "options", "words"),
     [
         ("O is 1-GDP wrt x, replacing one owner", "trust nobody", "with parties (owner) under `trust nobody`"),
-        ("O is 1-GDP wrt x, replacing one owner", "trust secure_sum", "`trust secure_sum`"),
         ("O is e[owner]-DP wrt x, replacing one owner", "", "personalised epsilon-DP"),
         ("O is 1-GDP wrt (x, w), replacing up to 2 records", "", "records of several inputs"),
     ],

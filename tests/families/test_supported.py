@@ -18,7 +18,7 @@ variables:
   input x in [0, 1]^3
   input V[voter] in [0, 1]^2
   input r in ranking of {a, b, c}
-  choose c in (0, 1]
+  choose c in {nobody, secure_sum}
   intermediate h
   intermediate y
   output O
@@ -35,7 +35,7 @@ privacy:
   z is 1-metric-DP wrt x, distance euclidean
 fairness: O is independent of r, up to 0.05
 options:
-  trust secure_sum
+  trust c
   noise family table, gaussian
 """
 EXPECTED = {
@@ -47,7 +47,7 @@ EXPECTED = {
     17: "accuracy that holds with a probability",
     20: "epsilon-metric-DP requirements",
     21: "fairness requirements",
-    23: "`trust secure_sum`",
+    23: "`trust chosen`",
     24: "the noise family table",
 }
 

@@ -369,7 +369,7 @@ def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> 
 
     Raises: DataError where their structure does not fit, as a run does.
     """
-    from privspec.families.linear.raising import INPUT_GRID_BITS
+    from privspec.families.linear.release import INPUT_GRID_BITS
     from privspec.problem.elaborate import data_of
     from privspec.problem.form import document
     from privspec.problem.linear import held_of

@@ -194,6 +194,8 @@ def _costs(problem: Problem, strategy: Array, used: Array, epsilons: tuple[Fract
             case Pairs(coordinates, scale) if len(coordinates) <= PAIR_LIMIT:
                 first, second = np.triu_indices(len(coordinates), 1)
                 moved = scale * np.abs(strategy[:, coordinates[first]] - strategy[:, coordinates[second]]).T
+            case Boxes(blocks, reach) if view.requirement.neighbours.group == 1:
+                moved = np.array([np.abs(strategy[:, block]) @ reach[block] for block in blocks])
             case Pairs() | Balls() | Boxes():
                 return None
         rows.append(moved * mask / float(epsilon))

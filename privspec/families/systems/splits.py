@@ -18,7 +18,7 @@ from scipy.interpolate import PchipInterpolator
 from scipy.optimize import brentq, minimize
 from scipy.special import ndtr, ndtri
 
-from privspec.kernel.core.composition import Spent, composed_proves
+from privspec.kernel.systems import Spent, composed_proves
 
 Amounts: TypeAlias = dict[str, Fraction]
 GRID = 5

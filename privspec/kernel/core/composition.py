@@ -18,10 +18,7 @@ PURE_PARTS = 12
 """Parts that are not Gaussian of which one line may be composed: 2^12 patterns of their answers."""
 APPROXIMATE = ("epsilon-DP", "(epsilon, delta)-DP", "epsilon-LDP", "(epsilon, delta)-LDP")
 """Measures of epsilon, with a delta that is 0 where it is not named."""
-SHARES = ("epsilon-DP", "(epsilon, delta)-DP", "mu-GDP")
-"""Measures in which parts spend."""
 NONE = Fraction(0)
-Spent = tuple[str, dict[str, Fraction]]
 
 
 def proves(measure: str, asked: dict[str, Fraction], *parts: dict[str, Fraction]) -> bool:
@@ -44,13 +41,6 @@ def proves(measure: str, asked: dict[str, Fraction], *parts: dict[str, Fraction]
         return not delta and mu_squared + sum(pure_mu_up(q) ** 2 for q in pure) <= asked["mu"] ** 2
     order, renyi = asked.get("order", NONE), sum(min(q, asked.get("order", NONE) * q * q / 2) for q in pure)
     return measure == "(order, epsilon)-RDP" and not delta and order * mu_squared / 2 + renyi <= asked["epsilon"]
-
-
-def composed_proves(measure: str, asked: dict[str, Fraction], shares: list[Spent]) -> bool:
-    """Whether parts that each satisfy their own measure satisfy another one together."""
-    if any(name not in SHARES for name, _ in shares) or measure not in (*SHARES, "rho-zCDP"):
-        raise Refused("a line, or a share of it, is in a measure that does not compose: it is not shared by parts")
-    return proves(measure, asked, *(amounts for _, amounts in shares))
 
 
 def delta_up(epsilon: Fraction, mu_squared: Fraction, pure: list[Fraction]) -> Fraction:

@@ -17,11 +17,11 @@ from privspec.kernel.core.reading import ENTRIES, Item, Positive, Refused, Size,
 from privspec.kernel.shares import SHARED, coalition
 
 NOISES = {
-    "gaussian": ("gaussian", "standard_deviation", {"gaussian"}, ("gaussian-exact", "rounded-gaussian")),
-    "laplace": ("laplace", "scale", {"laplace", "geometric"}, ("laplace", "discrete-laplace")),
-    "mixed": ("knorm-l2", "scale", {"knorm"}, ("laplace", "knorm-l2")),
+    "gaussian": ("gaussian", ("standard_deviation",), {"gaussian"}, ("gaussian-exact", "rounded-gaussian")),
+    "laplace": ("laplace", ("scale",), {"laplace", "geometric"}, ("laplace", "discrete-laplace")),
+    "mixed": ("knorm-l2", ("scale",), {"knorm"}, ("laplace", "knorm-l2")),
 }
-"""Families: shape of the noise, name of its size, words of a line that allow it, and proofs that it rests on."""
+"""Families: shape of the noise, what says its size, words of a line that allow it, and proofs that it rests on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,10 @@ def _entries(item: Item, rows: int, columns: int) -> tuple[range | list[int], li
     form, shape, places, values = item.fields("form", "shape", "places", "values")
     form.one_of("sparse")
     shape.same([rows, columns])
-    (count,) = places.extents(1)
-    at, one = places.array(count)
-    if one != 1 or any(a >= b for a, b in zip([-1, *at], [*at, rows * columns], strict=True)):
+    at = list(_wholes(places))
+    if any(a >= b for a, b in zip([-1, *at], [*at, rows * columns], strict=True)):
         raise places.wrong("are not places in order")
-    return at, *values.array(count)
+    return at, *values.array(len(at))
 
 
 def read_matrix(item: Item, rows: int, columns: int) -> Matrix:
@@ -239,8 +238,9 @@ class Linear:
             raise Refused("names an output twice")
         laid_out, at = tuple(Alike(one.stop - one.start, (1,), (0,)) for one in self.held), 0
         for held, one in zip(self.held, self.target.alike or laid_out, strict=True):
-            if sum(one.counts) * one.length != held.stop - held.start or (held.cells and one.counts != (1,)):
-                raise Refused("has classes that are not of all units of an input, or of cells")
+            sizes = {size := held.stop - held.start, sum(one.counts) * one.length, prod(held.shape) * size**held.cells}
+            if len(sizes) > 1 or (held.cells and one.counts != (1,)):
+                raise Refused("has a shape or classes that are not of all units of an input, or classes of cells")
             self.places[held.start] = at, one
             at += len(one.numbers)
         measured = (self.errors, *(errors for errors, *_ in self.accuracy))
@@ -363,20 +363,14 @@ def read_linear(item: Item, frame: Frame) -> Linear:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Independent normal noise of `scales[0]` on every answer, Laplace noise of one scale each, or a K-norm vector.
-
-    In shares of `parties`, of which `honest` are known to none but themselves.
-    """
+    """Independent normal noise of `scales[0]` on every answer, Laplace noise of one scale each, or a K-norm vector."""
 
     shape: str
     scales: tuple[Fraction, ...]
     notes: tuple[str, ...] = ()
+    gaussian: bool = True
     parties: int = 1
     honest: int = 1
-
-    @property
-    def gaussian(self) -> bool:
-        return self.shape.startswith("gaussian")
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,22 +397,21 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
         "inputs", "strategy", "noise", "grid", "reconstruction", "output_grid", "rounding"
     )
     kinds = SHARED if frame.trust.kind == "secure_sum" else NOISES
-    known, key, words, notes = kinds[family.one_of(*kinds)]
+    known, keys, words, notes = kinds[family.one_of(*kinds)]
     if problem.families and not words & set(problem.families):
         raise family.wrong("is not a family of noise that the problem allows")
-    counted = ("parties", "honest") if kinds is SHARED else ()
-    (shape, scale, *among), (of, matrix) = noise.fields("shape", key, *counted), reconstruction.fields("of", "matrix")
+    (shape, scale, *among), (of, matrix) = noise.fields("shape", *keys), reconstruction.fields("of", "matrix")
     rows, local = strategy.extents(2)[0], frame.trust.kind == "nobody"
+    counted = coalition(frame, [one.shape for one in problem.held], among)
     shape.same(known)
     scales = tuple(one.exact() for one in (scale.items(rows) if family.value == "laplace" else [scale]))
-    held = [(one.shape, one.stop - one.start) for one in problem.held]
     of_inputs = of.one_of("inputs", "outputs") == "inputs"
     round_outputs = rounding.one_of("strategy", "outputs") == "outputs"
     found = Release(
         problem,
         tuple(_step(*pair) for pair in zip(inputs.items(len(problem.held)), problem.held, strict=True)),
         read_matrix(strategy, rows, problem.inputs),
-        Noise(known, scales, (*notes, "post-processing"), *coalition(frame, held, among)),
+        Noise(known, scales, (*notes, "post-processing"), family.value == "gaussian", *counted),
         grid.exact(),
         of_inputs,
         read_matrix(matrix, problem.inputs if of_inputs else problem.size, rows),

@@ -277,14 +277,11 @@ def reached(release: Release, seen: Seen, difference: Difference, scaling: Item 
     steps = off_lattice(release, seen.used)
     if noise.shape in shares.SHAPES and any(steps):
         raise Refused("does not have all messages on the lattice of the shares")
-    if noise.shape == "gaussian-shares":
-        square = largest_square(strategy, moves, scaling)
-        return shares.reached(square, noise.scales[0], noise.honest, release.grid)
     if noise.shape.startswith("laplace"):
         return largest_cost(strategy.some(seen.used), [noise.scales[r] for r in seen.used], steps, moves)
-    if noise.shape != "knorm-l2":
-        raise Refused(f"nothing is known of noise of the shape {noise.shape}")
     square, rounded = largest_square(strategy, moves, scaling), Fraction(sum(map(bool, steps)))
+    if noise.shape == "gaussian-shares":
+        return shares.reached(square, noise.scales[0], noise.honest, release.grid)
     return (sqrt_up(square, 100) + release.grid * sqrt_up(rounded, 100)) / noise.scales[0]
 
 

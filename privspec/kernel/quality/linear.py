@@ -28,7 +28,6 @@ from privspec.kernel.core.reading import Item
 from privspec.kernel.quality import linear_figures as figures
 from privspec.kernel.quality.linear_figures import NONE, Figures, error_rows, identity, minus, stacked, turned, weighed
 from privspec.kernel.quality.stated import CLOSE, judge_lines, judge_loss
-from privspec.kernel.shares import SHAPES
 
 BIAS = Fraction(1, 10**6)
 """Share of a standard deviation by which an average may be off."""
@@ -317,8 +316,7 @@ def proved(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[
         if any(load and not cost for load, cost in costly):
             raise vectors.wrong("rests on noise that costs nothing")
         kappa = max((load / cost for load, cost in costly if cost), default=NONE)
-    # what no coalition knows meets the bound: on average over coalitions that is its share of the whole
-    words = (f"shares of {words[-1 if pure else 0]}",) if noise.shape in SHAPES else words
+    words = (f"shares of {words[-1 if pure else 0]}",) if frame.trust.kind == "secure_sum" else words  # notes/shares.md
     return (trace * trace / (kappa * power) * noise.parties / noise.honest if kappa * power else NONE) - paid, words
 
 

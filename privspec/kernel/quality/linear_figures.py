@@ -14,7 +14,6 @@ from flint import ctx, fmpz_mat
 
 from privspec.kernel.core.linear import Matrix, Measured, Release
 from privspec.kernel.core.numbers import ball, end
-from privspec.kernel.core.reading import Refused
 from privspec.kernel.quality.stated import whole_numbers
 
 VARIANCE_BITS = 128
@@ -132,12 +131,13 @@ class Figures:
         if law.shape.startswith("laplace"):
             known = {one: laplace_variance(one, release.grid) * law.parties / law.honest for one in set(law.scales)}
             variances = [known[scale] for scale in law.scales]
-        elif law.shape == "gaussian-shares":
-            variances = [law.scales[0] * law.parties] * rows
-        elif law.shape in ("gaussian", "knorm-l2"):
-            variances = [law.scales[0] ** 2 * (1 if law.shape == "gaussian" else rows + 1)] * rows
         else:
-            raise Refused(f"no variance is known of noise of the shape {law.shape}")
+            of = {
+                "gaussian": Fraction(1),
+                "knorm-l2": Fraction(rows + 1),
+                "gaussian-shares": law.parties / law.scales[0],
+            }
+            variances = [law.scales[0] ** 2 * of[law.shape]] * rows
 
         def squares(errors: Measured) -> tuple[list[Fraction], list[Fraction]]:
             found = row_squares(error_rows(errors.terms, noise), variances)
