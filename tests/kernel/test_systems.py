@@ -14,8 +14,9 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from privspec.kernel import judge
-from privspec.kernel.core.composition import composed_proves, delta_up, pure_mu_up
+from privspec.kernel.core.composition import delta_up, pure_mu_up
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.systems import composed_proves
 from privspec.verification import verify
 from tests.plans import Document, resign, solved_text
 

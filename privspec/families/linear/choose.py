@@ -13,7 +13,6 @@ from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import lower
 from privspec.families.linear.pure import pure_candidates
 from privspec.families.linear.release import Candidate
-from privspec.families.linear.shares import in_shares
 from privspec.families.linear.unprotectable import family_conflict, local_conflict
 from privspec.model.graph import Model
 from privspec.model.requirements import SecureSum
@@ -48,8 +47,11 @@ def choose(problem: Problem) -> Choice | Infeasible:
     for candidate in _candidates(problem):
         if isinstance(candidate, Infeasible):
             return candidate
-        own = in_shares(problem, candidate) if isinstance(model.trust, SecureSum) else candidate
-        found += [] if own is None else [own]
+        found.append(candidate)
+    if isinstance(model.trust, SecureSum):
+        from privspec.families.linear.shares import in_shares  # few specs are of secure sums
+
+        found = [own for own in (in_shares(problem, candidate) for candidate in found) if own is not None]
     offered, found = found, sorted(found, key=lambda c: c.loss)
     possible = [c for c in found if c.admissible and c.mechanism is not None]
     if possible:

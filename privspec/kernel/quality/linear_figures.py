@@ -129,15 +129,11 @@ class Figures:
         noise = block.target @ release.reconstruction if release.of_inputs else release.reconstruction
         rows = noise.whole.ncols()
         if law.shape.startswith("laplace"):
-            known = {one: laplace_variance(one, release.grid) * law.parties / law.honest for one in set(law.scales)}
+            known = {b: laplace_variance(b, release.grid) * law.parties / law.honest for b in set(law.scales)}
             variances = [known[scale] for scale in law.scales]
         else:
-            of = {
-                "gaussian": Fraction(1),
-                "knorm-l2": Fraction(rows + 1),
-                "gaussian-shares": law.parties / law.scales[0],
-            }
-            variances = [law.scales[0] ** 2 * of[law.shape]] * rows
+            times = {"knorm-l2": Fraction(rows + 1), "gaussian-shares": law.parties / law.scales[0]}
+            variances = [law.scales[0] ** 2 * times.get(law.shape, Fraction(1))] * rows
 
         def squares(errors: Measured) -> tuple[list[Fraction], list[Fraction]]:
             found = row_squares(error_rows(errors.terms, noise), variances)
