@@ -66,6 +66,7 @@ class Family:
 
 
 FAMILIES = (
+    Family("designs", "design", "designs", "Designs", "", ""),
     Family("correlated", "chain", "chains", "Correlated", "ChainMechanism", "ChainExposure"),
     Family("systems", "system", "systems", "Systems", "SystemMechanism", "SystemExposure"),
     Family(

@@ -89,6 +89,7 @@ class Spec(Part):
     sha256: str = ""
     components: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, str] = field(default_factory=dict)
 
 
 class Loss(Part):
@@ -437,6 +438,42 @@ class Problem(Part):
     blocks: tuple[Any, ...] = ()
 
 
+class OpenChoice(Part):
+    """A name of the spec and the values that it may have."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+class AlternativePart(Part):
+    """The values of an alternative and what they cost."""
+
+    values: tuple[str, ...]
+    cost: Fraction
+
+
+class DesignProblem(Part):
+    """What a spec leaves open."""
+
+    choices: tuple[OpenChoice, ...]
+    alternatives: tuple[AlternativePart, ...]
+
+
+class Outcome(Part):
+    """What came of an alternative: its own loss, or why it has none."""
+
+    loss: Loss | None = None
+    reason: str = ""
+
+
+class DesignPart(Part):
+    """The alternatives of a spec, and which of them the plan is."""
+
+    problem: DesignProblem
+    chosen: int
+    outcomes: tuple[Outcome, ...]
+
+
 class Stated(Part):
     """A whole plan."""
 
@@ -458,6 +495,7 @@ class Stated(Part):
     relaxations: tuple[Line, ...] = ()
     claims: Mapping[str, Any] = field(default_factory=dict)
     executed: Executed = Executed()
+    design: DesignPart | None = None
 
     @classmethod
     def of(cls, plan: Mapping[str, Any]) -> Stated:

@@ -6,7 +6,8 @@ more, requires the very problem that the plan holds, and the words that follow f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from privspec.kernel.core.reading import Item, Refused, parse
 from privspec.model.graph import Model
 from privspec.model.parameters import overrides
 from privspec.problem.assumptions import assumptions
+from privspec.problem.designs import blocks
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import document as problem_document
 from privspec.problem.stored import model_inside
@@ -108,7 +110,7 @@ def _spec(plan: Item, claims: list[Claim], told: list[str]) -> Model:
     problem = elaborate(model)
     told += [f"Parameter as solved: {sentence}." for sentence in overrides(model)]
     told += words(problem)
-    same = problem_document(problem) == parts["problem"].value
+    same = problem_document(problem) == parts["problem"].value and _left_open(model, parts)
     found = "the spec, elaborated again, is the problem of the plan" if same else "the plan is about another problem"
     claims.append(Claim("problem", same, found))
     document = {key: item.value for key, item in parts.items()}
@@ -116,6 +118,15 @@ def _spec(plan: Item, claims: list[Claim], told: list[str]) -> Model:
     found = "what is assumed, and by whose word, is stated" if kept else "the assumptions stated are not those made"
     claims.append(Claim("assumptions", kept, found))
     return model
+
+
+def _left_open(model: Model, parts: Mapping[str, Item]) -> bool:
+    """Whether the plan has all alternatives of the spec, and no others."""
+    stated = dict(parts["design"].entries()) if "design" in parts and not parts["design"].absent else {}
+    if model.design is None or not model.chosen:
+        return not stated and not model.open
+    whole = replace(model, chosen={})
+    return "problem" in stated and problem_document(blocks(whole)[0]) == stated["problem"].value
 
 
 def _unread(model: Model) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from privspec.core.diagnostics import SpecError
@@ -16,6 +16,7 @@ from privspec.language.spelling import spell
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used, walk
 from privspec.model.components import Whole, assembled
+from privspec.model.designs import bound_as_written, picked_as_written
 from privspec.model.library import library
 from privspec.stated import Stated
 
@@ -106,7 +107,8 @@ def context(plan: Stated) -> Context:
     """
     source = Source(plan.spec.path, plan.spec.source)
     try:
-        whole = assembled(parse(source), source, None, plan.spec.components)
+        whole = assembled(picked_as_written(parse(source), plan.spec.choices), source, None, plan.spec.components)
+        whole = replace(whole, spec=bound_as_written(whole.spec, plan.spec.choices))
     except SpecError:
         whole = Whole(syntax.Spec(None, None), source)
     tree, source = whole.spec, whole.source

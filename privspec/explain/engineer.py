@@ -46,7 +46,8 @@ def engineer_page(facts: Facts) -> Document:
 
 def _result(facts: Facts) -> tuple[Block, ...]:
     loss, solver, unknown = facts.loss, facts.solver, "not stated"
-    rows: Rows = [("Status", facts.status), ("Family", facts.family)]
+    among_all = "" if facts.design is None else f" by itself; of all that could be chosen: {facts.design.verdict}"
+    rows: Rows = [("Status", f"{facts.status}{among_all}"), ("Family", facts.family)]
     if loss is not None:
         # what the bound is about, where there is one; else what the mechanism was chosen from
         among = "The bound is about" if loss.lower_bound is not None else "Chosen among"

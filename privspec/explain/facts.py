@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 from privspec.explain.claims import Calibration, Claim
 from privspec.explain.context import Context
 from privspec.explain.curves import Consequences, CountedOdds
+from privspec.explain.designs import DesignFact
 from privspec.explain.document import (
     Block,
     Judged,
@@ -226,6 +227,7 @@ class Facts:
     judgement: Judgement
     gaps: tuple[str, ...]
     model: Model | None = field(repr=False)
+    design: DesignFact | None = None
 
     @property
     def bound_certified(self) -> bool:

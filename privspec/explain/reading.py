@@ -21,6 +21,7 @@ from privspec.explain.additive import additive_noise, frontier
 from privspec.explain.claims import Claim, calibration, claim, relation
 from privspec.explain.context import Context, context
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, consequences, odds, posterior
+from privspec.explain.designs import design_of
 from privspec.explain.document import Because, Judged, Note, Sentence, SpecLine, Status
 from privspec.explain.facts import (
     AccuracyFact,
@@ -45,6 +46,7 @@ from privspec.explain.voting import lottery_fact
 from privspec.explain.voting_rules import RULES
 from privspec.model.observers import how_many, unit_of, units
 from privspec.model.parameters import overrides, parameter_words
+from privspec.problem.designs import inside
 from privspec.problem.systems import System
 from privspec.stated import Alternative, Assumption, Line, Seen, Source, Stated, parse_exact
 
@@ -70,6 +72,8 @@ def facts(document: Mapping[str, Any], model: Model | None = None, judgement: Ju
         it in this run, without which nothing is called proved.
     Raises: ValueError, TypeError, KeyError if the plan is not of that form.
     """
+    design = design_of(document)
+    document = inside(document)
     plan = Stated.of(document)
     spec, solver, where, family = plan.spec, plan.remarks.solver, context(plan), plan.mechanism.family
     if family == System.FORM:
@@ -125,6 +129,7 @@ def facts(document: Mapping[str, Any], model: Model | None = None, judgement: Ju
         judgement=judgement or Judgement(),
         gaps=_gaps(mechanism, claims, model),
         model=model,
+        design=design,
     )
 
 

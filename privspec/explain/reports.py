@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.explain.auditor import auditor_page
+from privspec.explain.designs import with_design
 from privspec.explain.document import (
     Because,
     Block,
@@ -311,6 +312,7 @@ def explain(
     try:
         found = facts(plan, model, judgement)
         document = page(found) if found.status != "infeasible" else infeasible_page(Stated.of(plan), found, reader)
+        document = with_design(document, found.design)
         document = document.judged(found.judgement.derived)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(Diagnostic("PS0711", f"this plan cannot be read: {error}")) from error

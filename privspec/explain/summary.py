@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from privspec.explain.designs import summary_rows
 from privspec.explain.document import Because, Block, Judged, Note, Points, SpecLine, Status, asserted, proved, table
 from privspec.explain.facts import AccuracyFact, Facts, Judgement, Rows, same_loss
 from privspec.explain.quantities import DOWN, LOSS_DIGITS, count, rounded
@@ -35,6 +36,8 @@ def status_words(facts: Facts) -> str:
     Where it is not proved optimal, how many designs it is the best of, and the bound if any.
     """
     head = f"solved in {facts.solver.seconds} s · " if facts.solver.seconds is not None else ""
+    if facts.design is not None:
+        return f"{head}{facts.design.status}: {facts.design.verdict}".replace("optimal: optimal", "optimal")
     if facts.status == "feasible":
         designs = 1 + sum(1 for item in facts.alternatives if item.admissible)
         best = f"best of {count(designs)} designs compared" if designs > 1 else "only design that could be computed"
@@ -228,7 +231,8 @@ def brief_rows(found: Facts) -> Rows:
 
 
 def _noise_rows(found: Facts) -> Rows:
-    rows = [(found.mechanism.drawn_label, found.mechanism.drawn(found)), *found.mechanism.summary_rows(found)]
+    rows = [] if found.design is None else summary_rows(found.design)
+    rows += [(found.mechanism.drawn_label, found.mechanism.drawn(found)), *found.mechanism.summary_rows(found)]
     label, text = found.mechanism.error(found)
     if text:
         rows.append((label, text))

@@ -16,6 +16,7 @@ from privspec.kernel.core.linear import Release
 from privspec.kernel.core.problem import View
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.forms import FORMS
+from privspec.problem.designs import inside
 from privspec.problem.form import Numbers
 
 Array: TypeAlias = NDArray[np.float64]
@@ -31,7 +32,7 @@ def exposures_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     Raises: Refused if the plan is not one that the kernel can read.
     """
     parts = {one.name: None for one in fields(Case) if one.init and one.default is MISSING}
-    case = read(Case, Item(parts | {"format": PLAN, "digest": "", **document}, "plan"))
+    case = read(Case, Item(parts | {"format": PLAN, "digest": "", **inside(document)}, "plan"))
     assert isinstance(case, Case)
     if not case.frame.views:
         return []

@@ -6,6 +6,7 @@ import hashlib
 
 from privspec.kernel.core.case import Case
 from privspec.kernel.core.reading import Item, Refused, canonical, parse, read
+from privspec.kernel.designs import judge_design
 from privspec.kernel.forms import FORMS
 from privspec.kernel.report import Claim, Report
 
@@ -38,9 +39,12 @@ def _judged(plan: Item, found: list[Claim]) -> Report:
     if case.digest != _digest({key: item.value for key, item in plan.entries() if key != "digest"}):
         raise plan.wrong("does not have the digest that fits it")
     case.says("integrity", True, "every key is known and the digest fits")
-    rules = FORMS[case.block.form(*FORMS)]
-    executed = rules.judge(case)
-    rules.judge_exposures(case, executed)
+    rules, own = FORMS[case.block.form(*FORMS)], case
+    if case.design.absent:
+        executed = rules.judge(case)
+    else:
+        own, executed = judge_design(case, FORMS)
+    rules.judge_exposures(own, executed)
     holds = all(claim.holds for claim in found)
     return Report(tuple(found), _digest(case.problem.value), case.frame.elaborator, executed if holds else None)
 

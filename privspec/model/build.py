@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
 from privspec.model.components import Whole, assembled
 from privspec.model.definitions import VARIABLES, Definition, Definitions, collect_definitions
+from privspec.model.designs import Design, OpenChoice, Terms, Values, bound, cost_of, open_choices, picks
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import NUMBER, UNKNOWN, Domain, FiniteSet, Laws, Symbols, Tables, Type
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, bind_call, evaluate, value_type
@@ -56,8 +59,34 @@ def load_model(
     """
     from privspec.language.parser import parse
 
-    whole = assembled(parse(source), source, base, texts)
-    return _Builder(whole, base, files).run(parameters or {}, constants or {})
+    tree, given = parse(source), parameters or {}
+    picked = picks(tree)
+    whole = assembled(tree, source, base, texts)
+    # a part that is chosen is known only once it is: then choices are those of the main file alone
+    choices = open_choices(tree if picked else whole.spec, source if picked else whole.source, given, base)
+
+    def make(values: Values) -> Model:
+        spec, costs = bound(tree if picked else whole.spec, values)
+        alone = assembled(spec, source, base, texts) if picked else replace(whole, spec=spec)
+        if picked and (left := open_choices(alone.spec, alone.source, given, base)):
+            raise SpecError(_left_open(left, alone.source))
+        return _Builder(alone, base, files, values, costs).run(given, constants or {})
+
+    if not choices:
+        return _Builder(whole, base, files).run(given, constants or {})
+    for name in given:
+        if any(choice.name == name for choice in choices):
+            message = f"{name} is chosen by the solver, and is not a parameter"
+            raise SpecError(Diagnostic("PS0250", message, help=f"write {name} under `parameters:`", source=source))
+    design = Design(choices, tree.loss, make)
+    first = design.check()
+    return replace(first, spec=first.spec if picked else whole.spec, chosen={})
+
+
+def _left_open(choices: tuple[OpenChoice, ...], source: Source) -> Diagnostic:
+    message = "solve cannot choose between parts that leave choices open themselves yet"
+    labels = tuple(Label(choice.span) for choice in choices)
+    return Diagnostic("PS0501", message, labels, help="write the value of the part here", source=source)
 
 
 def build(
@@ -69,15 +98,23 @@ def build(
     base: Path | None = None,
     files: Mapping[str, Any] | None = None,
 ) -> Model:
-    """Check a tree without components; see `load_model`."""
+    """Check a tree without components and choices; see `load_model`."""
     return _Builder(Whole(spec, source), base, files).run(parameters or {}, constants or {})
 
 
 class _Builder:
     """The passes over one file, each working on what those before it left."""
 
-    def __init__(self, whole: Whole, base: Path | None, files: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self,
+        whole: Whole,
+        base: Path | None,
+        files: Mapping[str, Any] | None,
+        chosen: Values | None = None,
+        costs: Terms = (),
+    ) -> None:
         self.whole, self.spec, self.source, self.base = whole, whole.spec, whole.source, base
+        self.chosen, self.costs = chosen or {}, costs
         self.report = Report(self.source)
         held = None if files is None else {key: np.asarray(value, dtype=np.float64) for key, value in files.items()}
         self.read_files: dict[str, Any] = {}
@@ -124,6 +161,7 @@ class _Builder:
             losses.loss(spec.loss)
         accuracy = tuple(losses.target(target, losses.target_bindings(target)) for target in spec.accuracy)
         self._check_known(nodes)
+        cost = report.told(lambda: cost_of(self.costs, self.environment))
         options = read_options(spec, scope, self.environment, self.domains, requirements, report)
         report.raise_errors()
         needs = definitions.dependencies.items()
@@ -131,7 +169,7 @@ class _Builder:
             source=self.source,
             spec=spec,
             name=spec.name or Path(self.source.name).stem or "spec",
-            parameters=values,
+            parameters={name: value for name, value in values.items() if name not in self.chosen},
             values={**values, **fixed},
             nodes=nodes,
             edges=tuple((one, name) for name, before in needs for one in before if one in nodes and name in nodes),
@@ -156,6 +194,8 @@ class _Builder:
             families=options.families,
             family_spans=options.family_spans,
             files=self.read_files,
+            chosen=self.chosen,
+            cost=cost or Fraction(0),
         )
         if model.models:
             from privspec.model.worlds import wrong_laws
@@ -164,7 +204,8 @@ class _Builder:
                 report.failure(failure)
             report.raise_errors()
         links = (node for part in self.whole.components for node in part.domains.values())
-        warn_of_unused((spec, *links), scope, report)
+        priced = (term for _, term in self.costs)
+        warn_of_unused((spec, *links, *priced), scope, report, self.chosen)
         if model.requirements or model.fairness:  # without either, `check` says so in a line of its own
             warn_about_gaps(model, report)
         return replace(model, warnings=report.warnings)

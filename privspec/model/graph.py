@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -32,6 +33,8 @@ from privspec.model.values import Array, Value
 
 if TYPE_CHECKING:
     import networkx  # type: ignore[import-untyped]
+
+    from privspec.model.designs import Choice, Design
 
 T = TypeVar("T")
 
@@ -115,6 +118,17 @@ class Model:
     family_spans: tuple[Span, ...] = ()
     files: Mapping[str, Array] = field(default_factory=dict)
     warnings: tuple[Diagnostic, ...] = ()
+    design: Design | None = None
+    """What it leaves open, if anything."""
+    chosen: Mapping[str, Choice] = field(default_factory=dict)
+    """What is chosen of that in this model: nothing, or all."""
+    cost: Fraction = Fraction(0)
+    """What the chosen values cost, by the terms of the loss that are about nothing else."""
+
+    @property
+    def open(self) -> bool:
+        """Whether design choices are still to be made."""
+        return self.design is not None and not self.chosen
 
     @property
     def size(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from privspec.core.spans import Span
@@ -112,9 +112,12 @@ def collect(spec: syntax.Spec, report: Report) -> Scope:
     return scope
 
 
-def warn_of_unused(read: Iterable[syntax.Node], scope: Scope, report: Report) -> None:
-    """Parameters that nothing that was read uses: whoever changes one of them would change nothing."""
-    used = {node.id for one in read for node in walk(one) if isinstance(node, syntax.Name)}
+def warn_of_unused(read: Iterable[syntax.Node], scope: Scope, report: Report, chosen: Collection[str]) -> None:
+    """Parameters that nothing that was read uses: whoever changes one of them would change nothing.
+
+    What is `chosen` has a use.
+    """
+    used = {*chosen, *(node.id for one in read for node in walk(one) if isinstance(node, syntax.Name))}
     for name, found in scope.of("parameter").items():
         if name not in used:
             message = f"nothing uses the parameter {name}"

@@ -49,8 +49,9 @@ def elaborate(model: Model) -> Problem:
             trust=trust_of(model),
             data=tuple(data_of(model, node) for node in model.inputs),
             public=tuple(public_values(model)),
-            obligations=tuple(obligation_of(model, requirement) for requirement in model.requirements),
-            views=views_of(model),
+            # while choices are open, each alternative has lines of its own
+            obligations=() if model.open else tuple(obligation_of(model, line) for line in model.requirements),
+            views=() if model.open else views_of(model),
             blocks=blocks_of(model),
         )
     except Failure as failure:

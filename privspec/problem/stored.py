@@ -16,6 +16,7 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import LIST_LIMIT, pack, read_array
 from privspec.core.spans import Source
 from privspec.kernel.core.reading import Item
+from privspec.model.designs import value_text
 from privspec.model.graph import Model
 from privspec.model.values import Symbol, Value, show
 
@@ -31,6 +32,7 @@ def spec_json(model: Model) -> dict[str, Any]:
         **({"components": dict(model.texts)} if model.texts else {}),
         "parameters": _parameters(model),
         "constants": _constants(model),
+        **({"choices": {name: value_text(value) for name, value in model.chosen.items()}} if model.chosen else {}),
     }
 
 
@@ -91,7 +93,8 @@ def model_inside(spec: Item, base: Path | None = None) -> Model:
     from privspec.model.build import load_model
 
     keys = ("name", "path", "sha256", "source", "parameters", "constants")
-    name, path, sha256, source, parameters, constants, components = spec.fields(*keys, optional=("components",))
+    more = ("components", "choices")
+    name, path, sha256, source, parameters, constants, components, choices = spec.fields(*keys, optional=more)
     text = source.text() if base is None or not source.absent else _text_at(base / path.text(), path)
     if hashlib.sha256(text.encode("utf-8")).hexdigest() != sha256.text():
         raise spec.wrong("does not hold the source that was solved (sha256 differs)")
@@ -109,6 +112,13 @@ def model_inside(spec: Item, base: Path | None = None) -> Model:
     )
     if texts is not None and texts != model.texts:
         raise components.wrong("are not the specs that the parts are")
+    if not choices.absent and model.design is None:
+        raise choices.wrong("chooses where the spec leaves nothing open")
+    if not choices.absent and model.design is not None:
+        try:
+            model = model.design.at(model.design.of_words({key: item.text() for key, item in choices.entries()}))
+        except ValueError as error:
+            raise choices.wrong(str(error)) from error
     name.same(model.name)
     parameters.same(_parameters(model))
     constants.same(_constants(model))

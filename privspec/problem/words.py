@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 def words(problem: Problem) -> Iterator[str]:
     """Everything that the problem says, one sentence a line."""
+    if any(block.FORM == "design" for block in problem.blocks):
+        for block in problem.blocks:
+            yield from block.words()
+        return
     yield TRUST[problem.trust.kind] + (
         f" The shares of {problem.trust.colluding} of them are not counted on." if problem.trust.colluding else ""
     )

@@ -105,6 +105,7 @@ def test_every_part_of_the_compiler_is_named_where_solve_refuses() -> None:
         "statistics": "statistics of many parties",
         "systems": "outputs of several of these",
         "correlated": "sums over a sequence",
+        "designs": "choices among finitely many values",
     }
     assert {p.name for p in parts} == set(named)
     assert all(words in text for words in named.values())

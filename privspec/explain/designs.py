@@ -1,0 +1,190 @@
+"""What else a spec left open: each alternative with its loss and cost, and how well it is known that none is better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from privspec.explain import drawing
+from privspec.explain.document import (
+    Block,
+    Document,
+    Judged,
+    Paragraph,
+    Plot,
+    Section,
+    Sentence,
+    proved,
+    reported,
+    table,
+)
+from privspec.explain.quantities import DOWN, LOSS_DIGITS, UP, Quantity, count, known, rounded
+from privspec.stated import DesignPart, Loss, Stated
+
+MOST_SHOWN = 24
+"""Alternatives that pages list: those of least loss with cost, then those without a plan."""
+_BOUND = Judged("bound")
+
+
+@dataclass(frozen=True, slots=True)
+class AlternativeTotal:
+    """An alternative by its values, with its own loss, its cost and their sum; or why it has no plan."""
+
+    name: str
+    cost: Quantity
+    loss: Quantity | None
+    total: Quantity | None
+    least: Quantity | None
+    why: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DesignFact:
+    """The alternatives in order, and what is known of all of them together."""
+
+    status: str
+    expression: str
+    alternatives: tuple[AlternativeTotal, ...]
+    value: Quantity
+    lower_bound: Quantity | None
+    gap: Quantity | None
+
+    @property
+    def chosen(self) -> AlternativeTotal:
+        return next(one for one in self.alternatives if one.chosen)
+
+    @property
+    def unknown(self) -> tuple[AlternativeTotal, ...]:
+        """Those of which no bound is known."""
+        return tuple(one for one in self.alternatives if one.least is None)
+
+    @property
+    def verdict(self) -> str:
+        """How well it is known that no other is better, in words."""
+        many = f"{count(len(self.alternatives))} alternatives"
+        computed = sum(1 for one in self.alternatives if one.total is not None)
+        if self.status == "optimal":
+            return f"optimal among {many}, gap {self.gap}"
+        if computed < len(self.alternatives):
+            return f"the best of the {count(computed)} of {many} that could be computed"
+        if self.lower_bound is None:
+            return f"the best of {many}; it is not proved that none of them can do better"
+        return f"the best of {many} as solved; none of them can be below {self.lower_bound}"
+
+
+def design_fact(document: Mapping[str, Any], design: DesignPart) -> DesignFact:
+    """The alternatives of a plan whose spec left something open."""
+    loss = Loss.read(document["loss"])
+    found = []
+    names = [choice.name for choice in design.problem.choices]
+    for number, (one, came) in enumerate(zip(design.problem.alternatives, design.outcomes, strict=True)):
+        own, least = came.loss, None
+        if own is not None and own.lower_bound is not None:
+            least = rounded(Fraction(own.lower_bound) + one.cost, LOSS_DIGITS, DOWN)
+        found.append(
+            AlternativeTotal(
+                ", ".join(f"{name} = {value}" for name, value in zip(names, one.values, strict=True)),
+                rounded(one.cost, LOSS_DIGITS),
+                None if own is None else rounded(own.value, LOSS_DIGITS),
+                None if own is None else rounded(Fraction(own.value) + one.cost, LOSS_DIGITS),
+                least,
+                came.reason,
+                number == design.chosen,
+            )
+        )
+    return DesignFact(
+        str(document["status"]),
+        loss.expression,
+        tuple(found),
+        rounded(loss.value, LOSS_DIGITS),
+        known(loss.lower_bound, LOSS_DIGITS, DOWN),
+        None if loss.relative_gap is None else rounded(max(loss.relative_gap, 0.0), 1, UP),
+    )
+
+
+def summary_rows(design: DesignFact) -> list[tuple[str, str]]:
+    """The short table: what was chosen, what it costs, and what the others would."""
+    chosen = design.chosen
+    rows = [("Chosen", f"{chosen.name}: {design.verdict}")]
+    rows.append(("Loss with cost", f"{design.value} = {chosen.loss} + a cost of {chosen.cost}"))
+    others = [one for one in _best_first(design) if not one.chosen]
+    words = [f"{one.name}: {one.total if one.total is not None else 'not computed'}" for one in others[:MOST_ROWS]]
+    if len(others) > MOST_ROWS:
+        words.append(f"{count(len(others) - MOST_ROWS)} more")
+    return [*rows, ("Instead", " · ".join(words))] if words else rows
+
+
+MOST_ROWS = 6
+
+
+def _best_first(design: DesignFact) -> list[AlternativeTotal]:
+    return sorted(design.alternatives, key=lambda one: (one.total is None, one.total.value if one.total else 0.0))
+
+
+def with_design(page: Document, design: DesignFact | None) -> Document:
+    """The page with a section on the alternatives, after its first."""
+    if design is None:
+        return page
+    first, *rest = page.sections
+    section = Section("What else could have been chosen", tuple(_blocks(design, public=page.reader == "public")))
+    return replace(page, sections=(first, section, *rest))
+
+
+def _blocks(design: DesignFact, *, public: bool) -> list[Block]:
+    chosen, said = design.chosen, list[Sentence]()
+    said.append(proved(f"The spec leaves open what is done, and this was chosen: {chosen.name}.", Judged("problem")))
+    if not public:
+        text = f"Its loss of {chosen.loss} and its cost of {chosen.cost} are {design.value} together: {design.verdict}."
+        said.append(proved(text, Judged("alternatives"), _BOUND))
+        said += [reported(f"{one.name} has no plan: {one.why}.", Judged("alternatives")) for one in _without(design)]
+    listed = _best_first(design)[:MOST_SHOWN]
+    rows = (
+        (one.name, one.loss, one.cost, one.total or "not computed", one.least, "chosen" if one.chosen else "")
+        for one in listed
+    )
+    more = len(design.alternatives) - len(listed)
+    tail = f" (the best {MOST_SHOWN}; {count(more)} more)" if more else ""
+    if public:
+        short = ((one.name, one.total or "not computed", "chosen" if one.chosen else "") for one in listed)
+        return [
+            Paragraph(tuple(said)),
+            table(f"Loss and cost of what could be chosen{tail}", "Choice | Sum | ", short, 1),
+        ]
+    header = "Alternative | Loss | Cost | Sum | No less than | "
+    twin = table(
+        f"Alternatives: loss, cost, and what none of their mechanisms can be below{tail}", header, rows, 1, 2, 3, 4
+    )
+    plot = _plot(listed, twin, design)
+    return [Paragraph(tuple(said)), twin if plot is None else plot]
+
+
+def _without(design: DesignFact) -> list[AlternativeTotal]:
+    return [one for one in design.alternatives if one.total is None][:MOST_SHOWN]
+
+
+def _plot(listed: list[AlternativeTotal], twin: Any, design: DesignFact) -> Plot | None:
+    items = [
+        drawing.Dot(one.name, one.total.value, one.total.text, strong=one.chosen)
+        for one in listed
+        if one.total is not None and one.total.value > 0
+    ]
+    if len(items) < 2:
+        return None
+    low = design.lower_bound
+    least = (low.value, low.text) if low is not None and low.value > 0 else None
+    return Plot(
+        name="designs",
+        draw=lambda: drawing.dot_chart(items, "loss and cost (dashed: lower bound)", "designs", least),
+        alt=f"Loss and cost of each alternative: {', '.join(f'{item.label} {item.text}' for item in items)}.",
+        caption="Loss and cost of every alternative that was computed.",
+        twin=twin,
+    )
+
+
+def design_of(document: Mapping[str, Any]) -> DesignFact | None:
+    """The alternatives of a plan; None where its spec left nothing open."""
+    design = Stated.of(document).design
+    return None if design is None else design_fact(document, design)

@@ -1,0 +1,227 @@
+"""Designs from graph to plan: each alternative is solved as a spec of its own; the least loss with its cost is taken.
+
+No alternative is relaxed: what is compared are complete plans, each with its own bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from numpy.linalg import LinAlgError
+
+from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
+from privspec.families.document import float_down, sealed, without_bound
+from privspec.families.family import Settings, compiler_of
+from privspec.families.infeasible import Infeasible
+from privspec.kernel.core.case import Case
+from privspec.kernel.core.numbers import nearest_double
+from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.forms import FORMS
+from privspec.kernel.quality.stated import OPTIMAL_GAP
+from privspec.model.designs import described
+from privspec.model.graph import Model
+from privspec.problem.designs import KEY, Design, blocks, name_of, reason
+from privspec.problem.form import document as problem_document
+from privspec.solvers.programs import SolverError
+
+ABOUT_BETTER_ONES = frozenset({"bound", "optimality", "gap", "binding", "alternatives"})
+"""Claims of a plan that say nothing of its own mechanism."""
+OUTSIDE = ("format", "spec", "problem", "assumptions", "exposures", "digest")
+"""What an alternative that was not chosen does not say again."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Solved:
+    """The plan of an alternative, and its loss with what it costs."""
+
+    model: Model
+    name: str
+    plan: Mapping[str, Any]
+
+    @property
+    def total(self) -> Fraction:
+        """The loss as the plan states it, and the cost."""
+        return Fraction(self.plan["loss"]["value"]) + self.model.cost
+
+    @property
+    def least(self) -> Fraction | None:
+        """No mechanism of this alternative has less; None where nothing is proved."""
+        bound = self.plan["loss"]["lower_bound"]
+        return None if bound is None else Fraction(bound) + self.model.cost
+
+
+@dataclass(frozen=True, slots=True)
+class Unsolved:
+    """Why an alternative has no plan; `infeasible`: its lines cannot hold together, as far as the compiler knows."""
+
+    why: str
+    infeasible: bool
+
+
+Outcome = Solved | Unsolved
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DesignDecision:
+    """Every alternative with what came of it, in order, and which of them is chosen."""
+
+    model: Model
+    block: Design
+    outcomes: tuple[Outcome, ...]
+    chosen: Solved
+
+    @property
+    def name(self) -> str:
+        """The values that are chosen, and the mechanism."""
+        return f"{name_of(self.chosen.model)}: {self.chosen.name}"
+
+    @property
+    def loss(self) -> float:
+        """The loss of what is chosen, with its cost."""
+        return nearest_double(self.chosen.total)
+
+    @property
+    def lower_bound(self) -> float | None:
+        """The least that any alternative may reach; None where that of one is not known."""
+        bounds = [one.least if isinstance(one, Solved) else None for one in self.outcomes]
+        known = [one for one in bounds if one is not None]
+        return float_down(min(known)) if len(known) == len(bounds) else None
+
+    def document(self) -> dict[str, Any]:
+        """The plan of what is chosen, and beside it what came of all alternatives."""
+        plan, bound, design = self.chosen.plan, self.lower_bound, self.model.design
+        assert design is not None
+        value, own = self.loss, plan["loss"]
+        apart = None if bound is None else (Fraction(value) - Fraction(bound)) / (Fraction(abs(value)) or 1)
+        solved = [one for one in self.outcomes if isinstance(one, Solved)]
+        among = dict.fromkeys(one.plan["loss"]["among"] for one in solved)
+        others = [
+            {
+                "name": described(values),
+                "loss": nearest_double(one.total) if isinstance(one, Solved) else None,
+                "admissible": isinstance(one, Solved),
+                "reason": "" if isinstance(one, Solved) else one.why,
+            }
+            for values, one in zip(design.alternatives(), self.outcomes, strict=True)
+            if one is not self.chosen
+        ]
+        return sealed(
+            {
+                **{key: value for key, value in plan.items() if key != "digest"},
+                "status": "optimal" if apart is not None and apart <= OPTIMAL_GAP else "feasible",
+                "loss": {
+                    "value": value,
+                    "lower_bound": bound,
+                    "relative_gap": None if apart is None else nearest_double(apart),
+                    "expression": self.block.expression,
+                    "units": own["units"],
+                    "among": "" if bound is None else " or ".join(among),
+                    "kind": own["kind"],
+                },
+                "alternatives": others,
+                KEY: {
+                    "problem": problem_document(self.block),
+                    "chosen": self.outcomes.index(self.chosen),
+                    "outcomes": [self._outcome(one) for one in self.outcomes],
+                },
+            }
+        )
+
+    def _outcome(self, one: Outcome) -> dict[str, Any]:
+        if isinstance(one, Unsolved):
+            return {"form": "none", "reason": one.why, "infeasible": one.infeasible}
+        if one is self.chosen:
+            return {"form": "chosen", **{key: one.plan[key] for key in ("status", "loss", "alternatives")}}
+        return {"form": "solved", **{key: value for key, value in one.plan.items() if key not in OUTSIDE}}
+
+
+class Designs:
+    """Takes specs that leave choices open."""
+
+    def lower(self, model: Model) -> Design:
+        """Every alternative as a problem with its cost.
+
+        Raises: SpecError for one that is no spec, PS05xx if none of them can be computed.
+        """
+        (block,) = blocks(model)
+        if all(one.problem is None for one in block.alternatives):
+            assert model.design is not None
+            for values in model.design.alternatives():
+                one = model.design.at(values)
+                compiler_of(one).lower(one)
+        return block
+
+    def decide(self, model: Model, system: Design, settings: Settings) -> DesignDecision | Infeasible:
+        """The alternative of least loss and cost.
+
+        Raises: SpecError, SolveError where none of them can be computed.
+        """
+        design, outcomes, infeasible, failed = model.design, list[Outcome](), list[Infeasible](), list[Exception]()
+        assert design is not None
+        for values, stated in zip(design.alternatives(), system.alternatives, strict=True):
+            if stated.problem is None:
+                outcomes.append(Unsolved(stated.refused, infeasible=False))
+                continue
+            found = self._solved(design.at(values), settings)
+            if isinstance(found, Infeasible):
+                infeasible.append(found)
+                outcomes.append(Unsolved(found.reason, infeasible=True))
+            elif isinstance(found, Exception):
+                failed.append(found)
+                outcomes.append(Unsolved(_why(found), infeasible=False))
+            else:
+                outcomes.append(found)
+        solved = [one for one in outcomes if isinstance(one, Solved)]
+        if solved:
+            return DesignDecision(model, system, tuple(outcomes), min(solved, key=lambda one: one.total))
+        if failed:
+            raise failed[0]
+        if len(infeasible) == len(outcomes):
+            return infeasible[0]
+        raise SpecError(_none(model, outcomes))
+
+    def size(self, system: Design) -> int:
+        """That of the largest alternative is found when it is solved."""
+        return len(system.alternatives)
+
+    def _solved(self, model: Model, settings: Settings) -> Solved | Infeasible | Exception:
+        """The plan of an alternative, or why there is none."""
+        compiler = compiler_of(model)
+        try:
+            lowered = compiler.lower(model)
+            found = lowered if isinstance(lowered, Infeasible) else compiler.decide(model, lowered, settings)
+            if isinstance(found, Infeasible):
+                return found
+            return Solved(model, found.name, _confirmed(found.document()))
+        except (SpecError, SolveError, SolverError, LinAlgError, ArithmeticError) as error:
+            return error
+
+
+def _confirmed(document: dict[str, Any]) -> dict[str, Any]:
+    """The plan, without its bound where the kernel does not derive that."""
+    try:
+        case = read(Case, Item(document, "plan"))
+        assert isinstance(case, Case)
+        FORMS[case.block.form(*FORMS)].judge(case)
+        failed = {claim.name for claim in case.found if not claim.holds}
+    except Refused:
+        return document
+    return without_bound(document) if failed and failed <= ABOUT_BETTER_ONES else document
+
+
+def _why(error: Exception) -> str:
+    return reason(error) if isinstance(error, SpecError | SolveError) else str(error)
+
+
+def _none(model: Model, outcomes: list[Outcome]) -> Diagnostic:
+    assert model.design is not None
+    said = [
+        f"{described(values)}: {one.why}"
+        for values, one in zip(model.design.alternatives(), outcomes, strict=True)
+        if isinstance(one, Unsolved)
+    ]
+    labels = tuple(Label(choice.span) for choice in model.design.choices)
+    return Diagnostic("PS0529", "none of these alternatives can be computed", labels, tuple(said), source=model.source)

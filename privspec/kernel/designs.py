@@ -1,0 +1,206 @@
+"""Designs: plans of specs that left choices open. Each alternative is judged as a plan of its own, for its problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+
+from privspec.kernel.core.case import PLAN, Case, Rules
+from privspec.kernel.core.numbers import nearest_double
+from privspec.kernel.core.reading import Item, Refused, canonical, read
+from privspec.kernel.quality.stated import OPTIMAL_GAP
+
+OWN = ("status", "loss", "alternatives")
+"""What a plan says of the whole design, and the alternative that is chosen says of itself elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenChoice:
+    """A name and the values that it may have."""
+
+    name: str
+    values: tuple[str, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """All that is open chosen, the problem that this makes, and what it costs; `refused` where it makes none."""
+
+    values: tuple[str, ...]
+    cost: Fraction
+    problem: Item
+    refused: str
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """All alternatives, the last choice running fastest."""
+
+    FORM = "design"
+
+    outputs: tuple[str, ...]
+    expression: str
+    choices: tuple[OpenChoice, ...]
+    alternatives: tuple[Alternative, ...]
+
+    def __post_init__(self) -> None:
+        listed = list(product(*(choice.values for choice in self.choices)))
+        if not self.choices or [one.values for one in self.alternatives] != listed or len(set(listed)) != len(listed):
+            raise Refused("does not have each alternative once")
+
+    def name(self, one: Alternative) -> str:
+        return ", ".join(f"{c.name} = {value}" for c, value in zip(self.choices, one.values, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What the plan of the alternative that was chosen says of itself."""
+
+    FORM = "chosen"
+
+    status: Item
+    loss: Item
+    alternatives: Item
+
+
+@dataclass(frozen=True, slots=True)
+class NoPlan:
+    """Why an alternative has no plan."""
+
+    FORM = "none"
+
+    reason: str
+    infeasible: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The loss of an alternative with its cost, and what no mechanism of it is below; of what class, in words."""
+
+    total: Fraction
+    least: Fraction | None
+    words: tuple[str, str, str]
+
+
+def judge_design(case: Case, forms: dict[str, Rules]) -> tuple[Case, object]:
+    """The plan of what is chosen, then those of all other alternatives, then that none of them is better.
+
+    Returns: the plan of what is chosen, to be judged further, and what is executed.
+    """
+    problem, picked, outcomes = case.design.fields("problem", "chosen", "outcomes")
+    design = read(Design, problem)
+    assert isinstance(design, Design)
+    number = picked.integer(0, len(design.alternatives) - 1)
+    executed: object = None
+    figures: list[Figures | None] = []
+    own = case
+    for i, (one, came) in enumerate(zip(design.alternatives, outcomes.items(len(design.alternatives)), strict=True)):
+        form = came.form("chosen", "solved", "none")
+        if (form == "chosen") != (i == number) or (one.problem.absent and form != "none"):
+            raise came.wrong("is not what came of its alternative")
+        if form == "none":
+            _without_plan(case, design, one, came)
+            figures.append(None)
+            continue
+        alone = _case(case, one, came, chosen=i == number)
+        found = forms[alone.block.form(*forms)].judge(alone)
+        if i == number:
+            own, executed = alone, found
+            case.found += alone.found
+            alone.found = case.found
+        else:
+            case.found += [replace(c, text=f"{design.name(one)}: {c.text}", item=None) for c in alone.found]
+        figures.append(_figures(alone, one))
+    _compared(case, design, number, figures)
+    return own, executed
+
+
+def _case(case: Case, one: Alternative, came: Item, *, chosen: bool) -> Case:
+    """The plan of an alternative about its own problem."""
+    if chosen:
+        said = read(Chosen, came)
+        assert isinstance(said, Chosen)
+        if canonical(case.problem.value) != canonical(one.problem.value):
+            raise case.problem.wrong("is not that of the alternative that is chosen")
+        items = {"loss": said.loss, "alternatives": said.alternatives}
+        return replace(case, status=said.status.one_of("optimal", "feasible"), **items)  # type: ignore[arg-type]
+    body = {key: item.value for key, item in came.entries() if key != "form"}
+    given = {"format": PLAN, "spec": None, "assumptions": None, "digest": "", "problem": one.problem.value}
+    if set(body) & {*given, "exposures", "design"}:
+        raise came.wrong("repeats what the design says")
+    alone = read(Case, Item(body | given, came.place))
+    assert isinstance(alone, Case)
+    return alone
+
+
+def _without_plan(case: Case, design: Design, one: Alternative, came: Item) -> None:
+    """An alternative without a plan is named; nothing is proved of it."""
+    found = read(NoPlan, came)
+    assert isinstance(found, NoPlan)
+    if one.problem.absent and (found.reason != one.refused or found.infeasible):
+        raise came.wrong("is not why its alternative was refused")
+    case.says("alternatives", True, f"{design.name(one)} was not computed: {found.reason}", derived=False)
+
+
+def _figures(alone: Case, one: Alternative) -> Figures:
+    parts = dict(alone.loss.entries())
+    low, value = parts["lower_bound"], Fraction(parts["value"].double())
+    least = None if low.absent else Fraction(low.double()) + one.cost
+    words = parts["units"].text(), parts["among"].text(), parts["kind"].text()
+    return Figures(value + one.cost, least, words)
+
+
+def _compared(case: Case, design: Design, number: int, figures: list[Figures | None]) -> None:
+    """What is chosen costs least, and what is said of all alternatives follows from what was derived of each."""
+    mine = figures[number]
+    if mine is None:
+        raise case.design.wrong("chooses an alternative without a plan")
+    value, low, gap, said, units, among, kind = case.loss.fields(
+        "value", "lower_bound", "relative_gap", "expression", "units", "among", "kind"
+    )
+    total = nearest_double(mine.total)
+    for item, known in ((value, total), (said, design.expression), (units, mine.words[0]), (kind, mine.words[2])):
+        item.same(known)
+    others = [
+        {
+            "name": design.name(one),
+            "loss": None if figure is None else nearest_double(figure.total),
+            "admissible": figure is not None,
+        }
+        for i, (one, figure) in enumerate(zip(design.alternatives, figures, strict=True))
+        if i != number
+    ]
+    for stated, other in zip(case.alternatives.items(len(others)), others, strict=True):
+        *parts, why = stated.fields("name", "loss", "admissible", "reason")
+        why.text()
+        for item, expected in zip(parts, other.values(), strict=True):
+            item.same(expected)
+    name = design.name(design.alternatives[number])
+    case.says("loss", True, f"{name}: with its cost of {float(design.alternatives[number].cost):.10g}, {total:.10g}")
+    better = [i for i, figure in enumerate(figures) if figure is not None and figure.total < mine.total]
+    found = "no alternative with a plan costs less" if not better else "another alternative costs less"
+    case.says("alternatives", not better, f"{name}: {found}")
+    least = [figure.least for figure in figures if figure is not None and figure.least is not None]
+    if len(least) < len(figures):
+        for item, expected in ((low, None), (gap, None), (among, "")):
+            item.same(expected)
+        unknown = [
+            design.name(one)
+            for one, figure in zip(design.alternatives, figures, strict=True)
+            if figure is None or figure.least is None
+        ]
+        holds = case.status == "feasible"
+        case.says(
+            "bound", holds, f"the best of those that could be computed; no bound is known of {'; '.join(unknown)}"
+        )
+        return
+    among.same(" or ".join(dict.fromkeys(figure.words[1] for figure in figures if figure is not None)))
+    stated_low = Fraction(low.double())
+    apart = (Fraction(total) - stated_low) / (Fraction(abs(total)) or 1)
+    gap.same(nearest_double(apart))
+    text = f"no mechanism of any of the {len(figures)} alternatives has loss and cost below {float(stated_low):.8g}"
+    case.says("bound", stated_low <= min(least) and apart >= 0, text)
+    if (case.status == "optimal") != (apart <= OPTIMAL_GAP):
+        case.says("bound", False, f"the loss is within {float(apart):.1e} of the bound, and it is called {case.status}")

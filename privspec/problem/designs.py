@@ -1,0 +1,123 @@
+"""Designs: specs that leave choices open, as one complete problem and an exact cost for each alternative."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from privspec.core.diagnostics import PrivspecError, SpecError
+from privspec.core.numbers import show
+from privspec.language.spelling import spell
+from privspec.model.designs import described, value_text
+from privspec.model.graph import Model, once
+from privspec.model.requirements import Requirement
+
+KEY = "design"
+"""Where a plan says what else its spec leaves open."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenChoice:
+    """A name and the values that it may have, as they are written."""
+
+    name: str
+    values: tuple[str, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """The spec with all that is open chosen: the values in order, what they cost, and the problem that they make.
+
+    `refused`: why there is no such problem, where what the alternative asks for cannot be computed.
+    """
+
+    values: tuple[str, ...]
+    cost: Fraction
+    problem: Any
+    refused: str
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """All alternatives, the last choice running fastest; `expression` is the loss with its costs, as it is written."""
+
+    FORM: ClassVar[str] = "design"
+
+    outputs: tuple[str, ...]
+    expression: str
+    choices: tuple[OpenChoice, ...]
+    alternatives: tuple[Alternative, ...]
+
+    def words(self) -> tuple[str, ...]:
+        """What is chosen from what, and what each alternative asks for."""
+        from privspec.problem.words import words
+
+        head = " and ".join(f"{one.name} is one of {', '.join(one.values)}" for one in self.choices)
+        said = [f"The solver chooses: {head}."]
+        for one in self.alternatives:
+            name = ", ".join(f"{c.name} = {v}" for c, v in zip(self.choices, one.values, strict=True))
+            said.append(f"Alternative {name}, at a cost of {show(one.cost)}:")
+            said += [one.refused] if one.problem is None else list(words(one.problem))
+        return tuple(said)
+
+
+def reads(model: Model) -> bool:
+    """Whether the spec leaves something open that makes it another spec."""
+    return model.open
+
+
+@once
+def blocks(model: Model) -> tuple[Design]:
+    """The one design of a spec.
+
+    Raises: SpecError for an alternative that is no spec.
+    """
+    design = model.design
+    assert design is not None
+    return (
+        Design(
+            tuple(node.name for node in model.outputs),
+            "" if design.loss is None else spell(design.loss),
+            tuple(
+                OpenChoice(one.name, tuple(map(value_text, one.values)), model.source.position(one.span.start)[0])
+                for one in design.choices
+            ),
+            tuple(_alternative(design.at(values)) for values in design.alternatives()),
+        ),
+    )
+
+
+def _alternative(model: Model) -> Alternative:
+    from privspec.problem.elaborate import elaborate
+
+    values = tuple(map(value_text, model.chosen.values()))
+    try:
+        return Alternative(values, model.cost, elaborate(model), "")
+    except SpecError as error:
+        return Alternative(values, model.cost, None, reason(error))
+
+
+def reason(error: PrivspecError) -> str:
+    """Why an alternative cannot be computed, in a line."""
+    return "; ".join(f"{found.code}: {found.message}" for found in error.diagnostics)
+
+
+def difference_of(_model: Model, _moved: Requirement) -> None:
+    """What a unit changes is said by each alternative."""
+
+
+def inside(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The plan of the alternative that was chosen, as if nothing else had been open; any other plan as it is."""
+    if KEY not in document:
+        return document
+    chosen = document[KEY]["outcomes"][document[KEY]["chosen"]]
+    own = {key: chosen[key] for key in ("status", "loss", "alternatives")}
+    return {key: value for key, value in document.items() if key != KEY} | own
+
+
+def name_of(model: Model) -> str:
+    """An alternative by its values, as in "protocol = nobody"."""
+    return described(model.chosen)

@@ -1,0 +1,155 @@
+"""Specs that leave choices open: every alternative is solved as it would be alone, and the least sum wins."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from privspec.api import Problem
+from privspec.core.diagnostics import SpecError
+from privspec.pipeline import Request
+from privspec.plan import Plan
+from privspec.sweep import sweep_spec
+from tests.plans import solved_text
+
+REPORTS = """\
+spec reports
+parameters:
+  price = 0.05
+variables:
+  input x in 1..4
+  choose k in 2..4
+  output O in 1..k
+background: x ~ categorical([4, 3, 2, 1])
+loss: E[ |O - x| ] + price * k
+privacy: O is 1.5-DP wrt x
+"""
+
+VOTE = """\
+spec vote
+parameters:
+  price = 0.1
+parties: voter in 1..3
+variables:
+  input vote[voter] in {a, b}
+  choose protocol in {nobody, curator}
+  intermediate winner
+  output O
+background: winner = random_dictator(vote)
+loss: worst[ total_variation(O, winner) ] + price * cost(protocol, nobody = 0, curator = 1)
+privacy: O is 1-DP wrt vote, replacing one voter
+options: trust protocol
+"""
+
+
+def alone(text: str, **values: str) -> float:
+    """The loss of an alternative that is written as a spec of its own, without its cost."""
+    for name, value in values.items():
+        text = re.sub(rf"  choose {name} .*\n", "", text)
+        text = re.sub(rf"\.\.{name}\b", f"..{value}", text).replace(f"trust {name}", f"trust {value}")
+    text = re.sub(r" \+ price .*", "", text).replace("parameters:\n  price = 0.1\n", "")
+    return Problem(text.replace("parameters:\n  price = 0.05\n", "")).solve().loss.value
+
+
+@pytest.mark.parametrize("price", ["0.001", "0.05", "0.5"])
+def test_the_best_number_is_that_of_enumeration(price: str) -> None:
+    plan = Problem(REPORTS).solve(price=price)
+    totals = {k: alone(REPORTS, k=str(k)) + float(price) * k for k in (2, 3, 4)}
+    assert plan.loss.value == pytest.approx(min(totals.values()), abs=1e-12)
+    assert totals[int(plan.document["spec"]["choices"]["k"])] == pytest.approx(plan.loss.value)
+    assert plan.status == "optimal"
+    assert [a.loss for a in plan.stated.alternatives] == pytest.approx(
+        [total for k, total in totals.items() if str(k) != plan.document["spec"]["choices"]["k"]]
+    )
+
+
+def test_a_protocol_flips_where_enumeration_says() -> None:
+    """Who is trusted changes where the price passes the difference of the losses, and nowhere else."""
+    losses = {word: alone(VOTE, protocol=word) for word in ("nobody", "curator")}
+    flip = losses["nobody"] - losses["curator"]
+    prices = [f"{flip * share:.9f}" for share in (0.0, 0.5, 0.999, 1.001, 2.0)]
+    rows = sweep_spec(Request(Problem(VOTE).source), "price", prices)
+    chosen = [re.search(r"protocol = (\w+)", row.mechanism).group(1) for row in rows]  # type: ignore[union-attr]
+    assert chosen == ["curator"] * 3 + ["nobody"] * 2
+    for row, price in zip(rows, prices, strict=True):
+        least = min(losses["nobody"], losses["curator"] + float(price))
+        assert row.loss == pytest.approx(least, abs=1e-9)
+    assert all(one.loss <= other.loss for one, other in pairwise(rows) if one.loss and other.loss)
+
+
+def test_the_plan_is_that_of_the_alternative() -> None:
+    plan = solved_text(REPORTS)
+    assert plan["spec"]["choices"] == {"k": "3"}
+    assert "k" not in plan["spec"]["parameters"]
+    assert plan["design"]["outcomes"][1]["form"] == "chosen"
+    assert len(plan["mechanism"]["probabilities"][0]) == 3
+    assert Plan(plan).verify().ok
+
+
+def test_what_cannot_be_computed_is_named_and_nothing_is_called_optimal() -> None:
+    text = """\
+variables:
+  input x in [0, 1]
+  choose budget in {1, 2}
+  output O
+loss: E[ (O - x)^2 ] + 0.5 * budget
+accuracy: E[ (O - x)^2 ] <= 1
+privacy: O is budget-DP wrt x
+"""
+    plan = Problem(text).solve()
+    assert plan.status == "feasible"
+    assert plan.loss.lower_bound is None
+    assert plan.document["spec"]["choices"] == {"budget": "2"}
+    none = plan.document["design"]["outcomes"][0]
+    assert none["form"] == "none"
+    assert none["reason"].startswith("PS0612")
+    assert not none["infeasible"]
+    for reader in ("public", "auditor", "engineer"):
+        page = plan.explain(reader)
+        assert "budget = 1" in page
+        assert "optimal among" not in page
+    assert "the best of the 1 of 2 alternatives that could be computed" in plan.summary(200)
+    assert plan.model().requirements[0].measure.amounts == {"epsilon": Fraction(2)}
+
+
+def test_a_run_takes_the_chosen_alternative(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("x\n4\n", "utf-8")
+    plan = Problem(REPORTS).solve()
+    release = plan.run({"x": tmp_path / "x.csv"}, tmp_path / "ledger.db", new_ledger=True)
+    assert release.values["O"] in (1, 2, 3)
+    assert release.guarantees
+
+
+def test_vectors_are_chosen_entry_by_entry() -> None:
+    """Each sum is taken at its share of one budget, or paid for: a knapsack, here by enumeration."""
+    text = """\
+variables:
+  input x in 1..3
+  choose keep in {0, 1}^2
+  output O in 1..3
+background: x ~ uniform
+loss: E[ |O - x| ] + 0.2 * keep[1] + 0.3 * keep[1] * keep[2]
+privacy: O is (0.5 + keep[1] + keep[2])-DP wrt x
+"""
+    plan = Problem(text).solve()
+    assert plan.document["spec"]["choices"] == {"keep": "[0, 1]"}
+    assert len(plan.document["design"]["outcomes"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (("price * k", "price * sqrt(k)"), "PS0528"),
+        (("k in 2..4", "k in 1..100000"), "PS0527"),
+        (("output O in 1..k", "output O in k..1"), "PS0221"),
+        (("+ price * k", "+ price * cost(k, a = 1)"), "PS0206"),
+    ],
+)
+def test_what_is_wrong_has_a_code(change: tuple[str, str], code: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        Problem(REPORTS.replace(*change)).solve()
+    assert code in {found.code for found in caught.value.diagnostics}
