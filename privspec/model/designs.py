@@ -38,8 +38,8 @@ Choice: TypeAlias = "Symbol | tuple[Symbol, ...]"
 Values: TypeAlias = Mapping[str, Choice]
 Terms: TypeAlias = tuple[tuple[int, syntax.Expr], ...]
 """Terms of a sum with their signs."""
-MOST = 2**14
-"""Alternatives that are listed."""
+MOST = 1024
+"""Alternatives that are compared, each solved as a spec of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +164,9 @@ def _declared(spec: syntax.Spec) -> Iterator[tuple[str, tuple[syntax.Domain, Spa
 
 
 def _alone(spec: syntax.Spec, declared: Mapping[str, object]) -> bool:
-    """Whether the loss is about one number that is chosen, and nothing else."""
-    return spec.loss is not None and len(declared) == 1 and set(names_used(spec.loss)) == set(declared)
+    """Whether the loss is about one number that is chosen and that lines of privacy share, and about nothing else."""
+    shared = {name for line in spec.privacy for name in names_used(line.amount)}
+    return spec.loss is not None and len(declared) == 1 and set(names_used(spec.loss)) == set(declared) <= shared
 
 
 def _of_values(domain: Domain) -> bool:
@@ -256,6 +257,8 @@ def _split(loss: syntax.Expr | None, public: set[str]) -> tuple[syntax.Expr | No
             kept = term if sign > 0 else syntax.Negate(term, span=term.span)
         else:
             kept = syntax.Binary("+" if sign > 0 else "-", kept, term, span=kept.span.to(term.span))
+    if kept is None and loss is not None:
+        kept = syntax.Number(Fraction(0), span=loss.span)
     return (kept, tuple(costs)) if costs else (loss, ())
 
 

@@ -158,14 +158,13 @@ class Fairness:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A number that is chosen: between two ends, or one of some values."""
+    """A number that is chosen between two ends."""
 
     name: str
     low: Fraction
     high: Fraction
     low_open: bool
     high_open: bool
-    values: tuple[Fraction, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +247,7 @@ def _words(table: Table) -> Iterator[str]:
         yield f"Line {fair.line} compares the laws of {len(fair.groups)} groups of rows: {fair.text}."
     for choice in table.choices:
         left, right = "(" if choice.low_open else "[", ")" if choice.high_open else "]"
-        ends = f"{left}{readable(choice.low)}, {readable(choice.high)}{right}"
-        yield f"{choice.name} is chosen from {ends if choice.values is None else f'{len(choice.values)} values'}."
+        yield f"{choice.name} is chosen from {left}{readable(choice.low)}, {readable(choice.high)}{right}."
     for law in table.laws:
         yield f"{law.name} is a law over {', '.join(law.labels)} that is chosen."
     if table.rounds is not None:

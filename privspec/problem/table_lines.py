@@ -112,9 +112,8 @@ class Conditions:
             low, high = node.domain.bounds if node.domain is not None else (None, None)
             if node.domain is None or low is None or high is None:
                 raise Failure("PS0501", node.span, f"solve needs two ends for {node.name}", help="as in [0, 1]")
-            listed = tuple(node.domain.elements()) if node.domain.size is not None else None
             left, right = (getattr(node.domain, end, False) for end in ("low_open", "high_open"))
-            found.append(Choice(node.name, low, high, left, right, listed))
+            found.append(Choice(node.name, low, high, left, right))
         return tuple(found), tuple(laws)
 
     # -- expressions

@@ -249,7 +249,7 @@ def _negated(condition: Condition) -> Condition:
 
 def _with_choice(problem: Problem, name: str, low: Fraction, high: Fraction) -> Problem:
     """With a further number that the solver picks."""
-    more = Choice(name, low, high, False, False, None)
+    more = Choice(name, low, high, False, False)
     return edited(problem, choices=(*table_of(problem).choices, more))
 
 
@@ -276,9 +276,8 @@ def lines_of(model: Model, problem: Problem) -> tuple[Line, ...]:
     """Every line that asks for something, privacy last."""
     found: list[Line] = []
     for choice in table_of(problem).choices:
-        if choice.values is None:
-            said = conflict_line(model, model.nodes[choice.name].span)
-            found.append(ChoiceLine(said.line, said.text, choice))
+        said = conflict_line(model, model.nodes[choice.name].span)
+        found.append(ChoiceLine(said.line, said.text, choice))
     found += [FairnessLine(line.line, line.text, line) for line in model.fairness]
     found += [AccuracyLine(target.line, target.text, target) for target in model.accuracy]
     found += [ConditionLine(one.line, one.text, model, one) for one in model.constraints]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.families.family import Settings
-from privspec.families.infeasible import Infeasible, conflict_line
+from privspec.families.infeasible import Infeasible
 from privspec.families.tables.decision import DebiasedTable, LinearTable, TableDecision, Ways, target_itself
 from privspec.families.tables.raising import raise_table
 from privspec.families.tables.system import (
@@ -31,10 +30,6 @@ from privspec.solvers.table_programs import InfeasibleTable, TableSolution
 from privspec.solvers.table_search_programs import DebiasedProgram
 from privspec.solvers.tables import solve_table
 
-MOST_TRIED = 1000
-"""Combinations of listed values that are tried, a program each."""
-SAME = 1e-9
-"""Relative gap below which no other value can be better."""
 SEARCH_TOLERANCE = 1e-6
 """Relative gap that the search for scale and background goes for."""
 
@@ -103,66 +98,7 @@ def _linear(model: Model, system: TableSystem, settings: Settings) -> TableDecis
         from privspec.families.tables.conflicts import explain_infeasible  # solves again and again: many modules
 
         return explain_infeasible(model, system, lowered, found, settings, _solved_again)
-    listed = _listed(model, system)
-    if not listed:
-        return LinearTable(model, system, settings, WAYS, found, lowered)
-    best = _one_by_one(lowered, listed, found, settings)
-    if best is None:
-        spans = [node.span for node in model.choices if node.name in listed]
-        spans += [line.relation.span for line in model.constraints]
-        lines = tuple(conflict_line(model, span) for span in spans)
-        return Infeasible(f"no value of {', '.join(listed)} meets these lines", lines, ())
-    return LinearTable(model, system, settings, WAYS, best, lowered)
-
-
-def _listed(model: Model, system: TableSystem) -> dict[str, tuple[Fraction, ...]]:
-    """The numbers to choose that have a list of values, and not a range.
-
-    Raises: SpecError PS0501 if there are too many combinations to try.
-    """
-    found = {one.name: one.values for one in system.table.choices if one.values is not None}
-    tried = 1
-    for name, values in found.items():
-        tried *= len(values)
-        if tried > MOST_TRIED:
-            text = f"solve tries every value of {name}, together with what else is chosen: {tried:,} programs"
-            help_ = f"give it a range, as in [0, 1], or at most {MOST_TRIED} values"
-            raise SpecError(_diagnostic(model, model.nodes[name].span, text, help_))
-    return found
-
-
-def _one_by_one(
-    lowered: Lowered,
-    listed: Mapping[str, tuple[Fraction, ...]],
-    relaxed: TableSolution,
-    settings: Settings,
-) -> TableSolution | None:
-    """The best table over all values of what is chosen from lists; None if none of them meets the lines.
-
-    `relaxed`: the optimum where each may lie between its least and its largest value, whose bound holds for every
-    choice. Where the values next to it lose no more, no other is tried.
-    """
-    extra = lowered.program.extra
-    free = dict(zip(extra.names, relaxed.exact.extra, strict=True))
-    near = tuple(_nearest(values, free[name]) for name, values in listed.items())
-    best: TableSolution | None = None
-    for values in (near, *(each for each in product(*listed.values()) if each != near)):
-        given = dict(zip(listed, values, strict=True))
-        low, high = (
-            tuple(given.get(name, end) for name, end in zip(extra.names, ends, strict=True))
-            for ends in (extra.lower, extra.upper)
-        )
-        fixed = replace(lowered.program, extra=replace(extra, lower=low, upper=high))
-        found = _solved(replace(lowered, program=fixed), settings)
-        if not isinstance(found, InfeasibleTable) and (best is None or found.value < best.value):
-            best = replace(found, dual=relaxed.dual)
-        if best is not None and float(best.value) - relaxed.optimum <= SAME * abs(best.value):
-            break
-    return best
-
-
-def _nearest(values: tuple[Fraction, ...], at: Fraction) -> Fraction:
-    return min(values, key=lambda value: abs(value - at))
+    return LinearTable(model, system, settings, WAYS, found, lowered)
 
 
 def _solved(lowered: Lowered, settings: Settings) -> TableSolution | InfeasibleTable:

@@ -18,7 +18,7 @@ Variation = tuple[Fraction, list[int], list[Grid]]
 Worst = tuple[Fraction, Grid, list[Variation]]
 Scaled = tuple[str, Grid]
 Accuracy = tuple[int, str, "Amount", Fraction]
-Choice = tuple[str, Fraction, Fraction, bool, bool, list[Fraction] | None]
+Choice = tuple[str, Fraction, Fraction, bool, bool]
 ChosenLaw = tuple[str, list[str], str | None]
 Rounds = tuple[int, Fraction]
 Estimates = tuple[str, list[Fraction]]
@@ -29,8 +29,7 @@ READERS = {
     "Worst": {"weight": "Fraction", "costs": "Grid", "variations": "list[Variation]"},
     "Scaled": {"name": "str", "values": "Grid"},
     "Accuracy": {"line": "int", "text": "str", "amount": "Amount", "limit": "Fraction"},
-    "Choice": {"name": "str", "low": "Fraction", "high": "Fraction"}
-    | {"low_open": "bool", "high_open": "bool", "values": "list[Fraction] | None"},
+    "Choice": {"name": "str", "low": "Fraction", "high": "Fraction"} | {"low_open": "bool", "high_open": "bool"},
     "ChosenLaw": {"name": "str", "labels": "list[str]", "weight": "str | None"},
     "Rounds": {"count": "int", "budget": "Fraction"},
     "Estimates": {"alpha": "str", "weights": "list[Fraction]"},
