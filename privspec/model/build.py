@@ -70,7 +70,9 @@ def load_model(
         alone = assembled(spec, source, base, texts) if picked else replace(whole, spec=spec)
         if picked and (left := open_choices(alone.spec, alone.source, given, base)):
             raise SpecError(_left_open(left, alone.source))
-        return _Builder(alone, base, files, values, costs).run(given, constants or {})
+        absent = {part.name for part in tree.components} - {part.name for part in alone.components}
+        own = {name: value for name, value in given.items() if name.partition(".")[0] not in absent}
+        return _Builder(alone, base, files, values, costs).run(own, constants or {})
 
     if not choices:
         return _Builder(whole, base, files).run(given, constants or {})

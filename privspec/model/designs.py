@@ -211,7 +211,16 @@ def bound(spec: syntax.Spec, values: Values) -> tuple[syntax.Spec, Terms]:
         loss=kept,
         options=tuple(_trust(option, values) for option in spec.options),
     )
-    return (_with_parts(found, spec, picked) if picked else found), costs
+    if not picked:
+        return found, costs
+
+    def word(node: syntax.Node) -> Any:
+        match node:
+            case syntax.Name(id=name) if name in picked:
+                return syntax.String(picked[name], span=node.span)
+        return with_children(node, word)
+
+    return _with_parts(found, spec, picked), tuple((sign, word(term)) for sign, term in costs)
 
 
 def bound_as_written(spec: syntax.Spec, words: Mapping[str, str]) -> syntax.Spec:

@@ -42,7 +42,10 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """All alternatives, the last choice running fastest; `expression` is the loss with its costs, as it is written."""
+    """All alternatives, the last choice running fastest; `expression` is the loss with its costs, as it is written.
+
+    `outputs`: those of the first alternative.
+    """
 
     FORM: ClassVar[str] = "design"
 
@@ -77,12 +80,13 @@ def blocks(model: Model) -> tuple[Design]:
     """
     design = model.design
     assert design is not None
+    first = design.at(next(design.alternatives()))
     return (
         Design(
-            tuple(node.name for node in model.outputs),
+            tuple(node.name for node in first.outputs),
             "" if design.loss is None else spell(design.loss),
             tuple(
-                OpenChoice(one.name, tuple(map(value_text, one.values)), model.source.position(one.span.start)[0])
+                OpenChoice(one.name, tuple(map(value_text, one.values)), first.source.position(one.span.start)[0])
                 for one in design.choices
             ),
             tuple(_alternative(design.at(values)) for values in design.alternatives()),

@@ -153,3 +153,58 @@ def test_what_is_wrong_has_a_code(change: tuple[str, str], code: str) -> None:
     with pytest.raises(SpecError) as caught:
         Problem(REPORTS.replace(*change)).solve()
     assert code in {found.code for found in caught.value.diagnostics}
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+PART = """\
+parameters:
+  budget = 1
+variables:
+  input x in 1..4
+  output O in {ANSWERS}
+background: x ~ uniform
+loss: E[ |O - x| ]
+privacy: O is budget-DP wrt x
+"""
+
+PICK = """\
+components:
+  fine = spec("fine.priv", x = x)
+  coarse = spec("coarse.priv", x = x, budget = 2)
+variables:
+  input x in 1..4
+  choose method in {fine, coarse}
+loss: method.loss + 0.3 * cost(method, fine = 1, coarse = 0)
+privacy: method.O is 3-DP wrt x
+"""
+
+
+def test_a_part_is_chosen_and_the_others_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "fine.priv").write_text(PART.replace("{ANSWERS}", "1..4"), "utf-8")
+    (tmp_path / "coarse.priv").write_text(PART.replace("{ANSWERS}", "{1, 4}"), "utf-8")
+    plan = Problem(PICK, base=tmp_path).solve()
+    assert plan.document["spec"]["choices"] == {"method": "coarse"}
+    assert set(plan.document["spec"]["components"]) == {"fine.priv", "coarse.priv"}
+    assert [node.name for node in plan.model().outputs] == ["coarse.O"]
+    other = Problem(PICK.replace("fine = 1", "fine = -1"), base=tmp_path).solve()
+    assert [node.name for node in other.model().outputs] == ["fine.O"]
+    assert {plan.status, other.status} == {"optimal"}
+    assert "method = coarse" in plan.explain("engineer")
+
+
+def test_parts_between_which_is_chosen_leave_nothing_open(tmp_path: Path) -> None:
+    (tmp_path / "fine.priv").write_text(PART.replace("{ANSWERS}", "1..4"), "utf-8")
+    opened = PART.replace("{ANSWERS}", "1..k").replace("  output", "  choose k in {2, 4}\n  output")
+    (tmp_path / "coarse.priv").write_text(opened, "utf-8")
+    with pytest.raises(SpecError, match="PS0501"):
+        Problem(PICK, base=tmp_path).solve()
+
+
+def test_what_a_part_leaves_open_is_chosen(tmp_path: Path) -> None:
+    opened = PART.replace("{ANSWERS}", "1..k").replace("  output", "  choose k in {2, 4}\n  output")
+    (tmp_path / "open.priv").write_text(opened, "utf-8")
+    text = 'components:\n  a = spec("open.priv", x = x)\nvariables:\n  input x in 1..4\nloss: a.loss'
+    plan = Problem(text, base=tmp_path).solve()
+    assert list(plan.document["spec"]["choices"]) == ["a.k"]
+    assert plan.status == "optimal"
