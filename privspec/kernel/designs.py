@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import product
 
 from privspec.kernel.core.case import PLAN, Case, Rules
 from privspec.kernel.core.numbers import nearest_double
@@ -46,7 +45,9 @@ class Design:
     alternatives: tuple[Alternative, ...]
 
     def __post_init__(self) -> None:
-        listed = list(product(*(choice.values for choice in self.choices)))
+        listed: list[tuple[str, ...]] = [()]
+        for choice in self.choices:
+            listed = [(*values, value) for values in listed for value in choice.values]
         if not self.choices or [one.values for one in self.alternatives] != listed or len(set(listed)) != len(listed):
             raise Refused("does not have each alternative once")
 
@@ -84,12 +85,12 @@ class Figures:
     words: tuple[str, str, str]
 
 
-def judge_design(case: Case, forms: dict[str, Rules]) -> tuple[Case, object]:
+def judge_design(case: Case, said: Item, forms: dict[str, Rules]) -> tuple[Case, object]:
     """The plan of what is chosen, then those of all other alternatives, then that none of them is better.
 
     Returns: the plan of what is chosen, to be judged further, and what is executed.
     """
-    problem, picked, outcomes = case.design.fields("problem", "chosen", "outcomes")
+    problem, picked, outcomes = said.fields("problem", "chosen", "outcomes")
     design = read(Design, problem)
     assert isinstance(design, Design)
     number = picked.integer(0, len(design.alternatives) - 1)
@@ -128,7 +129,7 @@ def _case(case: Case, one: Alternative, came: Item, *, chosen: bool) -> Case:
         return replace(case, status=said.status.one_of("optimal", "feasible"), **items)  # type: ignore[arg-type]
     body = {key: item.value for key, item in came.entries() if key != "form"}
     given = {"format": PLAN, "spec": None, "assumptions": None, "digest": "", "problem": one.problem.value}
-    if set(body) & {*given, "exposures", "design"}:
+    if set(body) & {*given, "exposures"}:
         raise came.wrong("repeats what the design says")
     alone = read(Case, Item(body | given, came.place))
     assert isinstance(alone, Case)
@@ -156,7 +157,7 @@ def _compared(case: Case, design: Design, number: int, figures: list[Figures | N
     """What is chosen costs least, and what is said of all alternatives follows from what was derived of each."""
     mine = figures[number]
     if mine is None:
-        raise case.design.wrong("chooses an alternative without a plan")
+        raise case.loss.wrong("is that of an alternative without a plan")
     value, low, gap, said, units, among, kind = case.loss.fields(
         "value", "lower_bound", "relative_gap", "expression", "units", "among", "kind"
     )

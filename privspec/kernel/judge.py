@@ -33,17 +33,19 @@ def _judged(plan: Item, found: list[Claim]) -> Report:
 
     Raises: Refused.
     """
-    case = read(Case, plan)
+    entries = dict(plan.entries())
+    design = entries.pop("design", None)
+    case = read(Case, Item({key: item.value for key, item in entries.items()}, plan.place))
     assert isinstance(case, Case)
     case.found = found
     if case.digest != _digest({key: item.value for key, item in plan.entries() if key != "digest"}):
         raise plan.wrong("does not have the digest that fits it")
     case.says("integrity", True, "every key is known and the digest fits")
     rules, own = FORMS[case.block.form(*FORMS)], case
-    if case.design.absent:
+    if design is None:
         executed = rules.judge(case)
     else:
-        own, executed = judge_design(case, FORMS)
+        own, executed = judge_design(case, design, FORMS)
     rules.judge_exposures(own, executed)
     holds = all(claim.holds for claim in found)
     return Report(tuple(found), _digest(case.problem.value), case.frame.elaborator, executed if holds else None)

@@ -177,7 +177,7 @@ class Designs:
         solved = [one for one in outcomes if isinstance(one, Solved)]
         if solved:
             return DesignDecision(model, system, tuple(outcomes), min(solved, key=lambda one: one.total))
-        if failed:
+        if failed and len(failed) == len(outcomes) and len({str(error) for error in failed}) == 1:
             raise failed[0]
         if len(infeasible) == len(outcomes):
             return infeasible[0]

@@ -45,7 +45,6 @@ class Case:
     digest: str
     fairness: Item = NOTHING
     exposures: Item = NOTHING
-    design: Item = NOTHING
     frame: Frame = field(init=False)
     found: list[Claim] = field(init=False, default_factory=list)
 
