@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from math import acos, ceil, floor, pi, prod
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.model.domains import Anything, Numbers, Power, Symbols, Tables, Texts, Type, fits
+from privspec.model.domains import Anything, Numbers, Power, Symbols, Table, Tables, Texts, Type, fits
 from privspec.model.library import (
     Argument,
     Arguments,
@@ -229,13 +230,85 @@ def _table(arguments: Arguments, name: str) -> Tables:
     return element
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Selected:
+    """Cells of a table whose columns have some of their values (`kept`, by places), added up but for some columns.
+
+    `weights`: what each record counts, by the place of its value in a column: its value, where that is added up.
+    """
+
+    table: Table
+    kept: tuple[list[int], ...]
+    by: tuple[int, ...]
+    weights: tuple[int, Array] | None
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(len(self.kept[i]) for i in self.by)
+
+    def apply(self, counts: Any) -> Array:
+        """(cells, *batch) -> (product of the sizes, *batch), the last column running fastest."""
+        array = as_float(counts)
+        batch, rank = array.shape[1:], len(self.table.names)
+        array = array.reshape((*self.table.cell_shape, *batch))
+        if self.weights is not None:
+            column, values = self.weights
+            array = array * values.reshape([-1 if i == column else 1 for i in range(array.ndim)])
+        for i, places in enumerate(self.kept):
+            if len(places) < array.shape[i]:
+                array = np.take(array, places, axis=i)
+        summed: Array = array.sum(axis=tuple(i for i in range(rank) if i not in self.by))
+        return summed.reshape((prod(self.sizes), *batch))
+
+    def labels(self) -> Labels:
+        """The values of the columns that stay apart."""
+        return cell_labels(self.table, self.by, self.kept)
+
+
+def _selected(arguments: Arguments, name: str, by: tuple[int, ...], column: int | None = None) -> _Selected:
+    """What the settings of a call ask for: the values allowed of each column, and the groups."""
+    table = _table(arguments, name).table
+    kept = [list(range(size)) for size in table.cell_shape]
+    for word, argument in arguments.keywords.items():
+        if not isinstance(argument.value, tuple):
+            raise FunctionError(f"{word} is compared with values in braces", word)
+        for column_name in argument.value if word == "by" else (word,):
+            if column_name not in table.names:
+                message = f"the table has no column {column_name}"
+                raise FunctionError(message, word, help=f"it has {', '.join(table.names)}")
+        if word == "by":
+            by = tuple(table.names.index(str(one)) for one in argument.value)
+            continue
+        place = table.names.index(word)
+        kept[place] = [i for i, one in enumerate(table.attributes[place][1].elements()) if one in argument.value]
+    weights = None
+    if column is not None:
+        values = list(table.attributes[column][1].elements())
+        if any(isinstance(one, str) for one in values):
+            raise FunctionError(f"the values of {table.names[column]} are words, which do not add up", 0)
+        weights = column, np.array([float(one) for one in values])
+    return _Selected(table, tuple(kept), tuple(sorted(by)), weights)
+
+
 def _histogram(arguments: Arguments, name: str) -> Bound:
     values = _values_of_entries(arguments[0])
     if values is not None:
+        for word in arguments.keywords:
+            raise FunctionError(f"{name} of a sequence has no setting {word}", word)
         return Bound(Type((len(values),)), _tally, linear=True, of_values=values, labels=lambda: {"value": values})
-    table = _table(arguments, name).table
-    every = range(len(table.names))
-    return Bound(Type((table.cell_count,)), as_float, linear=True, labels=lambda: cell_labels(table, every))
+    if not arguments.keywords:
+        table = _table(arguments, name).table
+        every = range(len(table.names))
+        return Bound(Type((table.cell_count,)), as_float, linear=True, labels=lambda: cell_labels(table, every))
+    found = _selected(arguments, name, tuple(range(len(_table(arguments, name).table.names))))
+    return Bound(Type((prod(found.sizes),)), found.apply, linear=True, labels=found.labels)
+
+
+def _counted(found: _Selected) -> Bound:
+    """One number, or one for each group."""
+    if not found.by:
+        return Bound(Type(), lambda counts: found.apply(counts)[0], linear=True)
+    return Bound(Type((prod(found.sizes),)), found.apply, linear=True, labels=found.labels)
 
 
 def _values_of_entries(argument: Argument) -> NDArray[Any] | None:
@@ -251,8 +324,19 @@ def _tally(_: Any) -> Any:
 
 
 def _count(arguments: Arguments, name: str) -> Bound:
-    _table(arguments, name)
-    return Bound(Type(), lambda counts: np.sum(as_float(counts), axis=0), linear=True)
+    return _counted(_selected(arguments, name, ()))
+
+
+def _sum(arguments: Arguments, name: str) -> Bound:
+    """Of a column of a table where that stands first, in braces; else of a vector."""
+    if len(arguments) == 1:
+        for word in arguments.keywords:
+            raise FunctionError(f"{name} of a vector has no setting {word}", word)
+        return _fold(lambda values: np.sum(values, axis=0), linear=True)(arguments, name)
+    table, asked = _table(arguments, name).table, arguments[1].value
+    if not isinstance(asked, tuple) or len(asked) != 1 or asked[0] not in table.names:
+        raise FunctionError("sum adds up one column of a table, as in sum(people.age)", 1)
+    return _counted(_selected(arguments, name, (), table.names.index(str(asked[0]))))
 
 
 def _marginal(counts: Array, shape: tuple[int, ...], keep: tuple[int, ...]) -> Array:
@@ -411,8 +495,10 @@ FUNCTIONS: Mapping[str, Function] = by_name(
     Function("ceil(e)", _entrywise(np.ceil, lambda v: Fraction(ceil(v)))),
     Function("sign(e)", _entrywise(np.sign, lambda v: Fraction((v > 0) - (v < 0)))),
     Function(
-        "sum(e for i in 1..N), sum(v)",
-        _fold(lambda values: np.sum(values, axis=0), linear=True),
+        "sum(e for i in 1..N), sum(v), sum(t.column, conditions)",
+        _sum,
+        arity=(1, 2),
+        keywords=None,
         linear=True,
         symmetric=True,
     ),
@@ -420,9 +506,9 @@ FUNCTIONS: Mapping[str, Function] = by_name(
     Function("variance(v)", _fold(lambda values: np.var(as_float(values), axis=0), linear=False), symmetric=True),
     Function("max(e for i in 1..N), max(v), max(a, b)", _extreme(np.max), arity=(1, None), symmetric=True),
     Function("min(e for i in 1..N), min(v), min(a, b)", _extreme(np.min), arity=(1, None), symmetric=True),
-    Function("histogram(t), histogram(v)", _histogram, linear=True),
+    Function("histogram(t, by = {columns}, conditions), histogram(v)", _histogram, keywords=None, linear=True),
     Function("marginals(t, 1, 2), marginals(t, {age, sex})", _marginals, arity=(2, None), linear=True),
-    Function("count(t)", _count, linear=True),
+    Function("count(t, conditions)", _count, keywords=None, linear=True),
     Function("mismatch(a, b)", _mismatch, arity=(2, 2), same_type=True),
     Function("total_variation(a, b)", _total_variation, arity=(2, 2), same_type=True),
     Function("angle(a, b)", _angle(1.0), arity=(2, 2), same_type=True),

@@ -71,7 +71,7 @@ NAMES = {
 }  # fmt: skip
 """Letters that are a name by themselves; a letter inside a longer name stays as it is."""
 
-SIGNS = {"∈": "IN", "≤": "<=", "≥": ">=", "∼": "~", "·": "*", "⊤": "'", "‑": "-", "‐": "-", "−": "-"}
+SIGNS = {"∈": "IN", "≤": "<=", "≥": ">=", "≠": "!=", "∼": "~", "·": "*", "⊤": "'", "‑": "-", "‐": "-", "−": "-"}
 """Unicode signs and the tokens they stand for."""
 
 KINDS = frozenset({"input", "constant", "intermediate", "output", "choose"})

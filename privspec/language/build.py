@@ -153,6 +153,7 @@ ACTIONS: dict[str, Action] = {
     "absolute": _make(s.Absolute, lambda c: (c[1],)),
     "over": _make(s.Over, lambda c: (c[0].value, *_nodes(c))),
     "keyword": _make(s.Keyword, lambda c: (c[0].value, c[2])),
+    "condition": _make(s.Condition, lambda c: (c[1].type, c[0], c[2])),
     "member": _make(s.Member, lambda c: (c[0].value, c[2])),
     "comprehension": _make(s.Comprehension, lambda c: (c[0], c[2].value, _after(c, "IN"))),
     "power_domain": _make(

@@ -154,23 +154,17 @@ def strict_inequality(case: Failure) -> Diagnostic | None:
 
 
 def _conditions(case: Failure, sign: str) -> Diagnostic | None:
-    """`count(people, age > 65)`: a condition as an argument of a call."""
+    """`count(people, 18 <= age < 65)`: a second comparison in one argument of a call."""
     opened = case.open_brackets()
-    if not opened or opened[-1].type != "(":
+    if not opened or opened[-1].type != "(" or sign not in {"<", "<=", ">", ">=", "!="}:
         return None
-    place = case.seen.index(opened[-1])
-    if place == 0 or case.seen[place - 1].type != "NAME":
+    inside = case.seen[case.seen.index(opened[-1]) + 1 :]
+    since = [token.type for token in inside]
+    last = since[len(since) - since[::-1].index(",") :] if "," in since else since
+    if not set(last) & {"<", "<=", ">", ">=", "!="}:
         return None
-    inside = case.seen[place + 1 :]
-    table = inside[0].value if inside and inside[0].type == "NAME" else "people"
-    column = inside[-1].value if inside and inside[-1].type == "NAME" and len(inside) > 1 else "age"
-    return case.error(
-        "PS0106",
-        f"{case.seen[place - 1].value}(...) takes no conditions yet, such as {sign}",
-        "a condition",
-        f"count every value of {column}, marginals({table}, {{{column}}}), and add up those you want: "
-        f"[0, 0, 1, 1] @ marginals({table}, {{{column}}}) has a 1 for each value that counts",
-    )
+    advice = "write two conditions with a comma between them, as in 18 <= age, age < 65"
+    return case.error("PS0106", "a condition compares two things", "a second comparison", advice)
 
 
 def comparison(case: Failure) -> Diagnostic | None:

@@ -97,9 +97,9 @@ def _over(node: s.Over) -> str:
     return f"{node.operator}[{pad}{body}{_optional(' | ', node.given)}{pad}]"
 
 
-def _member(node: s.Member) -> str:
-    # a column with a name that is no word of the language stands in quotes
-    return (node.name if _WORD.fullmatch(node.name) else f'"{node.name}"') + within(node.domain)
+def _column(name: str) -> str:
+    """A column with a name that is no word of the language stands in quotes."""
+    return name if _WORD.fullmatch(name) else f'"{name}"'
 
 
 # --- domains -----------------------------------------------------------------------------------
@@ -190,6 +190,7 @@ _TEXTS: Mapping[type[s.Node], Callable[[Any], str]] = {
     s.String: lambda n: f'"{n.value}"',
     s.Name: lambda n: n.id,
     s.Call: lambda n: f"{n.function}({listed(n.arguments)})",
+    s.Counting: lambda n: n.text,
     s.SetOf: lambda n: f"{{{listed(n.items)}}}",
     s.TupleOf: lambda n: f"({listed(n.items)})",
     s.Vector: lambda n: f"[{listed(n.items)}]",
@@ -197,12 +198,13 @@ _TEXTS: Mapping[type[s.Node], Callable[[Any], str]] = {
     s.Binary: _binary,
     s.Transpose: lambda n: f"{_at(n.operand, _POSTFIX)}'",
     s.Index: _index,
-    s.Attribute: lambda n: f"{_at(n.base, _POSTFIX)}.{n.name}",
+    s.Attribute: lambda n: f"{_at(n.base, _POSTFIX)}.{_column(n.name)}",
     s.Norm: lambda n: _bars("||", n.operand) + ("" if n.order == "2" else f"_{n.order}"),
     s.Absolute: lambda n: _bars("|", n.operand),
     s.Over: _over,
-    s.Keyword: lambda n: f"{n.name} = {spell(n.value)}",
-    s.Member: _member,
+    s.Keyword: lambda n: f"{_column(n.name)} = {spell(n.value)}",
+    s.Condition: lambda n: f"{spell(n.left)} {n.op} {spell(n.right)}",
+    s.Member: lambda n: _column(n.name) + within(n.domain),
     s.Comprehension: lambda n: f"{spell(n.body)} for {n.variable}{within(n.domain)}",
     s.RangeOf: lambda n: f"{spell(n.low)}..{_upper(n.high)}",
     s.Interval: _interval,

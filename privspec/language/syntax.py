@@ -55,6 +55,13 @@ class Call(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Counting(Call):
+    """A call about a table, each of its conditions as `column = {values}`; `text` is what the author wrote."""
+
+    text: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class SetOf(Node):
     """`{a, b, c}`."""
 
@@ -163,6 +170,15 @@ class Member(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Condition(Node):
+    """`left op right` in a call with op one of < <= > >= !=, as in `count(people, age >= 65)`."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Comprehension(Node):
     """`body for variable in domain` in a call; the domain of a party may be left out."""
 
@@ -188,8 +204,8 @@ Expr: TypeAlias = (
     | Absolute
     | Over
 )
-Argument: TypeAlias = Expr | RangeOf | Keyword | Member | Comprehension
-NO_EXPRESSION = (RangeOf, Keyword, Member, Comprehension)
+Argument: TypeAlias = Expr | RangeOf | Keyword | Member | Condition | Comprehension
+NO_EXPRESSION = (RangeOf, Keyword, Member, Condition, Comprehension)
 """Arguments that have no value by themselves."""
 
 

@@ -17,6 +17,7 @@ from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
 from privspec.model.components import Whole, assembled
+from privspec.model.conditions import with_listed_values
 from privspec.model.definitions import VARIABLES, Definition, Definitions, collect_definitions
 from privspec.model.designs import Design, OpenChoice, Terms, Values, bound, cost_of, open_choices, picks
 from privspec.model.domain_rules import read_domain
@@ -137,6 +138,7 @@ class _Builder:
         values, parties = read_parameters(scope, self.environment, parameters, report)
         sizes = {name: party.size for name, party in parties.items()}
         self.environment = replace(self.environment, values=values, parties=sizes)
+        written, spec = spec, with_listed_values(spec, self.environment, report)
         definitions = self.definitions = collect_definitions(spec, scope, report)
         self._read_domains()
         self._check_links()
@@ -169,7 +171,7 @@ class _Builder:
         needs = definitions.dependencies.items()
         model = Model(
             source=self.source,
-            spec=spec,
+            spec=written,
             name=spec.name or Path(self.source.name).stem or "spec",
             parameters={name: value for name, value in values.items() if name not in self.chosen},
             values={**values, **fixed},
@@ -207,7 +209,7 @@ class _Builder:
             report.raise_errors()
         links = (node for part in self.whole.components for node in part.domains.values())
         priced = (term for _, term in self.costs)
-        warn_of_unused((spec, *links, *priced), scope, report, self.chosen)
+        warn_of_unused((written, *links, *priced), scope, report, self.chosen)
         if model.requirements or model.fairness:  # without either, `check` says so in a line of its own
             warn_about_gaps(model, report)
         return replace(model, warnings=report.warnings)

@@ -441,7 +441,7 @@ def _argument(argument: syntax.Argument, environment: Environment) -> Argument:
             each = [environment.bind(argument.variable, place) for place in places(argument, environment)]
             value = stack([evaluate(argument.body, one) for one in each], argument.span)
             return Argument(value_type(value), value, None, argument.span, iterated=True)
-        case syntax.RangeOf() | syntax.Member():
+        case syntax.RangeOf() | syntax.Member() | syntax.Condition():
             raise Failure("PS0206", argument.span, "this argument belongs to a domain, not to a function")
         case syntax.Keyword():
             value = evaluate(argument.value, environment)

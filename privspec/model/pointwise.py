@@ -279,7 +279,7 @@ class Pointwise:
                 if not terms:
                     raise Failure("PS0208", argument.span, "there is nothing here to collect")
                 return _stack(terms), True
-            case syntax.RangeOf() | syntax.Member() | syntax.Keyword():
+            case syntax.RangeOf() | syntax.Member() | syntax.Keyword() | syntax.Condition():
                 raise Failure("PS0206", argument.span, "this argument belongs to a domain, not to a function")
         return self.grid(argument), False
 

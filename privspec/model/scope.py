@@ -11,6 +11,7 @@ from privspec.core.suggest import advice, alike, disguised, fold, letter_name
 from privspec.language import meanings as senses
 from privspec.language import syntax
 from privspec.language.walk import children, walk
+from privspec.model.conditions import CONDITIONS, about_table
 from privspec.model.evaluate import DOMAIN_CALLS, known_function
 from privspec.model.library import library
 from privspec.model.reports import Report, nearest
@@ -329,7 +330,11 @@ class Resolver:
                 hint = known_function(function, arguments, averaged=self.averaging > 0)
                 message = f"{function} takes square brackets" if function in ("E", "worst") else message
             self.report.error("PS0205", node.span, message, help=hint)
+        questioned = about_table(node)
         for argument in node.arguments:
+            about = CONDITIONS if self.tables.get(questioned or "") else syntax.Condition
+            if isinstance(argument, about):
+                continue  # read once the values of columns are known
             wrong = self._argument_of(node, argument, bound)
             if wrong is not None:
                 self.report.error("PS0206", argument.span, wrong[0], help=wrong[1])
@@ -351,16 +356,6 @@ class Resolver:
             case "table", syntax.Name(id=column):
                 example = f"as in {column} in {{a, b}} or {column} in 0..120"
                 return f"the column {column} needs its values", f"say which values it may take, {example}"
-            case "histogram" | "count" | "sum" as function, syntax.Keyword(name="by", value=by):
-                columns = ", ".join(text(item.span) for item in (by.items if isinstance(by, syntax.SetOf) else (by,)))
-                return f"{function} takes no groups yet", f"write {counts.format(table, columns)}"
-            case (
-                "histogram" | "count" | "sum" | "mean" as function,
-                syntax.Keyword(name=column) | syntax.Member(name=column),
-            ):
-                hint = f"count every value of {column} and add up those you want: write [0, 1] @ "
-                hint += f"{counts.format(table, column)}, with a 1 for each value that counts"
-                return f"{function}(...) takes no conditions yet", hint
             case _:
                 return None
 

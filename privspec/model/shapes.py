@@ -411,7 +411,7 @@ class Typer:
         match item:
             case syntax.Comprehension():
                 return self._comprehension(item, bound)
-            case syntax.RangeOf() | syntax.Member():
+            case syntax.RangeOf() | syntax.Member() | syntax.Condition():
                 raise Failure("PS0206", item.span, "this belongs to a domain, not to a function")
             case syntax.Keyword():
                 return self._argument(item.value, bound)
@@ -498,14 +498,10 @@ def _column(name: str, expr: syntax.Attribute, kind: Tables) -> Failure:
             hint += f"; then marginals({name}, {{{expr.name}}}) counts its values"
         return Failure("PS0229", expr.span, message, help=hint)
     counts = f"marginals({name}, {{{expr.name}}})"
-    values = [show(value) for value in domain.elements()] if (domain.size or 0) <= 8 else None
-    if isinstance(domain, FiniteSet) and not all(isinstance(item, Fraction) for item in domain.items):
-        hint = f"write {counts} for how many records have each value"
-    elif values is not None:
-        hint = f"write {counts} for how many records have each value, [{', '.join(values)}] @ {counts} for their sum"
-    else:
-        hint = f"write {counts} for how many records have each value; a row of all values @ {counts} is their sum"
-    message = f"a column cannot be computed with by itself yet: the values of {name}.{expr.name} can be counted"
+    hint = f"write {counts} for how many records have each value"
+    if not isinstance(domain, FiniteSet) or all(isinstance(item, Fraction) for item in domain.items):
+        hint += f", sum({name}.{expr.name}) for their sum"
+    message = f"a column cannot be computed with by itself: the values of {name}.{expr.name} can be counted or added up"
     return Failure("PS0229", expr.span, message, help=hint)
 
 

@@ -146,10 +146,15 @@ def numbered(shape: tuple[int, ...], index: str | None = None) -> Labels:
     return dict(zip(names, np.indices(shape).reshape(len(shape), prod(shape)) + 1, strict=True))
 
 
-def cell_labels(table: Table, keep: Sequence[int]) -> Labels:
-    """The values of some attributes of a table in each cell of their counts, the last attribute running fastest."""
+def cell_labels(table: Table, keep: Sequence[int], among: Sequence[Sequence[int]] | None = None) -> Labels:
+    """The values of some attributes of a table in each cell of their counts, the last attribute running fastest.
+
+    `among`: of each attribute of the table, the places of the values that there are cells of.
+    """
     kept = [table.attributes[i] for i in keep]
     each = [[label(element) for element in domain.elements()] for _, domain in kept]
+    if among is not None:
+        each = [[values[place] for place in among[i]] for i, values in zip(keep, each, strict=True)]
     columns = zip(*product(*each), strict=True)
     return {name: column(values) for (name, _), values in zip(kept, columns, strict=True)}
 

@@ -101,7 +101,7 @@ def unsupported(
     return UnsupportedError(Diagnostic(code, message, label, help=help_, source=source))
 
 
-_NOT_EXPRESSIONS = syntax.RangeOf | syntax.Keyword | syntax.Member | syntax.Comprehension
+_NOT_EXPRESSIONS = syntax.RangeOf | syntax.Keyword | syntax.Member | syntax.Condition | syntax.Comprehension
 
 
 def environment_of(model: Model, local: Mapping[str, Value]) -> Environment:
@@ -502,7 +502,7 @@ class Interpreter:
                 value = replace(stack(terms), shape=(len(terms), *terms[0].shape))
                 values.append(value)
                 positional.append(Argument(Type(value.shape), None, None, argument.span, iterated=True))
-            elif isinstance(argument, syntax.RangeOf | syntax.Member):
+            elif isinstance(argument, syntax.RangeOf | syntax.Member | syntax.Condition):
                 raise self._not_linear(argument.span, "this argument belongs to a domain")
             else:
                 values.append(self.expression(argument, local))

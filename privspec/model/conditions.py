@@ -1,0 +1,231 @@
+"""Questions about some records of a table: `count(people, age >= 65, sex = F)`, `sum(people.pay, by = {sex})`.
+
+Before anything else reads them, conditions become settings of their columns that list the values allowed, as in
+`count(people, age = {65, 66, 67}, sex = {F})`, and `sum(people.pay)` becomes `sum(people, {pay})`. Functions of tables
+know no other form; what the author wrote stays the text of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from operator import ge, gt, le, lt, ne
+from typing import Any
+
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.language.spelling import spell
+from privspec.language.walk import walk, with_children
+from privspec.model.domain_rules import read_domain
+from privspec.model.domains import Table
+from privspec.model.evaluate import Environment, evaluate
+from privspec.model.reports import Failure, Report, suggestion
+
+ABOUT_TABLES = ("count", "histogram", "sum")
+"""Functions that take conditions on the columns of a table."""
+SIGNS = {"<": lt, "<=": le, ">": gt, ">=": ge, "!=": ne}
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
+GROUPS = "by"
+CONDITIONS = (syntax.Keyword, syntax.Member, syntax.Condition)
+"""Arguments that are about a column of a table."""
+
+
+def about_table(call: syntax.Call) -> str | None:
+    """The name of the table that a call with conditions would be about: its first argument, or that of a column."""
+    match call:
+        case syntax.Call(function=function, arguments=(first, *_)) if function in ABOUT_TABLES:
+            base = first.base if isinstance(first, syntax.Attribute) else first
+            return base.id if isinstance(base, syntax.Name) else None
+        case _:
+            return None
+
+
+def with_listed_values(spec: syntax.Spec, environment: Environment, report: Report) -> syntax.Spec:
+    """The spec with every condition as a list of values; what is wrong is told."""
+    tables = dict(_tables(spec, environment))
+    if not tables and not any(isinstance(node, syntax.Condition) for node in walk(spec)):
+        return spec
+    reader = _Reader(tables, environment, report)
+    found = reader.rewritten(spec)
+    assert isinstance(found, syntax.Spec)
+    return found
+
+
+def _tables(spec: syntax.Spec, environment: Environment) -> Iterator[tuple[str, Table]]:
+    """The tables among the variables, as far as their domains can be read: what is wrong with others is told there."""
+    for variable in spec.variables:
+        if variable.domain is not None and any(_is_table(node) for node in walk(variable.domain)):
+            try:
+                domain = read_domain(variable.domain, environment)
+            except Failure:
+                continue
+            if isinstance(domain, Table):
+                yield variable.target.name, domain
+
+
+def _is_table(node: syntax.Node) -> bool:
+    return isinstance(node, syntax.Call) and node.function == "table"
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    tables: Mapping[str, Table]
+    environment: Environment
+    report: Report
+
+    def rewritten(self, node: syntax.Node) -> syntax.Node:
+        if isinstance(node, syntax.Counting) or not any(isinstance(one, syntax.Call) for one in walk(node)):
+            return node
+        if isinstance(node, syntax.Call):
+            table = self.tables.get(about_table(node) or "")
+            if table is not None and len(node.arguments) > isinstance(node.arguments[0], syntax.Name):
+                return self.report.told(lambda: self._counting(node, table)) or _plain(node)
+            return with_children(self._without(node), self.rewritten)
+        return with_children(node, self.rewritten)
+
+    def _without(self, call: syntax.Call) -> syntax.Call:
+        """A call whose conditions are told to be out of place."""
+        wrong = [one for one in call.arguments if isinstance(one, syntax.Condition)]
+        for one in wrong:
+            hint = f"conditions stand in questions about tables: {', '.join(ABOUT_TABLES)}, as in count(t, age >= 65)"
+            message = f"{call.function}(...) takes no conditions here"
+            self.report.failure(Failure("PS0106", one.span, message, label="a condition", help=hint))
+        kept = tuple(one for one in call.arguments if one not in wrong)
+        return syntax.Call(call.function, kept, span=call.span) if wrong else call
+
+    def _counting(self, call: syntax.Call, table: Table) -> syntax.Call:
+        first, *rest = call.arguments
+        head: list[syntax.Argument] = [first]
+        if isinstance(first, syntax.Attribute):
+            if call.function != "sum":
+                hint = f"write {call.function}({spell(first.base)}), with conditions after it"
+                raise Failure("PS0206", first.span, f"{call.function} is about the whole table", help=hint)
+            self._column(first.name, table, first.span)
+            head = [first.base, syntax.SetOf((syntax.String(first.name),), span=first.span)]
+        elif call.function == "sum":
+            raise Failure(
+                "PS0206", first.span, "sum adds up a column of a table", help=f"as in sum({spell(first)}.age)"
+            )
+        allowed: dict[str, list[Any]] = {}
+        places: dict[str, Span] = {}
+        settings: list[syntax.Argument] = []
+        for one in rest:
+            if isinstance(one, syntax.Keyword) and one.name == GROUPS:
+                settings.append(self._groups(one, table))
+                continue
+            name, values = self._condition(one, table)
+            before = allowed.get(name)
+            allowed[name] = values if before is None else [value for value in before if value in values]
+            places[name] = one.span
+        for name, values in allowed.items():
+            if not values:
+                message = f"no value of {name} meets these conditions"
+                raise Failure(
+                    "PS0206", places[name], message, help=f"{name} is in {self._domain(name, table).describe()}"
+                )
+            listed = syntax.SetOf(tuple(_literal(value) for value in values), span=places[name])
+            settings.append(syntax.Keyword(name, listed, span=places[name]))
+        return syntax.Counting(call.function, (*head, *settings), spell(call), span=call.span)
+
+    def _groups(self, setting: syntax.Keyword, table: Table) -> syntax.Keyword:
+        items = setting.value.items if isinstance(setting.value, syntax.SetOf) else (setting.value,)
+        names = []
+        for item in items:
+            if not isinstance(item, syntax.Name | syntax.String):
+                raise Failure("PS0206", item.span, "groups are columns", help="as in by = {age, sex}")
+            names.append(item.id if isinstance(item, syntax.Name) else item.value)
+            self._column(names[-1], table, item.span)
+        if len(set(names)) < len(names):
+            raise Failure("PS0206", setting.span, "a column stands twice among the groups")
+        listed = syntax.SetOf(tuple(map(syntax.String, names)), span=setting.value.span)
+        return syntax.Keyword(GROUPS, listed, span=setting.span)
+
+    def _condition(self, one: syntax.Argument, table: Table) -> tuple[str, list[Any]]:
+        """A column, and its values that meet a condition, in order."""
+        match one:
+            case syntax.Keyword(name=name, value=value):
+                self._column(name, table, one.span)
+                wanted = self._values(value.items if isinstance(value, syntax.SetOf) else (value,), name, table)
+                return name, [item for item in self._domain(name, table).elements() if item in wanted]
+            case syntax.Member(name=name, domain=domain):
+                self._column(name, table, one.span)
+                return name, self._members(name, domain, table)
+            case syntax.Condition(op=op, left=left, right=right):
+                name, other = self._side(left, table), right
+                if name is None:
+                    name, other, op = self._side(right, table), left, FLIPPED[op]
+                if name is None:
+                    raise self._no_column(left, table)
+                (bound,) = self._values((other,), name, table)
+                if op != "!=" and not isinstance(bound, Fraction | int):
+                    raise Failure(
+                        "PS0206", one.span, f"the words of {name} have no order", help=f"as in {name} != {bound}"
+                    )
+                return name, [item for item in self._domain(name, table).elements() if SIGNS[op](item, bound)]
+            case _:
+                hint = "as in age >= 65, sex = F, age in 18..64, or by = {sex}"
+                raise Failure("PS0206", one.span, "a condition on a column is wanted here", help=hint)
+
+    def _members(self, name: str, domain: syntax.Domain, table: Table) -> list[Any]:
+        """The values of a column within a range, an interval or a set."""
+        elements = list(self._domain(name, table).elements())
+        if isinstance(domain, syntax.SetOf):
+            wanted = self._values(domain.items, name, table)
+            return [item for item in elements if item in wanted]
+        if not isinstance(domain, syntax.RangeOf | syntax.Interval):
+            raise Failure("PS0206", domain.span, "a range or a set is wanted here", help="as in age in 18..64")
+        low, high = (self._values((end,), name, table)[0] for end in (domain.low, domain.high))
+        if not all(isinstance(value, Fraction | int) for value in (low, high, *elements)):
+            raise Failure("PS0206", domain.span, f"the words of {name} have no order", help=f"as in {name} in {{a, b}}")
+        ends = (domain.low_open, domain.high_open) if isinstance(domain, syntax.Interval) else (False, False)
+        above, below = gt if ends[0] else ge, lt if ends[1] else le
+        return [item for item in elements if above(item, low) and below(item, high)]
+
+    def _values(self, items: tuple[syntax.Expr, ...], name: str, table: Table) -> list[Any]:
+        """Public values that a column is compared with; words have to be among its own."""
+        known, found = set(self._domain(name, table).elements()), []
+        words = any(isinstance(one, str) for one in known)
+        for item in items:
+            value: Any
+            if words and isinstance(item, syntax.Name) and item.id not in self.environment.values:
+                value = item.id
+            else:
+                value = evaluate(item, self.environment)
+            if not isinstance(value, str | Fraction | int):
+                raise Failure("PS0206", item.span, f"{name} is compared with one public value")
+            if isinstance(value, str) and value not in known:
+                hint = suggestion(value, [str(one) for one in known if isinstance(one, str)])
+                raise Failure("PS0206", item.span, f"{name} has no value {value}", help=hint)
+            if not isinstance(value, str) and all(isinstance(one, str) for one in known):
+                raise Failure("PS0206", item.span, f"the values of {name} are words", help="as in sex = F")
+            found.append(value)
+        return found
+
+    def _side(self, side: syntax.Expr, table: Table) -> str | None:
+        """The column that one side of a comparison names."""
+        word = side.id if isinstance(side, syntax.Name) else side.value if isinstance(side, syntax.String) else None
+        return word if word in table.names else None
+
+    def _no_column(self, side: syntax.Expr, table: Table) -> Failure:
+        hint = suggestion(spell(side), table.names) or f"it has {', '.join(table.names)}"
+        return Failure("PS0206", side.span, "neither side is a column of the table", help=hint)
+
+    def _column(self, name: str, table: Table, span: Span) -> None:
+        if name not in table.names:
+            hint = suggestion(name, table.names) or f"it has {', '.join(table.names)}"
+            raise Failure("PS0206", span, f"the table has no column {name}", help=hint)
+
+    def _domain(self, name: str, table: Table) -> Any:
+        return dict(table.attributes)[name]
+
+
+def _plain(call: syntax.Call) -> syntax.Call:
+    """A count of all records in place of a call, once what is wrong with it is told."""
+    first = call.arguments[0]
+    table = first.base if isinstance(first, syntax.Attribute) else first
+    return syntax.Call("count", (table,), span=call.span)
+
+
+def _literal(value: Any) -> syntax.Expr:
+    return syntax.String(value) if isinstance(value, str) else syntax.Number(Fraction(value))
