@@ -152,17 +152,16 @@ class _Reader:
                 self._column(name, table, one.span)
                 return name, self._members(name, domain, table)
             case syntax.Condition(op=op, left=left, right=right):
-                name, other = self._side(left, table), right
-                if name is None:
-                    name, other, op = self._side(right, table), left, FLIPPED[op]
-                if name is None:
+                column, other = self._side(left, table), right
+                if column is None:
+                    column, other, op = self._side(right, table), left, FLIPPED[op]
+                if column is None:
                     raise self._no_column(left, table)
-                (bound,) = self._values((other,), name, table)
+                (bound,) = self._values((other,), column, table)
                 if op != "!=" and not isinstance(bound, Fraction | int):
-                    raise Failure(
-                        "PS0206", one.span, f"the words of {name} have no order", help=f"as in {name} != {bound}"
-                    )
-                return name, [item for item in self._domain(name, table).elements() if SIGNS[op](item, bound)]
+                    hint = f"as in {column} != {bound}"
+                    raise Failure("PS0206", one.span, f"the words of {column} have no order", help=hint)
+                return column, [item for item in self._domain(column, table).elements() if SIGNS[op](item, bound)]
             case _:
                 hint = "as in age >= 65, sex = F, age in 18..64, or by = {sex}"
                 raise Failure("PS0206", one.span, "a condition on a column is wanted here", help=hint)

@@ -37,7 +37,7 @@ LISTED = "the rules of private voting that this plan lists"
 """What a loss is the least of, where nothing is proved of all other rules."""
 FUNCTION = "manipulation"
 """What bounds what a lie brings: manipulation(O, vote)."""
-_SPECIAL = (syntax.Keyword, syntax.Member, syntax.Comprehension, syntax.RangeOf)
+_SPECIAL = syntax.NO_EXPRESSION
 _WHOLE = "solve chooses an epsilon where it is the whole loss"
 
 
