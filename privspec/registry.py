@@ -72,6 +72,7 @@ FAMILIES = (
     Family(
         "selection", "votes", "votes", "Lotteries", "LotteryMechanism", "LotteryExposure", "never", "joint_draw.plans"
     ),
+    Family("priced", "priced", "priced", "LeastCost", "", ""),
     Family("tables", "table", "tables", "Finite", "FiniteMechanism", "TableExposure", "same input"),
     Family("statistics", "statistics", "statistics", "Statistics", "StatisticMechanism", "StatisticExposure"),
     Family("linear", "linear", "linear", "Linear", "LinearMechanism", "LinearExposure", "always"),
@@ -85,10 +86,19 @@ def family_of(model: Any) -> Family:
 
 
 def family_of_plan(plan: Mapping[str, Any]) -> Family:
-    """The family of a plan: that of the form of its problem's blocks.
+    """The family of a plan: that of the form of its problem's block.
 
     Raises: KeyError, ValueError if there is none, or more than one.
     """
-    forms = {block["form"] for block in plan["problem"]["blocks"]}
-    (form,) = forms
+    form = block_of(plan)["form"]
     return next(family for family in FAMILIES if family.form == form)
+
+
+def block_of(plan: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The block of a plan's problem; where an amount of privacy is picked, the one whose loss its price joins.
+
+    Raises: KeyError, ValueError if there is none, or more than one.
+    """
+    (block,) = plan["problem"]["blocks"]
+    found: Mapping[str, Any] = block["block"] if block["form"] == "priced" else block
+    return found

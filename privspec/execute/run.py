@@ -27,6 +27,7 @@ from privspec.execute.sources import outputs_of
 from privspec.model.targets import labels_of
 from privspec.noise.samplers import Randomness, SystemRandomness
 from privspec.problem.form import plan_digest
+from privspec.registry import block_of
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -121,8 +122,7 @@ def run(
 
 def refuse_unknown_constants(plan: Mapping[str, Any], constants: Mapping[str, Any]) -> None:
     """Raises: UsageError PS0824 if the plan leaves no constant of one of these names open."""
-    blocks = plan["problem"]["blocks"] if "problem" in plan else []
-    opened = [item["name"] for block in blocks for item in block.get("constants", ())]
+    opened = [item["name"] for item in block_of(plan).get("constants", ())] if "problem" in plan else []
     unknown = [name for name in constants if name not in opened]
     if unknown:
         listed = ", ".join(f"--constant {name}=FILE" for name in opened)

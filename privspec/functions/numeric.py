@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -25,7 +25,7 @@ from privspec.model.library import (
 )
 from privspec.model.reports import suggestion
 from privspec.model.targets import Labels, cell_labels, joined
-from privspec.model.values import Array, as_float
+from privspec.model.values import Array, Value, as_float
 
 HISTOGRAM_LIMIT = 2**12
 """Values of an entry that are counted one by one."""
@@ -347,19 +347,25 @@ def _marginal(counts: Array, shape: tuple[int, ...], keep: tuple[int, ...]) -> A
     return summed.reshape((prod(shape[i] for i in keep), *batch))
 
 
-def _marginal_sets(names: tuple[str, ...], arguments: tuple[Argument, ...]) -> tuple[tuple[int, ...], ...]:
+def _marginal_sets(names: tuple[str, ...], arguments: Arguments) -> tuple[tuple[int, ...], ...]:
     """The sets of attributes asked for: a number k means every set of k, in lexicographic order of attributes.
 
-    A set {age, sex} means that one; its cells run in the order of the attributes in the table.
+    A set {age, sex} means that one; its cells run in the order of the attributes in the table. `up_to = k` means every
+    set of 1 to k, `ways = {2, 3}` those of so many.
     Raises: FunctionError if a number or an attribute does not exist.
     """
     found: list[tuple[int, ...]] = []
-    for position, argument in enumerate(arguments, start=1):
+
+    def every(value: Value | None, place: int | str) -> Iterator[tuple[int, ...]]:
+        """The sets of so many attributes."""
+        if not isinstance(value, Fraction) or value.denominator != 1 or not 0 <= value <= len(names):
+            raise FunctionError(f"a table of {len(names)} attributes has no such marginals", place)
+        yield from combinations(range(len(names)), int(value))
+
+    for position, argument in enumerate(arguments.positional[1:], start=1):
         value = argument.value
         if isinstance(value, Fraction):
-            if value.denominator != 1 or not 0 <= value <= len(names):
-                raise FunctionError(f"a table of {len(names)} attributes has no such marginals", position)
-            found.extend(combinations(range(len(names)), int(value)))
+            found.extend(every(value, position))
         elif isinstance(value, tuple):
             for word in value:
                 if word not in names:
@@ -368,6 +374,14 @@ def _marginal_sets(names: tuple[str, ...], arguments: tuple[Argument, ...]) -> t
             found.append(tuple(sorted(names.index(str(word)) for word in value)))
         else:
             raise FunctionError("write how many attributes at once, or which: marginals(t, 1, {age, sex})", position)
+    if (most := arguments.keywords.get("up_to")) is not None:
+        last = next(every(most.value, "up_to"), ())
+        found.extend(one for ways in range(1, len(last) + 1) for one in every(Fraction(ways), "up_to"))
+    if (listed := arguments.keywords.get("ways")) is not None:
+        several = listed.value if isinstance(listed.value, tuple) else (listed.value,)
+        found.extend(one for ways in several for one in every(ways, "ways"))
+    if not found:
+        raise FunctionError("write how many attributes at once, or which: marginals(t, up_to = 2)", None)
     for i, one in enumerate(found):
         if one in found[:i]:
             words = ", ".join(names[j] for j in one) or "none"
@@ -377,7 +391,7 @@ def _marginal_sets(names: tuple[str, ...], arguments: tuple[Argument, ...]) -> t
 
 def _marginals(arguments: Arguments, name: str) -> Bound:
     table = _table(arguments, name).table
-    sets, shape = _marginal_sets(table.names, arguments.positional[1:]), table.cell_shape
+    sets, shape = _marginal_sets(table.names, arguments), table.cell_shape
     sizes = [prod(shape[i] for i in keep) for keep in sets]
 
     def apply(counts: Any) -> Array:
@@ -507,7 +521,13 @@ FUNCTIONS: Mapping[str, Function] = by_name(
     Function("max(e for i in 1..N), max(v), max(a, b)", _extreme(np.max), arity=(1, None), symmetric=True),
     Function("min(e for i in 1..N), min(v), min(a, b)", _extreme(np.min), arity=(1, None), symmetric=True),
     Function("histogram(t, by = {columns}, conditions), histogram(v)", _histogram, keywords=None, linear=True),
-    Function("marginals(t, 1, 2), marginals(t, {age, sex})", _marginals, arity=(2, None), linear=True),
+    Function(
+        "marginals(t, up_to = 2), marginals(t, {age, sex})",
+        _marginals,
+        arity=(1, None),
+        keywords=("up_to", "ways"),
+        linear=True,
+    ),
     Function("count(t, conditions)", _count, keywords=None, linear=True),
     Function("mismatch(a, b)", _mismatch, arity=(2, 2), same_type=True),
     Function("total_variation(a, b)", _total_variation, arity=(2, 2), same_type=True),

@@ -6,10 +6,13 @@ from privspec.kernel.chains import ChainRules
 from privspec.kernel.core.case import Rules
 from privspec.kernel.lemmas.statistics import Statistics
 from privspec.kernel.lemmas.votes import VoteRules
+from privspec.kernel.priced import PricedRules
 from privspec.kernel.quality.linear import LinearRules
 from privspec.kernel.quality.tables import Tables
 from privspec.kernel.systems import SystemRules
 
-FORMS: dict[str, Rules] = {"linear": LinearRules(), "statistics": Statistics(), "table": Tables(), "votes": VoteRules()}
+LINEAR = LinearRules()
+FORMS: dict[str, Rules] = {"linear": LINEAR, "statistics": Statistics(), "table": Tables(), "votes": VoteRules()}
+FORMS["priced"] = PricedRules({"linear": LINEAR})
 FORMS["chain"] = ChainRules()
 FORMS["system"] = SystemRules(FORMS)

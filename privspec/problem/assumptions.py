@@ -16,7 +16,7 @@ from privspec.model.graph import Model
 from privspec.model.measures import PerAtomLDP
 from privspec.model.neighbours import GivenTheModel, NeighbourRelation, ReplacingEverything
 from privspec.model.values import show
-from privspec.registry import family_of
+from privspec.registry import block_of, family_of_plan
 
 RANDOM_BITS = "Random bits come from the operating system and nobody else knows them."
 DRAWN_BY = {"gaussian": "rounded-gaussian", "laplace": "discrete-laplace", "knorm-l2": "knorm-l2"}
@@ -41,7 +41,7 @@ def assumptions(model: Model, plan: Mapping[str, Any]) -> list[Assumption]:
     Args: plan, its document or the parts of it that a family has written: mechanism, guarantees and claims.
     Raises: KeyError, TypeError if the mechanism is not of the form of its family.
     """
-    own = OF_FORM[family_of(model).form](model, plan)
+    own = OF_FORM[family_of_plan(plan).form](model, plan)
     return [_trust(model), *_parts(model), *own, *_correlations(model), *_units(model)]
 
 
@@ -151,7 +151,7 @@ def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     if plan["claims"].get("bound") is not None:
         text = "The optimum is relative to unbiased noise of the kinds that the plan names."
         yield _said(text, "proved", claim="bound")
-    for constant in plan["problem"]["blocks"][0]["constants"]:
+    for constant in block_of(plan)["constants"]:
         line = _line(model, model.nodes[constant["name"]].span.start)
         text = f"{constant['name']} is public: each run is given its value and adds it after the noise."
         yield _said(text, "assumed", line=line)

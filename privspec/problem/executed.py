@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.matrices import DyadicMatrix
+from privspec.registry import block_of
 
 CONSTANT_BITS = 60
 """Bits of the largest entry of the map of a public value that a run is given."""
@@ -25,7 +26,7 @@ def executed_part(plan: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(plan["mechanism"]["executed"])
     if "outputs" in found:
         return found
-    (block,) = plan["problem"]["blocks"]
+    block = block_of(plan)
     given = found["inputs"]
     offset = floats_of(block["offset"]).tolist()
     return found | {

@@ -6,7 +6,7 @@ and noise. Matrices are exact: they are the rational numbers that the doubles of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
@@ -281,8 +281,7 @@ class Linear:
             *map(_held_words, self.held),
             *map(_released_words, self.released),
             *(f"{one.name} is given when the plan is run, and added after the noise." for one in self.constants),
-            f"The loss is {'the largest' if self.worst else 'the sum'} of {self.errors.weights.shape[0]} expected "
-            f"squared errors: {self.loss}.",
+            *self._loss_words(),
             *(f"Line {one.line}: {one.text}: at most {one.bound} on average." for one in self.accuracy),
             *(
                 f"Obligation {number + 1}: {self._difference_words(difference)}."
@@ -293,6 +292,11 @@ class Linear:
             + ("anywhere." if self.sites is None else f"at {_listed([site.name for site in self.sites])} only."),
             *((f"Noise may be of the family {_listed(list(self.families), 'or')} only.",) if self.families else ()),
         )
+
+    def _loss_words(self) -> Iterator[str]:
+        what, count = "the largest" if self.worst else "the sum", self.errors.weights.shape[0]
+        if count:
+            yield f"The loss is {what} of {count} expected squared errors: {self.loss}."
 
     def _difference_words(self, difference: Difference) -> str:
         names = [held.name for held in self.held if _touches(difference, held)]

@@ -21,6 +21,7 @@ from privspec.language import syntax
 from privspec.model.evaluate import evaluate, places
 from privspec.model.graph import Model, once
 from privspec.model.reports import Failure
+from privspec.model.requirements import AccuracyTarget
 from privspec.model.values import Value
 from privspec.problem.linear_affine import (
     INPUTS,
@@ -93,13 +94,15 @@ class Lowered:
     """Unbiased outputs: o = target @ u + offset + maps of `constants` + noise.
 
     target (m, n), offset (m,); the loss is the expected sum of the squares of `errors`, or the largest of them if
-    `worst`. `candidates`: names of the nodes where noise may enter. u adds up units that count alike, by `layout`.
+    `worst`. `aimed` (q, m): what outputs are compared with, rows of the loss or, without one, of the accuracy lines.
+    `candidates`: names of the nodes where noise may enter. u adds up units that count alike, by `layout`.
     """
 
     outputs: tuple[OutputSlice, ...]
     target: Array
     offset: Array
     errors: Errors
+    aimed: sparse.csr_array
     worst: bool
     candidates: tuple[str, ...]
     limits: tuple[Limit, ...]
@@ -145,14 +148,13 @@ def lowered_by(model: Model, layout: Layout, reader: type[Interpreter], width: i
 
     Raises: SpecError PS05xx.
     """
-    if model.loss is None:
+    if model.loss is None and not model.accuracy:
         raise unsupported(
             model.source, model.spec.span, "there is no loss to minimise", "PS0504", "add a loss: section"
         )
     outputs = _outputs(model)
     quiet = reader(model, layout)
-    loss = quiet.loss(model.loss)
-    rows, weights, worst = _error_rows(model, loss)
+    rows, weights, worst = _aims(model, quiet)
     error_map = _output_matrix(rows, outputs)
     free = [o for o in outputs if model.nodes[o.name].definition is None]
     inverse = _Solver(model, error_map, free)
@@ -165,7 +167,8 @@ def lowered_by(model: Model, layout: Layout, reader: type[Interpreter], width: i
         outputs=tuple(outputs),
         target=aims[INPUTS],
         offset=offset,
-        errors=Errors(error_map, weights),
+        errors=Errors(error_map, weights) if model.loss is not None else Errors(error_map[:0], weights[:0]),
+        aimed=error_map,
         worst=worst,
         candidates=_sites_of(model),
         limits=tuple(_limits(model, quiet, outputs, aims, offset)),
@@ -201,8 +204,7 @@ def site_map(model: Model, system: Lowered, name: str) -> Reached:
     if out is not None:
         return Reached(np.eye(m)[:, out.start : out.stop])
     noisy = Interpreter(model, system.layout, sites=frozenset((name,)))
-    assert model.loss is not None
-    rows, _, _ = _error_rows(model, noisy.loss(model.loss))
+    rows, _, _ = _aims(model, noisy)
     try:
         value = noisy.node(name, model.nodes[name].span)
     except (SplitError, UnlikeError):
@@ -244,7 +246,7 @@ def _check_reaches(model: Model, system: Lowered, name: str, effect: Array) -> N
                 source=model.source,
             )
         )
-    costly = np.asarray(system.errors.scaled @ effect).any(axis=0)
+    costly = np.asarray(system.aimed @ effect).any(axis=0)
     if np.any(reached & ~costly):
         touched = effect[:, np.flatnonzero(reached & ~costly)[0]]
         out = next(o for o in system.outputs if touched[o.start : o.stop].any())
@@ -284,6 +286,14 @@ def _error_rows(model: Model, loss: Squares | Worst) -> tuple[Affine, Array, boo
             "PS0502",
         )
     return stack([s.rows for s in loss.members]), np.concatenate([s.weights for s in loss.members]), True
+
+
+def _aims(model: Model, interpreter: Interpreter) -> tuple[Affine, Array, bool]:
+    """The error terms of the loss or, without one, of all accuracy lines."""
+    if model.loss is not None:
+        return _error_rows(model, interpreter.loss(model.loss))
+    members = [one for _, _, some in _instances(model, interpreter) for one in some]
+    return stack([one.rows for one in members]), np.concatenate([one.weights for one in members]), False
 
 
 def _output_matrix(rows: Affine, outputs: Sequence[OutputSlice]) -> sparse.csr_array:
@@ -435,19 +445,27 @@ def _limits(
     model: Model, quiet: Interpreter, outputs: Sequence[OutputSlice], aims: Mapping[str, Array], offset: Array
 ) -> Iterator[Limit]:
     """Every instance of every accuracy line."""
-    for accuracy in model.accuracy:
+    quiet = reader(model, layout)
+    rows, weights, worst = _aims(model, quiet)
         written = accuracy.target
-        for local in target_places(model, written):
-            squares = quiet.loss(written.left, local)
-            members = squares.members if isinstance(squares, Worst) else (squares.total(),)
-            bound = evaluate(written.right, environment_of(model, local))
-            if not isinstance(bound, Fraction) or bound <= 0:
-                raise unsupported(model.source, written.right.span, "an accuracy target is a positive number", "PS0508")
-            for member in members:
-                error_map = _output_matrix(member.rows, outputs)
-                _check_consistent(model, error_map, member.rows, aims, offset, written.span)
-                errors = Errors(error_map, member.weights)
-                yield Limit(errors, bound, accuracy.line, accuracy.text, written.span)
+        bound = evaluate(written.right, environment_of(model, local))
+        if not isinstance(bound, Fraction) or bound <= 0:
+            raise unsupported(model.source, written.right.span, "an accuracy target is a positive number", "PS0508")
+        for member in members:
+            error_map = _output_matrix(member.rows, outputs)
+            _check_consistent(model, error_map, member.rows, aims, offset, written.span)
+            errors = Errors(error_map, member.weights)
+            yield Limit(errors, bound, accuracy.line, accuracy.text, written.span)
+
+
+def _instances(
+    model: Model, interpreter: Interpreter
+) -> Iterator[tuple[AccuracyTarget, dict[str, Value], tuple[Squares, ...]]]:
+    """Every instance of an accuracy line, with what its variable stands for and the sums that it bounds."""
+    for accuracy in model.accuracy:
+        for local in target_places(model, accuracy.target):
+            squares = interpreter.loss(accuracy.target.left, local)
+            yield accuracy, local, squares.members if isinstance(squares, Worst) else (squares.total(),)
 
 
 def target_places(model: Model, written: syntax.Target) -> Iterator[dict[str, Value]]:
@@ -465,7 +483,7 @@ def check_priced(model: Model, system: Lowered) -> None:
 
     Raises: SpecError PS0506.
     """
-    error_map, target = system.errors.rows, system.target
+    error_map, target = system.aimed, system.target
     touched = np.zeros(error_map.shape[1], dtype=bool)
     touched[error_map.indices[error_map.data != 0]] = True
     left_out = [o for o in system.outputs if not touched[o.start : o.stop].all()]

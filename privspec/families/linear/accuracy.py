@@ -57,7 +57,7 @@ def within_limits(problem: Problem, budgets: tuple[float, ...]) -> Candidate | I
     views = problem.views(budgets)
     slack = _least_excess(problem, views, system.limits)
     if slack.bound > 1:
-        return _conflict(problem, budgets, slack.value)
+        return conflict_at(problem, budgets, slack.value)
     _check_size(problem)
     limits = tuple(Limit(limit.error_map.toarray(), limit.bound * (1 - ROOM)) for limit in system.limits)
     program = GaussianProgram(system.target, problem.loss(system.error_map.toarray()), views, limits=limits)
@@ -98,7 +98,7 @@ def pure_conflict(problem: Problem, epsilons: Sequence[Fraction], known: Sequenc
     budgets = unbiased_budgets(float(epsilon) for epsilon in epsilons)
     least = _least_excess(problem, problem.views(budgets), problem.system.limits)
     if least.bound > 1:
-        return replace(_conflict(problem, budgets, least.value), relaxations=ways)
+        return replace(conflict_at(problem, budgets, least.value), relaxations=ways)
     spans = {limit.span: Label(limit.span) for limit in problem.system.limits}
     raise SolveError(
         Diagnostic(
@@ -213,7 +213,7 @@ def _check_size(problem: Problem) -> None:
 # --- conflicts ------------------------------------------------------------------------------------
 
 
-def _conflict(problem: Problem, budgets: tuple[float, ...], excess: float) -> Infeasible:
+def conflict_at(problem: Problem, budgets: tuple[float, ...], excess: float) -> Infeasible:
     """The smallest set of lines that conflict (each is needed: without it the others hold), and ways out."""
     system, model = problem.system, problem.model
     lines = sorted({limit.line for limit in system.limits})

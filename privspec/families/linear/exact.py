@@ -21,12 +21,13 @@ from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import site_maps
 from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism
 from privspec.families.linear.witness import Scene, Seen, witness
+from privspec.kernel.allowed import exceeds
 from privspec.kernel.core.linear import Cells, Places, Release, Units, read_linear, read_release
 from privspec.kernel.core.linear_privacy import VERTICES, Piece, bounds, pieces
 from privspec.kernel.core.numbers import nearest_double, sqrt_up
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.quality.linear import COMBINED, COVARIANCE_LIMIT, enters, exceeds, proved, together
+from privspec.kernel.quality.linear import COMBINED, COVARIANCE_LIMIT, enters, proved, together
 from privspec.kernel.quality.linear_figures import Figures, covariance, doubles
 from privspec.model.measures import LDP, EpsilonDelta
 from privspec.problem.linear_differences import PairDifferences
@@ -187,16 +188,19 @@ class Bound:
         return nearest_double((Fraction(loss) - Fraction(self.value)) / Fraction(abs(loss) or 1.0))
 
 
-def bound_witness(problem: Problem, mechanism: Mechanism, dual: Dual) -> dict[str, Any]:
-    """The dual point of a solver in whole numbers."""
+def bound_witness(
+    problem: Problem, mechanism: Mechanism, dual: Dual, prices: list[Fraction] | None = None
+) -> dict[str, Any]:
+    """The dual point of a solver in whole numbers; `prices` of the accuracy lines, by default those of the point."""
     system, point = problem.system, dual.point
     rows, weights = system.lowered.errors.rows, system.lowered.errors.weights
-    shares = prices = None
-    if system.worst:
-        shares = _shares(point.loss_weights)
+    shares = None
+    if system.worst and prices is None:
+        shares = shares_of(point.loss_weights)
         weights = weights * np.array([float(share) for share in shares])
-    if point.limit_weights is not None:
+    if point.limit_weights is not None and prices is None:
         prices = [Fraction(max(float(price), 0.0)) for price in point.limit_weights]
+    if prices is not None:
         limits = [limit.errors for limit in system.lowered.limits]
         rows = sparse.csr_array(sparse.vstack([rows, *(limit.rows for limit in limits)]))
         priced = [float(price) * limit.weights for price, limit in zip(prices, limits, strict=True)]
@@ -220,7 +224,7 @@ def bound_witness(problem: Problem, mechanism: Mechanism, dual: Dual) -> dict[st
     }
 
 
-def _shares(weights: Array | None) -> list[Fraction]:
+def shares_of(weights: Array | None) -> list[Fraction]:
     """The same weights in whole multiples of 2^-40 that sum to one."""
     if weights is None:
         raise InternalError("a worst case without weights")
@@ -239,7 +243,7 @@ def _seen(problem: Problem, mechanism: Mechanism, dual: Dual) -> list[Seen]:
         visible = np.zeros(problem.system.outputs_count, dtype=bool)
         visible[slice(None) if view.rows is None or dual.scope == "messages" else view.rows] = True
         measure = view.requirement.measure
-        mu = None if pure or not isinstance(measure, EpsilonDelta | LDP) else _mu_up(measure, budget)
+        mu = None if pure or not isinstance(measure, EpsilonDelta | LDP) else mu_up(measure, budget)
         cells = view.exact.coordinates if isinstance(view.exact, PairDifferences) else None
         own = Seen(
             view.index,
@@ -254,7 +258,7 @@ def _seen(problem: Problem, mechanism: Mechanism, dual: Dual) -> list[Seen]:
     return list(found.values())
 
 
-def _mu_up(measure: EpsilonDelta | LDP, budget: float) -> Fraction:
+def mu_up(measure: EpsilonDelta | LDP, budget: float) -> Fraction:
     """A figure that no Gaussian release of the measure reaches, next to the largest one."""
     step = 1e-14
     while not exceeds(measure.epsilon, Fraction(repr(budget * (1 + step))), measure.delta):

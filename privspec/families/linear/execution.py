@@ -42,6 +42,7 @@ from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.law import NoiseLaw
 from privspec.noise.samplers import KNORM_LIMIT, Normal, Randomness, SimulationRandomness
 from privspec.noise.shares import GaussianShares, LaplaceShares
+from privspec.registry import block_of
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -109,7 +110,7 @@ def read_kernel(plan: Plan) -> tuple[Frame, Release]:
     Raises: UsageError (PS0820) if the plan has none that this version can execute.
     """
     with readable_plan():
-        mechanism, (block,) = plan["mechanism"], plan["problem"]["blocks"]
+        mechanism, block = plan["mechanism"], block_of(plan)
         frame = read_frame(Item(plan["problem"], "problem"))
         linear = read_linear(Item(block, "problem.blocks[0]"), frame)
         family, executed = Item(mechanism["family"], "family"), Item(mechanism["executed"], "executed")

@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from privspec.families.family import Settings
+from privspec.families.family import Decision, Settings
 from privspec.families.infeasible import Infeasible, Unbounded
 from privspec.families.linear.choose import Choice, best_loss, choose
+from privspec.families.linear.priced import priced
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import LinearSystem, lower
 from privspec.families.linear.raising import raise_plan
 from privspec.language import syntax
 from privspec.model.graph import Model
+from privspec.problem.linear_interpreter import unsupported
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -48,6 +50,10 @@ class Linear:
 
     def lower(self, model: Model) -> LinearSystem | Infeasible:
         """The linear system."""
+        if model.loss is None:
+            raise unsupported(
+                model.source, model.spec.span, "there is no loss to minimise", "PS0504", "add a loss: section"
+            )
         found = lower(model)
         if not isinstance(found, Unbounded):
             return found
@@ -59,6 +65,10 @@ class Linear:
         problem = Problem(model, system, settings, best_loss)
         found = choose(problem)
         return found if isinstance(found, Infeasible) else LinearDecision(problem, found)
+
+    def priced(self, model: Model, settings: Settings) -> Decision | Infeasible:
+        """The least cost of an amount of privacy that a spec leaves open."""
+        return priced(model, settings)
 
     def size(self, system: LinearSystem) -> int:
         """The smaller side of the map from inputs to outputs."""

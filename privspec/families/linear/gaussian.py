@@ -53,6 +53,8 @@ from privspec.solvers.programs import (
     largest_norm,
 )
 
+PAPER = ", the paper's calibration"
+"""What follows the name of a design whose noise is that of the paper's formula."""
 ALTERNATIVE_SIZE = 192
 """Inputs and outputs together up to which an alternative that needs a solve of its own is computed."""
 
@@ -378,7 +380,7 @@ def classics(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Ite
         words = "valid but wasteful: sqrt(2 ln(1.25/delta))/epsilon is not exact"
         reason = rule.reason or (unsafe if ratio < 1 else words)
         fine = own.admissible and ratio >= 1
-        yield Candidate(f"{name}, the paper's calibration", "gaussian", loss * ratio, reason, fine)
+        yield Candidate(f"{name}{PAPER}", "gaussian", loss * ratio, reason, fine)
 
 
 def _answers_listed(problem: Problem, forced: set[str]) -> bool:

@@ -293,7 +293,7 @@ def _column(item: Item) -> Column:
 def _measured(item: Item) -> Measured:
     rows, weights = item.fields("rows", "weights")
     found, (count, width) = _numbers(weights), rows.extents(2)
-    if len(found) != count or min(found, default=Fraction(0)) <= 0:
+    if len(found) != count or min(found, default=Fraction(1)) <= 0:
         raise weights.wrong("are not positive, or not one for each term")
     terms: tuple[dict[int, Fraction], ...] = tuple({} for _ in found)
     at, values, unit = _entries(rows, count, width)

@@ -17,13 +17,12 @@ from __future__ import annotations
 from fractions import Fraction
 from math import isqrt
 
-from flint import arb, ctx
-
-from privspec.kernel.core.case import Case, Rules
+from privspec.kernel.allowed import largest_mu_squared
+from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.linear import Linear, Matrix, Release, Units, read_matrix
 from privspec.kernel.core.linear_privacy import Moves, Piece, judge, let_through, units_of
-from privspec.kernel.core.numbers import ball, exp_up, nearest_double, sqrt_down, sqrt_up
-from privspec.kernel.core.problem import Frame, Measure, View
+from privspec.kernel.core.numbers import nearest_double, sqrt_down, sqrt_up
+from privspec.kernel.core.problem import Frame, View
 from privspec.kernel.core.reading import Item
 from privspec.kernel.quality import linear_figures as figures
 from privspec.kernel.quality.linear_figures import NONE, Figures, error_rows, identity, minus, stacked, turned, weighed
@@ -39,16 +38,23 @@ COVARIANCE_LIMIT = 512
 """Up to so many outputs a plan states their covariance."""
 COMBINED = "combinations of the inputs"
 BEST = "Gaussian noise of any covariance, unbiased"
-MEETING = "Gaussian noise of any covariance that meets the accuracy lines, unbiased"
 
 
 class LinearRules(Rules):
     """Answers that are linear in the data, with additive noise: privacy first, then what the noise is worth."""
 
     def judge(self, case: Case) -> object:
+        release, value, words = self.measured(case)
+        bound = case.claims.fields("views", "bound")[1]
+        derived, classes = (None, ("",)) if bound.absent else proved(case.frame, release, bound)
+        judge_loss(case, value, derived, classes, "such mechanism", words)
+        return release
+
+    def measured(self, case: Case) -> tuple[Release, Fraction, list[str]]:
+        """What is executed, its loss, and how that is said; all but the bound is judged."""
         *parts, shown = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance",))
-        (family, sites, executed), (views, bound) = parts, case.claims.fields("views", "bound")
-        release = judge(case, family, executed, views)
+        family, sites, executed = parts
+        release = judge(case, family, executed, case.claims.fields("views", "bound")[0])
         block, found = release.problem, Figures.of(release)
         averages(case, block, found)
         grids(case, release, found)
@@ -59,15 +65,10 @@ class LinearRules(Rules):
             (line, text, most, value) for (_, most, line, text), value in zip(block.accuracy, found.lines, strict=True)
         ]
         judge_lines(case, lines, Fraction(1, CLOSE), stated=True)
-        derived, classes = (None, ("",)) if bound.absent else proved(case.frame, release, bound)
         units = "squared units of " + " and ".join(one.name for one in block.released)
-        words = [block.loss, units, "worst" if block.worst else "expected"]
-        judge_loss(case, found.value, derived, classes, "such mechanism", words)
-        return release
+        return release, found.value, [block.loss, units, "worst" if block.worst else "expected"]
 
-    def reach(
-        self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item
-    ) -> dict[str, Fraction] | None:
+    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
         assert isinstance(executed, Release)
         return let_through(case, executed, view, outputs, witness)
 
@@ -178,35 +179,8 @@ def listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def largest_mu_squared(measure: Measure, pure: bool, stated: Item) -> Fraction:
-    """At least the mu^2 of every Gaussian release (every unbiased mechanism, if `pure`) that satisfies a measure.
-
-    Hammersley, Chapman and Robbins for pure epsilon: mu^2 = e^eps + e^-eps - 2. For (epsilon, delta) the mu that is
-    stated is shown to be too large.
-    """
-    amounts, name = measure.figures({}), measure.name.replace("LDP", "DP")
-    epsilon, order = amounts.get("epsilon", NONE), amounts.get("order", Fraction(1))
-    squares = {"mu-GDP": amounts.get("mu", 0) ** 2, "rho-zCDP": 2 * amounts.get("rho", 0)}
-    squares |= {"(order, epsilon)-RDP": 2 * epsilon / order}
-    if name == "(epsilon, delta)-DP" and not pure:
-        mu = stated.exact(0)
-        if mu == 0 or not exceeds(epsilon, mu, amounts["delta"]):
-            raise stated.wrong("is not shown to be more than the measure allows")
-        return mu * mu
-    stated.same(None)
-    if pure and name in ("epsilon-DP", "(epsilon, delta)-DP"):
-        return exp_up(epsilon) + exp_up(-epsilon) - 2
-    if pure or name not in squares:
-        raise stated.wrong("goes with a measure for which no bound is known")
-    return Fraction(squares[name])
-
-
-def exceeds(epsilon: Fraction, mu: Fraction, delta: Fraction) -> bool:
-    """Whether Gaussian noise at distance mu surely has delta(epsilon) > delta; then so has every larger mu."""
-    with ctx.workprec(512):
-        eps, size, root = ball(epsilon), ball(mu), arb(2).sqrt()
-        value = ((eps / size - size / 2) / root).erfc() - eps.exp() * ((eps / size + size / 2) / root).erfc()
-        return bool(value / 2 > ball(delta))
+Proof = tuple[Fraction, Fraction, list[tuple[int, Fraction, Item]], tuple[str, ...]]
+"""The share, what is paid, each mass with the number of its line and the mu stated beside it, and the words."""
 
 
 def gauge(moves: Moves, owners: dict[int, tuple[int, Piece]], column: dict[int, Fraction]) -> Fraction | None:
@@ -261,12 +235,26 @@ def mass(found: list[Moves], columns: Matrix, given: Item) -> Fraction:
 
 def proved(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[str, ...]]:
     """What a witness proves of the loss, and the words for the mechanisms of which none has less."""
+    proof = prove(frame, release, item)
+    return shown(frame, release, proof, [mu for *_, mu in proof[2]]), proof[3]
+
+
+def shown(frame: Frame, release: Release, proof: Proof, stated: list[Item]) -> Fraction:
+    """What a proof shows at the amounts of a frame, with the mu that is stated for each of its masses."""
+    (share, paid, masses, _), pure = proof, not release.noise.gaussian
+    pairs = zip(masses, stated, strict=True)
+    power = sum(m * largest_mu_squared(frame.obligations[o].measure, pure, mu) for (o, m, _), mu in pairs)
+    return (share / power if power else NONE) - paid
+
+
+def prove(frame: Frame, release: Release, item: Item) -> Proof:
+    """That the loss of noise like that of a release is at least share / (sum of masses times mu^2) - paid."""
     block, noise, pure = release.problem, release.noise, not release.noise.gaussian
     scope, shares, prices, *others = item.fields("scope", "loss_weights", "prices", "differences", "vectors", "slack")
     differences, vectors, slack = others
     terms, weights, paid = _priced(block, shares, prices)
     image, sites = error_rows(terms, block.target), block.sites or ()
-    words = _pure_words(block) if pure else (BEST, MEETING)[0 if prices.absent else 1 :]
+    words = _pure_words(block) if pure else (BEST,)
     # what the rows of Z rest on, and how what they stand for moves; how confined noise reaches it, and the errors
     needs, confined = [set(term) for term in terms], None
     if scope.value == "errors":
@@ -282,9 +270,9 @@ def proved(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[
         needs, confined = [set() for _ in range(block.inputs)], (moved, image)
     else:
         raise scope.wrong("is not what the problem confines noise to")
-    if not prices.absent and MEETING not in words:
-        raise prices.wrong("are for Gaussian noise of any covariance")
-    columns, power, spans = list[dict[int, Fraction]](), NONE, dict[int, slice]()
+    if not prices.absent:
+        words = tuple(f"{word}, within the accuracy lines" for word in words)
+    columns, masses, spans = list[dict[int, Fraction]](), list[tuple[int, Fraction, Item]](), dict[int, slice]()
     for one in differences.items():
         number, mu, given = one.fields("requirement", "mu", "columns")
         o = number.integer(0, len(frame.obligations) - 1)
@@ -292,7 +280,7 @@ def proved(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[
             raise number.wrong("stands twice")
         part = read_matrix(given, given.extents(2)[0], block.inputs)
         moves = [units_of(one, block.places) for one in block.differences[o]]
-        power += mass(moves, part, given) * largest_mu_squared(frame.obligations[o].measure, pure, mu)
+        masses.append((o, mass(moves, part, given), mu))
         spans[o] = slice(len(columns), len(columns) + part.whole.nrows())
         columns += [{i: v * part.unit for i, v in enumerate(row) if v} for row in part.rows]
     found = read_matrix(vectors, len(needs), len(columns))
@@ -317,7 +305,7 @@ def proved(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[
             raise vectors.wrong("rests on noise that costs nothing")
         kappa = max((load / cost for load, cost in costly if cost), default=NONE)
     words = (f"shares of {words[-1 if pure else 0]}",) if frame.trust.kind == "secure_sum" else words  # notes/shares.md
-    return (trace * trace / (kappa * power) * noise.parties / noise.honest if kappa * power else NONE) - paid, words
+    return trace * trace / kappa * noise.parties / noise.honest if kappa else NONE, paid, masses, words
 
 
 def _priced(

@@ -65,7 +65,7 @@ def error_rows(terms: tuple[dict[int, Fraction], ...], moves: Matrix) -> Matrix:
         return moves
     scale = lcm(*(c.denominator for term in terms for c in term.values()))
     whole = [{i: int(c * scale) for i, c in term.items()} for term in terms]
-    if sum(map(len, terms)) > SPARSE_TERMS * len(terms):
+    if sum(map(len, terms)) >= SPARSE_TERMS * len(terms):
         dense = fmpz_mat(len(terms), size, [term.get(i, 0) for term in whole for i in range(size)])
         return Matrix(dense * moves.whole, moves.unit / scale)
     rows, none = moves.rows, [0] * width

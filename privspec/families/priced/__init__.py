@@ -1,0 +1,1 @@
+"""Privacy at least cost: an amount that solving picks."""

@@ -1,0 +1,246 @@
+"""Privacy as a cost: an amount that solving picks from a range, and that the loss adds beside errors, or alone.
+
+At each value of the number the spec is an ordinary one: that of its other terms of the loss, and of all its lines. The
+block of that spec is the same at every value; only the amounts of the obligations are not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar, TypeAlias
+
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.language.spelling import spell
+from privspec.language.walk import names_used
+from privspec.model.build import build
+from privspec.model.domains import Interval
+from privspec.model.graph import GraphNode, Model, once
+from privspec.model.measures import Chosen, Measure
+from privspec.model.requirements import Requirement
+from privspec.problem.terms import factor_of, public, public_number
+from privspec.problem.types import Block
+from privspec.registry import Family, family_of
+
+POWERS = (1, 2, 3, 4)
+"""Powers of a chosen number that a loss may add up."""
+RISING = ("epsilon", "delta", "rho", "mu")
+"""Amounts that allow more the larger they are."""
+ZERO = syntax.Number(Fraction(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What the loss adds for a number: weight times its power."""
+
+    power: int
+    weight: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """The number `name`, picked between `low` and `high` (None: no end), and the block whose loss its prices join."""
+
+    FORM: ClassVar[str] = "priced"
+
+    name: str
+    low: Fraction
+    high: Fraction | None
+    prices: tuple[Price, ...]
+    loss: str
+    block: Block
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Those of the block."""
+        return self.block.outputs
+
+    def words(self) -> tuple[str, ...]:
+        """The range, what the number costs, then what the block says."""
+        top = "any number from it on" if self.high is None else f"{self.high}"
+        powers = (f"{self.name}^{price.power}" if price.power > 1 else self.name for price in self.prices)
+        costs = [f"{price.weight} times {power}" for price, power in zip(self.prices, powers, strict=True)]
+        return (
+            f"{self.name} is picked between {self.low} and {top}.",
+            f"The loss is {self.loss}: {' and '.join(costs)}, beside what follows.",
+            *self.block.words(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A spec taken apart: the number that is picked, its prices, and the other terms of the loss, None without any."""
+
+    node: GraphNode
+    low: Fraction
+    high: Fraction | None
+    prices: tuple[Price, ...]
+    rest: syntax.Expr | None
+
+    def cost(self, value: Fraction) -> Fraction:
+        """What the loss adds for the number."""
+        return sum((price.weight * value**price.power for price in self.prices), Fraction(0))
+
+
+def reads(model: Model) -> bool:
+    """Whether an amount of a privacy line is picked from an interval."""
+    return not model.components and bool(_picked(model))
+
+
+def blocks(model: Model) -> tuple[Priced]:
+    """The one block of a spec.
+
+    Raises: SpecError PS05xx.
+    """
+    found, fixed = parsed(model), inner(model)
+    (block,) = family_of(fixed).reads.blocks(fixed)
+    assert model.loss is not None
+    return (Priced(found.node.name, found.low, found.high, found.prices, spell(model.loss), block),)
+
+
+def difference_of(model: Model, moved: Requirement) -> object:
+    """What one unit changes, in the numbers of the block."""
+    return family_of(inner(model)).reads.difference_of(inner(model), moved)
+
+
+def inner_family(model: Model) -> Family:
+    """The family of the spec at any value of the number.
+
+    Raises: SpecError PS0524.
+    """
+    return family_of(inner(model))
+
+
+def reference(model: Model) -> Fraction:
+    """A value of the range at which the block is read."""
+    found = parsed(model)
+    if found.high is not None:
+        return (found.low + found.high) / 2
+    return max(found.low * 2, Fraction(1))
+
+
+@once
+def inner(model: Model) -> Model:
+    """The spec at one value of the number: there it is a parameter, and costs nothing."""
+    found, spec = parsed(model), model.spec
+    node, value = found.node, reference(model)
+    given = syntax.Parameter(syntax.Ref(node.name, span=node.span), syntax.Number(value, span=node.span))
+    kept = tuple(one for one in spec.variables if one.target.name != node.name)
+    fixed = replace(spec, variables=kept, parameters=(*spec.parameters, given), loss=found.rest)
+    return build(fixed, model.source, parameters=model.parameters, base=model.base, files=model.files)
+
+
+def lines_at(model: Model, value: Fraction) -> tuple[Requirement, ...]:
+    """The lines of privacy at a value of the number."""
+    found = []
+    for one, known in zip(model.requirements, inner(model).requirements, strict=True):
+        amounts = one.measure.amounts_as_written if isinstance(one.measure, Chosen) else ()
+        factors = [factor_of(amount, parsed(model).node.name, model) for amount in amounts]
+        picked = {
+            word: factor[0] * value
+            for word, factor in zip(one.measure.figures, factors, strict=False)
+            if factor is not None
+        }
+        measure: Measure = replace(known.measure, **picked)  # type: ignore[type-var]
+        found.append(replace(known, measure=measure))
+    return tuple(found)
+
+
+def _picked(model: Model) -> list[GraphNode]:
+    lines = [one.measure for one in model.requirements if isinstance(one.measure, Chosen)]
+    used = {name for measure in lines for expr in measure.amounts_as_written for name in names_used(expr)}
+    return [node for node in model.choices if node.name in used and isinstance(node.domain, Interval)]
+
+
+@once
+def parsed(model: Model) -> Parsed:
+    """The number, its prices and the rest of the loss.
+
+    Raises: SpecError PS0524 for more numbers than one, amounts that do not grow with it, losses of another form;
+    PS0504 where the loss does not make it small, or no line asks for any accuracy.
+    """
+    first, *more = _picked(model)
+    if more:
+        raise _error(model, more[0].span, "solve picks one amount at a time", help_="give the others a value")
+    domain = first.domain
+    assert isinstance(domain, Interval)
+    if domain.low is None or domain.low < 0:
+        raise _error(model, first.span, f"{first.name} is an amount of privacy: its range begins at 0 or above")
+    _check_amounts(model, first.name)
+    if model.loss is None or first.name not in names_used(model.loss):
+        text = f"the loss does not mention {first.name}, so its upper end would be picked"
+        raise _error(model, first.span, text, "PS0504", f"loss: {first.name}, or a term such as 3 * {first.name}")
+    weights: dict[int, Fraction] = {}
+    rest = _Splitter(model, first.name, weights).rest(model.loss, Fraction(1))
+    if rest is None and not model.accuracy:
+        text = f"no line asks for any accuracy, so the lower end of the range of {first.name} would be picked"
+        hint = "add accuracy: E[ (O - y)^2 ] <= 4, or a term of the errors to the loss"
+        raise _error(model, model.loss.span, text, "PS0504", hint)
+    prices = tuple(Price(power, weight) for power, weight in sorted(weights.items()))
+    return Parsed(first, Fraction(domain.low), None if domain.high is None else Fraction(domain.high), prices, rest)
+
+
+def _error(model: Model, span: Span, text: str, code: str = "PS0524", help_: str | None = None) -> SpecError:
+    return SpecError(Diagnostic(code, text, (Label(span),), help=help_, source=model.source))
+
+
+def _check_amounts(model: Model, name: str) -> None:
+    """Amounts that grow with the number, so that whatever meets the lines at one value does at every larger one."""
+    for line, written in ((one, one.measure) for one in model.requirements):
+        if not isinstance(written, Chosen):
+            continue
+        if written.kind == "epsilon-metric-DP" or written.amounts_as_written[1:] == (ZERO,):
+            raise _error(model, line.span, f"solve cannot pick an amount of {line.text}")
+        for word, amount in zip(written.figures, written.amounts_as_written, strict=True):
+            found = factor_of(amount, name, model) if name in names_used(amount) else None
+            if name in names_used(amount) and (word not in RISING or found is None or found[1] or found[0] <= 0):
+                text = f"an amount that is picked at least cost is {name} or a multiple of it"
+                raise _error(model, line.span, text, help_=f"({name}, 1e-6)-DP, or (2 * {name})-DP")
+
+
+Expr: TypeAlias = syntax.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class _Splitter:
+    """Takes what a loss adds for the number `name` into `weights`, by its power."""
+
+    model: Model
+    name: str
+    weights: dict[int, Fraction]
+
+    def rest(self, expr: Expr, weight: Fraction) -> Expr | None:
+        """The terms without the number, `weight` left out; None where there are none.
+
+        Raises: SpecError PS0524.
+        """
+        if self.name not in names_used(expr):
+            return expr
+        match expr:
+            case syntax.Binary(op="+", left=left, right=right):
+                one, other = self.rest(left, weight), self.rest(right, weight)
+                return other if one is None else one if other is None else replace(expr, left=one, right=other)
+            case syntax.Binary(op="*", left=left, right=right) if public(left, self.model):
+                inner = self.rest(right, weight * public_number(left, self.model))
+                return None if inner is None else replace(expr, right=inner)
+            case syntax.Binary(op="*" | "/", left=left, right=right) if public(right, self.model):
+                factor = public_number(right, self.model)
+                inner = self.rest(left, weight * factor if expr.op == "*" else weight / factor)
+                return None if inner is None else replace(expr, left=inner)
+        power = self._power(expr)
+        if power is None or weight <= 0:
+            text = f"solve takes sums of errors and of {self.name} or its powers, with positive weights, as the loss"
+            raise _error(self.model, expr.span, text, help_=f"loss: {self.name}, or E[ ||O - y||^2 ] + 3 * {self.name}")
+        self.weights[power] = self.weights.get(power, Fraction(0)) + weight
+        return None
+
+    def _power(self, expr: Expr) -> int | None:
+        match expr:
+            case syntax.Name(id=name) if name == self.name:
+                return 1
+            case syntax.Binary(op="^", left=syntax.Name(id=name), right=right) if public(right, self.model):
+                power = public_number(right, self.model)
+                return int(power) if name == self.name and power in POWERS else None
+        return None
