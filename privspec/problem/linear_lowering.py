@@ -445,8 +445,7 @@ def _limits(
     model: Model, quiet: Interpreter, outputs: Sequence[OutputSlice], aims: Mapping[str, Array], offset: Array
 ) -> Iterator[Limit]:
     """Every instance of every accuracy line."""
-    quiet = reader(model, layout)
-    rows, weights, worst = _aims(model, quiet)
+    for accuracy, local, members in _instances(model, quiet):
         written = accuracy.target
         bound = evaluate(written.right, environment_of(model, local))
         if not isinstance(bound, Fraction) or bound <= 0:

@@ -122,7 +122,7 @@ REFUSED = [
     ("identity", (public(-1),), "positive|whole number"),
     ("identity", (Argument(NUMBER),), "public whole number"),
     ("identity", (public(10**6),), "entries"),
-    ("marginals", (TABLE,), "takes 2 or more"),
+    ("marginals", (TABLE,), "write how many attributes"),
     ("marginals", (TABLE, public(4)), "no such marginals"),
     ("marginals", (TABLE, public(1), public(1)), "twice"),
     ("marginals", (vector(3), public(1)), "takes a table"),
@@ -172,3 +172,20 @@ def test_angles():
     assert float(bound.apply(np.array([1.0, 0.0]), np.array([0.0, 2.0]))) == pytest.approx(np.pi / 2)
     half = bind("disagreement", vector(2), vector(2))
     assert float(half.apply(np.array([1.0, 0.0]), np.array([-1.0, 0.0]))) == pytest.approx(1.0)
+
+
+def test_marginals_up_to_a_number_of_attributes():
+    """Without the grand total; `ways` takes each of its numbers, 0 being the total."""
+    counts = np.arange(float(np.prod(SCHEMA.cell_shape)))
+
+    def asked(**words):
+        return bind("marginals", TABLE, **{name: Argument(NUMBER, value) for name, value in words.items()}).apply(
+            counts
+        )
+
+    none, one, two = (bind("marginals", TABLE, public(k)).apply(counts) for k in (0, 1, 2))
+    assert np.array_equal(asked(up_to=Fraction(2)), np.concatenate([one, two]))
+    assert np.array_equal(asked(ways=(Fraction(2), Fraction(0))), np.concatenate([two, none]))
+    for wrong in (Fraction(-1), Fraction(1, 2), Fraction(9)):
+        with pytest.raises(FunctionError, match="has no such marginals"):
+            asked(up_to=wrong)

@@ -1,0 +1,181 @@
+"""An amount of privacy picked at least cost: known optima, other ways to the same figure, what is refused."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from privspec.api import Problem
+from privspec.core.diagnostics import SolveError, SpecError
+from privspec.core.gaussian import mu_down
+from tests.plans import Document, solved_text
+
+ANSWERS = """\
+variables:
+  input x in [0, 1]^6
+  intermediate y
+  output O
+  choose NUMBER in RANGE
+background:
+  y = [x[1], x[1] + x[2], x[1] + x[2] + x[3], x[4] - x[5], sum(x), x[6]]
+accuracy: LIMIT
+loss: LOSS
+privacy: O is ASKED wrt x, replacing one entry
+options:
+  OPTION
+"""
+EACH = "E[ (O[j] - y[j])^2 ] <= 4 for j in 1..6"
+
+
+def answers(
+    number: str, asked: str, loss: str = "", limit: str = EACH, range_: str = "[0, inf)", option: str = "trust curator"
+) -> str:
+    """The spec of six answers."""
+    words = {"NUMBER": number, "ASKED": asked, "LOSS": loss or number, "LIMIT": limit, "RANGE": range_}
+    text = ANSWERS.replace("OPTION", option)
+    for word, value in words.items():
+        text = text.replace(word, value)
+    return text
+
+
+def picked(plan: Document) -> Fraction:
+    """The number that was picked."""
+    (value,) = plan["mechanism"]["scalars"].values()
+    return Fraction(value)
+
+
+@pytest.mark.parametrize(
+    ("tables", "known"),
+    [
+        pytest.param("0, 1, 2, 3", 3.346405, marks=pytest.mark.slow),
+        pytest.param("up_to = 3", 3.1310, marks=pytest.mark.slow),
+        ("ways = {1, 2}", 3.0330),
+    ],
+)
+def test_fitness_for_use(tables: str, known: float) -> None:
+    """The least mu^2 at which every cell of marginals of a 2 x 2 x 16 table has a variance of at most 1."""
+    count = {"0, 1, 2, 3": 153, "up_to = 3": 152}.get(tables, 88)
+    text = f"""\
+variables:
+  input people in table(a in {{F, M}}, b in {{u, v}}, c in 1..16)
+  output O
+  choose mu in [0, 100]
+accuracy: E[ (O[j] - marginals(people, {tables})[j])^2 ] <= 1 for j in 1..{count}
+loss: mu^2
+privacy: O is mu-GDP wrt people, adding or removing one record
+"""
+    plan = solved_text(text)
+    assert plan["status"] == "optimal"
+    assert plan["loss"]["value"] == pytest.approx(known, rel=2e-5)
+    assert plan["loss"]["lower_bound"] == pytest.approx(known, rel=2e-5)
+    assert max(line["value"] for line in plan["accuracy"]) <= 1 + 1e-9
+
+
+def test_every_amount_of_a_gaussian_release_says_the_same() -> None:
+    """mu, rho, epsilon at a delta, delta at an epsilon, and a Renyi order: one optimum in five measures."""
+    mu = picked(solved_text(answers("mu", "mu-GDP")))
+    assert 2 * picked(solved_text(answers("rho", "rho-zCDP", "2 * rho"))) == pytest.approx(mu**2, rel=1e-6)
+    assert picked(solved_text(answers("r", "(8, r)-RDP"))) == pytest.approx(4 * mu**2, rel=1e-6)
+    gaussian = "noise family gaussian"
+    epsilon = picked(solved_text(answers("e", "(e, 1e-6)-DP", option=gaussian)))
+    assert mu_down(epsilon, Fraction(1, 10**6)) == pytest.approx(mu, rel=1e-6)
+    delta = picked(solved_text(answers("delta", "(1, delta)-DP", range_="[0, 0.1]")))
+    assert mu_down(Fraction(1), delta) == pytest.approx(mu, rel=1e-6)
+    half = picked(solved_text(answers("e", "(2 * e, 1e-6)-DP", option=gaussian)))
+    assert 2 * half == pytest.approx(epsilon, rel=1e-6)
+
+
+def test_the_worst_error_is_the_same_problem() -> None:
+    """At mu 1 the least worst variance is 4 mu^2 of the least mu at which all are at most 4."""
+    text = answers("mu", "1-GDP", "max(E[ (O[j] - y[j])^2 ] for j in 1..6)").replace("  choose mu in [0, inf)\n", "")
+    plan = solved_text(text.replace(f"accuracy: {EACH}\n", ""))
+    assert plan["loss"]["value"] == pytest.approx(4 * picked(solved_text(answers("mu", "mu-GDP"))) ** 2, rel=1e-6)
+
+
+def test_a_limit_of_a_sum() -> None:
+    """At mu 1 the least sum of variances is 24 mu^2 of the least mu at which it is at most 24."""
+    text = answers("mu", "1-GDP", "E[ ||O - y||^2 ]").replace("  choose mu in [0, inf)\n", "")
+    plan = solved_text(text.replace(f"accuracy: {EACH}\n", ""))
+    found = solved_text(answers("mu", "mu-GDP", limit="E[ ||O - y||^2 ] <= 24"))
+    assert plan["loss"]["value"] == pytest.approx(24 * picked(found) ** 2, rel=1e-6)
+    assert found["status"] == "optimal"
+
+
+@pytest.mark.parametrize("option", ["noise at x, y", "trust nobody", "noise at O"])
+def test_noise_that_is_confined(option: str) -> None:
+    plan = solved_text(answers("mu", "mu-GDP", option=option))
+    assert plan["status"] == "optimal"
+    assert picked(plan) >= picked(solved_text(answers("mu", "mu-GDP"))) * Fraction(999999, 1000000)
+
+
+def test_pure_epsilon_is_given_with_its_bracket() -> None:
+    """Laplace noise of scale 1 / epsilon on six numbers: a sum of six has variance 12 / epsilon^2."""
+    plan = solved_text(answers("epsilon", "epsilon-DP"))
+    assert plan["status"] == "feasible"
+    assert picked(plan) <= Fraction(sqrt(3)) * (1 + Fraction(1, 10**6))
+    assert 0 < plan["loss"]["lower_bound"] < plan["loss"]["value"]
+    # no unbiased mechanism: the Gaussian optimum with mu^2 = 4 sinh(epsilon / 2)^2
+    mu = float(picked(solved_text(answers("mu", "mu-GDP"))))
+    assert plan["loss"]["lower_bound"] == pytest.approx(2 * np.arcsinh(mu / 2), rel=1e-5)
+
+
+def test_two_lines_of_which_one_is_fixed() -> None:
+    text = answers("e", "(e, 1e-6)-DP").replace(
+        "privacy: O is", "privacy:\n  O is 5-GDP wrt x, replacing up to 3 entries\n  O is"
+    )
+    plan = solved_text(text)
+    assert plan["status"] == "optimal"
+    assert plan["guarantees"][0]["mu"] == "5"
+    loose = float(picked(solved_text(answers("e", "(e, 1e-6)-DP", option="noise family gaussian"))))
+    assert float(picked(plan)) == pytest.approx(loose, rel=1e-6)
+
+
+def test_the_lower_end_of_the_range() -> None:
+    plan = solved_text(answers("mu", "mu-GDP", range_="[5, 10]"))
+    assert picked(plan) == 5
+    assert plan["status"] == "optimal"
+    assert plan["loss"]["lower_bound"] == 5
+
+
+def test_a_range_that_ends_too_soon() -> None:
+    plan = Problem(answers("mu", "mu-GDP", range_="[0, 0.5]"), {}).solve().document
+    assert plan["status"] == "infeasible"
+    assert [line["line"] for line in plan["conflicts"]] == [8, 10, 5]
+    (looser, longer) = plan["relaxations"]
+    assert looser["line"] == 8
+    assert longer["line"] == 5
+    needed = Fraction(longer["change"].rpartition(" ")[2])
+    least = picked(solved_text(answers("mu", "mu-GDP")))
+    assert least <= needed <= least * Fraction(1001, 1000)
+    again = Problem(answers("mu", "mu-GDP", range_=f"[0, {float(needed)}]"), {}).solve().document
+    assert again["status"] == "optimal"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        (answers("mu", "mu-GDP", "E[ ||O - y||^2 ]"), "PS0504", "does not mention mu"),
+        (answers("mu", "mu-GDP", "-mu"), "PS0524", "positive weights"),
+        (answers("mu", "mu-GDP", "mu^5"), "PS0524", "powers"),
+        (answers("mu", "(1 / mu)-GDP"), "PS0524", "or a multiple of it"),
+        (answers("order", "(order, 1)-RDP", range_="[2, 64]"), "PS0524", "or a multiple of it"),
+        (answers("e", "(e, d)-DP", range_="[0, 1]\n  choose d in [0, 0.1]", loss="e + d"), "PS0524", "one amount"),
+        (answers("mu", "mu-GDP", range_="[-1, 1]"), "PS0524", "begins at 0 or above"),
+    ],
+)
+def test_what_is_refused(text: str, code: str, words: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        Problem(text, {}).solve()
+    (found,) = caught.value.diagnostics
+    assert found.code == code
+    assert words in found.message
+    assert found.labels
+
+
+def test_nothing_known_and_nothing_proved() -> None:
+    with pytest.raises(SolveError) as caught:
+        Problem(answers("epsilon", "epsilon-DP", range_="[0, 1]"), {}).solve()
+    assert caught.value.diagnostics[0].code == "PS0612"
