@@ -329,14 +329,14 @@ class PricedDecision:
         asked, own = read(Priced, frame.blocks[0]), inside["mechanism"]
         assert isinstance(asked, Priced)
         _, release = read_back(inside["problem"], own["family"], own["executed"])
-        pure, proof = release.noise.shape != "gaussian", self._proof(mechanism, mechanism.dual)
+        pure, proof = not release.noise.gaussian, self._proof(mechanism, mechanism.dual)
         try:
-            proved = prove(frame, release.problem, Item(proof, "claims.bound"), pure)
+            proved = prove(frame, release, Item(proof, "claims.bound"))
 
             def excluded(value: Fraction) -> bool:
                 """Whether no mechanism meets the lines at an amount."""
                 stated = Item(self._stated(proof, value, pure=pure), "mu")
-                return shown(frame_at(frame, asked.name, value), proved, stated.items(), pure) > 0
+                return shown(frame_at(frame, asked.name, value), release, proved, stated.items()) > 0
 
             low = _largest(excluded, found.low, self.value)
             last: dict[str, Any] = {"upto": None, "proof": None, "mu": []}
