@@ -300,7 +300,7 @@ def of_entry(source: str, names: tuple[str, ...]) -> Question:
         answer=(f"of {pair}, ", "the first", "if it is the second", "if it is the first"),
         audited=(" who knows the model", "the entry is the second value", "the first", "it is the first"),
         told=f"of {pair}, an observer who knows the model tells which it is",
-        against="another value of the entry, if the model is right",
+        against="another value instead of yours, if the model is right",
         sure="one result can make someone who knows the model that an entry has a given value",
         axes=(
             "false alarms (says the first of two, and it is the other)",

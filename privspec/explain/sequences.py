@@ -23,7 +23,7 @@ from privspec.explain.document import (
     table,
 )
 from privspec.explain.facts import MechanismFact, executed, randomness
-from privspec.explain.quantities import UP, Quantity, count, rounded
+from privspec.explain.quantities import UP, Quantity, count, exact, rounded
 from privspec.explain.questions import Question, of_entry, took_part
 from privspec.kernel.chains import variance
 from privspec.model.reports import listing
@@ -52,8 +52,10 @@ class SequenceFact(MechanismFact):
     alone: Quantity
     together: Quantity
     odds_alone: tuple[str, str]
-    scale: Fraction
-    unit: Fraction
+    scale: Quantity
+    unit: Quantity
+    starts: tuple[tuple[Quantity, ...], ...]
+    steps: tuple[tuple[tuple[Quantity, ...], ...], ...]
     proofs: tuple[str, ...]
     input_line: SpecLine
     model_lines: tuple[SpecLine, ...]
@@ -123,7 +125,7 @@ class SequenceFact(MechanismFact):
     def public_sections(self, facts: Facts) -> tuple[Section, ...]:
         """What the odds take for granted, and what is left of them otherwise."""
         without, taking_part = self.odds_alone
-        several = len(self.sequence.starts.laws) * len(self.sequence.steps.laws) > 1
+        several = len(self.starts) * len(self.steps) > 1
         law = "several laws, any of which may be the true one" if several else "one law"
         found = (
             assumed(
@@ -176,10 +178,10 @@ class SequenceFact(MechanismFact):
     def _laws(self) -> list[Block]:
         states = self.sequence.states
         found: list[Block] = []
-        for number, (law,) in enumerate(self.sequence.starts.laws, 1):
+        for number, law in enumerate(self.starts, 1):
             rows = [(state, str(chance)) for state, chance in zip(states, law, strict=True)]
             found.append(table(f"The first entry, law {number} (assumed)", "Value | Chance", rows, 1))
-        for number, step in enumerate(self.sequence.steps.laws, 1):
+        for number, step in enumerate(self.steps, 1):
             after = [(before, *map(str, row)) for before, row in zip(states, step, strict=True)]
             caption = f"Chances of an entry (column) after another (row), law {number} (assumed)"
             found.append(table(caption, ("After", *states), after, *range(1, len(states) + 1)))
@@ -200,8 +202,8 @@ class SequenceFact(MechanismFact):
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
         rows = [
-            ("Noise", f"discrete Laplace, chance of k steps in proportion to exp(-|k| / {float(self.scale):.9g})"),
-            ("Step", str(self.unit)),
+            ("Noise", f"discrete Laplace, chance of k steps in proportion to exp(-|k| / {self.scale})"),
+            ("Step", self.unit.text),
             ("Input", f"{self._source}: {count(self.sequence.length)} entries"),
         ]
         said = proved("Whole steps are summed, whole steps of noise are added, and that is released.", _NOISE)
@@ -230,8 +232,10 @@ def sequence_fact(plan: Stated, context: Context) -> SequenceFact:
         alone=rounded(without["entry"], 4, UP),
         together=rounded(without["everything"], 4, UP),
         odds_alone=(odds.without_words, odds.taking_part_words),
-        scale=mechanism.scale,
-        unit=mechanism.unit,
+        scale=rounded(mechanism.scale, 9),
+        unit=exact(mechanism.unit),
+        starts=tuple(tuple(map(exact, law)) for (law,) in sequence.starts.laws),
+        steps=tuple(tuple(tuple(map(exact, row)) for row in step) for step in sequence.steps.laws),
         proofs=tuple(str(one["by"]) for one in plan.claims["given"]),
         input_line=context.line_of(sequence.source),
         model_lines=context.entry_laws.get(sequence.source, ()),

@@ -263,6 +263,23 @@ options: trust nobody
 '''
 
 
+HOURS = '''spec hours
+"""How many of six hours one person was active"""
+parameters:
+  start = [0.5, 0.5]
+  calm = [[0.8, 0.2], [0.3, 0.7]]
+  busy = [[0.7, 0.3], [0.2, 0.8]]
+variables:
+  input hour in {rest, walk}^6
+  output O
+background:
+  hour[1] ~ categorical(start)
+  hour[i] ~ categorical({calm, busy}[hour[i-1]])
+loss: E[ (O - [0, 1] @ histogram(hour))^2 ]
+privacy: O is 1-DP wrt hour, replacing one entry, given the model
+'''
+
+
 SPECS = {
     "prefix_sums": PREFIX_SUMS,
     "histogram": HISTOGRAM,
@@ -281,6 +298,7 @@ SPECS = {
     "lunch": LUNCH,
     "chair": CHAIR,
     "quick_poll": QUICK_POLL,
+    "hours": HOURS,
 }
 LINEAR = ("prefix_sums", "histogram", "two_observers")
 TABLES = ("commuting", "counting", "kilometres", "places", "two_counts", "single_outputs", "fair_report")

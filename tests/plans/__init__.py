@@ -35,6 +35,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "dp_random_dictatorship": {},
     "dp_random_dictatorship_compulsory": {},
     "city_report": {"N": 3},
+    "correlated_readings": {"T": 5},
     "wang_algorithm_2": {"N": 4, "n": 4, "d": 2},
 }
 """Templates, with parameters that make them small."""
