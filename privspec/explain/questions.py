@@ -290,7 +290,7 @@ def of_entry(source: str, names: tuple[str, ...]) -> Question:
         result="result",
         of_label=f"Could the published result reveal one entry of {source}?",
         aim=f"Someone tries to tell from the published result which of two values one entry of {source} has. They know "
-        f"the model that this release counts on, and draw all conclusions from it, {_EQUALLY}",
+        f"the model that this release counts on, {_EQUALLY}",
         compared=f"Take {pair}. All other entries are drawn as the model says, given that one.",
         headers=(f"If it is {second}", f"If it is {first}"),
         short=(f"Is {second}", f"Is {first}"),

@@ -135,9 +135,9 @@ class SequenceFact(MechanismFact):
                 *self.model_lines,
             ),
             proved(
-                f"Whatever the model: someone who already knows all entries but one would say the second of two values "
-                f"{without} if it is the first, {taking_part} if it is the second. Someone who can work out one entry "
-                "from others learns about it from those as well.",
+                f"Whatever the model: to someone who already knows all entries but one, at least {without} possible "
+                f"results would say the second of two values if it is the first, at most {taking_part} if it is the "
+                "second. Someone who can work out one entry from others learns about it from those as well.",
                 _WITHOUT,
             ),
         )

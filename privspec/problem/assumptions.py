@@ -15,6 +15,7 @@ from privspec.model.distances import takes_distance
 from privspec.model.graph import Model
 from privspec.model.measures import PerAtomLDP
 from privspec.model.neighbours import GivenTheModel, NeighbourRelation, ReplacingEverything
+from privspec.model.requirements import Chain
 from privspec.model.values import show
 from privspec.registry import block_of, family_of_plan
 
@@ -85,15 +86,20 @@ def _units(model: Model) -> Iterator[Assumption]:
 def _correlations(model: Model) -> Iterator[Assumption]:
     """Lines about entries that are declared to tell of one another, and which do not count on that."""
     for chain in model.chains:
-        lines = " and ".join(str(number) for number, _ in chain.lines)
+        lines = _lines(chain)
         for requirement in model.requirements:
             relation = requirement.neighbours
             if chain.subject in requirement.wrt and not isinstance(relation, GivenTheModel | ReplacingEverything):
                 text = (
                     f"Line {requirement.line} compares with not taking part ({relation.describe()}). It does not bound "
-                    f"what correlations tell: entries of {chain.subject} tell of one another (line {lines})."
+                    f"what correlations tell: entries of {chain.subject} tell of one another ({lines})."
                 )
                 yield _said(text, "proved", line=requirement.line)
+
+
+def _lines(chain: Chain) -> str:
+    numbers = [str(number) for number, _ in chain.lines]
+    return f"line{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}"
 
 
 def _chain(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
@@ -103,10 +109,10 @@ def _chain(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     text = f"An entry of {source} that is none of its values counts as one of them, by a public rule for it alone."
     yield _said(text, "proved", line=_line(model, model.nodes[source].span.start))
     written = "; ".join(words for _, words in chain.lines)
-    numbers = " and ".join(str(number) for number, _ in chain.lines)
+    numbers = _lines(chain)
     for number in block["lines"]:
         text = (
-            f"Line {model.requirements[number].line} counts on the model of {source} in line {numbers} ({written}), "
+            f"Line {model.requirements[number].line} counts on the model of {source} in {numbers} ({written}), "
             "with the parameters that the plan states. Nothing checks it against data; if it is wrong, this line may "
             "not hold."
         )
