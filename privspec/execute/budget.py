@@ -35,6 +35,11 @@ class Unit:
         """As in a requirement: "wrt x, replacing one entry"."""
         return f"wrt {', '.join(self.wrt)}, {self.neighbours}"
 
+    def within(self, other: Unit) -> bool:
+        """Whether another unit that moves may be this one: what comes or goes does so in all inputs named at once."""
+        same = self.neighbours == other.neighbours and self.neighbours.startswith("replacing ")
+        return same and set(self.wrt) < set(other.wrt)
+
     def to_json(self) -> dict[str, Any]:
         return {"wrt": list(self.wrt), "neighbours": self.neighbours}
 

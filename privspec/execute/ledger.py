@@ -538,7 +538,8 @@ def spends_of_plan(plan: Mapping[str, Any], model: Model | None = None) -> dict[
     """What one run of a plan costs each unit: that of all outputs together, whoever sees which.
 
     For each unit it takes the guarantees that hold for everything released (`Exposure.covers`); failing that,
-    if there is a model, what everything released costs under the relation of the unit's first requirement.
+    if there is a model, what everything released costs under the relation of the unit's first requirement; or those
+    of a line on more inputs, in which a unit that is replaced may stay as it is in all others.
     Raises: UsageError (PS1006) if a unit has none, (PS1008) if an amount is missing.
     """
     exposure = exposure_of(plan)
@@ -554,6 +555,8 @@ def spends_of_plan(plan: Mapping[str, Any], model: Model | None = None) -> dict[
         joint = None if unit in whole or model is None else exposure.joint_spend(model, index)
         if joint is not None:
             whole[unit] = [joint]
+        if unit not in whole:
+            whole |= {unit: found for larger, found in whole.items() if unit.within(larger)}
         if unit not in whole:
             raise UsageError.of(
                 "PS1006",

@@ -204,6 +204,24 @@ def test_what_a_plan_costs(make_plan: MakePlan) -> None:
         spends_of_plan(make_plan(B, L, achieved={"words": "many"}))
 
 
+def test_a_line_on_more_inputs_covers_each_of_them_where_units_are_replaced(make_plan: MakePlan) -> None:
+    """All that a person holds may move, and so may a part of it; what comes or goes does so in all inputs at once."""
+    outputs: list[tuple[str, tuple[int, ...]]] = [("A", (2,)), ("B", (2,))]
+    for neighbours, covered in (("replacing one person", True), ("adding or removing one record", False)):
+        lines = [(["A"], "x", "1/10"), (["A", "B"], ["x", "y"], "1/2")]
+        guarantees = [
+            {"outputs": names, "wrt": wrt, "neighbours": neighbours, "achieved": {"mu": mu}, "requirement": place}
+            for place, (names, wrt, mu) in enumerate(lines)
+        ]
+        plan = make_plan(np.eye(4), np.eye(4), outputs=outputs, guarantees=guarantees)
+        joint, alone = Unit(("x", "y"), neighbours), Unit(("x",), neighbours)
+        if covered:
+            assert spends_of_plan(plan) == dict.fromkeys((joint, alone), Spend(mu=Fraction(1, 2)))
+        else:
+            with pytest.raises(UsageError, match="PS1006"):
+                spends_of_plan(plan)
+
+
 def test_a_refused_release_leaves_no_trace(tmp_path: Path, make_plan: MakePlan) -> None:
     path = tmp_path / "l.db"
     ledger.create(path, ["mu=1 wrt x, replacing one entry"])
