@@ -555,8 +555,9 @@ def spends_of_plan(plan: Mapping[str, Any], model: Model | None = None) -> dict[
         joint = None if unit in whole or model is None else exposure.joint_spend(model, index)
         if joint is not None:
             whole[unit] = [joint]
-        if unit not in whole:
-            whole |= {unit: found for larger, found in whole.items() if unit.within(larger)}
+        larger = [spend for other, found in whole.items() if unit.within(other) for spend in found]
+        if unit not in whole and larger:
+            whole[unit] = larger
         if unit not in whole:
             raise UsageError.of(
                 "PS1006",
