@@ -6,12 +6,12 @@ from privspec.kernel.chains import ChainRules
 from privspec.kernel.core.case import Rules
 from privspec.kernel.lemmas.statistics import Statistics
 from privspec.kernel.lemmas.votes import VoteRules
+from privspec.kernel.personal import PartyRules
 from privspec.kernel.priced import PricedRules
-from privspec.kernel.quality.linear import LinearRules
 from privspec.kernel.quality.tables import Tables
 from privspec.kernel.systems import SystemRules
 
-LINEAR = LinearRules()
+LINEAR = PartyRules()
 FORMS: dict[str, Rules] = {"linear": LINEAR, "statistics": Statistics(), "table": Tables(), "votes": VoteRules()}
 FORMS["priced"] = PricedRules({"linear": LINEAR})
 FORMS["chain"] = ChainRules()

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from privspec.kernel.core.linear import Alike, Places
 from privspec.model.graph import Model
+from privspec.model.measures import Personalised
 from privspec.model.neighbours import InputBlock
 from privspec.model.requirements import Nobody
 
@@ -136,10 +137,13 @@ class Layout:
 
     @classmethod
     def of(cls, model: Model) -> Layout:
-        """Every large input of numbers in one class; everything where each party's message is seen."""
+        """Every large input of numbers in one class; laid out where each party's message is seen or has its figure."""
+        told_apart = isinstance(model.trust, Nobody) or any(
+            isinstance(r.measure, Personalised) for r in model.requirements
+        )
         found = []
         for block in model.blocks:
-            shape, whole = block.type.shape, isinstance(model.trust, Nobody) or block.layout == "cells"
+            shape, whole = block.type.shape, told_apart or block.layout == "cells"
             laid_out = whole or not shape or shape[0] < FROM
             length = block.size if laid_out else block.size // shape[0]
             partition = None if laid_out else Partition.single(shape[0])

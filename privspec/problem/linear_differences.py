@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.diagnostics import SpecError
+from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.numbers import Array, as_float
 from privspec.core.rounding import sqrt_up
 from privspec.kernel.core.linear import Cells, Units
@@ -73,6 +73,20 @@ class BoxDifferences:
     blocks: tuple[Indices, ...]
     reach: NDArray[Any]
     exact: bool = True
+
+
+def of_units(differences: Differences, chosen: NDArray[np.bool_]) -> Differences:
+    """Those of units whose coordinates are chosen, of inputs that are laid out; a unit has all of its own or none."""
+    match differences:
+        case VectorDifferences(indices, amounts, exact, moved, mixed):
+            kept, blocks = chosen[indices], tuple(block for block in mixed if chosen[block[0]])
+            return VectorDifferences(indices[kept], amounts[kept], exact, moved, blocks)
+        case BallDifferences(blocks, radius, exact):
+            return BallDifferences(tuple(block for block in blocks if chosen[block[0]]), radius, exact)
+        case BoxDifferences(blocks, reach, exact):
+            return BoxDifferences(tuple(block for block in blocks if chosen[block[0]]), reach, exact)
+        case PairDifferences():
+            raise InternalError("cells of a table have no parties")
 
 
 Differences: TypeAlias = VectorDifferences | PairDifferences | BallDifferences | BoxDifferences

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
 from math import prod
 from typing import NoReturn
 
@@ -12,7 +14,7 @@ from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
 from privspec.model.domains import Domain, Power, Real, Tables
 from privspec.model.graph import GraphNode, Model
-from privspec.model.measures import Chosen
+from privspec.model.measures import Chosen, Measure, Personalised
 from privspec.model.neighbours import plural
 from privspec.model.requirements import Curator, Nobody, Requirement, SecureSum
 from privspec.model.scope import TRUST_WORDS
@@ -87,9 +89,6 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
     def at(span: Span, what: str, help_: str | None = None) -> Diagnostic:
         return Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source)
 
-    if isinstance(model.trust, Nobody):
-        for party in model.parties.values():
-            yield at(party.span, f"with parties ({party.name}) under `trust {model.trust.name}`")
     for choice in model.choices:
         yield at(
             choice.span,
@@ -204,6 +203,21 @@ def _output_within(model: Model, node: GraphNode) -> str | None:
 
 
 def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
+    if isinstance(requirement.measure, Personalised):
+        if requirement.neighbours.group > 1:
+            yield Diagnostic(
+                "PS0501",
+                f"solve cannot compute with several {plural(requirement.neighbours.unit_name)} at once, each with a "
+                "figure of its own, yet",
+                (Label(requirement.span),),
+                help="ask for one at a time",
+                source=model.source,
+            )
+        # the weakest figure and the strictest say all that there is to say
+        each = requirement.measure.each
+        for one in dict.fromkeys((min(each, key=_weakness), max(each, key=_weakness))):
+            yield from _measure(replace(requirement, measure=one), model)
+        return
     measure = requirement.measure
     budget = measure.gaussian_mu_down()
     if (budget or 0) > LARGEST_MU or (budget is None and (measure.pure_epsilon or 0) > LARGEST_EPSILON):
@@ -222,6 +236,10 @@ def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
             (Label(requirement.span),),
             source=model.source,
         )
+
+
+def _weakness(measure: Measure) -> tuple[Fraction, ...]:
+    return tuple(measure.amounts.values())
 
 
 def refuse_missing(model: Model) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,12 @@ import pytest
 
 from privspec.api import Problem
 from privspec.core.diagnostics import DataError, SpecError
+from privspec.kernel import judge
 from privspec.kernel.core.linear import Units
 from privspec.plan import Plan
 from privspec.problem.elaborate import elaborate
 from privspec.problem.linear import Linear
+from tests.plans import mutate, solved_text
 
 from .specs import model_of, spec
 
@@ -135,8 +138,7 @@ def test_a_tidy_table_of_the_parties_is_read_in_their_order(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("privacy", "options", "words"),
     [
-        ("O is 1-GDP wrt x, replacing one owner", "trust nobody", "with parties (owner) under `trust nobody`"),
-        ("O is e[owner]-DP wrt x, replacing one owner", "", "personalised epsilon-DP"),
+        ("O is e[owner]-DP wrt x, replacing up to 2 owners", "", "each with a figure of its own"),
         ("O is 1-GDP wrt (x, w), replacing up to 2 records", "", "records of several inputs"),
     ],
 )
@@ -153,6 +155,67 @@ def test_what_is_refused(privacy: str, options: str, words: str) -> None:
         Problem(text).solve()
     assert {one.code for one in caught.value.diagnostics} == {"PS0501"}
     assert words in caught.value.diagnostics[0].message
+
+
+@pytest.mark.parametrize("domain", ["[0, 1]", "[0, 1]^3", "l2_ball(1, 2)"])
+def test_messages_of_parties(domain: str) -> None:
+    """Under `trust nobody` every owner adds what the curator adds once: N times the variance, and no less."""
+    loss = "E[ ||O - sum(x[owner] for owner)||^2 ]"
+    text = held(spec(f"input x[owner] in {domain}; output O", "", loss, "O is 1-GDP wrt x", "trust nobody"), people=9)
+    plan, once = Problem(text).solve(), Problem(text.replace("nobody", "curator")).solve()
+    assert plan.document["loss"]["value"] == pytest.approx(9 * once.document["loss"]["value"], rel=1e-8)
+    assert plan.document["status"] == "optimal"
+    explained(plan)
+
+
+PERSONAL = held(
+    spec(
+        "input x[owner] in [0, 1]; output O",
+        "",
+        "E[ (O - sum(w[owner] * x[owner] for owner))^2 ]",
+        "O is {amount}-{measure} wrt x[owner], replacing one owner",
+        "trust {trust}",
+    ).replace("variables", "parameters:\n  e[owner] = [1, 2, 4, 1]\n  w[owner] = {w}\nvariables"),
+)
+
+
+@pytest.mark.parametrize(
+    ("trust", "weights", "measure", "variance"),
+    [
+        # equal weights: the strictest figure binds; each party's noise by itself has its own scale
+        ("curator", "[1, 1, 1, 1]", "GDP", 1.0),
+        ("secure_sum", "[1, 1, 1, 1]", "GDP", 1.0),
+        ("secure_sum(colluding = 2)", "[1, 1, 1, 1]", "GDP", 2.0),
+        ("nobody", "[1, 1, 1, 1]", "GDP", 1 + 1 / 4 + 1 / 16 + 1),
+        ("nobody", "[1, 1, 1, 1]", "DP", 2 * (1 + 1 / 4 + 1 / 16 + 1)),
+        # who weighs four times as much may have four times the figure
+        ("curator", "[1, 2, 4, 1]", "GDP", 1.0),
+        ("curator", "[1, 2, 8, 1]", "GDP", 4.0),
+    ],
+)
+def test_figures_of_their_own(trust: str, weights: str, measure: str, variance: float, tmp_path: Path) -> None:
+    options = f"{trust}\n  noise family gaussian, laplace"
+    plan = Problem(PERSONAL.format(amount="e[owner]", measure=measure, trust=options, w=weights)).solve()
+    assert plan.document["loss"]["value"] == pytest.approx(variance, rel=1e-6)
+    explained(plan)
+    assert plan.run({"x": np.zeros(4)}, tmp_path / "l.db", new_ledger=True).outputs["O"].shape == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        (("problem", "obligations", 0, "measure", "each", 2, "amounts", 0, 1), "3", "more than some party's"),
+        (("guarantees", 0, "achieved", "mu"), "1", "another is stated"),
+        (("guarantees", 0, "achieved", "mu"), "5", "another is stated"),
+        (("problem", "blocks", 0, "differences", 0, 0, "count"), 2, "not told apart"),
+    ],
+)
+def test_forged_figures_of_their_own(path: tuple[str | int, ...], value: object, reason: str) -> None:
+    plan = solved_text(PERSONAL.format(amount="e[owner]", measure="GDP", trust="nobody", w="[1, 1, 1, 1]"))
+    assert judge(json.dumps(plan)).ok
+    report = judge(json.dumps(mutate(plan, path, value)))
+    assert not report.ok
+    assert reason in " ".join(claim.text for claim in report.claims if not claim.holds)
 
 
 def test_a_table_at_each_party_is_refused() -> None:

@@ -52,8 +52,9 @@ def achieved(problem: Problem, frame: Frame, release: Release, views: list[dict[
     found, gaussian = [], release.noise.gaussian
     for index, (view, figure) in enumerate(bounds(release, frame, Item(views, "claims.views"))):
         budgets = problem.budgets if gaussian else problem.epsilons
+        personal = bool(frame.obligations[index].measure.each)
         allowed = [b for b, one in zip(budgets, problem.system.views, strict=True) if one.index == index]
-        most = min((b for b in allowed if b is not None), default=None)
+        most = (max if personal else min)((b for b in allowed if b is not None), default=None)
         amount = sqrt_up(figure, 100) if gaussian else figure
         if most is None or amount > most:
             raise InternalError(f"the release reaches {float(amount)!r} of {most}, which is more than it may")

@@ -15,7 +15,7 @@ from privspec.core.diagnostics import PrivspecError
 from privspec.families.linear.choose import best_loss
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.release import Mechanism
-from privspec.model.measures import Measure
+from privspec.model.measures import Measure, Personalised
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.solvers.programs import SolverError
@@ -56,7 +56,9 @@ def _solved_again(problem: Problem, loss: float) -> list[dict[str, Any]]:
 
 
 def _increased(requirement: Requirement) -> Iterator[tuple[str, Requirement]]:
-    """The line with a tenth more of each of its priced amounts."""
+    """The line with a tenth more of each of its priced amounts; none where each party has its own."""
+    if isinstance(requirement.measure, Personalised):
+        return
     for amount in PRICED:
         now = requirement.measure.amounts.get(amount)
         if now is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from privspec.families.infeasible import Infeasible, unbounded
 from privspec.kernel.core.linear import Units
 from privspec.kernel.core.linear_privacy import units_of
 from privspec.model.graph import Model
+from privspec.model.measures import Personalised
 from privspec.model.neighbours import UnboundedError
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
@@ -26,6 +27,7 @@ from privspec.problem.linear_differences import (
     Differences,
     PairDifferences,
     VectorDifferences,
+    of_units,
     sets_of,
 )
 from privspec.problem.linear_interpreter import unsupported
@@ -152,11 +154,27 @@ def protected_views(model: Model, outputs: Sequence[OutputSlice], layout: Layout
             return unbounded(model, requirement, error)
         counts = all(block.layout == "cells" for block in model.blocks)
         seen_rows = None if len(rows) == total else rows
-        views += [
-            ProtectedView(requirement, index, seen_rows, plain_differences(d, layout.width), d, counts, cover, numbers)
-            for d, cover, numbers in sets
-        ]
+        for own, chosen in _by_figure(requirement, layout):
+            parts = [(d if chosen is None else of_units(d, chosen), cover, numbers) for d, cover, numbers in sets]
+            views += [
+                ProtectedView(own, index, seen_rows, plain_differences(d, layout.width), d, counts, cover, numbers)
+                for d, cover, numbers in parts
+            ]
     return views
+
+
+def _by_figure(requirement: Requirement, layout: Layout) -> Iterator[tuple[Requirement, NDArray[np.bool_] | None]]:
+    """The line for all, or for the parties of each figure, and the coordinates that are theirs."""
+    if not isinstance(requirement.measure, Personalised):
+        yield requirement, None
+        return
+    each = requirement.measure.each
+    for measure in dict.fromkeys(each):
+        own, chosen = np.array([one == measure for one in each]), np.zeros(layout.width, dtype=bool)
+        for name in requirement.wrt:
+            at, share = layout.places[name]
+            chosen[at : at + share.width] = np.repeat(own, share.width // len(each))
+        yield replace(requirement, measure=measure), chosen
 
 
 def _sets(model: Model, requirement: Requirement, layout: Layout) -> Iterator[tuple[Differences, float, Array | None]]:

@@ -268,9 +268,11 @@ def off_lattice(release: Release, used: list[int]) -> list[Fraction]:
     return [release.grid if one else Fraction(0) for one in off]
 
 
-def reached(release: Release, seen: Seen, difference: Difference, scaling: Item = NOTHING) -> Fraction:
-    """At least mu^2 of Gaussian noise, or epsilon of the others, for what is seen and a set of differences."""
-    strategy, noise, moves = release.strategy, release.noise, pieces(difference, release.problem.places)
+def reached(
+    release: Release, seen: Seen, difference: Difference, scaling: Item = NOTHING, some: Moves | None = None
+) -> Fraction:
+    """At least mu^2 of Gaussian noise, or epsilon of others, for what is seen and a set of differences, or for some."""
+    strategy, noise, moves = release.strategy, release.noise, some or pieces(difference, release.problem.places)
     if noise.shape == "gaussian":
         answers = strategy.some(seen.used) if seen.mixture is None else seen.mixture
         return largest_square(answers, moves, scaling) * seen.slack / noise.scales[0] ** 2
@@ -288,10 +290,7 @@ def reached(release: Release, seen: Seen, difference: Difference, scaling: Item 
 def bound(
     release: Release, frame: Frame, outputs: tuple[str, ...], differences: tuple[Difference, ...], witness: Item
 ) -> tuple[Seen, Fraction]:
-    """What whoever sees some outputs sees, and the figure reached: mu^2 of Gaussian noise, epsilon of others.
-
-    `witness`: what helps to bound it, which is not believed.
-    """
+    """What whoever sees some outputs sees, and mu^2 of Gaussian noise, epsilon of others; no `witness` is believed."""
     inverse, scaling = witness.fields("inverse", "scaling")
     seen = seen_by(release, outputs, public=frame.trust.kind != "curator", inverse=inverse)
     listed = [NOTHING] * len(differences) if scaling.absent else scaling.items(len(differences))
@@ -324,7 +323,8 @@ def judge(case: Case, family: Item, executed: Item, views: Item) -> Release:
         sums = f"what all add up to in each of {answers} answers, and {case.frame.trust.colluding} shares of it"
         shown = {"nobody": f"all {answers} messages", "secure_sum": sums}.get(case.frame.trust.kind, shown)
         case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {shown}", guarantee.number)
-        _conclude(case, guarantee, release.noise.gaussian, found)
+        if not asked.measure.each:
+            _conclude(case, guarantee, release.noise.gaussian, found)
     return release
 
 
@@ -347,7 +347,7 @@ def _conclude(case: Case, guarantee: Guarantee, gaussian: bool, found: Fraction)
         raise case.guarantees.wrong(f"does not give {key} alone")
     said, measure = guarantee.achieved[key], guarantee.obligation.measure
     covered = found <= (said * said if gaussian else said)
-    holds = not measure.each and proves(measure.name, guarantee.asked, guarantee.achieved)
+    holds = proves(measure.name, guarantee.asked, guarantee.achieved)
     figures = ", ".join(f"{name} = {float(value):.8g}" for name, value in guarantee.asked.items())
     reach = f"{key} is {float(found) ** (0.5 if gaussian else 1):.8g} at most"
     text = f"{', '.join(guarantee.obligation.outputs)}, {guarantee.obligation.neighbours}: {reach}"

@@ -1,0 +1,66 @@
+"""Lines with a figure for each party: what a unit of each party reaches, in noise that all units move alike or not."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from privspec.kernel.core.case import NOTHING, Case
+from privspec.kernel.core.composition import proves
+from privspec.kernel.core.linear import Difference, Release
+from privspec.kernel.core.linear_privacy import Seen, Unit, reached, seen_by, units_of
+from privspec.kernel.core.numbers import sqrt_up
+from privspec.kernel.core.problem import Guarantee, Measure, read_guarantees
+from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.quality.linear import LinearRules
+
+
+class PartyRules(LinearRules):
+    """The rules of linear answers, and lines with a figure for each party."""
+
+    def judge(self, case: Case) -> object:
+        release = super().judge(case)
+        assert isinstance(release, Release)
+        views, _ = case.claims.fields("views", "bound")
+        lines = zip(read_guarantees(case.guarantees, case.frame), views.items(), strict=True)
+        for guarantee, view in lines:
+            if guarantee.obligation.measure.each:
+                _conclude(case, release, guarantee, view)
+        return release
+
+
+def by_measure(release: Release, seen: Seen, difference: Difference, each: tuple[Measure, ...]) -> list[Fraction]:
+    """For each party what its units reach, as `reached` has it: those of one measure are bounded together.
+
+    Raises: Refused where units are not those of the parties in turn, each laid out.
+    """
+    units, count = units_of(difference, release.problem.places)
+    if count != 1 or len(units) % len(each) or any(copies > 1 for _, copies in units):
+        raise Refused("has a line with figures for parties whose units are not told apart, one at a time")
+    own, found = len(units) // len(each), dict[str, list[Unit]]()
+    kinds = [f"{one.name} {one.amounts}" for one in each]
+    for number, unit in enumerate(units):
+        found.setdefault(kinds[number // own], []).append(unit)
+    figures = {kind: reached(release, seen, difference, NOTHING, (some, 1)) for kind, some in found.items()}
+    return [figures[kind] for kind in kinds]
+
+
+def _conclude(case: Case, release: Release, guarantee: Guarantee, view: Item) -> None:
+    """Each party has what its own figure asks; the plan states the largest, which proves one of them."""
+    asked, gaussian = guarantee.obligation, release.noise.gaussian
+    key, each, public = "mu" if gaussian else "epsilon", asked.measure.each, case.frame.trust.kind != "curator"
+    if set(guarantee.achieved) != {key}:
+        raise case.guarantees.wrong(f"does not give {key} alone")
+    inverse, _ = view.fields("inverse", "scaling")
+    seen, said = seen_by(release, asked.seen, public=public, inverse=inverse), guarantee.achieved[key]
+    parts = [by_measure(release, seen, one, each) for one in release.problem.differences[guarantee.number]]
+    most = [max(figures) for figures in zip(*parts, strict=True)]
+    found = [sqrt_up(figure, 100) if gaussian else figure for figure in most]
+    holds = all(proves(one.name, one.figures({}), {key: own}) for one, own in zip(each, found, strict=True))
+    stated = max(found) <= said and any(proves(one.name, one.figures({}), {key: said}) for one in each)
+    text = (
+        f"{', '.join(asked.outputs)}, {asked.neighbours}: {key} from {float(min(found)):.8g} to {float(max(found)):.8g}"
+    )
+    tail = "which each party's own figure allows" if holds else "which is more than some party's figure allows"
+    case.says(
+        "privacy", holds and stated, f"{text}, {tail}" + ("" if stated else "; another is stated"), guarantee.number
+    )
