@@ -761,6 +761,27 @@ def _sweep_progress() -> Any:
     return show
 
 
+@app.command(epilog="Example: privspec diff old.plan.json new.plan.json")
+@click.argument("old", type=PATH, metavar="OLD")
+@click.argument("new", type=PATH, metavar="NEW")
+@json_option
+@quiet_option
+def diff(old: Path, new: Path, as_json: bool, quiet: bool) -> int:
+    """What changed between two specs or two plans, in privacy and in loss; exit 1 if anything did."""
+    from privspec.diff import diff_json, diff_text, differences, read_side
+
+    if (old.suffix == ".json") != (new.suffix == ".json"):
+        raise UsageError(
+            Diagnostic("PS0721", "a spec cannot be compared with a plan", help="give two specs, or two plans")
+        )
+    changes = differences(read_side(old), read_side(new))
+    if as_json:
+        print(diff_json(changes), end="")
+    elif not quiet:
+        print(diff_text(changes, str(old), str(new)), end="")
+    return 1 if changes else 0
+
+
 @app.command(epilog="Example: privspec templates prefix_sums -o mine.priv")
 @click.argument("name", required=False)
 @output_option

@@ -16,10 +16,11 @@ from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
+from privspec.model.alternatives import Design, OpenChoice, Values
 from privspec.model.components import Whole, assembled
 from privspec.model.conditions import with_listed_values
 from privspec.model.definitions import VARIABLES, Definition, Definitions, collect_definitions
-from privspec.model.designs import Design, OpenChoice, Terms, Values, bound, cost_of, open_choices, picks
+from privspec.model.designs import Terms, bound, cost_of, open_choices, picks
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import NUMBER, UNKNOWN, Domain, FiniteSet, Laws, Symbols, Tables, Type
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, bind_call, evaluate, value_type
@@ -82,7 +83,7 @@ def load_model(
             message = f"{name} is chosen by the solver, and is not a parameter"
             raise SpecError(Diagnostic("PS0250", message, help=f"write {name} under `parameters:`", source=source))
     design = Design(choices, tree.loss, make)
-    first = design.check()
+    first: Model = design.check()
     return replace(first, spec=first.spec if picked else whole.spec, chosen={})
 
 

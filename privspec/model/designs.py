@@ -8,115 +8,31 @@ public values only are its cost, an exact number.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used, summands, walk, with_children
+from privspec.model.alternatives import Choice, OpenChoice, Values, value_text
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import Domain, FiniteSet, Grid, IntegerRange, Power
 from privspec.model.evaluate import Environment, Reader, evaluate
 from privspec.model.parameters import read_parameters
 from privspec.model.reports import Failure, Report
 from privspec.model.scope import collect
-from privspec.model.values import Symbol, show
+from privspec.model.values import Symbol
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from privspec.model.graph import Model
-
-Choice: TypeAlias = "Symbol | tuple[Symbol, ...]"
-"""A value that may be chosen: a word, an exact number, or a vector of numbers."""
-Values: TypeAlias = Mapping[str, Choice]
 Terms: TypeAlias = tuple[tuple[int, syntax.Expr], ...]
 """Terms of a sum with their signs."""
 MOST = 1024
 """Alternatives that are compared, each solved as a spec of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenChoice:
-    """A name with the values that it may have, in order."""
-
-    name: str
-    values: tuple[Choice, ...]
-    span: Span
-
-
-@dataclass(frozen=True, eq=False)
-class Design:
-    """The choices of a spec; `make` builds the model of an alternative."""
-
-    choices: tuple[OpenChoice, ...]
-    loss: syntax.Expr | None
-    make: Callable[[Values], Model]
-    made: dict[tuple[Choice, ...], Model] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
-    """The specs of all parts that may be chosen, by the names of their files."""
-
-    def __len__(self) -> int:
-        return prod(len(choice.values) for choice in self.choices)
-
-    def alternatives(self) -> Iterator[dict[str, Choice]]:
-        """Every combination of values, the last choice running fastest."""
-        names = [choice.name for choice in self.choices]
-        for values in product(*(choice.values for choice in self.choices)):
-            yield dict(zip(names, values, strict=True))
-
-    def at(self, values: Values) -> Model:
-        """The spec with its choices bound.
-
-        Raises: SpecError with what is wrong of it, saying of which alternative.
-        """
-        key = tuple(values[choice.name] for choice in self.choices)
-        if key not in self.made:
-            try:
-                model = self.make(values)
-                self.texts.update(model.texts)
-                self.made[key] = replace(model, design=self, texts=self.texts)
-            except SpecError as error:
-                note = f"said of the alternative {described(values)}"
-                raise SpecError([replace(d, notes=(*d.notes, note)) for d in error.diagnostics]) from error
-        return self.made[key]
-
-    def check(self) -> Model:
-        """The first alternative, once every value was built at least once.
-
-        Raises: SpecError of the first that does not build.
-        """
-        first = next(self.alternatives())
-        for choice in self.choices:
-            for value in choice.values:
-                self.at({**first, choice.name: value})
-        return self.at(first)
-
-    def of_words(self, words: Mapping[str, str]) -> dict[str, Choice]:
-        """Values by how they are written.
-
-        Raises: ValueError if they are not one of its alternatives.
-        """
-        known = {choice.name: {value_text(value): value for value in choice.values} for choice in self.choices}
-        if set(words) != set(known) or any(word not in known[name] for name, word in words.items()):
-            raise ValueError("these are no values of what the spec leaves open")
-        return {choice.name: known[choice.name][words[choice.name]] for choice in self.choices}
-
-
-def value_text(value: Choice) -> str:
-    """As a spec writes it."""
-    return f"[{', '.join(map(show, value))}]" if isinstance(value, tuple) else show(value)
-
-
-def described(values: Values) -> str:
-    """As in "protocol = nobody, k = 3"."""
-    return ", ".join(f"{name} = {value_text(value)}" for name, value in values.items())
 
 
 def open_choices(

@@ -15,6 +15,7 @@ from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
+from privspec.model.alternatives import Choice, Design
 from privspec.model.domains import Domain, Tables, Type
 from privspec.model.neighbours import InputBlock
 from privspec.model.requirements import (
@@ -33,8 +34,6 @@ from privspec.model.values import Array, Value
 
 if TYPE_CHECKING:
     import networkx  # type: ignore[import-untyped]
-
-    from privspec.model.designs import Choice, Design
 
 T = TypeVar("T")
 

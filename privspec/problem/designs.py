@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from privspec.core.diagnostics import PrivspecError, SpecError
 from privspec.core.numbers import show
 from privspec.language.spelling import spell
-from privspec.model.designs import described, value_text
+from privspec.model.alternatives import described, value_text
 from privspec.model.graph import Model, once
 from privspec.model.requirements import Requirement
 

@@ -21,7 +21,7 @@ from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.forms import FORMS
 from privspec.kernel.quality.stated import OPTIMAL_GAP
-from privspec.model.designs import described
+from privspec.model.alternatives import described
 from privspec.model.graph import Model
 from privspec.problem.designs import KEY, Design, blocks, name_of, reason
 from privspec.problem.form import document as problem_document
