@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 import click
 
 from privspec.core.diagnostics import Diagnostic, PrivspecError, UsageError
+from privspec.core.threads import start_with_one
 
 if TYPE_CHECKING:
     from privspec.execute.keeper import Keeper
@@ -85,6 +86,7 @@ def ledger_app() -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit."""
+    start_with_one()
     sys.exit(run_command_line(sys.argv[1:]))
 
 

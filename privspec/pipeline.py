@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import Diagnostic, SolveError, VerificationError
 from privspec.core.spans import Source
-from privspec.plan import Plan
 
 if TYPE_CHECKING:
-    from privspec.families.family import Decision, Family, Settings
-    from privspec.families.infeasible import Infeasible
+    from privspec.families.family import Settings
     from privspec.model.graph import Model
+    from privspec.plan import Plan
 
 STAGES = ("tree", "graph", "problem", "system", "candidates", "plan")
 """What `--dump` can show."""
@@ -54,9 +53,11 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     Raises: SpecError for the spec (PS05xx: what solve cannot compute yet), SolveError when no answer comes within
     the limits, VerificationError if the independent checker does not confirm the plan.
     """
+    from privspec.core.threads import fitting_threads
     from privspec.families.document import raise_infeasible
     from privspec.families.family import Settings, compiler_of
     from privspec.families.infeasible import Infeasible
+    from privspec.plan import Plan
     from privspec.problem.elaborate import elaborate
 
     tell = watch or _nobody
@@ -70,11 +71,11 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     tell("system", system)
     if isinstance(system, Infeasible):
         return Plan(raise_infeasible(model, system))
-    decision = decide(family, model, system, settings or Settings())
-    tell("candidates", decision)
-    if isinstance(decision, Infeasible):
-        return Plan(raise_infeasible(model, decision))
-    with _readable():
+    with fitting_threads(family.size(system)), within_limits():  # of the document too: its prices are solved for
+        decision = family.decide(model, system, settings or Settings())
+        tell("candidates", decision)
+        if isinstance(decision, Infeasible):
+            return Plan(raise_infeasible(model, decision))
         document = decision.document()
     plan = confirm(Plan(_with_exposures(document)))
     tell("plan", plan)
@@ -93,56 +94,33 @@ def _with_exposures(document: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _readable() -> Iterator[None]:
-    """Raises: SolveError PS0610 where exact numbers of a problem are longer than the kernel reads."""
+def within_limits() -> Iterator[None]:
+    """What a solver cannot do within its limits, as a diagnostic.
+
+    Raises: SolveError PS0610 when no answer comes within the limits of time and of doubles.
+    """
+    from numpy.linalg import LinAlgError
+
     from privspec.kernel.core.reading import Refused
+    from privspec.solvers.programs import OutOfTimeError, SolverError
 
     try:
         yield
     except Refused as reason:
-        raise SolveError(
-            Diagnostic(
-                "PS0610",
-                "no answer within the limits: the independent check does not read exact numbers as long as these",
-                notes=(str(reason),),
-                help="use fewer people or records, or amounts and weights with fewer digits",
-            )
-        ) from reason
-
-
-def decide(family: Family, model: Model, system: object, settings: Settings) -> Decision | Infeasible:
-    """The best admissible mechanism of a system, or why there is none.
-
-    Raises: SpecError PS0501, SolveError PS0610 when no answer comes within the limits of time and of doubles.
-    """
-    from numpy.linalg import LinAlgError
-
-    from privspec.core.threads import fitting_threads
-    from privspec.solvers.programs import OutOfTimeError, SolverError
-
-    try:
-        with _readable(), fitting_threads(family.size(system)):
-            return family.decide(model, system, settings)
+        why = "the independent check does not read exact numbers as long as these"
+        advice = "use fewer people or records, or amounts and weights with fewer digits"
+        raise _no_answer(why, advice, str(reason)) from reason
     except (LinAlgError, ArithmeticError) as error:
-        raise SolveError(
-            Diagnostic(
-                "PS0610",
-                "no answer within the limits: the numbers of this spec differ too much in size",
-                help="scale inputs, weights and targets to similar ranges, or try --solver cvxpy",
-            )
-        ) from error
+        advice = "scale inputs, weights and targets to similar ranges, or try --solver cvxpy"
+        raise _no_answer("the numbers of this spec differ too much in size, or are too large", advice) from error
     except OutOfTimeError as error:
-        raise SolveError(
-            Diagnostic("PS0610", f"no answer within the limits: {error}", help="allow more time with --time-limit")
-        ) from error
+        raise _no_answer(str(error), "allow more time with --time-limit") from error
     except SolverError as error:
-        raise SolveError(
-            Diagnostic(
-                "PS0610",
-                f"no answer within the limits: {error}",
-                help="name the places for noise (`noise at ...`), or release fewer numbers",
-            )
-        ) from error
+        raise _no_answer(str(error), "name the places for noise (`noise at ...`), or release fewer numbers") from error
+
+
+def _no_answer(why: str, advice: str, *notes: str) -> SolveError:
+    return SolveError(Diagnostic("PS0610", f"no answer within the limits: {why}", notes=notes, help=advice))
 
 
 def _nobody(stage: str, result: object) -> None:
@@ -159,6 +137,7 @@ def confirm(plan: Plan) -> Plan:
     Raises: VerificationError PS0620 with the claims that failed: a bug of ours, never the user's fault.
     """
     from privspec.families.document import without_bound
+    from privspec.plan import Plan
 
     report = plan.verify()
     if not report.ok and {claim.name for claim in report.failed} <= ABOUT_BETTER_ONES:

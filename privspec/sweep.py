@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from privspec.core.diagnostics import Diagnostic, PrivspecError, SolveError, SpecError, UsageError, VerificationError
+from privspec.core.threads import fitting_threads
 from privspec.families.family import Settings, compiler_of
 from privspec.families.infeasible import Infeasible
 from privspec.language import syntax
-from privspec.pipeline import Request, check, confirm, decide
+from privspec.pipeline import Request, check, confirm, within_limits
 from privspec.plan import Plan
 
 MOST_VALUES = 10_000
@@ -132,12 +133,13 @@ def _row(request: Request, value: str, settings: Settings, *, checked: bool) -> 
     system = family.lower(model)
     if isinstance(system, Infeasible):
         return Row(value, None, None, None, system.reason, "infeasible")
-    decision = decide(family, model, system, settings)
-    if isinstance(decision, Infeasible):
-        return Row(value, None, None, None, decision.reason, "infeasible")
-    loss, bound = decision.loss, decision.lower_bound
-    if checked:
-        bound = confirm(Plan(decision.document())).loss.lower_bound
+    with fitting_threads(family.size(system)), within_limits():
+        decision = family.decide(model, system, settings)
+        if isinstance(decision, Infeasible):
+            return Row(value, None, None, None, decision.reason, "infeasible")
+        loss, bound = decision.loss, decision.lower_bound
+        if checked:
+            bound = confirm(Plan(decision.document())).loss.lower_bound
     gap = None if bound is None or not loss else max((loss - bound) / abs(loss), 0.0)
     return Row(value, loss, bound, gap, decision.name)
 

@@ -18,7 +18,6 @@ from privspec.solvers.table_programs import ExactTable, LinearRows, TableProgram
 from privspec.solvers.table_rows import widest_table
 from scipy import sparse
 from scipy.linalg import qr
-from scipy.sparse.csgraph import connected_components
 
 _GRID_BITS = 80
 _SHARES = tuple(2.0**-power for power in range(44, 12, -4))
@@ -123,6 +122,8 @@ def _correct(values: list[Fraction], equations: list[_Equation], columns: np.nda
     """Change `values` at some of the `columns` so that the equations hold, where they are independent there."""
     if not equations or not len(columns):
         return
+    from scipy.sparse.csgraph import connected_components  # slow to load
+
     position = {int(c): k for k, c in enumerate(columns)}
     cells = [(k, position[c], a) for k, e in enumerate(equations) for c, a in e.coefficients.items() if c in position]
     rows = np.array([cell[0] for cell in cells], dtype=np.intp)

@@ -29,7 +29,6 @@ from privspec.solvers.table_programs import (
 )
 from privspec.solvers.table_rows import HighsProgram
 from scipy import sparse
-from scipy.sparse.linalg import splu
 
 _MANY = 1024  # entries of a table from which interior points beat column generation from nothing
 
@@ -170,19 +169,14 @@ class ForestCone:
 
     def starts(self, cost: Array) -> Iterator[tuple[Array, Indices]]:
         """Rays that fall off geometrically from each input."""
-        import networkx as nx  # type: ignore[import-untyped]  # slow to load
-
-        graph: nx.DiGraph[int] = nx.DiGraph()
-        for x in self.order:
-            if self.parent[x] >= 0:
-                graph.add_edge(int(x), int(self.parent[x]), weight=float(np.log(self.up[x])))
-                graph.add_edge(int(self.parent[x]), int(x), weight=float(np.log(self.down[x])))
         rays = np.eye(len(self.parent))
-        for x in range(len(self.parent)):
-            if graph.has_node(x):
+        reached: list[int] = []
+        for x in self.order[::-1]:
+            if (above := self.parent[x]) >= 0:
                 # f_x <= R f_z: from x towards z the ray falls by the ratio of (x, z).
-                for other, distance in nx.single_source_dijkstra_path_length(graph, x).items():
-                    rays[other, x] = np.exp(-distance)
+                rays[reached, x] = rays[reached, above] / self.up[x]
+                rays[x, reached] = rays[above, reached] / self.down[x]
+            reached.append(x)
         yield rays, np.argmin(cost.T @ rays, axis=0)
 
     def interior(self, program: TableProgram, watch: Watch) -> Interior | None:
@@ -236,29 +230,31 @@ def cone_of(program: TableProgram) -> Cone | None:
 
 def _forest(block: PairRatio, size: int) -> ForestCone | None:
     number = {(int(a), int(b)): k for k, (a, b) in enumerate(block.pairs)}
-    import networkx as nx  # slow to load
-
-    graph: nx.Graph[int] = nx.Graph()
-    graph.add_nodes_from(range(size))
-    graph.add_edges_from(number)
-    both_ways = all((b, a) in number for a, b in number)
-    if len(number) < len(block.pairs) or not both_ways or not nx.is_forest(graph):
+    if len(number) < len(block.pairs) or not all(a != b and (b, a) in number for a, b in number):
         return None
-    ratios = float_ratios(block)
+    near: list[set[int]] = [set() for _ in range(size)]
+    for a, b in number:
+        near[a].add(b)
     parent = np.full(size, -1, dtype=np.intp)
     up_pair, down_pair = parent.copy(), parent.copy()
     order: list[int] = []
-    parts = np.zeros((nx.number_connected_components(graph), size), dtype=bool)
-    for index, component in enumerate(nx.connected_components(graph)):
-        parts[index, list(component)] = True
-        root = nx.center(graph.subgraph(component))[0]
-        order.append(root)
-        for above, below in nx.bfs_edges(graph, root):
-            parent[below] = above
-            up_pair[below], down_pair[below] = number[below, above], number[above, below]
-            order.append(below)
+    leaves = [x for x in range(size) if len(near[x]) <= 1]
+    while leaves:  # round by round, so that every tree ends at its centre
+        order += (taken := sorted(leaves, reverse=True))
+        leaves = []
+        for x in taken:
+            for above in near[x]:
+                parent[x], up_pair[x], down_pair[x] = above, number[x, above], number[above, x]
+                near[above].remove(x)
+                leaves += [above] if len(near[above]) == 1 else []
+    if len(order) < size:
+        return None  # a circle is left
+    root = np.arange(size)
+    for x in order[::-1]:
+        root[x] = x if parent[x] < 0 else root[parent[x]]
+    ratios, parts = float_ratios(block), np.unique(root)[:, None] == root
     return ForestCone(
-        np.array(order[::-1], dtype=np.intp), parent, ratios[up_pair], ratios[down_pair], up_pair, down_pair, parts
+        np.array(order, dtype=np.intp), parent, ratios[up_pair], ratios[down_pair], up_pair, down_pair, parts
     )
 
 
@@ -480,6 +476,8 @@ class _Master:
     def table(self) -> Array:
         """The table (X, Y) that the last multiples give."""
         assert self.amounts is not None
+        from scipy.sparse.linalg import splu  # slow to load
+
         amounts = self.amounts[1 if self.program.worst else 0 :]
         used = np.flatnonzero(amounts > 0)
         steps = sparse.hstack(self.steps, format="csc")[:, used].toarray()

@@ -16,7 +16,6 @@ from privspec.solvers.programs import OutOfTimeError, Watch
 from privspec.solvers.table_programs import CompleteRatio, Extra, Privacy, TableProgram, classes
 from privspec.solvers.table_rows import HighsProgram, RowsProgram, float_rows
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 Mask = NDArray[np.bool_]
 _MANY = 2000
@@ -79,6 +78,8 @@ def _components(block: Privacy, inputs: int) -> NDArray[np.int32]:
     """Inputs that are bound together, by number."""
     if isinstance(block, CompleteRatio):
         return np.zeros(inputs, dtype=np.int32)
+    from scipy.sparse.csgraph import connected_components  # slow to load
+
     first, second = block.pairs.T
     graph = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(inputs, inputs))
     label: NDArray[np.int32] = connected_components(graph, directed=False)[1]

@@ -705,3 +705,17 @@ def test_golden(case: str, golden: Callable[[Path, str], None]) -> None:
     except PrivspecError as error:
         shown = render_all(error.diagnostics, colour=False)
     golden(folder / "expected.txt", shown)
+
+
+@pytest.mark.parametrize("values", ["{1e-320, 1}", "{1e200, 1}", "{1e400, 1}", "grid(0, 1e200, 5e199)"])
+def test_numbers_that_cannot_be_computed_with_are_told(values: str) -> None:
+    text = f"""\
+variables:
+  input x in {values}
+  output O in {values}
+loss: worst[ |O - x|^2 ]
+privacy: O is 1-DP wrt x, replacing everything
+"""
+    with pytest.raises(PrivspecError) as caught:
+        solve(Request(Source("spec.priv", text)))
+    assert {one.code for one in caught.value.diagnostics} == {"PS0224" if "400" in values else "PS0610"}

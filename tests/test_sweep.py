@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from privspec.api import Problem
 from privspec.core.diagnostics import Diagnostic, SolveError, SpecError, UsageError
 from privspec.core.spans import Source
-from privspec.families.family import Settings
+from privspec.families.family import Family, Settings
+from privspec.model.graph import Model
 from privspec.pipeline import Request
 from privspec.sweep import files_of, frontier_svg, parse_range, sweep_files, sweep_spec, table_csv, table_json
 from privspec.templates import template_text
@@ -199,14 +200,14 @@ def test_a_value_that_fails_does_not_end_the_sweep() -> None:
 def test_an_answer_that_does_not_come_has_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     from privspec import sweep
 
-    real = sweep.decide
+    real = sweep.compiler_of
 
-    def decide(*given: object) -> object:
-        if given[1].parameters["epsilon"] == 2:  # type: ignore[attr-defined]
+    def compiler_of(model: Model) -> Family:
+        if model.parameters["epsilon"] == 2:
             raise SolveError(Diagnostic("PS0610", "no answer within the limits"))
-        return real(*given)  # type: ignore[arg-type]
+        return real(model)
 
-    monkeypatch.setattr(sweep, "decide", decide)
+    monkeypatch.setattr(sweep, "compiler_of", compiler_of)
     rows = sweep_spec(request(PREFIX), "epsilon", ("1", "2", "3"))
     assert [row.status for row in rows] == ["solved", "unsolved", "solved"]
     with pytest.raises(SolveError):

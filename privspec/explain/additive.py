@@ -86,6 +86,10 @@ class AdditiveNoise(MechanismFact):
     measure: ClassVar[str] = "noise is added to what is released, by the plan that this report describes."
     heading: ClassVar[str] = "Noise"
 
+    def frontier(self, plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
+        """As the law of its noise scales."""
+        return _frontier(plan, claims)
+
     @property
     def gaps(self) -> tuple[str, ...]:
         """A family that is not known here, or noise of unknown size."""
@@ -414,8 +418,8 @@ def strategy_variances(run: Executed, rows: int, shrink: float = 1.0) -> Array |
 FACTORS = tuple(Fraction(n, d) for n, d in ((1, 8), (1, 4), (1, 2), (3, 4), (1, 1), (3, 2), (2, 1), (4, 1), (8, 1)))
 
 
-def frontier(plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
-    """The loss at other privacy parameters by exact scaling of this plan; None where no scaling law is known.
+def _frontier(plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
+    """By exact scaling of this plan.
 
     Gaussian noise: the loss goes as 1/mu^2 when every mu is scaled together. Laplace and K-norm noise: as the
     variance at scales divided by the factor, 1/epsilon^2 away from the lattice.

@@ -314,6 +314,10 @@ class MechanismFact(ABC):
         """The error variance behind a squared loss and what it is the error of; None where the loss is another."""
         return None, ""
 
+    def frontier(self, plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
+        """The loss at other privacy parameters by exact scaling of this plan; None where no scaling law is known."""
+        return None
+
     @property
     def gaps(self) -> tuple[str, ...]:
         """What these pages cannot say of this mechanism."""

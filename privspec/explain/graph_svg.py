@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from html import escape
 from itertools import islice
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
-from xml.sax.saxutils import escape
 
 from privspec.explain.graph_words import extent, observers
 from privspec.explain.svg import number, tag, text, way
@@ -201,7 +201,7 @@ def _polygon(ring: Iterable[tuple[float, float]], **paint: object) -> str:
 
 def _node(box: Box) -> str:
     description = ", ".join(box.lines) + (", noise may enter here" if box.noise else "")
-    parts, centre = [tag("title", escape(description)), _outline(box)], box.x + box.width / 2
+    parts, centre = [tag("title", escape(description, quote=False)), _outline(box)], box.x + box.width / 2
     for row, line in enumerate(box.lines):
         weight = {"font_weight": 700, "font_size": 14} if row == 0 else {}
         parts.append(text(centre, box.y + 24 + row * LINE, line, text_anchor="middle", **weight))
@@ -300,8 +300,8 @@ def graph_svg(model: Model) -> str:
     tip = {"viewBox": "0 0 8 8", "refX": 7, "refY": 4, "markerWidth": 8, "markerHeight": 8, "orient": "auto"}
     head = tag("marker", tag("path", d="M0,0 L8,4 L0,8 z", fill=LINES), id="tip", **tip)
     parts = [
-        tag("title", f"The graph of {escape(model.name)}", id="graph-title"),
-        tag("desc", escape(_description(model)), id="graph-description"),
+        tag("title", f"The graph of {escape(model.name, quote=False)}", id="graph-title"),
+        tag("desc", escape(_description(model), quote=False), id="graph-description"),
         tag("style", style),
         tag("defs", head),
         tag("rect", width=width, height=height, fill="#ffffff"),

@@ -11,13 +11,13 @@ bound, and the outputs that hide next to nothing of the input and that no line n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from importlib import import_module
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from privspec.explain.additive import additive_noise, frontier
 from privspec.explain.claims import Claim, calibration, claim, relation
 from privspec.explain.context import Context, context
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, consequences, odds, posterior
@@ -38,28 +38,24 @@ from privspec.explain.facts import (
 )
 from privspec.explain.quantities import DOWN, LOSS_DIGITS, UP, count, exact, known, percent, rounded
 from privspec.explain.questions import Question
-from privspec.explain.sequences import sequence_fact
-from privspec.explain.statistics import statistic_fact
-from privspec.explain.system import system_fact
-from privspec.explain.tables import table_fact
-from privspec.explain.voting import lottery_fact
-from privspec.explain.voting_rules import RULES
 from privspec.model.observers import how_many, unit_of, units
 from privspec.model.parameters import overrides, parameter_words
 from privspec.problem.designs import inside
-from privspec.problem.systems import System
 from privspec.stated import Alternative, Assumption, Line, Seen, Source, Stated, parse_exact
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
 
-_READERS: Mapping[str, Callable[[Stated, Context], MechanismFact]] = {
-    "table": table_fact,
-    "chain": sequence_fact,
-    "statistic": statistic_fact,
-    **dict.fromkeys(RULES, lottery_fact),
+_READERS = {
+    "system": ("system", "system_fact"),
+    "table": ("tables", "table_fact"),
+    "chain": ("sequences", "sequence_fact"),
+    "statistics": ("statistics", "statistic_fact"),
+    "votes": ("voting", "lottery_fact"),
 }
-"""How the mechanism of a plan is read, by its family; all others add noise, or say that they are not known."""
+"""Who reads the mechanism of a plan, by the form of its problem; all others add noise, or say that they are not known.
+
+Named, not imported: only the pages at hand are loaded."""
 
 REPEATS = GROUPS = (1, 2, 5, 10)
 PRIORS = (Fraction(1, 100), Fraction(10, 100), Fraction(50, 100))
@@ -75,11 +71,12 @@ def facts(document: Mapping[str, Any], model: Model | None = None, judgement: Ju
     design = design_of(document)
     document = inside(document)
     plan = Stated.of(document)
-    spec, solver, where, family = plan.spec, plan.remarks.solver, context(plan), plan.mechanism.family
-    if family == System.FORM:
-        mechanism: MechanismFact = system_fact(document, plan, model, facts, judgement)
-    else:
-        mechanism = _READERS.get(family, additive_noise)(plan, where)
+    spec, solver, where = plan.spec, plan.remarks.solver, context(plan)
+    form = next((block["form"] for block in plan.problem.blocks), "")
+    module, name = _READERS.get(form, ("additive", "additive_noise"))
+    reader = getattr(import_module(f"privspec.explain.{module}"), name)
+    whole = (document, plan, model, facts, judgement)
+    mechanism: MechanismFact = reader(*whole) if form == "system" else reader(plan, where)
     judged = [mechanism.judged(claim(g)) for g in plan.guarantees]
     stated = tuple(item for item, _ in judged)
     claims = tuple(
@@ -119,7 +116,7 @@ def facts(document: Mapping[str, Any], model: Model | None = None, judgement: Ju
         fairness=tuple(_fairness(line, where) for line in plan.fairness),
         binding=tuple(_binding(line, where, loss) for line in plan.remarks.binding),
         assumptions=tuple(_assumption(a, where) for a in plan.assumptions),
-        frontier=frontier(plan, stated),
+        frontier=mechanism.frontier(plan, stated),
         solver=SolverFact(
             solver.name,
             None if solver.iterations is None else count(solver.iterations),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xml.sax.saxutils import escape
+from html import escape
 
 
 def tag(name: str, *inside: str, **attributes: object) -> str:
@@ -27,4 +27,4 @@ def way(*steps: str | float) -> str:
 
 def text(x: float, y: float, words: str, **attributes: object) -> str:
     """A line of text."""
-    return tag("text", escape(words), x=float(x), y=float(y), **attributes)
+    return tag("text", escape(words, quote=False), x=float(x), y=float(y), **attributes)

@@ -137,6 +137,8 @@ def _items(value: object, span: Span) -> tuple[str | Fraction, ...]:
     for item in value:
         if item in seen:
             raise Failure("PS0222", span, f"{show(item)} stands twice in this set")
+        if isinstance(item, Fraction) and abs(item) > LARGEST_NUMBER:
+            raise Failure("PS0224", span, "a number of this set is too large to compute with")
         seen.add(item)
     if any(isinstance(item, str) for item in value) and any(isinstance(item, Fraction) for item in value):
         raise Failure("PS0222", span, "a set holds words or numbers, not both")

@@ -60,8 +60,11 @@ def still_true(document: Document, done: str, path: Path, text: str) -> bool:
         return True
     if path[0] == "problem":
         return done != "stands twice" and not done.startswith("a key")  # another problem: judged as that, not as this
-    if path == ("loss", "value") and document["problem"]["blocks"][0]["form"] == "statistics":
-        return True  # simulated: pages say that it was tested, not proved
+    if document["problem"]["blocks"][0]["form"] == "statistics" and done != "stands twice":
+        if path[0] == "loss" or path == ("mechanism", "finish_first"):
+            return True  # simulated, what comes after the noise included: pages say that it was tested, not proved
+        if "parameters" in path and "becomes" in done:  # more noise than is claimed; a report's epsilon is exact
+            return Fraction(get(json.loads(text), whole)) > Fraction(get(document, whole)) and path[-1] != "epsilon"
     if path == ("fairness",) and not get(document, whole):
         return done != "stands twice"  # a list of nothing
     before, after = get(document, whole), get(json.loads(text), whole) if "becomes" in done else None
