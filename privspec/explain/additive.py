@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from privspec.core.matrices import DyadicMatrix
 from privspec.explain import plots
+from privspec.explain.chosen import ChosenNumber, chosen_numbers
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, proved, table, tested
-from privspec.explain.facts import Frontier, FrontierPoint, MechanismFact, executed, randomness
+from privspec.explain.facts import Frontier, FrontierPoint, MechanismFact, Rows, executed, randomness
 from privspec.explain.plots import SiteFact
 from privspec.explain.quantities import LOSS_DIGITS, Quantity, count, exact, rounded, ungrouped
 from privspec.model.reports import listing
@@ -76,6 +77,7 @@ class AdditiveNoise(MechanismFact):
     strategy: tuple[Quantity, ...]
     shares: tuple[int, int, Quantity] | None
     """Of a secure sum: its parties, those that no coalition knows, and the deviation of a share, the largest."""
+    numbers: tuple[ChosenNumber, ...]
 
     drawn_label: ClassVar[str] = "Where the noise goes"
     subject: ClassVar[str] = "The noise as executed"
@@ -101,7 +103,7 @@ class AdditiveNoise(MechanismFact):
 
     def variance_behind(self, plan: Stated, where: Context) -> tuple[float | None, str]:
         """The error variance behind the loss, if that is the sum, the mean or the largest of the outputs'."""
-        value, kind = (plan.loss.value, plan.loss.kind) if plan.loss else (math.nan, "")
+        value, kind = (plan.loss.value, plan.loss.kind) if plan.loss and not self.numbers else (math.nan, "")
         if not self.outputs:
             sizes = {o.name: o.stop - o.start for o in plan.executed.outputs}
             # too many outputs for a covariance in the plan, but the loss is their plain sum of squared errors
@@ -127,6 +129,14 @@ class AdditiveNoise(MechanismFact):
             words.insert(0, f"{together} {answers} answers of {listing([site.at for site in joint])}")
         return f"{' · '.join(words)}{facts.context.place}" if words else "not stated in the plan"
 
+    def summary_rows(self, facts: Facts) -> Rows:
+        if not self.numbers or facts.loss is None:
+            return MechanismFact.summary_rows(self, facts)
+        low = "" if facts.loss.lower_bound is None else f", proved to be at least {facts.loss.lower_bound}"
+        picked = " · ".join(map(str, self.numbers))
+        cost = f"{picked}  ({facts.loss.expression} = {facts.loss.value}{low})"
+        return [("Picked at least cost", cost), *MechanismFact.summary_rows(self, facts)]
+
     def error(self, facts: Facts) -> tuple[str, str]:
         """A root mean square where the loss is a squared error, else the loss."""
         loss = facts.loss
@@ -134,6 +144,8 @@ class AdditiveNoise(MechanismFact):
             return "Expected loss", ""
         each = " · ".join(f"{o.name} ± {o.typical}" for o in self.outputs)
         if loss.error is None:
+            if each and self.numbers:
+                return "Expected error an answer", f"{each}  (root mean square)"
             if each:
                 return "Expected error an answer", f"{each}  (root mean square; loss {loss.value})"
             return "Expected loss", f"{loss.value} {loss.units}".strip()
@@ -183,6 +195,7 @@ class AdditiveNoise(MechanismFact):
                 Note(name),
             ),
             *([proved(f"It is added in shares: {_shares_words(self.shares)}.", Note(name))] if self.shares else []),
+            *(number.sentence() for number in self.numbers),
             *randomness(Note(name)),
             proved(
                 f"Released values lie on a grid of step {self.output_grid or 'not stated'}; rounding to it "
@@ -210,7 +223,8 @@ class AdditiveNoise(MechanismFact):
         return tuple(found)
 
     def engineer_points(self, facts: Facts) -> list[Sentence]:
-        return [proved(f"Where the noise goes: {self.drawn(facts)}.", facts.context.sites_because, _SITES)]
+        goes = proved(f"Where the noise goes: {self.drawn(facts)}.", facts.context.sites_because, _SITES)
+        return [goes, *(number.sentence() for number in self.numbers)]
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
         rows = [
@@ -302,6 +316,7 @@ def additive_noise(plan: Stated, where: Context) -> AdditiveNoise:
         rounding=run.rounding,
         strategy=() if run.strategy is None else tuple(map(count, run.strategy.shape)),
         shares=_shares(run, spread),
+        numbers=chosen_numbers(plan, where),
     )
 
 
@@ -425,7 +440,7 @@ def _frontier(plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
     variance at scales divided by the factor, 1/epsilon^2 away from the lattice.
     """
     law = _SCALING.get(plan.executed.noise.shape)
-    if plan.loss is None or law is None or not claims:
+    if plan.loss is None or law is None or not claims or plan.mechanism.scalars:
         return None
     if len(claims) == 1:
         found = law(claims[0], plan.executed)

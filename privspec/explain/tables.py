@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from privspec.explain.chosen import ChosenNumber, chosen_numbers, standing
 from privspec.explain.curves import EpsilonDeltaCurve, consequences, dominating
 from privspec.explain.document import (
     Block,
@@ -62,25 +63,6 @@ FEW_MASSES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenNumber:
-    """A number that the solver picked, and the lines that it stands in."""
-
-    name: str
-    value: Quantity
-    exactly: str
-    lines: tuple[SpecLine, ...]
-
-    def __str__(self) -> str:
-        return f"{self.name} = {self.value}"
-
-    def sentence(self) -> Sentence:
-        """For auditors and engineers, exactly where that is short."""
-        short = len(self.exactly) <= 24 and self.exactly != self.value.text
-        exactly = f" (exactly {self.exactly})" if short else ""
-        return proved(f"The solver chose {self}{exactly}{_standing(self.lines)}.", *self.lines[:1], Judged("choices"))
-
-
-@dataclass(frozen=True, slots=True)
 class ChosenLaw:
     """A law that the solver picked: its masses but for traces, these together, and its mean if it is of numbers."""
 
@@ -109,7 +91,7 @@ class ChosenLaw:
         traces = f", all other values together {self.traces}" if self.traces else ""
         mean = f"; its mean is {self.mean}" if self.mean is not None else ""
         return proved(
-            f"The solver chose the law {self.name}{_standing(self.lines)}: {masses}{traces}{mean}. It is public and "
+            f"The solver chose the law {self.name}{standing(self.lines)}: {masses}{traces}{mean}. It is public and "
             "depends on nobody's data.",
             *self.lines[:1],
             Judged("choices"),
@@ -120,11 +102,6 @@ class ChosenLaw:
         rows = [*self.masses, *([("all others together", self.traces)] if self.traces else [])]
         mean = f"; mean {self.mean}" if self.mean is not None else ""
         return table(f"The law {self.name} that the solver chose{mean}", "Value | Probability", rows, 1)
-
-
-def _standing(lines: tuple[SpecLine, ...]) -> str:
-    numbers = [str(line.number) for line in lines]
-    return f", which stands in line{'s' if len(numbers) > 1 else ''} {listing(numbers)}" if numbers else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,10 +391,7 @@ def table_fact(plan: Stated, context: Context) -> TableFact:
         bits=count(common_bits(mechanism)),
         local=context.trust == "nobody",
         recognised=plan.remarks.recognised,
-        numbers=tuple(
-            ChosenNumber(name, rounded(parse_exact(value), 6), value, context.choices.get(name, ()))
-            for name, value in mechanism.scalars.items()
-        ),
+        numbers=chosen_numbers(plan, context),
         laws=tuple(_law(name, masses, context) for name, masses in mechanism.laws.items()),
         truths=tuple(_truths(table, context)),
         errors=tuple(_errors(plan, table, context)),

@@ -282,7 +282,7 @@ class Linear:
             *map(_released_words, self.released),
             *(f"{one.name} is given when the plan is run, and added after the noise." for one in self.constants),
             *self._loss_words(),
-            *(f"Line {one.line}: {one.text}: at most {one.bound} on average." for one in self.accuracy),
+            *dict.fromkeys(f"Line {one.line}: {one.text}: at most {one.bound} on average." for one in self.accuracy),
             *(
                 f"Obligation {number + 1}: {self._difference_words(difference)}."
                 for number, some in enumerate(self.differences)

@@ -299,7 +299,7 @@ class PricedDecision:
                     "units": "units of the loss expression",
                     "among": "" if bound is None else bound[2],
                 },
-                "mechanism": inside["mechanism"] | {"scalars": {found.node.name: str(self.value)}},
+                "mechanism": inside["mechanism"] | {"scalars": {found.node.name: show(self.value)}},
                 "claims": inside["claims"] | {"bound": None if bound is None else bound[0]},
             },
         )
