@@ -69,13 +69,14 @@ class Circumstances:
 class Drawn:
     """Released values by output, the grid they lie on (None for values of finite domains), column names of arrays.
 
-    `reports`: every row of the values is one person's.
+    `reports`: every row of the values is one person's. `skipped`: outputs that were not drawn, as a released one is 0.
     """
 
     outputs: Mapping[str, NDArray[Any]]
     grid: str | None = None
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     reports: bool = False
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class Release:
     values. `observers`: who is given which outputs, where not everybody is given all of them. `warnings` are
     diagnostics of the run; they say nothing about the data. `round`, where several share a budget: "3 of 20". `ledger`:
     the debit that paid for it (none for a simulation, nor for what parties' messages, each paid for by itself, add up
-    to).
+    to). `skipped`: outputs that were not drawn, because the released value that they depend on is 0.
     """
 
     plan_sha256: str
@@ -69,6 +69,7 @@ class Release:
     reports: bool = False
     observers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unprotected: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Any:
         """An output in the library of the data: a vector as its series or array, a matrix as its frame or table."""
@@ -100,6 +101,7 @@ class Release:
             guarantees=tuple(g for g in self.guarantees if _concerns(g, observer, names)),
             observers={},
             unprotected=tuple(name for name in self.unprotected if name in names),
+            skipped=tuple(name for name in self.skipped if name in names),
         )
 
     def rows(self) -> Columns:
@@ -184,6 +186,7 @@ class Release:
             **({} if self.grid is None else {"grid": self.grid}),
             "data_rules": list(self.data_rules),
             **({} if self.round is None else {"round": self.round}),
+            **({} if not self.skipped else {"not_drawn": list(self.skipped)}),
             **({} if not self.observers else {"observers": {w: list(names) for w, names in self.observers.items()}}),
         }
         notice = self.notice

@@ -209,6 +209,7 @@ def _drawn(release: Release, secret: Secret, randomness: Randomness) -> Release:
         private=randomness.private and bool(release.guarantees),
         columns=drawn.columns,
         reports=drawn.reports,
+        skipped=drawn.skipped,
     )
 
 

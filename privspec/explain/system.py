@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -27,12 +27,14 @@ _COMPOSED = Note("composition")
 class SystemFact(MechanismFact):
     """The facts of every part, each as if its plan stood alone, and what it spends of each line, in words.
 
-    `chosen`: the numbers that the spec left to be picked, exactly.
+    `chosen`: the numbers that the spec left to be picked, exactly; `runs`: what is said of parts that are drawn several
+    times or on a condition.
     """
 
     parts: tuple[Facts, ...]
     spent: tuple[str, ...]
     chosen: tuple[tuple[str, str], ...]
+    runs: tuple[str, ...]
 
     drawn_label: ClassVar[str] = "What is released"
     subject: ClassVar[str] = "The system as executed"
@@ -48,7 +50,7 @@ class SystemFact(MechanismFact):
         return tuple(gap for part in self.parts for gap in part.mechanism.gaps)
 
     def drawn(self, facts: Facts) -> str:
-        return f"{len(self.parts)} parts with independent noise"
+        return f"{len(self.parts)} parts with independent noise" if len(self.parts) > 1 else "one part"
 
     def summary_rows(self, facts: Facts) -> Rows:
         """Each part: what is drawn, how far it is off, what it spends."""
@@ -77,9 +79,11 @@ class SystemFact(MechanismFact):
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         words = f"The release has {len(self.parts)} parts, whose noise is drawn independently of one another."
+        words = words if len(self.parts) > 1 else "The release has one part."
         every = [sentence for part in self.parts for sentence in part.mechanism.auditor_points(part)]
         picked = [f"{name} was left to be chosen and is {value}, exactly." for name, value in self.chosen]
-        return (proved(words, _COMPOSED), *(proved(one, _COMPOSED) for one in picked), *dict.fromkeys(every))
+        said = (proved(one, _COMPOSED) for one in (*picked, *self.runs))
+        return (proved(words, _COMPOSED), *said, *dict.fromkeys(every))
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
         return (self._budget(), *self._each(lambda part: part.mechanism.auditor_tables(part)))
@@ -144,9 +148,37 @@ def system_fact(
         family=plan.mechanism.family,
         released=frozenset().union(*(part.mechanism.released for part in read)),
         parts=read,
+        runs=tuple(
+            text
+            for own, part in zip(read, plan.problem.blocks[0]["parts"], strict=True)
+            for text in _runs(_names(own), part)
+        ),
         chosen=tuple((name, show(value)) for name, value in plan.mechanism.chosen.items()),
-        spent=tuple(" and ".join(dict.fromkeys(map(_share, part.shares))) for part in plan.mechanism.parts),
+        spent=tuple(
+            " and ".join(dict.fromkeys(map(_share, part.shares))) + _each_time(held)
+            for part, held in zip(plan.mechanism.parts, plan.problem.blocks[0]["parts"], strict=True)
+        ),
     )
+
+
+def _each_time(part: Mapping[str, Any]) -> str:
+    times = f", {part['times']} times" if part["times"] > 1 else ""
+    return times + (f", if {part['only_if']} is not 0" if part["only_if"] is not None else "")
+
+
+def _runs(names: str, part: Mapping[str, Any]) -> Iterator[str]:
+    """How often a part is drawn and when, and what bounds all of it together."""
+    if part["times"] > 1:
+        yield (
+            f"{names} is drawn {part['times']} times, each time with noise of its own and the same share, and every "
+            "line holds of all of them together: composed at fixed shares, exactly for Gaussian noise and for "
+            "randomised response, by an upper bound for other noise of pure epsilon."
+        )
+    if part["only_if"] is not None:
+        yield (
+            f"{names} is drawn only if {part['only_if']} is released and is not 0. Whoever sees it is told that as "
+            "well, so it could be computed from a release in which all is drawn; the whole budget is set aside."
+        )
 
 
 def _share(share: Share) -> str:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privspec.kernel.core.case import PLAN, Case, Rules
-from privspec.kernel.core.composition import proves
+from privspec.kernel.core.composition import PURE_PARTS, proves
 from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.problem import Guarantee, Obligation, Unit, read_frame, read_guarantees
-from privspec.kernel.core.reading import Item, Refused, Size, read
+from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
 
 NOTE = "composition"
 SHARES = ("epsilon-DP", "(epsilon, delta)-DP", "mu-GDP")
@@ -19,10 +19,15 @@ Spent = tuple[str, dict[str, Fraction]]
 
 @dataclass(frozen=True, slots=True)
 class PartOfSystem:
-    """The problem of a part, and for each of its obligations the number of the system's that it comes from."""
+    """The problem of a part, and for each of its obligations the number of the system's that it comes from.
+
+    It is drawn `times` times, and only if what was released as `only_if` is not 0.
+    """
 
     problem: Item
     lines: tuple[int, ...]
+    times: Positive
+    only_if: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +73,11 @@ class SystemRules(Rules):
             names = ", ".join(_outputs(own))
             case.found += [replace(claim, text=f"{names}: {claim.text}", item=None) for claim in own.found]
             for line, obligation in zip(part.lines, own.frame.obligations, strict=True):
-                spent[line].append((obligation, (obligation.measure.name, obligation.measure.figures({}))))
+                spent[line] += [(obligation, (obligation.measure.name, obligation.measure.figures({})))] * part.times
             cases.append(own)
         if sorted(name for own in cases for name in _outputs(own)) != sorted(system.outputs):
             raise case.block.wrong("has parts that do not give its outputs, each of them once")
+        _conditions(case, cases, system)
         for guarantee, shares in zip(read_guarantees(case.guarantees, case.frame, chosen), spent, strict=True):
             _composed(case, cases, guarantee, shares)
         _loss(case, cases, system.expression)
@@ -81,6 +87,8 @@ class SystemRules(Rules):
         """The plan of a part about its problem, in which each line asks for the share that the plan gives it."""
         lines, whole = case.frame.obligations, {key: item.value for key, item in part.problem.entries()}
         asked = read_frame(part.problem).obligations
+        if part.times > PURE_PARTS:
+            raise part.problem.wrong("is drawn too often to be composed")
         if len(set(part.lines)) != len(part.lines) or max(part.lines, default=-1) >= len(lines):
             raise part.problem.wrong("is under a line that the system does not have")
         if [one.measure for one in asked] != [lines[number].measure for number in part.lines]:
@@ -102,6 +110,23 @@ class SystemRules(Rules):
         if found.frame.trust != case.frame.trust or not set(found.frame.data) <= set(case.frame.data):
             raise part.problem.wrong("is about other data, or other trust, than the system")
         return found
+
+
+def _conditions(case: Case, cases: list[Case], system: System) -> None:
+    """Whoever sees a part that runs on a condition is told the condition as well, by a line that says so.
+
+    Then what they see is computed from the part, always drawn, and from its condition: nothing is lost by drawing less.
+    """
+    for own, part in zip(cases, system.parts, strict=True):
+        if part.only_if is None:
+            continue
+        first = [i for i, other in enumerate(cases) if part.only_if in _outputs(other)]
+        if len(first) != 1 or system.parts[first[0]].times > 1 or system.parts[first[0]].only_if is not None:
+            raise case.block.wrong("has a part whose condition is no output that is always drawn, once")
+        shown, given = {data.name for data in cases[first[0]].frame.data}, set(_outputs(own))
+        for asked in case.frame.obligations:
+            if given & set(asked.seen) and shown & set(asked.wrt) and part.only_if not in asked.seen:
+                raise Refused(f"line {asked.line} is about a part and not about the condition that its running shows")
 
 
 def _chosen(item: Item, choices: tuple[ChosenShare, ...]) -> dict[str, Fraction]:

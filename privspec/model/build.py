@@ -25,7 +25,7 @@ from privspec.model.domain_rules import read_domain
 from privspec.model.domains import NUMBER, UNKNOWN, Domain, FiniteSet, Laws, Symbols, Tables, Type
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, bind_call, evaluate, value_type
 from privspec.model.fairness_rules import read_independence
-from privspec.model.graph import GraphNode, Model, lay_out
+from privspec.model.graph import Component, GraphNode, Model, lay_out
 from privspec.model.library import library
 from privspec.model.loss_rules import LossReader
 from privspec.model.neighbours import InputBlock
@@ -40,6 +40,8 @@ from privspec.model.shapes import Binding, Bindings, Typer
 from privspec.model.values import Value
 
 FILE_CALLS = ("csv", "npy")
+RUNS = 12
+"""Most times that a part is run: so many parts may share a line."""
 
 
 def load_model(
@@ -169,6 +171,8 @@ class _Builder:
         cost = report.told(lambda: cost_of(self.costs, self.environment))
         options = read_options(spec, scope, self.environment, self.domains, requirements, report)
         report.raise_errors()
+        components = tuple(self._runs(part, nodes) for part in self.whole.components)
+        report.raise_errors()
         needs = definitions.dependencies.items()
         model = Model(
             source=self.source,
@@ -186,7 +190,7 @@ class _Builder:
             trust=options.trust,
             base=self.base,
             parties=parties,
-            components=self.whole.components,
+            components=components,
             texts=self.whole.texts,
             models=tuple(dict.fromkeys(losses.modelled.values())),
             chains=tuple(chains.values()),
@@ -208,7 +212,7 @@ class _Builder:
             for failure in wrong_laws(model):
                 report.failure(failure)
             report.raise_errors()
-        links = (node for part in self.whole.components for node in part.domains.values())
+        links = (node for part in components for node in (*part.domains.values(), *part.settings.values()))
         priced = (term for _, term in self.costs)
         warn_of_unused((written, *links, *priced), scope, report, self.chosen)
         if model.requirements or model.fairness:  # without either, `check` says so in a line of its own
@@ -253,6 +257,32 @@ class _Builder:
                     message = f"{name} of {part.name} is in {own.describe()}, and here in {declared.describe()}"
                     others = ((self.definitions.domains[name].span, "declared here"),)
                     self.report.error("PS0424", node.span, message, others=others)
+
+    def _runs(self, part: Component, nodes: Mapping[str, GraphNode]) -> Component:
+        """How often a part is run, and on what condition."""
+        times, condition = part.settings.get("times"), part.settings.get("only_if")
+        count, output = 1, None
+        if times is not None:
+            value = self.report.told(lambda: evaluate(times, self.environment))
+            if isinstance(value, Fraction) and value.denominator == 1 and 1 <= value <= RUNS:
+                count = int(value)
+            elif value is not None:
+                message = f"a part is run a whole number of times, from 1 to {RUNS}"
+                self.report.error("PS0425", times.span, message)
+        if isinstance(condition, syntax.Name):
+            node = nodes.get(condition.id)
+            if node is None or node.kind is not VariableKind.OUTPUT or node.type.shape or not node.type.numeric:
+                message = "a condition is an output that is one number; a part is run if what is released is not 0"
+                self.report.error("PS0425", condition.span, message)
+            elif condition.id.startswith(f"{part.name}."):
+                self.report.error("PS0425", condition.span, f"{condition.id} is an output of {part.name} itself")
+            else:
+                output = condition.id
+        if (count > 1 or output) and "." in part.name:
+            self.report.error(
+                "PS0425", part.span, "a part of a part is run once: say times and only_if of the whole part"
+            )
+        return replace(part, times=count, only_if=output)
 
     def _own_domain(self, node: syntax.Domain) -> Domain:
         return read_domain(node, self.environment)

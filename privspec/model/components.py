@@ -24,6 +24,8 @@ PARTS = 64
 """Parts of one spec, those of its parts among them."""
 SECTIONS = ("parameters", "parties", "variables", "background", "accuracy", "privacy", "fairness")
 """Sections of a part that are added to those of the whole."""
+SETTINGS = ("trust", "times", "only_if")
+"""What may be set of a part beside its own names."""
 HEAD = "\n# --- {} ---\n"
 """Between two files of one text."""
 Names = Mapping[str, syntax.Expr]
@@ -180,6 +182,13 @@ class _Assembler:
                 names[one.name] = value
             else:
                 names[one.name] = syntax.Name(f"{name}.{one.name}")
+        condition = values.get("only_if")
+        outputs = {one.name for one in declared.values() if one.what == "output"}
+        outputs |= {one.target.name for part in parts.values() for one in part.spec.variables if _what(one) == "output"}
+        if condition is not None and not (isinstance(condition, syntax.Name) and condition.id in outputs):
+            raise Failure(
+                "PS0425", given["only_if"].span, "a condition is the name of an output, as in only_if = first.O"
+            )
         self._captured(component, inner, names, declared)
         renamed = _Renamer(names, inner)
         kept: dict[str, list[Any]] = {section: [] for section in SECTIONS}
@@ -198,7 +207,7 @@ class _Assembler:
                 elif isinstance(found, syntax.Variable) and target in values:
                     kept[section].append(replace(found, value=values[target]))
                 else:
-                    kept[section].append(found)
+                    kept[section].append(_seen_with(found, condition))
         options = tuple(renamed.of(option) for option in inner.options)
         if "trust" in values:
             stated = syntax.Trust(values["trust"], span=given["trust"].span)
@@ -271,12 +280,8 @@ class _Assembler:
                 raise Failure("PS0421", argument.span, "after the file name, write name = expression")
             if argument.name in found:
                 raise Failure("PS0421", argument.span, f"{argument.name} is set twice")
-            if argument.name in ("times", "only_if"):
-                message = f"solve cannot compute parts that run several times, or on a condition ({argument.name}), yet"
-                way = "name a component for each time, as in first = spec(...) and second = spec(...)"
-                raise Failure("PS0501", argument.span, message, help=way)
-            if argument.name not in (*known, "trust"):
-                near = suggestion(argument.name, (*known, "trust"))
+            if argument.name not in (*known, *SETTINGS):
+                near = suggestion(argument.name, (*known, *SETTINGS))
                 hint = near or (f"it has {', '.join(known)}" if known else None)
                 raise Failure("PS0421", argument.span, f"the part has no parameter or input {argument.name}", help=hint)
             found[argument.name] = argument
@@ -431,6 +436,16 @@ def _path(node: syntax.Node) -> tuple[str, ...]:
             return (*before, name)
         case _:
             return ()
+
+
+def _seen_with(line: Any, condition: syntax.Name | None) -> Any:
+    """A line of a part that shows by running at all what its condition is: it holds of both together."""
+    if condition is None or not isinstance(line, syntax.Requirement) or not isinstance(line.subjects, syntax.Refs):
+        return line
+    if any(one.name == condition.id for one in line.subjects.items):
+        return line
+    also = syntax.Ref(condition.id, span=line.subjects.span)
+    return replace(line, subjects=replace(line.subjects, items=(also, *line.subjects.items)))
 
 
 class _Renamer:

@@ -70,6 +70,7 @@ class Component:
 
     `links`: the input or index set of the whole that each of its own is, those `by_name` because nothing else was
     passed; `domains`: what it declares for them, by the name in the whole; `settings`: what its parameters are given.
+    It is run `times` times, and only if the output `only_if` is released and is not 0.
     """
 
     name: str
@@ -79,6 +80,13 @@ class Component:
     settings: Mapping[str, syntax.Expr]
     domains: Mapping[str, syntax.Domain]
     span: Span
+    times: int = 1
+    only_if: str | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is run once, whatever is released."""
+        return self.times == 1 and self.only_if is None
 
 
 @dataclass(frozen=True, eq=False)

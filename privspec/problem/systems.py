@@ -7,7 +7,7 @@ kernel to compose (noise/notes/composition.md). The loss of a system is the sum 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, TypeVar
@@ -19,7 +19,7 @@ from privspec.language.spelling import spell
 from privspec.language.walk import names_used, walk
 from privspec.model.build import build
 from privspec.model.domains import Interval
-from privspec.model.graph import Model, once
+from privspec.model.graph import Component, Model, once
 from privspec.model.measures import Chosen
 from privspec.model.requirements import Curator, Requirement
 from privspec.model.targets import needed
@@ -36,10 +36,22 @@ MEASURES = ("epsilon-DP", "(epsilon, delta)-DP", "rho-zCDP", "mu-GDP")
 
 @dataclass(frozen=True, slots=True)
 class PartOfSystem:
-    """The problem of a part; `lines`: for each of its obligations, the number of the system's that it comes from."""
+    """The problem of a part; `lines`: for each of its obligations, the number of the system's that it comes from.
+
+    It is drawn `times` times, with independent noise, and only if what was released as `only_if` is not 0.
+    """
 
     problem: Any
     lines: tuple[int, ...]
+    times: int
+    only_if: str | None
+
+    def words(self) -> tuple[str, ...]:
+        """How often it is drawn, and when."""
+        names = ", ".join(name for block in self.problem.blocks for name in block.outputs)
+        often = f"{names}: drawn {self.times} times, with independent noise; every line holds of all of them together."
+        when = f"{names}: drawn only if {self.only_if} is not 0; all lines hold as if it always were."
+        return (*((often,) if self.times > 1 else ()), *((when,) if self.only_if is not None else ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +77,8 @@ class System:
     def words(self) -> tuple[str, ...]:
         """Its parts, and that their noise is independent."""
         listed = " | ".join(", ".join(block.outputs) for part in self.parts for block in part.problem.blocks)
-        head = f"The outputs are released in {len(self.parts)} parts with independent noise: {listed}."
+        many = f"{len(self.parts)} parts" if len(self.parts) > 1 else "one part"
+        head = f"The outputs are released in {many} with independent noise: {listed}."
         picked = (
             f"{one.name} is chosen from {one.low} {'on' if one.high is None else f'to {one.high}'}."
             for one in self.choices
@@ -73,23 +86,26 @@ class System:
         return (
             head,
             *picked,
+            *(words for part in self.parts for words in part.words()),
             *(words for part in self.parts for block in part.problem.blocks for words in block.words()),
         )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Part:
-    """The spec of some outputs alone; `lines` as in `PartOfSystem`."""
+    """The spec of some outputs alone; the others as in `PartOfSystem`."""
 
     outputs: tuple[str, ...]
     model: Model
     lines: tuple[int, ...]
     family: Family
+    times: int = 1
+    only_if: str | None = None
 
 
 def reads(model: Model) -> bool:
     """Whether outputs belong to several families, or to several problems of a family that takes one at a time."""
-    return len(parts_of(model)) > 1
+    return len(parts_of(model)) > 1 or any(part.times > 1 for part in parts_of(model))
 
 
 def blocks(model: Model) -> tuple[System]:
@@ -107,7 +123,10 @@ def blocks(model: Model) -> tuple[System]:
             tuple(node.name for node in model.outputs),
             spell(model.loss),
             tuple(share_range(model, number) for number in chosen_shares(model)),
-            tuple(PartOfSystem(_asked(elaborate(part.model), part, model), part.lines) for part in found),
+            tuple(
+                PartOfSystem(_asked(elaborate(part.model), part, model), part.lines, part.times, part.only_if)
+                for part in found
+            ),
         ),
     )
 
@@ -174,24 +193,35 @@ def parts_of(model: Model) -> tuple[Part, ...]:
     Outputs stay together that share a term of the loss, a line of accuracy or fairness, a condition, or noise: linear
     outputs do, and finite ones of the same input, but not those whose share of a line is to be seen.
     """
-    if len(model.outputs) < 2 or model.loss is None:
+    runs = [part for part in model.components if not part.plain]
+    if (len(model.outputs) < 2 and not runs) or model.loss is None:
         return ()
-    if not chosen_shares(model) and not _of_several_kinds(model):
+    if not chosen_shares(model) and not runs and not _of_several_kinds(model):
         return ()
     groups = _groups(model)
-    if len(groups) < 2:
+    if len(groups) < 2 and not runs:
         return ()
     found = [_part(model, group) for group in groups]
     alone = {name for number in chosen_shares(model) for name in model.requirements[number].outputs}
+    alone |= {name for part in runs for name in _outputs_of(model, part)}
     open_ones = [(i, one) for i, one in enumerate(found) if not alone & set(one.outputs)]
     pairs = [{i, j} for i, one in open_ones for j, other in open_ones if j < i and _one_problem(one, other)]
     merged = _joined([{i} for i in range(len(found))] + pairs)
-    if len(merged) < 2:
+    if len(merged) < 2 and not runs:
         return ()
-    return tuple(
+    parts = (
         found[min(some)] if len(some) == 1 else _part(model, {name for i in some for name in found[i].outputs})
         for some in sorted(merged, key=min)
     )
+    drawn = {name: part for part in runs for name in _outputs_of(model, part)}
+    return tuple(
+        replace(part, times=run.times, only_if=run.only_if) if (run := drawn.get(part.outputs[0])) else part
+        for part in parts
+    )
+
+
+def _outputs_of(model: Model, component: Component) -> set[str]:
+    return {node.name for node in model.outputs if node.name.startswith(f"{component.name}.")}
 
 
 def _of_several_kinds(model: Model) -> bool:
@@ -268,6 +298,7 @@ def _groups(model: Model) -> list[set[str]]:
     sets = [_outputs(model, item) for item in shared]
     sets += [_needs(model, {name}, through_loss=False) & set(order) for name in order]
     sets += [set(model.requirements[number].outputs) for number in chosen_shares(model)]
+    sets += [_outputs_of(model, part) for part in model.components if not part.plain]
     return sorted(_joined(sets), key=lambda some: min(map(order.index, some)))
 
 
@@ -381,9 +412,10 @@ def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
         if not _outputs(model, term):
             yield at(term.span, "a loss with a term that is about no output")
     covered = {name for part in parts for name in part.outputs}
+    yield from _runs(model, parts, at)
     for number, line in enumerate(model.requirements):
         sharing = [part for part in parts if number in part.lines]
-        if len(sharing) > 1 and line.measure.name not in MEASURES:
+        if sum(part.times for part in sharing) > 1 and line.measure.name not in MEASURES:
             names = ", ".join(MEASURES)
             yield at(line.span, f"{line.measure.name} shared by outputs of several kinds", f"known here: {names}")
         for part in sharing:
@@ -393,6 +425,30 @@ def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
                     line.span, "a unit that is another one for each kind of output", "say it: replacing one person"
                 )
     assert covered == {node.name for node in model.outputs}
+
+
+def _runs(model: Model, parts: tuple[Part, ...], at: Callable[..., Diagnostic]) -> Iterator[Diagnostic]:
+    """What is wrong with parts that are drawn several times, or on a condition."""
+    for component in (one for one in model.components if not one.plain):
+        outputs, condition = _outputs_of(model, component), component.only_if
+        if not outputs or not any(set(part.outputs) == outputs for part in parts):
+            yield at(
+                component.span, f"{component.name} apart: other outputs share a term or a line of accuracy with it"
+            )
+        if condition is None:
+            continue
+        first = next((part for part in parts if condition in part.outputs), None)
+        if first is None or first.times > 1 or first.only_if is not None:
+            yield at(component.span, f"a condition that is itself drawn several times or on a condition ({condition})")
+            continue
+        shown = {node.name for node in first.model.inputs}
+        for line in model.requirements:
+            if set(line.outputs) & outputs and set(line.wrt) & shown and condition not in line.outputs:
+                message = f"whether {component.name} runs shows what {condition} is, so a line about it must name both"
+                hint = f"add {condition} to the outputs of this line"
+                yield Diagnostic("PS0425", message, (Label(line.span),), help=hint, source=model.source)
+            if isinstance(line.measure, Chosen) and set(line.outputs) & outputs:
+                yield at(line.span, "a share that is chosen for a part that runs on a condition")
 
 
 def share(line: syntax.Requirement, measure: str, amounts: tuple[Fraction, ...]) -> syntax.Requirement:

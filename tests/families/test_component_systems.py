@@ -16,6 +16,7 @@ from privspec.api import load
 from privspec.core.diagnostics import SpecError
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item
+from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
 from privspec.problem.systems import chosen_shares, parts_of
 from privspec.verification import verify
@@ -287,3 +288,139 @@ def test_two_lines_of_one_number_and_numbers_in_the_loss_are_refused(tmp_path: P
             load(path).solve()
         assert all(found.code.startswith("PS05") for found in caught.value.diagnostics if found.is_error)
         assert said in str(caught.value)
+
+
+# --- runs ----------------------------------------------------------------------------------------------------------
+
+
+def runs(
+    folder: Path, setting: str, line: str, part: tuple[str, str] = PURE, more: str = "", value: str = "10"
+) -> Path:
+    """A number P, and the same from a part that is run several times or on a condition."""
+    amount, measure = part
+    (folder / "one.priv").write_text(ONE.format(amount=amount, measure=measure, value=value), "utf-8")
+    path = folder / "runs.priv"
+    path.write_text(
+        f"""components:
+  again = spec("one.priv", v = x{setting})
+variables:
+  input x in [0, 1]
+{more}
+  output P
+loss: again.loss + E[ (P - x)^2 ]
+privacy:
+  {line}
+""",
+        "utf-8",
+    )
+    return path
+
+
+def test_a_part_that_is_run_several_times(tmp_path: Path) -> None:
+    """Every run has its share: what k runs and P spend together is what the line asks for, composed exactly."""
+    plan = load(runs(tmp_path, ", times = 4", "(P, again.O) is 0.5-zCDP wrt x", GAUSSIAN)).solve()
+    parts = plan.document["mechanism"]["parts"]
+    mine, each = (Fraction(part["shares"][0]["amounts"][0][1]) for part in parts)
+    assert 0.999999 <= float(mine**2 + 4 * each**2) <= 1
+    # losses 1 / mu^2 and 1 / nu^2 with mu^2 + 4 nu^2 = 1: mu^2 = 1 / 3, nu^2 = 1 / 6
+    assert plan.loss.value == pytest.approx(9, rel=1e-4)
+    assert verify(plan.to_json()).ok
+    assert "again.O is drawn 4 times" in plan.explain("auditor")
+    (tmp_path / "x.csv").write_text("x\n1\n", "utf-8")
+    release = plan.run({"x": tmp_path / "x.csv"}, tmp_path / "budget.db", new_ledger=True)
+    assert release.values["again.O"].shape == (4,)
+    assert len(set(release.values["again.O"].tolist())) == 4
+    assert list(release.rows()["output"]) == ["P"] + ["again.O"] * 4
+
+
+def test_runs_beside_pure_noise_are_composed_as_copies(tmp_path: Path) -> None:
+    """Four runs of pure epsilon under (1, 1e-3): more than a quarter each, by the exact composition of the copies."""
+    path = runs(
+        tmp_path, ", epsilon = e1, times = 4", "(P, again.O) is (1, 1e-3)-DP wrt x", more="  choose e1 in [0, inf)"
+    )
+    plan = load(path).solve()
+    mine, own = (part["shares"] for part in plan.document["mechanism"]["parts"])
+    each = Fraction(own[0]["amounts"][0][1])
+    assert Fraction(plan.document["mechanism"]["chosen"]["e1"]) == 4 * each
+    assert mine[0]["name"] == own[0]["name"] == "epsilon-DP"
+    assert 4 * each + Fraction(mine[0]["amounts"][0][1]) > 1
+
+
+def test_one_part_by_itself_may_be_run_several_times(tmp_path: Path) -> None:
+    (tmp_path / "one.priv").write_text(ONE.format(amount="epsilon", measure="DP", value=2), "utf-8")
+    text = 'components: year = spec("one.priv", times = 5)\nloss: year.loss\nprivacy: year.O is 1-DP wrt v\n'
+    (tmp_path / "runs.priv").write_text(text, "utf-8")
+    plan = load(tmp_path / "runs.priv").solve()
+    assert plan.loss.value == pytest.approx(2 / 0.2**2, rel=1e-6)
+
+
+def test_plans_that_lie_about_runs_are_refused(tmp_path: Path) -> None:
+    plan = load(runs(tmp_path, ", times = 4", "(P, again.O) is 0.5-zCDP wrt x", GAUSSIAN)).solve()
+
+    def verdict(change: Callable[[Document], None]) -> str:
+        forged = copy.deepcopy(json.loads(plan.to_json()))
+        change(forged)
+        found = judge(Item(resign(forged), "plan"))
+        return "; ".join(f"{claim.name}: {claim.text}" for claim in found.failed)
+
+    def parts(document: Document) -> Any:
+        return document["problem"]["blocks"][0]["parts"]
+
+    assert verdict(lambda _: None) == ""
+    assert "privacy" in verdict(lambda document: parts(document)[1].update(times=5))
+    assert "too often" in verdict(lambda document: parts(document)[1].update(times=10**9))
+    assert "condition" in verdict(lambda document: parts(document)[1].update(only_if="Q"))
+    assert "condition" in verdict(lambda document: parts(document)[1].update(only_if="again.O"))
+    # a line of its own that does not name P: whether it runs would show P
+    assert "condition" in verdict(lambda document: parts(document)[1].update(only_if="P"))
+    fewer = copy.deepcopy(json.loads(plan.to_json()))
+    parts(fewer)[1]["times"] = 3
+    assert not verify(json.dumps(resign(fewer))).ok  # the spec says four
+
+
+CONDITION = """components:
+  more = spec("one.priv", v = x, only_if = go)
+variables:
+  input s in {0, 1}
+  input x in [0, 1]
+  output go in {0, 1}
+loss: more.loss + worst[ |go - s| ]
+privacy:
+  LINES
+"""
+BOTH = "(go, more.O) is (4, 1e-6)-DP wrt (s, x), replacing everything"
+
+
+def conditional(folder: Path, lines: str = BOTH) -> Path:
+    (folder / "one.priv").write_text(ONE.format(amount="epsilon", measure="DP", value=3), "utf-8")
+    (folder / "one.plan.priv").write_text(CONDITION.replace("LINES", lines), "utf-8")
+    return folder / "one.plan.priv"
+
+
+def test_a_part_that_is_run_on_a_condition(tmp_path: Path) -> None:
+    """Its own line names the condition as well, and it is drawn if what is released is not 0."""
+    plan = load(conditional(tmp_path)).solve()
+    assert verify(plan.to_json()).ok
+    assert [guarantee.outputs for guarantee in plan.guarantees] == [("go", "more.O")] * 2
+    assert "more.O is drawn only if go is released and is not 0" in plan.explain("auditor")
+    drawn = {0: 0, 1: 0}
+    for seed in range(60):
+        data = {"s": seed % 2, "x": 0.5}
+        release = plan.run(data, randomness=SimulationRandomness(seed))
+        go = int(release.values["go"].reshape(-1)[0])
+        drawn[go] += 1
+        assert ("more.O" in release.values) == (go == 1)
+        assert release.statement().get("not_drawn") == (None if go else ["more.O"])
+    assert min(drawn.values()) > 5
+
+
+@pytest.mark.parametrize("lines", ["more.O is 2-DP wrt (s, x), replacing everything", "more.O is 2-GDP wrt s"])
+def test_a_line_about_a_part_and_not_about_its_condition_is_refused(tmp_path: Path, lines: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        load(conditional(tmp_path, f"{BOTH}\n  {lines}")).solve()
+    assert [found.code for found in caught.value.diagnostics if found.is_error] == ["PS0425"]
+
+
+def test_a_line_about_data_that_the_condition_does_not_depend_on_may_leave_it_out(tmp_path: Path) -> None:
+    plan = load(conditional(tmp_path, f"{BOTH}\n  more.O is 2-DP wrt x, replacing everything")).solve()
+    assert verify(plan.to_json()).ok

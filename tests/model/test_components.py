@@ -124,7 +124,12 @@ privacy: inner.O is 1-DP wrt data
         ("(a.O, b.O)", "(a.P, b.O)", "PS0229", "whole.priv", 8),
         ("  a = spec", "  b = spec", "PS0202", "whole.priv", 3),
         ("mean.priv\", x", "mein.priv\", x", "PS0420", "whole.priv", 3),
-        ("epsilon = 2", "epsilon = 2, times = 3", "PS0501", "whole.priv", 3),
+        ("epsilon = 2", "epsilon = 2, times = 0", "PS0425", "whole.priv", 3),
+        ("epsilon = 2", "epsilon = 2, times = 13", "PS0425", "whole.priv", 3),
+        ("epsilon = 2", "epsilon = 2, times = 1.5", "PS0425", "whole.priv", 3),
+        ("epsilon = 2", "epsilon = 2, only_if = 1 + 1", "PS0425", "whole.priv", 3),
+        ("epsilon = 2", "epsilon = 2, only_if = x", "PS0425", "whole.priv", 3),
+        ("epsilon = 2", "epsilon = 2, only_if = b.O", "PS0425", "whole.priv", 3),
         ("epsilon = 2", "epsilon = 2, trust = nobody", "PS0424", "whole.priv", 3),
     ],
 )  # fmt: skip

@@ -37,17 +37,20 @@ def part_plans(plan: Plan) -> tuple[dict[str, Any], ...]:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SystemMechanism(Mechanism):
-    """The mechanisms of the parts, and the inputs that each of them reads."""
+    """The mechanisms of the parts, the inputs that each reads, how often each is drawn, and on what condition."""
 
     parts: tuple[Mechanism, ...]
     inputs: tuple[tuple[str, ...], ...]
+    runs: tuple[tuple[int, str | None], ...]
 
     @classmethod
     def of_plan(cls, plan: Plan) -> SystemMechanism:
         """Raises: KeyError, TypeError, ValueError, UsageError if this version cannot execute a part."""
         plans = part_plans(plan)
         read = tuple(tuple(str(one["name"]) for one in part["problem"]["data"]) for part in plans)
-        return cls(tuple(family_of_plan(part).executes().of_plan(part) for part in plans), read)
+        (block,) = plan["problem"]["blocks"]
+        runs = tuple((int(part["times"]), part["only_if"]) for part in block["parts"])
+        return cls(tuple(family_of_plan(part).executes().of_plan(part) for part in plans), read, runs)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -68,17 +71,20 @@ class SystemMechanism(Mechanism):
             tuple(
                 part.read({name: data[name] for name in names if name in data}, replace(circumstances, model=model))
                 for part, names, model in zip(self.parts, self.inputs, models, strict=True)
-            )
+            ),
+            self.runs,
+            tuple(part.outputs for part in self.parts),
         )
 
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
-        """Draws of every part from a seed of its own, side by side (repetitions, m)."""
+        """Draws of every run from a seed of its own, side by side (repetitions, m); those on a condition as well."""
         given = asked.base if isinstance(asked.base, Mapping) else None
-        found = []
-        for number, (part, names) in enumerate(zip(self.parts, self.inputs, strict=True)):
+        found: list[NDArray[np.float64]] = []
+        for part, names, (times, _) in zip(self.parts, self.inputs, self.runs, strict=True):
             own = None if given is None else {name: given[name] for name in names if name in given}
-            drawn = part.simulate(replace(asked, seed=asked.seed + number, base=own))
-            found.append(drawn.reshape(asked.repetitions, -1))
+            for _run in range(times):
+                drawn = part.simulate(replace(asked, seed=asked.seed + len(found), base=own))
+                found.append(drawn.reshape(asked.repetitions, -1))
         return np.hstack(found)
 
 
@@ -88,21 +94,43 @@ def _models(model: Model | None, count: int) -> tuple[Model | None, ...]:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Secrets(Secret):
-    """The data of every part, read."""
+    """The data of every part, read; how often each is drawn and on what condition, and what each gives."""
 
     parts: tuple[Secret, ...]
+    runs: tuple[tuple[int, str | None], ...]
+    names: tuple[tuple[str, ...], ...]
 
     @property
     def rules(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(rule for part in self.parts for rule in part.rules))
 
     def draw(self, randomness: Randomness) -> Drawn:
-        drawn = [part.draw(randomness) for part in self.parts]
-        outputs = {name: values for one in drawn for name, values in one.outputs.items()}
-        return Drawn(outputs, columns={name: some for one in drawn for name, some in one.columns.items()})
+        """Parts without a condition first; a part whose condition is 0 is not drawn, and has no entry."""
+        order = sorted(range(len(self.parts)), key=lambda i: self.runs[i][1] is not None)
+        found: dict[str, NDArray[Any]] = {}
+        columns: dict[str, tuple[str, ...]] = {}
+        for i in order:
+            times, condition = self.runs[i]
+            if condition is not None and not np.any(np.asarray(found[condition], dtype=np.float64)):
+                continue
+            drawn = [self.parts[i].draw(randomness) for _ in range(times)]
+            for name in drawn[0].outputs:
+                found[name] = _stacked([one.outputs[name] for one in drawn])
+            columns |= drawn[0].columns if times == 1 else {}
+        every = [name for names in self.names for name in names]
+        kept, skipped = [name for name in every if name in found], [name for name in every if name not in found]
+        return Drawn({name: found[name] for name in kept}, columns=columns, skipped=tuple(skipped))
 
     def deviations(self) -> Mapping[str, NDArray[np.float64]]:
-        return {name: values for part in self.parts for name, values in part.deviations().items()}
+        found: dict[str, NDArray[np.float64]] = {}
+        for part, (times, _) in zip(self.parts, self.runs, strict=True):
+            found |= {name: _stacked([values] * times) for name, values in part.deviations().items()}
+        return found
+
+
+def _stacked(values: list[NDArray[Any]]) -> NDArray[Any]:
+    """What several runs gave, one after another; of one run, what it gave."""
+    return values[0] if len(values) == 1 else np.stack([np.squeeze(one) for one in values])
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil, isqrt
 from time import perf_counter
 from typing import Any
 
@@ -19,6 +20,7 @@ from privspec.families.systems.splits import (
     Curve,
     Kind,
     Line,
+    Split,
     best_split,
     compared,
     rounded_down,
@@ -145,8 +147,10 @@ class Systems:
         having = {
             number: tuple(i for i, part in enumerate(parts) if number in part.lines)
             for number in range(len(model.requirements))
+            if number not in chosen_shares(model)
         }
-        return SystemParts(parts, {number: some for number, some in having.items() if len(some) > 1})
+        runs = {number: sum(parts[i].times for i in some) for number, some in having.items()}
+        return SystemParts(parts, {number: some for number, some in having.items() if runs[number] > 1})
 
     def decide(self, model: Model, system: SystemParts, settings: Settings) -> SystemDecision | Infeasible:
         """Every part at its share of the best split."""
@@ -157,15 +161,17 @@ class Systems:
             requirement = model.requirements[number]
             line = Line(requirement.measure.name, dict(requirement.measure.amounts))
             curves = [solved.curves(part, number) for part in sharing]
-            split = best_split(line, curves)
+            times = [system.parts[part].times for part in sharing]
+            split = _of_runs(line, best_split(line, curves) if len(sharing) > 1 else _alone(line, curves[0]), times)
             if split is None:
                 raise SpecError(_no_split(model, number))
             for part, kind, amount in zip(sharing, split.kinds, split.amounts, strict=True):
                 shares[part][number] = kind, solved.capped(part, kind, amount)
-            considered += compared(line, split, curves)
+            considered += compared(line, split, curves) if max(times) == 1 else []
         made, chosen = [], dict[int, Fraction]()
         for i, own in enumerate(shares):
-            chosen |= solved.chosen(i, own)
+            often = system.parts[i].times
+            chosen |= {line: _together(model, line, amount, often) for line, amount in solved.chosen(i, own).items()}
             found = solved.part(i, own, settings)
             if isinstance(found, Infeasible):
                 return found
@@ -212,7 +218,7 @@ class _Solver:
         return [line for line in chosen_shares(self.model) if line in self.parts[number].lines]
 
     def chosen(self, number: int, shares: Mapping[int, tuple[Kind, Fraction]]) -> dict[int, Fraction]:
-        """What the chosen lines of a part ask for, where it spends what its shares of others leave it."""
+        """What the chosen lines of a part ask of one run, where it spends what its shares of others leave it."""
         spent = [amount for _, amount in shares.values()]
         squared = {line: share_of(self.model, line)[0] == "rho-zCDP" for line in self._own(number)}
         return {line: min(spent) ** 2 / 2 if square else min(spent) for line, square in squared.items()}
@@ -223,8 +229,8 @@ class _Solver:
             measure, scale = share_of(self.model, line)
             high = share_range(self.model, line).high
             if high is not None:
-                most = rounded_down(float(2 * high * scale) ** 0.5) if measure == "rho-zCDP" else high * scale
-                amount = min(amount, most)
+                most = float(2 * high * scale) ** 0.5 if measure == "rho-zCDP" else high * scale
+                amount = min(amount, _one_run(kind, most, self.parts[number].times))
         return amount
 
     def curves(self, number: int, line: int) -> dict[Kind, Curve]:
@@ -235,7 +241,7 @@ class _Solver:
             if any(SPENT[share_of(self.model, one)[0]] is not kind for one in own):
                 return None
             try:
-                amount = self.capped(number, kind, amount)
+                amount = self.capped(number, kind, _one_run(kind, amount, self.parts[number].times))
                 found = self.part(number, {line: (kind, amount)}, replace(self.settings, alternatives=False))
             except (SpecError, SolveError):
                 return None
@@ -244,8 +250,44 @@ class _Solver:
         return {kind: Curve(solve, kind) for kind in KINDS}
 
 
+DIGITS_OF_MU = 12
+"""Decimals of a chosen mu that several runs satisfy together."""
 SPENT = {"epsilon-DP": PURE, "rho-zCDP": GAUSSIAN, "mu-GDP": GAUSSIAN}
 """How a part spends whose share is chosen in a measure."""
+
+
+def _one_run(kind: Kind, amount: Fraction | float, times: int) -> Fraction:
+    """At most what one of several runs may spend, where all of them spend an amount by adding up, or by squares."""
+    if times == 1 and isinstance(amount, Fraction):
+        return amount
+    return rounded_down(float(amount) / (times if kind is PURE else times**0.5))
+
+
+def _together(model: Model, line: int, amount: Fraction, times: int) -> Fraction:
+    """What runs that each spend an amount satisfy together, in the measure of a line whose amount is chosen."""
+    if share_of(model, line)[0] != "mu-GDP" or times == 1:
+        return times * amount
+    return Fraction(isqrt(ceil(times * (amount * 10**DIGITS_OF_MU) ** 2)) + 1, 10**DIGITS_OF_MU)
+
+
+def _of_runs(line: Line, split: Split | None, times: list[int]) -> Split | None:
+    """The shares of one run of each part, in the proportions of a split, as far as the line allows all runs."""
+    if split is None or max(times) == 1:
+        return split
+    each = [_one_run(kind, a, t) for kind, a, t in zip(split.kinds, split.amounts, times, strict=True)]
+    copies = [i for i, count in enumerate(times) for _ in range(count)]
+    amounts = line.scaled([split.kinds[i] for i in copies], [float(each[i]) for i in copies])
+    return Split(split.kinds, tuple(amounts[copies.index(i)] for i in range(len(times))), split.loss)
+
+
+def _alone(line: Line, curves: dict[Kind, Curve]) -> Split | None:
+    """All that one part may spend of a line."""
+    found = []
+    for kind, curve in curves.items():
+        most = line.largest(kind)
+        loss = None if most is None else curve.add(most)
+        found += [] if most is None or loss is None else [Split((kind,), (most,), loss)]
+    return min(found, key=lambda split: split.loss, default=None)
 
 
 def _within(model: Model, chosen: Mapping[int, Fraction]) -> None:
