@@ -414,6 +414,13 @@ class Laws(Part):
         return tuple(tuple(rows[i : i + height]) for i in range(0, len(rows), height))
 
 
+class Drawn(Part):
+    """The law of one entry given earlier ones, its parents."""
+
+    parents: tuple[int, ...]
+    chances: Laws
+
+
 class Sequence(Part):
     """The block of a problem about a sequence whose entries tell of one another."""
 
@@ -424,6 +431,7 @@ class Sequence(Part):
     released: tuple[Place, ...]
     added: Matrix
     lines: tuple[int, ...]
+    network: tuple[Drawn, ...] = ()
 
     @property
     def length(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from math import isclose, sqrt
 from typing import TYPE_CHECKING, ClassVar
 
@@ -56,6 +57,7 @@ class SequenceFact(MechanismFact):
     unit: Quantity
     starts: tuple[tuple[Quantity, ...], ...]
     steps: tuple[tuple[tuple[Quantity, ...], ...], ...]
+    network: tuple[tuple[tuple[Quantity, ...], ...], ...]
     proofs: tuple[str, ...]
     input_line: SpecLine
     model_lines: tuple[SpecLine, ...]
@@ -114,7 +116,8 @@ class SequenceFact(MechanismFact):
     def _model(self) -> Sentence:
         text = f"This counts on a model of {self._source} that was declared and not checked"
         lines = "; ".join(line.text for line in self.model_lines)
-        return assumed(f"{text}: each entry is drawn given the one before it ({lines}).", *self.model_lines)
+        before = "earlier ones" if self.network else "the one before it"
+        return assumed(f"{text}: each entry is drawn given {before} ({lines}).", *self.model_lines)
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         names = listing([one.name for one in self.sequence.released])
@@ -126,12 +129,13 @@ class SequenceFact(MechanismFact):
         """What the odds take for granted, and what is left of them otherwise."""
         without, taking_part = self.odds_alone
         several = len(self.starts) * len(self.steps) > 1
+        others = "others" if self.network else "each other one"
         law = "several laws, any of which may be the true one" if several else "one law"
         found = (
             assumed(
                 f"This counts on a model of {self._source} that was declared and not checked. It states {law}: how "
-                "often each value follows each other one. If your data do not behave like that, the odds above may be "
-                "worse than stated.",
+                f"often each value follows {others}. If your data do not behave like that, the odds above may be worse "
+                "than stated.",
                 *self.model_lines,
             ),
             proved(
@@ -185,6 +189,14 @@ class SequenceFact(MechanismFact):
             after = [(before, *map(str, row)) for before, row in zip(states, step, strict=True)]
             caption = f"Chances of an entry (column) after another (row), law {number} (assumed)"
             found.append(table(caption, ("After", *states), after, *range(1, len(states) + 1)))
+        drawn = [
+            (f"{place}", ", ".join(f"{p + 1} is {s}" for p, s in zip(one.parents, before, strict=True)), *map(str, row))
+            for place, (one, rows) in enumerate(zip(self.sequence.network, self.network, strict=True), 1)
+            for before, row in zip(product(states, repeat=len(one.parents)), rows, strict=True)
+        ]
+        if drawn:
+            header = ("Entry", "If entry", *states)
+            found.append(table("Chances of an entry (assumed)", header, drawn, *range(2, len(states) + 2)))
         return found
 
     def data(self, facts: Facts) -> tuple[Sentence, ...]:
@@ -236,6 +248,7 @@ def sequence_fact(plan: Stated, context: Context) -> SequenceFact:
         unit=exact(mechanism.unit),
         starts=tuple(tuple(map(exact, law)) for (law,) in sequence.starts.laws),
         steps=tuple(tuple(tuple(map(exact, row)) for row in step) for step in sequence.steps.laws),
+        network=tuple(tuple(tuple(map(exact, row)) for (row,) in drawn.chances.laws) for drawn in sequence.network),
         proofs=tuple(str(one["by"]) for one in plan.claims["given"]),
         input_line=context.line_of(sequence.source),
         model_lines=context.entry_laws.get(sequence.source, ()),

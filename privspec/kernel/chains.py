@@ -25,6 +25,8 @@ CONDITIONAL = "entry given the model"
 CLASSES = ("", "discrete Laplace noise of one size, on the grid of the answers")
 PRECISION = 256
 MOST_LAWS = 64
+MOST_SEQUENCES = 2**14
+"""Sequences of a network, which are listed."""
 MOST_BITS = 10**9
 """Entries times values times bits of a law of the answer, up to which these laws are worked out."""
 FINEST = Fraction(1, 64)
@@ -42,8 +44,19 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class ConditionalLaw:
+    """Chances of an entry: a row for all values of its `parents`, earlier entries, the last one's fastest."""
+
+    parents: tuple[int, ...]
+    chances: Grid
+
+
+@dataclass(frozen=True, slots=True)
 class ChainBlock:
-    """As the problem states it: laws of the first entry, of a step, and what every entry adds to every number."""
+    """As the problem states it: laws of the first entry and of a step, and what every entry adds to every number.
+
+    Where entries are drawn each in its own way, `network` has the law of each, and there are no laws of a step.
+    """
 
     FORM = "chain"
 
@@ -51,6 +64,7 @@ class ChainBlock:
     states: tuple[str, ...]
     starts: Grid
     steps: Grid
+    network: tuple[ConditionalLaw, ...]
     released: tuple[Output, ...]
     added: Grid
     offset: Grid
@@ -60,14 +74,24 @@ class ChainBlock:
 
     def __post_init__(self) -> None:
         size, width = len(self.states), len(self.offset.values())
-        laws = (*self.starts.rows, *self.steps.rows, *self.added.rows)
-        if not size or len(set(self.states)) != size or any(len(row) != size for row in laws) or not self.starts.rows:
+        laws = (self.starts, self.steps, *(one.chances for one in self.network))
+        rows = [row for grid in (*laws, self.added) for row in grid.rows]
+        if not size or len(set(self.states)) != size or any(len(row) != size for row in rows):
             raise Refused("has rows that do not fit its values")
-        for law, unit in ((row, grid.unit) for grid in (self.starts, self.steps) for row in grid.rows):
+        for law, unit in ((row, grid.unit) for grid in laws for row in grid.rows):
             if min(law) < 0 or sum(law) * unit != 1:
                 raise Refused("has a law whose chances do not add up to one")
-        if not self.steps.rows or len(self.steps.rows) % size or len(self.starts.rows) * self.laws > MOST_LAWS:
-            raise Refused("has no laws of a step, or more than are judged")
+        if self.network:
+            known = not self.starts.rows and not self.steps.rows and len(self.network) * width == len(self.added.rows)
+            for place, one in enumerate(self.network):
+                parents = len(set(one.parents)) == len(one.parents) and all(parent < place for parent in one.parents)
+                known = known and parents and len(one.chances.rows) == size ** len(one.parents)
+            if not known or size ** len(self.network) > MOST_SEQUENCES:
+                raise Refused("has a network whose laws do not fit its entries, or one that is too large to be listed")
+        elif not self.starts.rows or not self.steps.rows or len(self.steps.rows) % size:
+            raise Refused("has no laws of a step, or parts of one")
+        if len(self.starts.rows) * self.laws > MOST_LAWS:
+            raise Refused("has more laws than are judged")
         ends = [0, *(one.stop for one in self.released)]
         if [one.start for one in self.released] != ends[:-1] or ends[-1] != width or not width:
             raise Refused("has outputs that do not share out its numbers")
@@ -172,15 +196,57 @@ def loss_of(chain: Chain, scale: Fraction) -> Fraction:
 
 def affordable(chain: Chain) -> bool:
     """Whether the laws of the answer are small enough to be worked out."""
-    if len(chain.offset) != 1:
-        return False
+    if len(chain.offset) != 1 or chain.block.network:
+        return len(chain.offset) == 1 and chain.everything() <= MOST_SEQUENCES
     bits = sum(grid.unit.denominator.bit_length() for grid in (chain.block.starts, chain.block.steps))
     values = chain.length * len(chain.block.states) * (chain.everything() + 1)
     return values * 2 * chain.length * bits * len(chain.models()) <= MOST_BITS
 
 
-def answer_laws(chain: Chain, first: list[int], step: list[list[int]]) -> list[list[fmpz_poly]]:
-    """For every entry t and value s: chances of the answers 0, 1, ... together with s, times one common number."""
+Laws = list[list[fmpz_poly]]
+"""For every entry t and value s: chances of the answers 0, 1, ... together with s, times one common number."""
+
+
+def all_laws(chain: Chain) -> list[Laws]:
+    """The laws of the answer, for every law that is allowed."""
+    if chain.block.network:
+        return [network_laws(chain)]
+    return [answer_laws(chain, first, step) for _, first, step in chain.models()]
+
+
+def laws_of(chain: Chain, number: int) -> Laws:
+    """The same for one of them."""
+    if chain.block.network and not number:
+        return network_laws(chain)
+    models = chain.models()
+    if number >= len(models):
+        raise Refused("a law is named that is not allowed")
+    return answer_laws(chain, *models[number][1:])
+
+
+def network_laws(chain: Chain) -> Laws:
+    """By listing every sequence, with its chance in whole numbers."""
+    size, gains, width = len(chain.block.states), [row[0] for row in chain.counts], chain.everything()
+    drawn: list[tuple[tuple[int, ...], int, int]] = [((), 1, 0)]
+    for gain, law in zip(gains, chain.block.network, strict=True):
+        longer = []
+        for before, chance, answer in drawn:
+            row = 0
+            for parent in law.parents:
+                row = row * size + before[parent]
+            for s, weight in enumerate(law.chances.rows[row]):
+                if weight:
+                    longer.append(((*before, s), chance * weight, answer + gain[s]))
+        drawn = longer
+    found = [[[0] * (width + 1) for _ in range(size)] for _ in gains]
+    for values, chance, answer in drawn:
+        for t, s in enumerate(values):
+            found[t][s][answer] += chance
+    return [[fmpz_poly(law) for law in row] for row in found]
+
+
+def answer_laws(chain: Chain, first: list[int], step: list[list[int]]) -> Laws:
+    """Of a chain, by the sums over what comes before an entry, and after it."""
     size, gains = range(len(first)), [row[0] for row in chain.counts]
     ahead = [[fmpz_poly([0] * gains[0][s] + [first[s]]) for s in size]]
     for gain in gains[1:]:
@@ -217,8 +283,8 @@ def reached_by_laws(chain: Chain) -> Fraction:
     width = chain.everything()
     with ctx.workprec(PRECISION):
         decay, worst = (-1 / ball(chain.scale)).exp(), arb(1)
-        for _, first, step in chain.models():
-            for laws in answer_laws(chain, first, step):
+        for every in all_laws(chain):
+            for laws in every:
                 seen = [noisy(law, width, decay) for law in laws if law.length()]
                 for chances in zip(*seen, strict=True):
                     most = least = chances[0]
@@ -231,11 +297,10 @@ def reached_by_laws(chain: Chain) -> Fraction:
 def told_apart(chain: Chain, scale: Fraction, place: tuple[int, int, int, int, int], epsilon: Fraction) -> bool:
     """Whether noise of a size lets through more than epsilon, at a law, an entry, two values and an answer."""
     number, t, a, b, w = place
-    models = chain.models()
-    if number >= len(models) or t >= chain.length or max(a, b) >= len(models[0][1]) or w > chain.everything():
+    if t >= chain.length or max(a, b) >= len(chain.block.states) or w > chain.everything():
         return False
     with ctx.workprec(PRECISION):
-        decay, laws = (-1 / ball(scale)).exp(), answer_laws(chain, *models[number][1:])[t]
+        decay, laws = (-1 / ball(scale)).exp(), laws_of(chain, number)[t]
         if not laws[a].length() or not laws[b].length():
             return False
         one, other = (noisy(law, chain.everything(), decay)[w] for law in (laws[a], laws[b]))
@@ -298,6 +363,9 @@ def reached_by_quilts(chain: Chain, quilts: Item) -> Fraction:
     between them, may move freely; the far ones are drawn alike given the quilt.
     """
     models, size, length = chain.models(), len(chain.block.states), chain.length
+    if chain.block.network:
+        quilts.same(None)
+        return chain.everything() / chain.scale
     flat, unit = quilts.array(len(models), length, size, size, 2)
     if unit != 1 or min(flat) < 0:
         raise quilts.wrong("are not distances")

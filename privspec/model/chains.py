@@ -1,17 +1,19 @@
 """Laws of sequences: `x[1] ~ categorical(start)`, `x[i] ~ categorical(step[x[i-1]])`, each entry given the one before.
 
-A set in place of a name, `{calm, busy}[x[i-1]]` or `categorical({a, b})`, declares that each of its laws may be the
-true one. Nothing counts on such laws but a line of privacy that says `given the model`.
+Few entries may be drawn each in its own way, given any earlier ones: `x[4] ~ categorical(t[x[1], x[3]])`, a Bayesian
+network. A set in place of a name, `{calm, busy}[x[i-1]]` or `categorical({a, b})`, declares that each of its laws may
+be the true one. Nothing counts on such laws but a line of privacy that says `given the model`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privspec.core.spans import Span
 from privspec.language import syntax
@@ -20,14 +22,16 @@ from privspec.model.domains import Domain, Power
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.priors import Law, law_of, short
 from privspec.model.reports import Failure, Report
-from privspec.model.requirements import Chain, DataModel
+from privspec.model.requirements import Chain, Conditional, DataModel
 from privspec.model.scope import Scope, entry_of, running_index
 from privspec.model.spaces import as_value
-from privspec.model.values import Array, Value
+from privspec.model.values import Value
 
 LONGEST = 20_000
 """Entries of the longest sequence."""
 MOST_STATES = 64
+MOST_SEQUENCES = 2**14
+"""Sequences of a network of entries, which are listed."""
 SHORT = 10**6
 """Denominators up to which a double is read as the fraction that it stands for."""
 
@@ -55,6 +59,9 @@ class ChainReader:
             return None
         length, base = self._sequence(name, domain, statements[0].left.span)
         values = [as_value(element) for element in base.elements()]
+        lines = tuple(sorted(self.report.line(one.span) for one in statements))
+        if self._is_network(name, statements):
+            return Chain(name, length, (), (), lines, self._network(name, length, statements, len(values)))
         first, later = self._sorted(name, statements)
         laws = [self._steps(name, later, values)] if later is not None else []
         starts = self._starts(first, values) if first is not None else laws[0][1] if laws else ()
@@ -63,8 +70,75 @@ class ChainReader:
         if not laws:
             hint = f"add {name}[i] ~ categorical(step[{name}[i-1]]), with a row of step for each value"
             self._refuse(statements[0].span, f"nothing says how {name}[2] is drawn, given {name}[1]", hint)
-        lines = sorted(self.report.line(one.span) for one in statements)
-        return Chain(name, length, starts, laws[0][0], tuple(lines))
+        return Chain(name, length, starts, laws[0][0], lines)
+
+    def _is_network(self, name: str, statements: list[syntax.Relation]) -> bool:
+        """Whether an entry but the first has a law of its own, or depends on another one than that before it."""
+        for statement in statements:
+            letter = next(iter(running_index(statement, self.scope)), None)
+            (index,) = statement.left.indices if isinstance(statement.left, syntax.Index) else (None,)
+            if letter is None and not (isinstance(index, syntax.Number) and index.value == 1):
+                return True
+            given = _given(statement)
+            if letter is not None and given and [spell(one) for one in given] != [f"{name}[{letter} - 1]"]:
+                return True
+        return False
+
+    def _network(self, name: str, length: int, statements: list[syntax.Relation], size: int) -> tuple[Conditional, ...]:
+        """The law of every entry: its own, or that of the line with a letter."""
+        if size**length > MOST_SEQUENCES:
+            message = f"entries that are drawn each in its own way make up to {MOST_SEQUENCES:,} sequences"
+            hint = f"of {size} values at most {int(np.log(MOST_SEQUENCES) / np.log(max(size, 2)))} entries"
+            raise Failure("PS0225", statements[0].left.span, message, help=hint)
+        own: dict[int | None, syntax.Relation] = {}
+        for statement in statements:
+            assert isinstance(statement.left, syntax.Index)
+            place = None if running_index(statement, self.scope) else self._place(statement.left.indices[0], {})
+            if place is not None and not 1 <= place <= length:
+                self._refuse(statement.left.span, f"there is no entry {place}: {name} has {length}", "count from 1")
+            if place in own:
+                others = ((own[place].span, "the first one"),)
+                raise Failure("PS0405", statement.span, "these entries have two laws", others=others)
+            own[place] = statement
+        found = []
+        for place in range(1, length + 1):
+            law = own.get(place, own.get(None))
+            if law is None:
+                hint = f"add {name}[{place}] ~ categorical(w)"
+                self._refuse(statements[0].span, f"nothing says how {name}[{place}] is drawn", hint)
+            found.append(self._conditional(name, law, place, size))
+        return tuple(found)
+
+    def _conditional(self, name: str, statement: syntax.Relation, place: int, size: int) -> Conditional:
+        """The law of one entry, given those that it names."""
+        bound = dict.fromkeys(running_index(statement, self.scope), Fraction(place))
+        parents = [self._place(one.indices[0], bound) for one in _given(statement)]
+        mistaken = len(set(parents)) < len(parents) or not all(1 <= parent < place for parent in parents)
+        if mistaken or any(spell(one.base) != name or len(one.indices) != 1 for one in _given(statement)):
+            message = f"{name}[{place}] is drawn given earlier entries, each of them once"
+            hint = f"give {name}[{place}] a line of its own, or none before it"
+            self._refuse(statement.right.span, message, hint)
+        match statement.right:
+            case syntax.Call(function="categorical", arguments=(syntax.Index(base=base),)) if parents:
+                table = self._numbers(base)
+            case syntax.Call(function="categorical", arguments=(argument,)) if not isinstance(
+                argument, syntax.NO_EXPRESSION
+            ):
+                table = self._numbers(argument)
+            case _:
+                self._refuse(statement.right.span, "the law of an entry is stated in weights", "as in categorical(w)")
+        if table.shape != (size,) * (len(parents) + 1):
+            wanted = " x ".join([str(size)] * (len(parents) + 1))
+            raise Failure("PS0406", statement.right.span, f"{_extents(table)} weights, where {wanted} are wanted")
+        rows = table.reshape(-1, size).tolist()
+        shares = tuple(_shares(row, statement.right.span) for row in rows)
+        return Conditional(tuple(parent - 1 for parent in parents), shares)
+
+    def _place(self, index: syntax.Expr, bound: Mapping[str, Value]) -> int:
+        found = evaluate(index, replace(self.environment, values={**self.environment.values, **bound}))
+        if not isinstance(found, Fraction) or found.denominator != 1:
+            raise Failure("PS0440", index.span, "the number of an entry is wanted here")
+        return int(found)
 
     def _sequence(self, name: str, domain: Domain, span: Span) -> tuple[int, Domain]:
         """Length and values of a sequence."""
@@ -153,7 +227,7 @@ class ChainReader:
             raise Failure("PS0406", expr.span, message, help=hint)
         return tuple(_shares(row, expr.span) for row in table.tolist())
 
-    def _numbers(self, expr: syntax.Expr) -> Array:
+    def _numbers(self, expr: syntax.Expr) -> NDArray[Any]:
         value = evaluate(expr, self.environment)
         entries = value.ravel() if isinstance(value, np.ndarray) else np.array([])
         if not len(entries) or any(isinstance(entry, str) for entry in entries):
@@ -169,7 +243,17 @@ class ChainReader:
         raise Failure("PS0440", span, message, help=hint)
 
 
-def _extents(array: Array) -> str:
+def _given(statement: syntax.Relation) -> tuple[syntax.Index, ...]:
+    """The entries by which a law is chosen, as in `categorical(step[x[i-1]])`."""
+    match statement.right:
+        case syntax.Call(function="categorical", arguments=(syntax.Index(indices=indices),)) if all(
+            isinstance(one, syntax.Index) for one in indices
+        ):
+            return tuple(one for one in indices if isinstance(one, syntax.Index))
+    return ()
+
+
+def _extents(array: NDArray[Any]) -> str:
     return " x ".join(map(str, array.shape))
 
 

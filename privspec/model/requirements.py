@@ -149,11 +149,20 @@ class DataModel:
 
 
 @dataclass(frozen=True, slots=True)
+class Conditional:
+    """The law of an entry given earlier ones: a row of chances for all their values, those of the last one fastest."""
+
+    parents: tuple[int, ...]
+    rows: tuple[tuple[Fraction, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Chain:
     """The laws that are allowed of the entries of an input, in order: any of `starts` with any of `steps`.
 
     `starts`: of the first entry; a law of a step has a row for each value of the entry before, in the order of the
-    domain. `lines` are those of the spec that declare it, each with its text. Read by `model.chains`.
+    domain. Where entries are drawn each in its own way, `network` has the law of each, and there are no steps. `lines`
+    are those of the spec that declare it, each with its text. Read by `model.chains`.
     """
 
     subject: str
@@ -161,6 +170,7 @@ class Chain:
     starts: tuple[tuple[Fraction, ...], ...]
     steps: tuple[tuple[tuple[Fraction, ...], ...], ...]
     lines: tuple[tuple[int, str], ...]
+    network: tuple[Conditional, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
@@ -51,13 +52,22 @@ class ChainOutput:
 
 
 @dataclass(frozen=True, slots=True)
+class ConditionalLaw:
+    """Chances (rows, S) of an entry, a row for all values of its `parents`, earlier entries: the last one's fastest."""
+
+    parents: tuple[int, ...]
+    chances: Numbers
+
+
+@dataclass(frozen=True, slots=True)
 class ChainBlock:
     """Released numbers, each the offset plus what every entry of a sequence adds to it.
 
     `states` are the values of an entry, as texts; `starts` (k, S) and `steps` (l, S, S) the laws that are allowed of
     the first entry, and of an entry (column) given the one before (row): each with each. `added` (T, m, S): what entry
     t adds to number j if it has value s. The loss is the sum over the numbers of `weights` (m,) times the squared
-    error. `lines`: the numbers of the obligations that count on the laws; all others hold whatever the data are.
+    error. `network`: where entries are drawn each in its own way, the law of each, and no starts and steps (k = l = 0).
+    `lines`: the numbers of the obligations that count on the laws; all others hold whatever the data are.
     """
 
     FORM: ClassVar[str] = "chain"
@@ -66,6 +76,7 @@ class ChainBlock:
     states: tuple[str, ...]
     starts: Numbers
     steps: Numbers
+    network: tuple[ConditionalLaw, ...]
     released: tuple[ChainOutput, ...]
     added: Numbers
     offset: Numbers
@@ -93,11 +104,13 @@ class ChainBlock:
             f"The loss is {self.expression}.",
         ]
         if self.lines:
+            law = "a stated law" if self.network or count == 1 else f"one of {count} stated laws"
             found.append(
                 f"Lines that say `given the model` count on this: {self.source} is drawn entry by entry, each given "
-                f"the one before, by {'a stated law' if count == 1 else f'one of {count} stated laws'}. That is "
-                "assumed, and nothing checks it against data."
+                f"{'earlier ones' if self.network else 'the one before'}, by {law}. That is assumed, and nothing "
+                "checks it against data."
             )
+            found += [words for place, own in enumerate(self.network, 1) for words in self._drawn(place, own)]
             starts, steps = self.starts.values(), self.steps.values()
             first = [starts[at : at + size] for at in range(0, len(starts), size)]
             found += [f"The first entry: {_law(self.states, law)}." for law in first]
@@ -106,6 +119,16 @@ class ChainBlock:
                     at = (number * size + row) * size
                     found.append(f"After {before}: {_law(self.states, steps[at : at + size])}.")
         return tuple(found)
+
+    def _drawn(self, place: int, own: ConditionalLaw) -> Iterator[str]:
+        """The law of an entry of a network, row by row."""
+        size, chances = len(self.states), own.chances.values()
+        for row, before in enumerate(product(self.states, repeat=len(own.parents))):
+            given = ", ".join(
+                f"entry {parent + 1} is {state}" for parent, state in zip(own.parents, before, strict=True)
+            )
+            law = _law(self.states, chances[row * size : (row + 1) * size])
+            yield f"Entry {place}{f', if {given}' if given else ''}: {law}."
 
 
 def _law(states: tuple[str, ...], chances: list[Fraction]) -> str:
@@ -145,8 +168,8 @@ def block_of(model: Model) -> ChainBlock:
     if found:
         raise SpecError(found)
     chain = chain_of(model)
-    node, size = model.nodes[chain.subject], len(chain.starts[0])
-    states = _states(model, chain.subject)
+    node, states = model.nodes[chain.subject], _states(model, chain.subject)
+    size = len(states)
     try:
         system = lowered_by(model, Layout.laid(model.blocks), EntryReader, chain.length * size)
     except Failure as failure:
@@ -156,7 +179,8 @@ def block_of(model: Model) -> ChainBlock:
             model.source, model.spec.span, "solve takes sums of squared errors of values of a sequence here"
         )
     m = len(system.target)
-    if len(chain.steps) * size * size > LISTED or len(chain.starts) * size > LISTED:
+    listed = (len(chain.steps) * size, len(chain.starts), *(len(one.rows) for one in chain.network))
+    if max(listed) * size > LISTED:
         raise unsupported(model.source, node.span, f"laws have up to {LISTED:,} chances", "PS0515")
     if system.target.size > LARGEST_TABLE:
         raise unsupported(model.source, node.span, "too many answers about too long a sequence", "PS0515")
@@ -168,6 +192,10 @@ def block_of(model: Model) -> ChainBlock:
         states=tuple(show(state) if isinstance(state, Fraction) else str(state) for state in states),
         starts=Numbers.of([p for law in chain.starts for p in law], (len(chain.starts), size)),
         steps=Numbers.of([p for law in chain.steps for row in law for p in row], (len(chain.steps), size, size)),
+        network=tuple(
+            ConditionalLaw(one.parents, Numbers.of([p for row in one.rows for p in row], (len(one.rows), size)))
+            for one in chain.network
+        ),
         released=tuple(ChainOutput(one.name, one.start, one.stop, one.shape) for one in system.outputs),
         added=numbers_of(added, (chain.length, m, size)),
         offset=numbers_of(system.offset, (m,)),

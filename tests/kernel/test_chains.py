@@ -6,7 +6,7 @@ import copy
 import json
 from fractions import Fraction
 from itertools import pairwise, product
-from math import exp, log
+from math import exp, log, prod
 
 import pytest
 
@@ -48,6 +48,26 @@ def spec(laws=STICKY, length=5, domain="(0..1)", query="sum(x)", epsilon=1, **mo
     return SPEC.format(laws=laws, length=length, domain=domain, query=query, **(said | more))
 
 
+def chances_of(block):
+    """For every law that a block allows, the chance of a sequence."""
+    if not block["network"]:
+        for start, step in laws_of(block):
+            yield lambda x, start=start, step=step: start[x[0]] * prod(step[a][b] for a, b in pairwise(x))
+        return
+    size = len(block["states"])
+
+    def drawn(x):
+        chance = Fraction(1)
+        for value, law in zip(x, block["network"], strict=True):
+            row = 0
+            for parent in law["parents"]:
+                row = row * size + x[parent]
+            chance *= law["chances"]["rows"][row * size + value] * Fraction(law["chances"]["unit"])
+        return chance
+
+    yield drawn
+
+
 def laws_of(block):
     """Every law that a block allows: the first entry, and the matrix of a step."""
     size = len(block["states"])
@@ -82,14 +102,8 @@ def true_epsilon(block, scale, unit, spread=14):
         low, high = min(values), max(values)
         count = int((high - low) / unit)
         grids.append([low + unit * k for k in range(-1, min(count, spread) + 2)] + [high, high + unit])
-    for start, step in laws_of(block):
-        chance = {}
-        for sequence, answer in every:
-            p = start[sequence[0]]
-            for a, b in pairwise(sequence):
-                p *= step[a][b]
-            if p:
-                chance[sequence] = p, answer
+    for drawn in chances_of(block):
+        chance = {x: (p, answer) for x, answer in every if (p := drawn(x))}
         for t in range(length):
             given = {}
             for s in range(size):
@@ -152,6 +166,80 @@ def test_the_laws_of_the_answer_are_those_of_all_sequences(case, size):
     mechanism = plan["mechanism"] | {"scale": size}
     chain = read_chain(Item(block, "block"), Item(mechanism, "mechanism"))
     assert float(reached_by_laws(chain)) == pytest.approx(true_epsilon(block, chain.scale, chain.unit), rel=1e-9)
+
+
+NETWORK = """spec household
+parameters:
+  first = [0.7, 0.3]
+  caught = [[0.9, 0.1], [0.4, 0.6]]
+  both = [[[0.9, 0.1], [0.5, 0.5]], [[0.3, 0.7], [0, 1]]]
+variables:
+  input ill in {well, flu}^5
+  output O
+background:
+  ill[1] ~ categorical(first)
+  ill[2] ~ categorical(first)
+  ill[3] ~ categorical(caught[ill[1]])
+  ill[4] ~ categorical(both[ill[1], ill[2]])
+  ill[5] ~ categorical(caught[ill[3]])
+loss: E[ (O - [0, 1] @ histogram(ill))^2 ]
+privacy: O is 1-DP wrt ill, replacing one entry, given the model
+"""
+NETWORKS = {
+    "household": NETWORK,
+    "star": NETWORK.replace("  ill[2] ~ categorical(first)\n", "  ill[i] ~ categorical(caught[ill[1]])\n")
+    .replace("  ill[3] ~ categorical(caught[ill[1]])\n", "")
+    .replace("  ill[5] ~ categorical(caught[ill[3]])\n", ""),
+    "two back": NETWORK.replace(
+        "  ill[3] ~ categorical(caught[ill[1]])\n", "  ill[i] ~ categorical(caught[ill[i-2]])\n"
+    )
+    .replace("  ill[4] ~ categorical(both[ill[1], ill[2]])\n", "")
+    .replace("  ill[5] ~ categorical(caught[ill[3]])\n", ""),
+}
+
+
+@pytest.mark.parametrize("case", NETWORKS)
+def test_networks_are_those_of_all_sequences(case):
+    plan = solved_text(NETWORKS[case])
+    block, scale, unit = executed(plan)
+    assert len(block["network"]) == 5
+    assert plan["status"] == "optimal"
+    assert true_epsilon(block, scale, unit) == pytest.approx(1, rel=1e-6)
+    assert true_epsilon(block, scale, unit) <= 1
+    chances = plan["problem"]["blocks"][0]["network"][2]["chances"]
+    path = ("problem", "blocks", 0, "network", 2)
+    more = {"parents": [0], "chances": chances | {"rows": [99, 1, 1, 99], "unit": "1/100"}}
+    refused(mutate(plan, path, more), "epsilon 1.")
+    refused(mutate(plan, path, more | {"parents": [3]}), "do not fit")
+    refused(mutate(plan, path, more | {"parents": []}), "do not fit")
+    steps = {"shape": [1, 2, 2], "unit": "1", "rows": [1, 0, 0, 1]}
+    refused(mutate(plan, ("problem", "blocks", 0, "steps"), steps), "do not fit")
+
+
+def test_several_answers_about_a_network_are_one_unit():
+    plan = solved_text(NETWORK.replace("(O - [0, 1] @ histogram(ill))^2", "||O - histogram(ill)||^2"))
+    assert Fraction(plan["mechanism"]["scale"]) == pytest.approx(10, rel=1e-6)
+    assert plan["claims"]["given"][0] == {"line": 0, "by": "quilts", "quilts": None}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("caught[ill[3]]", "caught[ill[5]]", "PS0440"),
+        ("caught[ill[3]]", "caught[ill[6]]", "PS0440"),
+        ("both[ill[1], ill[2]]", "both[ill[1], ill[1]]", "PS0440"),
+        ("both[ill[1], ill[2]]", "caught[ill[1], ill[2]]", "PS0406"),
+        ("  ill[2] ~ categorical(first)\n", "", "PS0440"),
+        ("ill[5] ~", "ill[6] ~", "PS0440"),
+        ("ill[5] ~", "ill[4] ~", "PS0405"),
+        ("}^5", "}^15", "PS0225"),
+    ],
+)
+def test_networks_that_do_not_fit_are_refused(old, new, code):
+    assert old in NETWORK
+    with pytest.raises(SpecError) as caught:
+        Problem(NETWORK.replace(old, new), {}).solve()
+    assert code in {found.code for found in caught.value.diagnostics}
 
 
 HISTOGRAMS = {
@@ -270,7 +358,7 @@ def test_forged_plans_are_refused():
     refused(mutate(plan, ("claims", "without_model", "entry"), "1/10"), "whatever the model")
     refused(mutate(plan, ("claims", "bound", "scale"), str(scale)), "breaks line")
     refused(mutate(plan, ("claims", "bound", "place"), [0, 0, 0, 0, 0]), "breaks line")
-    refused(mutate(plan, ("claims", "bound", "place"), [9, 0, 0, 1, 0]), "breaks line")
+    refused(mutate(plan, ("claims", "bound", "place"), [9, 0, 0, 1, 0]), "a law is named")
     refused(mutate(plan, ("claims", "given"), []), "has 0 entries")
     refused(mutate(plan, ("claims", "given", 0, "by"), "trust"), "is not known")
     refused(mutate(plan, ("claims", "given", 0, "line"), 1), "are not about the lines")
@@ -332,6 +420,7 @@ REFUSALS = {
     "no first": ("  x[1] ~ categorical(start)\n", "", "PS0440"),
     "another entry": ("x[1] ~", "x[3] ~", "PS0440"),
     "two back": ("[x[i-1]]", "[x[i-2]]", "PS0440"),
+    "ahead": ("[x[i-1]]", "[x[i+1]]", "PS0440"),
     "twice": ("  x[1] ~ categorical(start)\n", "  x[1] ~ categorical(start)\n  x[1] ~ uniform\n", "PS0405"),
     "short row": ("[0.3, 0.7]]", "[0.3, 0.3, 0.4]]", ""),
     "negative": ("[0.3, 0.7]]", "[-1, 2]]", "PS0406"),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import sqrt
+from math import log, sqrt
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privspec.core.diagnostics import Diagnostic, InternalError, Label, SpecError
 from privspec.families.document import decimal_up, guarantee_head, plan_document, versions
@@ -20,6 +21,7 @@ from privspec.kernel.chains import (
     Chain,
     affordable,
     loss_of,
+    network_laws,
     plain,
     reached_by_laws,
     reached_by_quilts,
@@ -37,6 +39,7 @@ from privspec.problem.chains import ChainBlock, block_of
 from privspec.problem.form import Numbers, document
 from privspec.solvers import chains as solver
 
+Array: TypeAlias = NDArray[Any]
 SPARE = Fraction(1, 10**9)
 """By so much of itself noise is larger than the solver says, and a refused one smaller."""
 TRIES = 12
@@ -54,7 +57,7 @@ class Sequence:
     model: Model
     block: ChainBlock
     chain: Chain
-    laws: np.ndarray | None
+    laws: Array | None
 
     @property
     def given(self) -> list[tuple[int, Requirement]]:
@@ -82,9 +85,7 @@ class Correlated:
         found = read_chain(item, Item(mechanism | {"unit": str(step_of(_read(item)))}, "mechanism"))
         laws = None
         if affordable(found):
-            laws = np.concatenate(
-                [solver.answer_laws(*_logs(found, number), _gains(found)) for number in _models(found)]
-            )
+            laws = _listed_laws(found) if block.network else _chain_laws(found)
         return Sequence(model, block, found, laws)
 
     def decide(self, model: Model, system: Sequence, settings: Settings) -> ChainDecision | Infeasible:
@@ -110,7 +111,7 @@ def _models(chain: Chain) -> range:
     return range(len(chain.models()))
 
 
-def _logs(chain: Chain, number: int) -> tuple[np.ndarray, np.ndarray]:
+def _logs(chain: Chain, number: int) -> tuple[Array, Array]:
     """A law in logarithms: of the first entry, of a step."""
     _, first, step = chain.models()[number]
     return tuple(
@@ -119,7 +120,25 @@ def _logs(chain: Chain, number: int) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def _gains(chain: Chain) -> np.ndarray:
+def _chain_laws(chain: Chain) -> Array:
+    """The laws of the answer for every law of the sequence, one after another."""
+    return np.concatenate([solver.answer_laws(*_logs(chain, number), _gains(chain)) for number in _models(chain)])
+
+
+def _listed_laws(chain: Chain) -> Array:
+    """The same of a network, whose sequences are listed."""
+    width = chain.everything() + 1
+    found = np.full((chain.length, len(chain.block.states), width), -np.inf)
+    for t, row in enumerate(network_laws(chain)):
+        for s, law in enumerate(row):
+            values = [int(value) for value in law.coeffs()]
+            for k, value in enumerate(values):
+                if value:
+                    found[t, s, k] = log(value) - log(sum(values))
+    return found
+
+
+def _gains(chain: Chain) -> Array:
     return np.array([row[0] for row in chain.counts], dtype=np.int64)
 
 
@@ -135,7 +154,7 @@ class Solved:
 
     scale: Fraction
     by: str
-    quilts: np.ndarray | None
+    quilts: Array | None
     binding: int | None
     refused: tuple[Fraction, list[int] | None] | None
 
@@ -188,13 +207,13 @@ def _solved(system: Sequence, epsilons: dict[int, Fraction] | None = None) -> So
     raise InternalError("the noise that was found does not hide an entry")
 
 
-def _reached(system: Sequence, scale: Fraction, by: str, quilts: np.ndarray | None) -> Fraction:
+def _reached(system: Sequence, scale: Fraction, by: str, quilts: Array | None) -> Fraction:
     """The epsilon given the model, as the kernel derives it."""
     chain = replace(system.chain, scale=scale)
     return reached_by_laws(chain) if by == "laws" else reached_by_quilts(chain, Item(_array(quilts), "quilts"))
 
 
-def _array(quilts: np.ndarray | None) -> dict[str, Any] | None:
+def _array(quilts: Array | None) -> dict[str, Any] | None:
     return None if quilts is None else Numbers(quilts.shape, Fraction(1), tuple(quilts.reshape(-1).tolist())).to_json()
 
 
@@ -219,8 +238,10 @@ def _by_laws(system: Sequence, epsilon: float) -> tuple[Fraction, tuple[int, int
     return Fraction(found), (t // chain.length, t % chain.length, a, b, w)
 
 
-def _by_quilts(system: Sequence, epsilon: float, *, joint: bool = False) -> tuple[Fraction, np.ndarray]:
-    """The size that quilts need, and the quilts for every law."""
+def _by_quilts(system: Sequence, epsilon: float, *, joint: bool = False) -> tuple[Fraction, Array | None]:
+    """The size that quilts need, and the quilts for every law; of a network all entries are near."""
+    if system.block.network:
+        return system.chain.everything() / Fraction(epsilon), None
     chain, size = system.chain, range(len(system.chain.block.states))
     reaches = np.array([chain.reach(t) for t in range(chain.length)], dtype=np.float64)
     moved = np.array([[[chain.moved(t, a, b) for b in size] for a in size] for t in range(chain.length)], dtype=float)
@@ -259,9 +280,11 @@ def _alternatives(system: Sequence, found: Solved) -> list[dict[str, Any]]:
         apart = solver.wasserstein(system.laws)
         if apart:
             sizes.append(("Wasserstein mechanism (Song et al. 2017)", apart / epsilon))
-        sizes.append(("Markov quilts, one for each pair of values", _by_quilts(system, float(epsilon))[0]))
-    paper = _by_quilts(system, float(epsilon), joint=True)[0]
-    sizes.append(("Markov quilt mechanism (Song et al. 2017, MQMExact)", paper))
+    if not system.block.network:
+        if system.laws is not None:
+            sizes.append(("Markov quilts, one for each pair of values", _by_quilts(system, float(epsilon))[0]))
+        paper = _by_quilts(system, float(epsilon), joint=True)[0]
+        sizes.append(("Markov quilt mechanism (Song et al. 2017, MQMExact)", paper))
     listed = [
         {"name": name, "loss": _loss(chain, size), "admissible": True, "reason": "meets every line of the spec"}
         for name, size in sizes
