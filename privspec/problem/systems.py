@@ -21,7 +21,7 @@ from privspec.model.build import build
 from privspec.model.domains import Interval
 from privspec.model.graph import Component, Model, once
 from privspec.model.measures import Chosen
-from privspec.model.requirements import Curator, Requirement
+from privspec.model.requirements import Curator, Requirement, SecureSum
 from privspec.model.targets import needed
 from privspec.model.worlds import finite
 from privspec.problem.statistics import routed_call
@@ -390,9 +390,13 @@ def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
     def at(span: Span, what: str, help_: str | None = None) -> Diagnostic:
         return Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source)
 
-    if not isinstance(model.trust, Curator):
+    if not isinstance(model.trust, Curator | SecureSum):
         span = getattr(model.trust, "span", None) or model.spec.span
-        yield at(span, f"outputs of several kinds under `trust {model.trust.name}`", "a system needs `trust curator`")
+        yield at(
+            span,
+            f"outputs of several kinds under `trust {model.trust.name}`",
+            "a system needs `trust curator` or `trust secure_sum`",
+        )
     for span in model.family_spans:
         yield at(span, "noise families of outputs of several kinds", "leave the line out: each part takes the best")
     shares = chosen_shares(model)

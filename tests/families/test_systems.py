@@ -12,6 +12,7 @@ import pytest
 
 from privspec.core.diagnostics import DataError, SpecError
 from privspec.core.spans import Source
+from privspec.families.document import sealed
 from privspec.families.family import Settings, compiler_of
 from privspec.families.systems.splits import GAUSSIAN, PURE, Line, Split, rounded_down
 from privspec.model.build import load_model
@@ -223,6 +224,40 @@ def test_what_systems_cannot_say_is_refused(text: str, words: str) -> None:
     assert any(words in d.message or words in (d.help or "") for d in caught.value.diagnostics), (
         caught.value.diagnostics
     )
+
+
+SHARED = """\
+spec shared
+parties: p in 1..40
+variables:
+  input x[p] in [0, 1]
+  input y[p] in {0, 1}
+  choose e1 in [0, inf)
+  choose e2 in [0, inf)
+  output S
+  output C
+loss: E[ (S - mean(x[p] for p))^2 ] + E[ (C - mean(y[p] for p))^2 ]
+privacy:
+  S is e1-DP wrt x, replacing one p
+  C is e2-DP wrt y, replacing one p
+  (S, C) is (1, 1e-6)-DP wrt (x, y), replacing one p
+options: trust secure_sum(colluding = 5)
+"""
+
+
+def test_parts_may_be_secure_sums_of_the_same_parties(tmp_path: Path) -> None:
+    """Each part bears its share against the same coalition, which sees what it holds of the noise of both."""
+    plan = solve(Request(Source("shared.priv", SHARED)))
+    report = plan.verify()
+    assert report.ok
+    assert sum(", and 5 shares of it" in claim.text for claim in report.claims) == 4
+    data = {"x": np.linspace(0, 1, 40), "y": np.arange(40) % 2}
+    release = plan.run(data, randomness=SimulationRandomness(1), ledger=tmp_path / "p.db", new_ledger=True)
+    assert {name: float(release[name]) for name in ("S", "C")} == pytest.approx({"S": 0.5, "C": 0.5}, abs=1.5)
+    forged = json.loads(plan.to_json())
+    for part in forged["mechanism"]["parts"]:
+        part["shares"][0]["amounts"] = part["shares"][1]["amounts"] = [["epsilon", "1/4"]]
+    assert not Plan(sealed({k: v for k, v in forged.items() if k != "digest"})).verify().ok
 
 
 def test_check_says_what_a_system_means() -> None:
