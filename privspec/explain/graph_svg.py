@@ -109,7 +109,7 @@ def _boxes(model: Model, graph: Graph) -> dict[str, Box]:
         title = f"{name}[{node.index}]" if node.index else name
         lines = [short(title), style.word, *_what(node)]
         if node.definition is not None and node.kind is not VariableKind.CONSTANT:
-            lines.insert(1, short("= " + " ".join(model.source.slice(node.definition.span).split())))
+            lines.insert(1, short("= " + model.text(node.definition)))
         found[name] = Box(name, tuple(lines), style, name in sites, layers[name])
     return found
 

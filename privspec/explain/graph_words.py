@@ -94,7 +94,7 @@ def _public(model: Model) -> Iterator[str]:
         rows.append((name, f"{words} (parameter)"))
     for node in model.constants:
         known = "" if node.name in model.values else "; its value is given when the plan is made or run"
-        written = "" if node.definition is None else f" = {model.source.slice(node.definition.span)}"
+        written = "" if node.definition is None else f" = {model.text(node.definition)}"
         rows.append((node.name, f"{node.type.describe()}{written}{known}"))
     yield from _columns(rows)
 
@@ -108,7 +108,9 @@ def _choices(model: Model) -> Iterator[str]:
 def _components(model: Model) -> Iterator[str]:
     for part in model.components:
         links = ", ".join(f"its {own} is {name} here" for own, name in part.links.items())
-        yield f"{part.name}: the spec in {part.file}" + (f"; {links}" if links else "")
+        often = f", {part.times} times" if part.times > 1 else ""
+        when = f", if {part.only_if} is not 0" if part.only_if is not None else ""
+        yield f"{part.name}: the spec in {part.file}{often}{when}" + (f"; {links}" if links else "")
 
 
 def _computed(model: Model) -> Iterator[str]:
@@ -117,7 +119,7 @@ def _computed(model: Model) -> Iterator[str]:
         node = model.nodes[name]
         if node.kind is not VariableKind.INTERMEDIATE:
             continue
-        text = "" if node.definition is None else " ".join(model.source.slice(node.definition.span).split())
+        text = "" if node.definition is None else model.text(node.definition)
         left = f"{_written(node)} = {text}" if text else _written(node)
         rows.append((left, f"{node.type.describe()}; {'secret' if node.secret else 'public'}{_map_word(model, node)}"))
     yield from _columns(rows)
@@ -131,9 +133,9 @@ def _outputs(model: Model) -> Iterator[str]:
     rows = []
     for node in model.outputs:
         if node.definition is not None:
-            how = f"computed from noisy values: {model.source.slice(node.definition.span)}"
+            how = f"computed from noisy values: {model.text(node.definition)}"
         elif node.name in model.targets:
-            how = f"drawn by the mechanism so as to stand for {model.source.slice(model.targets[node.name].span)}"
+            how = f"drawn by the mechanism so as to stand for {model.text(model.targets[node.name])}"
         else:
             how = "drawn by the mechanism from the data"
         rows.append((_written(node), f"{extent(node)}; {how}"))
@@ -142,7 +144,7 @@ def _outputs(model: Model) -> Iterator[str]:
 
 def _models(model: Model) -> Iterator[str]:
     for found in model.models:
-        text = " ".join(model.source.slice(found.span).split())
+        text = next((model.text(one) for one in model.spec.background if one.span == found.span), "")
         yield f"line {found.line}: {text}"
 
 

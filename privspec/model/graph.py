@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from privspec.core.diagnostics import Diagnostic
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
+from privspec.language.spelling import spell
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
 from privspec.model.alternatives import Choice, Design
@@ -186,6 +187,11 @@ class Model:
         """The names in the definition of a variable."""
         node = self.nodes.get(name)
         return () if node is None or node.definition is None else names_used(node.definition)
+
+    def text(self, node: syntax.Node) -> str:
+        """What the spec says in a place; of a part, in the names of the whole."""
+        own = self.source.place(node.span)[0] in (self.source, self.source.main)
+        return " ".join((self.source.slice(node.span) if own else spell(node)).split())
 
     @cached_property
     def sources(self) -> Mapping[str, list[str]]:
