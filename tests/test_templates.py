@@ -21,6 +21,7 @@ NAMES = (
     *("random_dictatorship", "dp_random_dictatorship", "dp_random_dictatorship_compulsory", "borda_lottery"),
     *("private_plurality", "correlated_readings"),
     *("two_studies", "pay_study", "work_study", "yearly_releases", "yearly_survey"),
+    "hospital_network",
 )
 
 

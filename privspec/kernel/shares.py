@@ -7,6 +7,7 @@ others add. Every B u of every party is a point of the lattice, so nothing is ro
 from __future__ import annotations
 
 from fractions import Fraction
+from math import prod
 
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Item, Refused
@@ -24,15 +25,17 @@ SPARED = Fraction(1, 2**1000)
 """Squared mu below which noise is charged for as much."""
 
 
-def coalition(frame: Frame, shapes: list[tuple[int, ...]], stated: list[Item]) -> tuple[int, int]:
+def coalition(frame: Frame, held: list[tuple[tuple[int, ...], int, bool]], stated: list[Item]) -> tuple[int, int]:
     """How many parties add shares, and how many of these no coalition knows; one and one without a secure sum.
 
-    Args: shapes, of the inputs; stated, what the mechanism says of both.
+    Args: held, of each input its shape, its size and whether it is the cells of a table for each entry of the shape;
+        stated, what the mechanism says of both.
     """
     if frame.trust.kind != "secure_sum":
         return 1, 1
-    names, counts = {one.party for one in frame.data}, {shape[:1] for shape in shapes}
-    if len(names) != 1 or None in names or len(counts) != 1:
+    names, counts = {one.party for one in frame.data}, {shape[:1] for shape, *_ in held}
+    fits = all(prod(shape) == size or (cells and not size % prod(shape)) for shape, size, cells in held)
+    if not fits or len(names) != 1 or None in names or len(counts) != 1:
         raise Refused("does not have the parties of one set who hold all inputs of a secure sum")
     parties = sum(min(counts))
     if parties <= frame.trust.colluding:

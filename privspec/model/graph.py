@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, wraps
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
@@ -235,7 +236,8 @@ def lay_out(nodes: Mapping[str, GraphNode], source: Source) -> tuple[InputBlock,
             continue
         element = node.type.element
         cells = isinstance(element, Tables)
-        size = element.table.cell_count if isinstance(element, Tables) else node.type.size
+        # a table at each party: their cells in turn
+        size = element.table.cell_count * prod(node.type.shape) if isinstance(element, Tables) else node.type.size
         blocks.append(
             InputBlock(
                 node.name,

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from math import prod
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Source, Span
-from privspec.model.domains import ENUMERATION_LIMIT, Ball, Domain, Power, Table, Type, is_numeric
+from privspec.model.domains import ENUMERATION_LIMIT, Ball, Domain, IntegerRange, Power, Table, Type, is_numeric
 from privspec.model.reports import Failure
 from privspec.model.values import Array, approximate
 
@@ -96,7 +97,7 @@ class InputBlock:
     @property
     def party_length(self) -> int:
         """Coordinates that one person of the index set holds; all of them if there is none."""
-        return self._count(self.domain.shape) if self.index else self.size
+        return self.size // self.type.shape[0] if self.index else self.size
 
     @staticmethod
     def _count(shape: tuple[int, ...]) -> int:
@@ -120,15 +121,18 @@ class InputBlock:
 
     @property
     def schema(self) -> tuple[tuple[str, Domain], ...] | None:
-        """Attributes of a table, None for other domains."""
+        """Attributes of a table, None for other domains; of a table at each party, the party is the first of them."""
         base = self.base_domain
-        return base.attributes if isinstance(base, Table) else None
+        if not isinstance(base, Table):
+            return None
+        return (((self.index, IntegerRange(1, self.type.shape[0])),) if self.index else ()) + base.attributes
 
     @property
     def records(self) -> int | None:
-        """How many records a table has, where the spec says so."""
+        """How many records a table has, or those of all parties, where the spec says so."""
         base = self.base_domain
-        return base.records if isinstance(base, Table) else None
+        known = base.records if isinstance(base, Table) else None
+        return None if known is None else known * prod(self.type.shape)
 
     @property
     def geometry(self) -> Geometry:

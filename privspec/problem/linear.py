@@ -415,7 +415,7 @@ def held_of(block: InputBlock) -> Held:
     geometry = block.geometry
     ball = Ball(geometry.radius, geometry.dimension, geometry.norm) if isinstance(geometry, BallGeometry) else None
     columns = tuple(_column(name, domain) for name, domain in block.schema or ())
-    shape = () if cells else tuple(block.type.shape)
+    shape = tuple(block.type.shape)
     return Held(
         block.name, block.start, block.stop, block.layout, shape, lower, upper, ball, columns, block.records
     )  # fmt: skip

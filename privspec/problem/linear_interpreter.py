@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TypeAlias
+from math import prod
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 from scipy import sparse
@@ -182,7 +183,9 @@ class Interpreter:
         if share.partition is not None:
             each = Affine((share.partition.number, *node.type.shape[1:]), np.zeros(width), {own_symbol(INPUTS): place})
             return PerUnit(share.partition, each, frozenset({(name, 0, share.partition.size)}))
-        shape = (width,) if isinstance(node.type.element, Tables) else node.type.shape
+        # a table at each party: the cells of each
+        table = isinstance(node.type.element, Tables)
+        shape = (*node.type.shape, width // prod(node.type.shape)) if table else node.type.shape
         value = Affine(shape, np.zeros(width), {INPUTS: place})
         return Cells(value, node.type.element.table) if isinstance(node.type.element, Tables) else value
 
@@ -196,7 +199,7 @@ class Interpreter:
             return evaluate(expr, self._environment(self._of_one_unit(expr, bound)))
         match expr:
             case syntax.Name():
-                return self.node(expr.id, expr.span)
+                return self._whole(self.node(expr.id, expr.span))
             case syntax.Negate():
                 value = self.expression(expr.operand, bound)
                 if isinstance(value, PerUnit):
@@ -219,6 +222,18 @@ class Interpreter:
                 return self._call(expr, bound)
             case _:
                 raise self._not_linear(expr.span, "this is not linear in the inputs")
+
+    @staticmethod
+    def _whole(value: Reading) -> Reading:
+        """All records of the tables of parties together."""
+        if not isinstance(value, Cells) or len(value.counts.shape) == 1:
+            return value
+        parties, cells = value.counts.shape
+        places = np.arange(value.counts.size).reshape(parties, cells)
+        total = value.counts.taken(places[0], (cells,))
+        for own in places[1:]:
+            total = total.plus(value.counts.taken(own, (cells,)))
+        return Cells(total, value.table)
 
     def _public(self, name: str) -> bool:
         return name in self.model.values
@@ -352,8 +367,9 @@ class Interpreter:
 
         return value.mapped(shape, rows)
 
-    def _index(self, expr: syntax.Index, local: dict[str, Binding]) -> Affine:
-        value, indices = self.expression(expr.base, local), expr.indices
+    def _index(self, expr: syntax.Index, local: dict[str, Binding]) -> Affine | Cells:
+        held = self.node(expr.base.id, expr.base.span) if self._tables(expr.base) else None
+        value, indices = held or self.expression(expr.base, local), expr.indices
         if isinstance(value, PerUnit):
             value, indices = self._unit(value, indices[0], local), indices[1:]
         value = self._as_affine(value, expr.base.span)
@@ -371,7 +387,13 @@ class Interpreter:
                 )
             at.append(int(place) - 1)
         taken = np.arange(value.size).reshape(value.shape)[tuple(at)]
-        return value.taken(np.asarray(taken).reshape(-1), np.shape(taken))
+        found = value.taken(np.asarray(taken).reshape(-1), np.shape(taken))
+        return Cells(found, held.table) if isinstance(held, Cells) else found
+
+    def _tables(self, expr: syntax.Expr) -> TypeGuard[syntax.Name]:
+        """Whether it names an input with a table at each party."""
+        node = self.model.nodes.get(expr.id) if isinstance(expr, syntax.Name) else None
+        return node is not None and isinstance(node.type.element, Tables) and bool(node.type.shape)
 
     # --- units that count alike ----------------------------------------------------------------------
 

@@ -128,6 +128,7 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
                 "hold these inputs as one",
             )
         yield from _measure(requirement, model)
+    yield from _whole_tables(model)
     read = {requirement.line for requirement in model.requirements}
     for written in model.spec.privacy:
         if model.source.position(written.span.start)[0] not in read:
@@ -144,8 +145,6 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
     for node in model.inputs:
         if not (node.type.numeric or isinstance(node.type.element, Tables)):
             yield at(node.span, f"with {node.name}, {node.type.describe()}")
-        if node.index is not None and isinstance(node.type.element, Tables):
-            yield at(node.span, f"with a table at each {node.index}", "write one table of all their records")
 
 
 def _secure_sum(model: Model, trust: SecureSum) -> Iterator[Diagnostic]:
@@ -236,6 +235,20 @@ def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
             (Label(requirement.span),),
             source=model.source,
         )
+
+
+def _whole_tables(model: Model) -> Iterator[Diagnostic]:
+    """A line about all that a party holds, where that is a table."""
+    tables = {node.name for node in model.inputs if node.index and isinstance(node.type.element, Tables)}
+    for requirement in model.requirements:
+        if requirement.neighbours.unit not in ("entry", "record") and tables & set(requirement.wrt):
+            yield Diagnostic(
+                "PS0501",
+                f"solve cannot compute with `{requirement.neighbours.describe()}` of a whole table yet",
+                (Label(requirement.span),),
+                help="protect its records: `adding or removing one record`, or one person with several",
+                source=model.source,
+            )
 
 
 def _weakness(measure: Measure) -> tuple[Fraction, ...]:

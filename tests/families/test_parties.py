@@ -218,11 +218,49 @@ def test_forged_figures_of_their_own(path: tuple[str | int, ...], value: object,
     assert reason in " ".join(claim.text for claim in report.claims if not claim.holds)
 
 
-def test_a_table_at_each_party_is_refused() -> None:
-    text = spec(
-        "input x[owner] in table(a in 1..2)^3; intermediate y; output O",
-        "y = histogram(x)",
-        privacy="O is 1-GDP wrt x, replacing one record",
-    )
-    with pytest.raises(SpecError, match="a table at each owner"):
-        Problem(held(text)).solve()
+TABLES = """parties: clinic in 1..3
+variables:
+  input visits[clinic] in table(age in {young, old}, sex in {F, M})
+  intermediate each[clinic]
+  intermediate counts
+  output O
+background:
+  each[clinic] = histogram(visits[clinic])
+  counts = COUNTS
+loss: E[ ||O - counts||^2 ]
+privacy: O is MEASURE wrt visits, adding or removing one record
+options: trust TRUST
+"""
+WHOLE = "histogram(visits)"
+
+
+def tables(counts: str = WHOLE, measure: str = "1-GDP", trust: str = "curator") -> str:
+    return TABLES.replace("COUNTS", counts).replace("MEASURE", measure).replace("TRUST", trust)
+
+
+@pytest.mark.parametrize("counts", [WHOLE, "sum(each[i] for i in 1..3)", "sum(histogram(visits[i]) for i in 1..3)"])
+@pytest.mark.parametrize(
+    ("trust", "variance"), [("curator", 4), ("nobody", 12), ("secure_sum", 4), ("secure_sum(colluding = 1)", 6)]
+)
+def test_a_table_at_each_party(counts: str, trust: str, variance: float) -> None:
+    """Four cells of unit noise once, three times, or with the share of one clinic left out."""
+    plan = Problem(tables(counts, trust=trust)).solve()
+    assert plan.document["loss"]["value"] == pytest.approx(variance, rel=1e-6)
+    assert plan.document["status"] == "optimal"
+    explained(plan)
+
+
+def test_weights_of_clinics(tmp_path: Path) -> None:
+    """What is asked of single clinics; their records come in one file, with the clinic in a column."""
+    plan = Problem(tables("each[1] + 3 * each[3]", "50-GDP")).solve()
+    data = tmp_path / "visits.csv"
+    data.write_text("clinic,age,sex\n1,young,F\n3,old,M\n3,old,M\n2,old,F\n7,old,F\n", "utf-8")
+    release = plan.run({"visits": data}, tmp_path / "l.db", new_ledger=True)
+    # clinic 7 is none, and becomes the nearest: the public rule for whole numbers
+    np.testing.assert_allclose(release.outputs["O"], [1, 0, 3, 6], atol=1.5)
+
+
+def test_what_a_whole_table_is() -> None:
+    text = tables().replace("adding or removing one record", "replacing one clinic")
+    with pytest.raises(SpecError, match="of a whole table"):
+        Problem(text).solve()

@@ -217,7 +217,11 @@ FORGERIES = {
     "more that are honest": ("1-GDP", noise("honest")(20), "noise.honest"),
     "fewer that collude": ("1-GDP", at("problem", "trust", "colluding")(0), "noise.honest"),
     "a coalition of all": ("1-GDP", at("problem", "trust", "colluding")(20), "no party that adds"),
-    "more parties in the problem": ("1-GDP", at("problem", "blocks", 0, "held", 0, "shape")([200]), "shape"),
+    "more parties in the problem": (
+        "1-GDP",
+        at("problem", "blocks", 0, "held", 0, "shape")([200]),
+        "parties of one set",
+    ),
     "parties of no set": ("1-GDP", at("problem", "data", 0, "party")(None), "parties of one set"),
     "a coarser lattice": ("1-GDP", at("mechanism", "executed", "grid")("2^-20"), "lattice"),
     "a lattice of noise": ("1-DP", at("mechanism", "executed", "grid")("2"), "lattice"),

@@ -238,9 +238,8 @@ class Linear:
             raise Refused("names an output twice")
         laid_out, at = tuple(Alike(one.stop - one.start, (1,), (0,)) for one in self.held), 0
         for held, one in zip(self.held, self.target.alike or laid_out, strict=True):
-            sizes = {size := held.stop - held.start, sum(one.counts) * one.length, prod(held.shape) * size**held.cells}
-            if len(sizes) > 1 or (held.cells and one.counts != (1,)):
-                raise Refused("has a shape or classes that are not of all units of an input, or classes of cells")
+            if sum(one.counts) * one.length != held.stop - held.start or (held.cells and one.counts != (1,)):
+                raise Refused("has classes that are not of all units of an input, or of cells")
             self.places[held.start] = at, one
             at += len(one.numbers)
         measured = (self.errors, *(errors for errors, *_ in self.accuracy))
@@ -402,7 +401,7 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
         raise family.wrong("is not a family of noise that the problem allows")
     (shape, scale, *among), (of, matrix) = noise.fields("shape", *keys), reconstruction.fields("of", "matrix")
     rows, local = strategy.extents(2)[0], frame.trust.kind == "nobody"
-    counted = coalition(frame, [one.shape for one in problem.held], among)
+    counted = coalition(frame, [(one.shape, one.stop - one.start, one.cells) for one in problem.held], among)
     shape.same(known)
     scales = tuple(one.exact() for one in (scale.items(rows) if family.value == "laplace" else [scale]))
     of_inputs = of.one_of("inputs", "outputs") == "inputs"
