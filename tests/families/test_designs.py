@@ -14,6 +14,7 @@ from privspec.core.diagnostics import SpecError
 from privspec.pipeline import Request
 from privspec.plan import Plan
 from privspec.sweep import sweep_spec
+from privspec.templates import template_text
 from tests.plans import solved_text
 
 REPORTS = """\
@@ -79,6 +80,18 @@ def test_a_protocol_flips_where_enumeration_says() -> None:
         least = min(losses["nobody"], losses["curator"] + float(price))
         assert row.loss == pytest.approx(least, abs=1e-9)
     assert all(one.loss <= other.loss for one, other in pairwise(rows) if one.loss and other.loss)
+
+
+def test_a_secure_sum_is_worth_its_messages_up_to_a_price() -> None:
+    """100 homes: variance 1 / (2 rho N) of single noise, 100 times less of shared noise, for 4950 messages more."""
+    own, shared = Fraction(5), Fraction(5, 100)
+    flip = (own - shared) / 4950
+    for share, word in ((Fraction(999, 1000), "secure_sum"), (Fraction(1001, 1000), "nobody")):
+        plan = Problem(template_text("secure_sum_or_noise")).solve(message=str(flip * share))
+        assert plan.document["spec"]["choices"] == {"protocol": word}
+        assert plan.status == "optimal"
+        total = own + 100 * flip * share if word == "nobody" else shared + 5050 * flip * share
+        assert plan.loss.value == pytest.approx(float(total), rel=1e-9)
 
 
 def test_the_plan_is_that_of_the_alternative() -> None:
