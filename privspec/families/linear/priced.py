@@ -11,12 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from math import exp, log, sqrt
+from math import exp, inf, log, sinh, sqrt
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.interpolate import CubicSpline
 
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
@@ -31,12 +32,14 @@ from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import LinearSystem, lower
 from privspec.families.linear.raising import raise_plan
 from privspec.families.linear.release import Candidate, Dual, Mechanism
+from privspec.kernel.core.linear import Release
 from privspec.kernel.core.numbers import nearest_double
-from privspec.kernel.core.problem import read_frame
+from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.priced import Priced, least
 from privspec.kernel.priced import at as frame_at
-from privspec.kernel.quality.linear import prove, shown
+from privspec.kernel.quality.linear import Proof, prove, shown
+from privspec.kernel.quality.linear_figures import Figures
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
 from privspec.model.measures import LDP, Chosen, EpsilonDelta, Measure
@@ -44,11 +47,20 @@ from privspec.model.values import show
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import document as problem_document
 from privspec.problem.priced import Parsed, inner, lines_at, parsed, reference
+from privspec.solvers.programs import ReferenceFailedError
 
 FARTHEST_STEP = 8.0
 """The largest change of the logarithm of what is allowed in one step."""
 SHOWN = 6
 """Decimal digits of what other designs would cost."""
+COARSE = 8
+"""Decimal digits of an amount whose cost is added to that of errors: the sum is flat where it is least."""
+GAPS = (7e-7, 5e-6, 3e-5, 2e-4, 1e-3, 1e-2)
+"""How far below the least sum cells may be, as shares of it, in turn."""
+CELLS, GRID, SPLINE = 2048, 256, 1e-9
+"""Most cells; places at which what lines allow is worked out, and the share that is added to it between them."""
+WIDE, NARROW, FAR = log(4), 1e-5, 24
+"""Steps of the logarithm of an amount: when its neighbourhood is looked for, and at the end; the most of them."""
 DIGITS = 12
 """Decimal digits of an amount that is picked, rounded up."""
 MET = 8e-10
@@ -167,11 +179,9 @@ def priced(model: Model, settings: Settings) -> PricedDecision | Infeasible:
     if isinstance(system, Infeasible):
         return system
     search = Search(model, settings, parsed(model), system, perf_counter())
-    if search.found.rest is not None:
-        raise _unknown(search, f"a loss that adds errors to {search.found.node.name}")
     if any(limit.error_map.shape[0] > 1 for limit in system.limits) and len(system.limits) > 1:
         raise _unknown(search, "several limits of sums of squares")
-    return _least(search)
+    return _least(search) if search.found.rest is None else _weighed(search)
 
 
 def _unknown(search: Search, what: str) -> SpecError:
@@ -213,6 +223,77 @@ def _decided(search: Search, value: Fraction) -> PricedDecision | Infeasible:
     if isinstance(tried, Infeasible):
         return tried
     return PricedDecision(search, value, tried.problem, tried.choice, perf_counter() - search.started)
+
+
+# --- errors beside the amount ---------------------------------------------------------------------
+
+
+def _weighed(search: Search) -> PricedDecision | Infeasible:
+    """The amount at which it costs least together with the errors at it: the best of those tried.
+
+    Raises: SolveError where errors at an amount are not known.
+    """
+    low, known = search.found.low, dict[Fraction, Choice | Infeasible]()
+    if search.system.limits:
+        first = _least(search)
+        if isinstance(first, Infeasible):
+            return first
+        low = first.value
+
+    def chosen(value: Fraction) -> Choice | Infeasible:
+        if value not in known:
+            settings = replace(search.settings, alternatives=False, progress=None)
+            try:
+                known[value] = choose(search.problem(value, search.system, settings))
+            except ReferenceFailedError:
+                # at an amount that hardly meets the lines; others are tried
+                known[value] = Infeasible("no answer came", (), ())
+        return known[value]
+
+    def cost(value: Fraction) -> float:
+        found = chosen(value)
+        return inf if isinstance(found, Infeasible) else float(search.found.cost(value)) + found.chosen.loss
+
+    value = _minimum(cost, low, search.end, reference(search.model))
+    problem = search.problem(value, search.system, replace(search.settings, progress=None))
+    choice = choose(problem)
+    if isinstance(choice, Infeasible):
+        return choice
+    return PricedDecision(search, value, problem, choice, perf_counter() - search.started)
+
+
+def _minimum(cost: Callable[[Fraction], float], low: Fraction, high: Fraction, start: Fraction) -> Fraction:
+    """Where a cost is least between two ends, to some digits: golden sections of the logarithm of a bracket."""
+
+    def short(log_value: float) -> Fraction:
+        """An amount in few digits, between the ends."""
+        return min(max(Fraction(decimal_up(Fraction(exp(log_value)), COARSE)), low), high)
+
+    here = log(max(start, low))
+    steps = {k: cost(short(here + k * WIDE)) for k in (-1, 0, 1)}
+    best = min(steps, key=lambda k: steps[k])
+    while abs(best) < FAR and (best - 1 not in steps or best + 1 not in steps):
+        for k in (best - 1, best + 1):
+            steps[k] = cost(short(here + k * WIDE))
+        best = min(steps, key=lambda k: steps[k])
+    left, right = here + (best - 1) * WIDE, here + (best + 1) * WIDE
+    golden = (sqrt(5) - 1) / 2
+    inner = [right - golden * (right - left), left + golden * (right - left)]
+    values = [cost(short(at)) for at in inner]
+    while right - left > NARROW:
+        if values[0] <= values[1]:
+            right, inner[1], values[1] = inner[1], inner[0], values[0]
+            inner[0] = right - golden * (right - left)
+            values[0] = cost(short(inner[0]))
+        else:
+            left, inner[0], values[0] = inner[0], inner[1], values[1]
+            inner[1] = left + golden * (right - left)
+            values[1] = cost(short(inner[1]))
+    tried = [short(at) for at in (*inner, left, right)]
+    return min((*tried, short(here + best * WIDE)), key=cost)
+
+
+# --- no amount of the range -----------------------------------------------------------------------
 
 
 def _out_of_range(search: Search, tried: Tried) -> Infeasible:
@@ -257,8 +338,9 @@ class PricedDecision:
 
     @property
     def loss(self) -> float:
-        """What the amount costs."""
-        return float(self.search.found.cost(self.value))
+        """What the amount costs, and the errors where they are in the loss."""
+        rest = 0.0 if self.search.found.rest is None else self.choice.chosen.loss
+        return float(self.search.found.cost(self.value)) + rest
 
     @property
     def lower_bound(self) -> float | None:
@@ -275,8 +357,10 @@ class PricedDecision:
         unproved = replace(chosen, mechanism=replace(chosen.mechanism, dual=None, seconds=self.seconds))
         inside = raise_plan(plain, unproved, self._others())
         whole = problem_document(elaborate(search.model))
-        loss = nearest_double(found.cost(self.value))
-        bound = self._bound(whole, inside)
+        own = inside["mechanism"]
+        _, release = read_back(inside["problem"], own["family"], own["executed"])
+        loss = nearest_double(found.cost(self.value) + Figures.of(release).value)
+        bound = self._bound(whole, release, loss)
         gap = (
             None
             if bound is None
@@ -307,6 +391,9 @@ class PricedDecision:
     def _others(self) -> tuple[Candidate, ...]:
         """Designs with what the amount costs at which they meet the lines; without those that meet them nowhere."""
         search, found, end = self.search, [], float(self.search.strength(self.search.end))
+        if search.found.rest is not None:
+            cost = float(search.found.cost(self.value))
+            return tuple(replace(one, loss=one.loss + cost) for one in self.choice.others)
         here, pure = float(search.strength(self.value)), search.measured(self.value).pure_epsilon is not None
         for one in self.choice.others:
             wanted, value = here * sqrt(one.loss), self.value * Fraction(sqrt(one.loss))
@@ -319,51 +406,155 @@ class PricedDecision:
                 found.append(replace(one, loss=float(cost), mechanism=None, lower_bound=None))
         return tuple(found)
 
-    def _bound(self, whole: dict[str, Any], inside: dict[str, Any]) -> tuple[dict[str, Any], float, str] | None:
-        """The witness that no smaller amount will do, the cost that it proves, and the words for the mechanisms."""
-        mechanism, found = self.choice.chosen.mechanism, self.search.found
-        assert mechanism is not None
-        if mechanism.dual is None:
+    def _bound(self, whole: dict[str, Any], release: Release, loss: float) -> tuple[dict[str, Any], float, str] | None:
+        """The witness that nothing costs less, what it proves, and the words for the mechanisms that it is about."""
+        mechanism = self.choice.chosen.mechanism
+        if mechanism is None or mechanism.dual is None:
             return None
         frame = read_frame(Item(whole, "problem"))
-        asked, own = read(Priced, frame.blocks[0]), inside["mechanism"]
+        asked = read(Priced, frame.blocks[0])
         assert isinstance(asked, Priced)
-        _, release = read_back(inside["problem"], own["family"], own["executed"])
-        pure, proof = not release.noise.gaussian, self._proof(mechanism, mechanism.dual)
+        proof = self._proof(mechanism, mechanism.dual)
         try:
-            proved = prove(frame, release, Item(proof, "claims.bound"))
-
-            def excluded(value: Fraction) -> bool:
-                """Whether no mechanism meets the lines at an amount."""
-                stated = Item(self._stated(proof, value, pure=pure), "mu")
-                return shown(frame_at(frame, asked.name, value), release, proved, stated.items()) > 0
-
-            low = _largest(excluded, found.low, self.value)
-            last: dict[str, Any] = {"upto": None, "proof": None, "mu": []}
-            first = {"upto": str(low), "proof": 0, "mu": self._stated(proof, low, pure=pure)}
-            witness = {"proofs": [proof], "cells": [first, last] if low > found.low else [last]}
+            shows = Shows(self, frame, release, proof, prove(frame, release, Item(proof, "claims.bound")))
+            cells = shows.cells(loss) if self.search.found.rest is not None else shows.excluded()
+            witness = {"proofs": [proof], "cells": cells}
             derived, words = least(frame, asked, release, Item(witness, "claims.bound"))
         except Refused:
             return None
-        return witness, min(max(float_down(derived), 0.0), nearest_double(found.cost(self.value))), words[0]
-
-    def _stated(self, proof: dict[str, Any], value: Fraction, *, pure: bool) -> list[str | None]:
-        """For each line that is charged, a mu that no Gaussian release at an amount reaches, where that is needed."""
-        lines, stated = lines_at(self.search.model, value), list[str | None]()
-        for one in proof["differences"]:
-            measure = lines[one["requirement"]].measure
-            budget = measure.gaussian_mu_down()
-            needed = not pure and isinstance(measure, EpsilonDelta | LDP) and budget is not None
-            stated.append(str(mu_up(measure, float(budget))) if needed else None)
-        return stated
+        return witness, min(max(float_down(derived), 0.0), loss), words[0]
 
     def _proof(self, mechanism: Mechanism, dual: Dual) -> dict[str, Any]:
-        """The dual point of the worst ratio, with prices for the lines in place of its weights."""
+        """The dual point; of the worst ratio with prices for the lines in place of its weights."""
+        if self.search.found.rest is not None:
+            found = bound_witness(self.problem, mechanism, dual)
+            return found | {"differences": [one | {"mu": None} for one in found["differences"]]}
         limits = self.search.system.lowered.limits
         shares = shares_of(dual.point.loss_weights) if self.problem.system.worst else [Fraction(1)]
         prices = [share / limit.bound for share, limit in zip(shares, limits, strict=True)]
         found = bound_witness(self.problem, mechanism, dual, prices)
         return found | {"differences": [one | {"mu": None} for one in found["differences"]]}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Shows:
+    """A proof of a decision, with what it shows at any amount."""
+
+    decision: PricedDecision
+    frame: Frame
+    release: Release
+    witness: dict[str, Any]
+    proof: Proof
+
+    def stated(self, value: Fraction) -> list[str | None]:
+        """For each line that is charged, a mu that no Gaussian release at an amount reaches, where that is needed."""
+        lines, stated = lines_at(self.decision.search.model, value), list[str | None]()
+        for one in self.witness["differences"]:
+            measure = lines[one["requirement"]].measure
+            budget = measure.gaussian_mu_down()
+            needed = self.release.noise.gaussian and isinstance(measure, EpsilonDelta | LDP) and budget is not None
+            stated.append(str(mu_up(measure, float(budget))) if needed else None)
+        return stated
+
+    def excluded(self) -> list[dict[str, Any]]:
+        """A cell of amounts at which no mechanism meets the lines, and all larger ones."""
+        search, last = self.decision.search, {"upto": None, "proof": None, "mu": []}
+
+        def out(value: Fraction) -> bool:
+            """Whether no mechanism meets the lines at an amount."""
+            frame = frame_at(self.frame, search.found.node.name, value)
+            return shown(frame, self.release, self.proof, Item(self.stated(value), "mu").items()) > 0
+
+        low = _largest(out, search.found.low, self.decision.value)
+        return [{"upto": str(low), "proof": 0, "mu": self.stated(low)}, last] if low > search.found.low else [last]
+
+    def cells(self, loss: float) -> list[dict[str, Any]]:
+        """Cells in which nothing costs less than the least of what is proved at their ends, as nearly as so many allow.
+
+        Raises: Refused where they do not.
+        """
+        curve = Curve(self, loss)
+        for gap in GAPS:
+            ends = curve.ends(gap)
+            if ends is not None:
+                break
+        else:
+            raise Refused("the range is not cut into few cells")
+        *inside, last = [{"upto": str(end), "proof": 0, "mu": curve.stated(end)} for end in ends]
+        if last["upto"] == str(self.decision.search.found.high):
+            return [*inside, last | {"upto": None}]
+        return [*inside, last, {"upto": None, "proof": None, "mu": []}]
+
+
+class Curve:
+    """What a proof shows along the range, in doubles: a spline on a grid where the sum may be least."""
+
+    def __init__(self, shows: Shows, loss: float) -> None:
+        self.shows, self.search = shows, shows.decision.search
+        self.share, self.paid = float(shows.proof[0]), float(shows.proof[1])
+        masses, low, high = shows.proof[2], self.search.found.low, self.search.end
+        if not self.share or not masses:
+            raise Refused("nothing is proved")
+        first = last = shows.decision.value
+        while first > low and self._rest(self._squares(first)) < loss:
+            first = max(first / 2, low)
+        while last < high and float(self.search.found.cost(last)) < loss:
+            last = min(last * 2, high)
+        first, self.last = first or last / 2**40, last
+        self.at = np.linspace(log(first), log(last), GRID if last > first else 1)
+        squares = np.array([self._squares(Fraction(exp(at))) for at in self.at])
+        self.logs = [CubicSpline(self.at, np.log(column)) for column in squares.T] if len(self.at) > 1 else []
+        self.power = np.log(squares @ [float(m) for _, m, _ in masses])
+        if not self.logs or np.any(np.diff(self.power) <= 0):
+            raise Refused("the range is a point, or what is proved does not depend on it")
+        self.inverse = CubicSpline(self.power, self.at)
+        rest = np.maximum(self.share / np.exp(self.power) - self.paid, 0.0)
+        self.least = float(np.min([self._cost(at) for at in self.at] + rest))
+
+    def _cost(self, at: float) -> float:
+        return float(sum(float(price.weight) * exp(at * price.power) for price in self.search.found.prices))
+
+    def _squares(self, value: Fraction) -> list[float]:
+        """mu^2 of each line that is charged."""
+        lines = lines_at(self.search.model, value)
+        measures = [lines[o].measure for o, _, _ in self.shows.proof[2]]
+        if self.shows.release.noise.gaussian:
+            return [float(one.gaussian_mu_down() or 0) ** 2 for one in measures]
+        return [4 * sinh(float(one.pure_epsilon or 0) / 2) ** 2 for one in measures]
+
+    def _rest(self, squares: list[float]) -> float:
+        power = sum(float(m) * square for (_, m, _), square in zip(self.shows.proof[2], squares, strict=True))
+        return self.share / power - self.paid if power else inf
+
+    def ends(self, gap: float) -> list[Fraction] | None:
+        """Ends of cells in which the sum is at most a share below the least; None where they are too many."""
+        aim, low, found = self.least * (1 - gap), self.search.found.low, list[Fraction]()
+        while len(found) < CELLS:
+            need = aim - float(self.search.found.cost(low))
+            if need <= 0:
+                return found or None
+            power = log(self.share / (need + self.paid)) if need + self.paid > 0 else inf
+            if power < self.power[-1]:
+                value = _down(Fraction(exp(float(self.inverse(power)))))
+            else:
+                value = self.last if low < self.last else self.search.end
+            if value <= low:
+                return None
+            found.append(min(value, self.search.end))
+            if value >= self.search.end:
+                return found
+            low = value
+        return None
+
+    def stated(self, value: Fraction) -> list[str | None]:
+        """As `Shows.stated`, by the spline."""
+        lines, found = lines_at(self.search.model, value), list[str | None]()
+        for (o, _, _), logs in zip(self.shows.proof[2], self.logs, strict=True):
+            measure = lines[o].measure
+            needed = self.shows.release.noise.gaussian and isinstance(measure, EpsilonDelta | LDP)
+            mu = exp(float(logs(log(value))) / 2) * (1 + SPLINE)
+            found.append(str(mu_up(measure, mu)) if needed and isinstance(measure, EpsilonDelta | LDP) else None)
+        return found
 
 
 def _largest(shown: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> Fraction:
