@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
-from privspec.kernel.core.numbers import ball, exp_up
+from privspec.kernel.core.numbers import ball, end, exp_up
 from privspec.kernel.core.problem import Measure
 from privspec.kernel.core.reading import Item
 
@@ -34,6 +34,18 @@ def largest_mu_squared(measure: Measure, pure: bool, stated: Item) -> Fraction:
     if pure or name not in squares:
         raise stated.wrong("goes with a measure for which no bound is known")
     return Fraction(squares[name])
+
+
+def quantile_up(variance: Fraction, probability: Fraction) -> Fraction:
+    """At least the size that normal noise of a variance does not pass, with a probability."""
+    with ctx.workprec(256):
+        return end((ball(probability).erfinv() * (2 * ball(variance)).sqrt()).upper())
+
+
+def variance_up(size: Fraction, probability: Fraction) -> Fraction:
+    """At least the variance of all normal noise that does not pass a size, with a probability."""
+    with ctx.workprec(256):
+        return end(((ball(size) / ball(probability).erfinv()) ** 2 / 2).upper())
 
 
 def exceeds(epsilon: Fraction, mu: Fraction, delta: Fraction) -> bool:

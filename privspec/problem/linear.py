@@ -230,12 +230,13 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """The expected sum of these weighted squares is at most `bound`."""
+    """The expected sum of these weighted squares is at most `bound`; with a `probability` one error is in its size."""
 
     errors: Measured
     bound: Fraction
     line: int
     text: str
+    probability: Fraction | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +283,7 @@ class Linear:
             *map(_released_words, self.released),
             *(f"{one.name} is given when the plan is run, and added after the noise." for one in self.constants),
             *self._loss_words(),
-            *dict.fromkeys(f"Line {one.line}: {one.text}: at most {one.bound} on average." for one in self.accuracy),
+            *dict.fromkeys(map(_accuracy_words, self.accuracy)),
             *(
                 f"Obligation {number + 1}: {self._difference_words(difference)}."
                 for number, some in enumerate(self.differences)
@@ -316,6 +317,12 @@ class Linear:
             told.append(f"in {name} {each} by at most {part.amount}")
         unit = "one unit changes" if difference.count == 1 else f"up to {difference.count} units change at once, each"
         return f"{unit} {', and '.join(told)}{', all together' if len(told) > 1 else ''}"
+
+
+def _accuracy_words(one: Accuracy) -> str:
+    if one.probability is None:
+        return f"Line {one.line}: {one.text}: at most {one.bound} on average."
+    return f"Line {one.line}: {one.text}: the error is at most {one.bound}, with a probability of {one.probability}."
 
 
 def _touches(difference: Difference, held: Held) -> bool:
@@ -377,7 +384,8 @@ def blocks(model: Model) -> tuple[Block, ...]:
         worst=found.worst,
         loss=spell(model.loss) if model.loss is not None else "",
         accuracy=tuple(
-            Accuracy(_measured(limit.errors), limit.bound, limit.line, limit.text) for limit in found.limits
+            Accuracy(_measured(limit.errors), limit.bound, limit.line, limit.text, limit.probability)
+            for limit in found.limits
         ),
         differences=tuple(differences_of(model, requirement) for requirement in model.requirements),
         sites=None

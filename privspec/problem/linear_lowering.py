@@ -16,6 +16,7 @@ from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
+from privspec.kernel.allowed import variance_up
 from privspec.kernel.core.linear import Alike
 from privspec.language import syntax
 from privspec.model.evaluate import evaluate, places
@@ -39,6 +40,7 @@ from privspec.problem.linear_affine import (
 from privspec.problem.linear_classes import Layout, SplitError, UnlikeError
 from privspec.problem.linear_interpreter import Cells, Interpreter, environment_of, unsupported
 from privspec.problem.linear_supported import refuse_laid_out, refuse_too_large, refuse_unsupported
+from privspec.problem.terms import public_number
 
 CONSISTENT = 1e-9
 """Relative size below which two ways to say what an output stands for count as the same."""
@@ -80,13 +82,22 @@ class Errors:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Limit:
-    """One instance of an accuracy line: the expected sum of these squares is at most `bound`."""
+    """One instance of an accuracy line: the expected sum of these squares is at most `bound`.
+
+    With a `probability` the one error is at most `bound` in size.
+    """
 
     errors: Errors
     bound: Fraction
     line: int
     text: str
     span: Span
+    probability: Fraction | None = None
+
+    @property
+    def square(self) -> Fraction:
+        """What the expected sum of squares of normal noise may be."""
+        return self.bound if self.probability is None else variance_up(self.bound, self.probability)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -454,7 +465,14 @@ def _limits(
             error_map = _output_matrix(member.rows, outputs)
             _check_consistent(model, error_map, member.rows, aims, offset, written.span)
             errors = Errors(error_map, member.weights)
-            yield Limit(errors, bound, accuracy.line, accuracy.text, written.span)
+            chance = None if written.probability is None else public_number(written.probability, model)
+            if chance is not None and len(member.weights) > 1:
+                text, hint = (
+                    "a probability is of one error at a time",
+                    "|O[j] - y[j]| <= 4 for j in 1..32",
+                )
+                raise unsupported(model.source, written.left.span, text, "PS0502", hint)
+            yield Limit(errors, bound, accuracy.line, accuracy.text, written.span, chance)
 
 
 def _instances(
@@ -463,7 +481,10 @@ def _instances(
     """Every instance of an accuracy line, with what its variable stands for and the sums that it bounds."""
     for accuracy in model.accuracy:
         for local in target_places(model, accuracy.target):
-            squares = interpreter.loss(accuracy.target.left, local)
+            left = accuracy.target.left
+            if accuracy.target.probability is not None:
+                left = syntax.Binary("^", left, syntax.Number(Fraction(2)), span=left.span)
+            squares = interpreter.loss(left, local)
             yield accuracy, local, squares.members if isinstance(squares, Worst) else (squares.total(),)
 
 

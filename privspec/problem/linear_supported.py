@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
-from privspec.language.syntax import VariableKind
+from privspec.language.syntax import Absolute, VariableKind
 from privspec.language.walk import names_used
 from privspec.model.domains import Domain, Power, Real, Tables
 from privspec.model.graph import GraphNode, Model
@@ -116,8 +116,15 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
     for line in model.fairness:
         yield at(line.span, "fairness requirements")
     for target in model.accuracy:
-        if target.target.probability is not None:
-            yield at(target.target.span, "accuracy that holds with a probability")
+        asked, lines = target.target, model.requirements
+        if asked.probability is None:
+            continue
+        if not isinstance(asked.left, Absolute):
+            hint = "write the error as |O[j] - y[j]| <= 4 with probability 0.95"
+            yield at(asked.span, "a probability of anything but the size of an error", hint)
+        elif any(one.measure.gaussian_mu_down() is None and not isinstance(one.measure, Chosen) for one in lines):
+            hint = "ask for E[ (O[j] - y[j])^2 ] <= 4, or allow a delta"
+            yield at(asked.span, "accuracy that holds with a probability, without Gaussian noise,", hint)
     for requirement in model.requirements:
         relation = requirement.neighbours
         if relation.group > 1 and relation.unit in ("entry", "record") and len(requirement.wrt) > 1:

@@ -7,6 +7,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from privspec.api import Problem
 from privspec.core.diagnostics import SolveError, SpecError
@@ -179,3 +180,87 @@ def test_nothing_known_and_nothing_proved() -> None:
     with pytest.raises(SolveError) as caught:
         Problem(answers("epsilon", "epsilon-DP", range_="[0, 1]"), {}).solve()
     assert caught.value.diagnostics[0].code == "PS0612"
+
+
+# --- errors that keep to a size with a probability ------------------------------------------------
+
+
+TAIL = "|O[j] - y[j]| <= 4 for j in 1..6 with probability 0.95"
+
+
+def test_a_probability_is_a_variance_of_normal_noise() -> None:
+    """|error| <= 4 in 95 of 100 cases is a variance of (4 / z)^2, z the quantile at 0.975."""
+    plan = solved_text(answers("mu", "mu-GDP", limit=TAIL))
+    least = float(picked(solved_text(answers("mu", "mu-GDP"))))
+    assert float(picked(plan)) == pytest.approx(least * norm.ppf(0.975) / 2, rel=1e-6)
+    assert plan["status"] == "optimal"
+    for line, row in zip(plan["accuracy"], np.diag(plan["mechanism"]["output_covariance"]), strict=True):
+        assert line["value"] == pytest.approx(norm.ppf(0.975) * sqrt(row), rel=1e-12)
+        assert line["bound"] == 4
+
+
+def test_a_probability_in_an_ordinary_spec() -> None:
+    """Beside a loss of squares; other noise than Gaussian is not taken for it."""
+    text = answers("mu", "(5, 1e-6)-DP", "E[ ||O - y||^2 ]", limit=TAIL).replace("  choose mu in [0, inf)\n", "")
+    plan = solved_text(text)
+    assert plan["mechanism"]["family"] == "gaussian"
+    assert max(line["value"] for line in plan["accuracy"]) <= 4 * (1 + 1e-9)
+    tight = Problem(text.replace("<= 4", "<= 0.1"), {}).solve().document
+    assert tight["status"] == "infeasible"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        (answers("e", "e-DP", limit=TAIL), "PS0501", "without Gaussian noise"),
+        (answers("mu", "mu-GDP", limit=TAIL.replace("|", "")), "PS0501", "the size of an error"),
+        (answers("mu", "mu-GDP", limit=TAIL.replace("<= 4", "<= 0")), "PS0508", "positive"),
+    ],
+)
+def test_a_probability_that_is_refused(text: str, code: str, words: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        Problem(text, {}).solve()
+    assert caught.value.diagnostics[0].code == code
+    assert words in caught.value.diagnostics[0].message
+
+
+# --- errors beside the amount ---------------------------------------------------------------------
+
+
+def without_lines(text: str) -> str:
+    return text.replace(f"accuracy: {EACH}\n", "")
+
+
+def test_a_price_beside_errors() -> None:
+    """L / mu^2 + 3 mu^2 is least at mu^4 = L / 3, where it is 2 sqrt(3 L)."""
+    at_one = solved_text(
+        without_lines(answers("mu", "1-GDP", "E[ ||O - y||^2 ]")).replace("  choose mu in [0, inf)\n", "")
+    )
+    least = at_one["loss"]["value"]
+    plan = solved_text(without_lines(answers("mu", "mu-GDP", "E[ ||O - y||^2 ] + 3 * mu^2")))
+    assert plan["loss"]["value"] == pytest.approx(2 * sqrt(3 * least), rel=1e-6)
+    assert float(picked(plan)) == pytest.approx((least / 3) ** 0.25, rel=1e-3)
+    assert 0 <= plan["loss"]["relative_gap"] <= 1e-4
+    twice = solved_text(without_lines(answers("mu", "mu-GDP", "2 * (E[ ||O - y||^2 ] + 3 * mu^2)")))
+    assert twice["loss"]["value"] == pytest.approx(2 * plan["loss"]["value"], rel=1e-6)
+
+
+def test_a_price_beside_errors_that_are_limited() -> None:
+    """No worse than the best of many amounts, each solved by itself; never below what is proved."""
+    limit, gaussian = "E[ (O[5] - y[5])^2 ] <= 1", "noise family gaussian"
+    plan = solved_text(answers("e", "(e, 1e-6)-DP", "E[ ||O - y||^2 ] + 3 * e", limit, "[0, 10]", gaussian))
+    assert plan["loss"]["relative_gap"] <= 1e-3
+    for amount in ("6.5", "7", "8"):
+        text = answers("e", f"({amount}, 1e-6)-DP", "E[ ||O - y||^2 ]", limit, option=gaussian)
+        found = Problem(text.replace("  choose e in [0, inf)\n", ""), {}).solve().document
+        if found["status"] != "infeasible":
+            cost = found["loss"]["value"] + 3 * float(amount)
+            assert plan["loss"]["lower_bound"] <= plan["loss"]["value"] <= cost
+
+
+def test_a_price_of_pure_epsilon() -> None:
+    """No worse than at 2, and not proved to be the best."""
+    plan = solved_text(without_lines(answers("e", "e-DP", "E[ ||O - y||^2 ] + 3 * e")))
+    other = solved_text(without_lines(answers("e", "2-DP", "E[ ||O - y||^2 ]")).replace("  choose e in [0, inf)\n", ""))
+    assert plan["loss"]["value"] <= other["loss"]["value"] + 6
+    assert 0 < plan["loss"]["lower_bound"] < plan["loss"]["value"]

@@ -246,8 +246,9 @@ def conflict_at(problem: Problem, budgets: tuple[float, ...], excess: float) -> 
     ]
     requirements = [model.requirements[index] for index in needed]
     conflicts += [conflict_line(model, requirement.span) for requirement in requirements]
+    times = least if any(limit.asked is None for limit in kept) else sqrt(least)
     return Infeasible(
-        f"the privacy asked for makes errors at least {least:.4g} times as large as the accuracy allows",
+        f"the privacy asked for makes errors at least {times:.4g} times as large as the accuracy allows",
         tuple(conflicts),
         tuple(_relaxations(lines, kept, requirements, least)),
     )
@@ -266,8 +267,9 @@ def _relaxations(
 
 def _looser_target(limits: Sequence[AccuracyLimit], factor: float) -> Relaxation:
     """All targets of one line times a factor."""
-    bounds = sorted({limit.bound for limit in limits})
-    values = ", ".join(f"{bound * factor:.6g}" for bound in bounds)
+    bounds = sorted({limit.bound if limit.asked is None else limit.asked for limit in limits})
+    grown = factor if limits[0].asked is None else sqrt(factor)
+    values = ", ".join(f"{bound * grown:.6g}" for bound in bounds)
     return Relaxation(f"accept {values} in place of {', '.join(f'{b:.6g}' for b in bounds)}", limits[0].line)
 
 

@@ -128,7 +128,7 @@ class Stated:
         lines = self.release.problem.accuracy
         return [
             {"line": line, "text": text, "value": nearest_double(value), "bound": nearest_double(bound)}
-            for (_, bound, line, text), value in zip(lines, self.figures.lines, strict=True)
+            for (_, bound, line, text, _), value in zip(lines, self.figures.lines, strict=True)
         ]
 
     def covariance(self) -> list[list[float]] | None:

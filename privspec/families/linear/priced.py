@@ -392,8 +392,8 @@ class PricedDecision:
         """Designs with what the amount costs at which they meet the lines; without those that meet them nowhere."""
         search, found, end = self.search, [], float(self.search.strength(self.search.end))
         if search.found.rest is not None:
-            cost = float(search.found.cost(self.value))
-            return tuple(replace(one, loss=one.loss + cost) for one in self.choice.others)
+            own = float(search.found.cost(self.value))
+            return tuple(replace(one, loss=one.loss + own) for one in self.choice.others)
         here, pure = float(search.strength(self.value)), search.measured(self.value).pure_epsilon is not None
         for one in self.choice.others:
             wanted, value = here * sqrt(one.loss), self.value * Fraction(sqrt(one.loss))
@@ -431,7 +431,7 @@ class PricedDecision:
             return found | {"differences": [one | {"mu": None} for one in found["differences"]]}
         limits = self.search.system.lowered.limits
         shares = shares_of(dual.point.loss_weights) if self.problem.system.worst else [Fraction(1)]
-        prices = [share / limit.bound for share, limit in zip(shares, limits, strict=True)]
+        prices = [share / limit.square for share, limit in zip(shares, limits, strict=True)]
         found = bound_witness(self.problem, mechanism, dual, prices)
         return found | {"differences": [one | {"mu": None} for one in found["differences"]]}
 
@@ -458,7 +458,8 @@ class Shows:
 
     def excluded(self) -> list[dict[str, Any]]:
         """A cell of amounts at which no mechanism meets the lines, and all larger ones."""
-        search, last = self.decision.search, {"upto": None, "proof": None, "mu": []}
+        search = self.decision.search
+        last: dict[str, Any] = {"upto": None, "proof": None, "mu": []}
 
         def out(value: Fraction) -> bool:
             """Whether no mechanism meets the lines at an amount."""

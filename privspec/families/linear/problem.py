@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FORCED = "`noise at` rules it out"
 LOCAL = "`trust nobody` rules it out"
+TAILS = "the tail of its errors is not known to meet an accuracy line"
 
 
 class Verdict(NamedTuple):
@@ -69,7 +70,9 @@ class Problem:
         return not self.model.families or any(f in self.model.families for f in families)
 
     def family_verdict(self, *families: str) -> Verdict:
-        """The same, with what rules them out."""
+        """The same, with what rules them out: also lines with a probability, for other noise than Gaussian."""
+        if "gaussian" not in families and any(limit.probability is not None for limit in self.system.lowered.limits):
+            return Verdict(False, TAILS)
         if self.family_allowed(*families):
             return Verdict()
         return Verdict(False, f"`noise family {', '.join(self.model.families)}` rules it out")

@@ -68,13 +68,17 @@ class ProtectedView:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AccuracyLimit:
-    """One instance of an accuracy line: the squares of error_map (q, m) @ noise sum to at most `bound` on average."""
+    """One instance of an accuracy line: the squares of error_map (q, m) @ noise sum to at most `bound` on average.
+
+    `asked`: the size that one normal error then keeps to with a probability, where that is what the line asks.
+    """
 
     error_map: sparse.csr_array
     bound: float
     line: int
     text: str
     span: Span
+    asked: float | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -313,7 +317,14 @@ def lower(model: Model) -> LinearSystem | Infeasible:
         error_map=scaled,
         views=tuple(views),
         limits=tuple(
-            AccuracyLimit(limit.errors.scaled, float(limit.bound), limit.line, limit.text, limit.span)
+            AccuracyLimit(
+                limit.errors.scaled,
+                float(limit.square),
+                limit.line,
+                limit.text,
+                limit.span,
+                None if limit.probability is None else float(limit.bound),
+            )
             for limit in found.limits
         ),
     )

@@ -326,7 +326,7 @@ def _wholes(item: Item) -> Wholes:
 Ball = tuple[Fraction, int, int]
 Column = tuple[str, tuple[str, ...], int | None, int | None]
 Given = tuple[str, tuple[int, ...], Matrix]
-Limit = tuple[Measured, Fraction, int, str]
+Limit = tuple[Measured, Fraction, int, str, Fraction | None]
 Numbers = tuple[Fraction, ...]
 Site = tuple[str, Matrix]
 Target = Matrix
@@ -341,7 +341,7 @@ READERS = {
     "Norm": lambda item: item.integer(1, 2),
     "Ball": {"radius": "Size", "dimension": "Positive", "norm": "Norm"},
     "Given": {"name": "str", "shape": "tuple[Positive, ...]", "map": "Matrix"},
-    "Limit": {"errors": "Measured", "bound": "Size", "line": "int", "text": "str"},
+    "Limit": {"errors": "Measured", "bound": "Size", "line": "int", "text": "str", "probability": "Size | None"},
     "Site": {"name": "str", "map": "Target"},
 }
 WORDS = {"Held.layout": ("entries", "cells"), "Part.shape": ("box", "l1", "l2")}

@@ -17,7 +17,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import isqrt
 
-from privspec.kernel.allowed import largest_mu_squared
+from privspec.kernel.allowed import largest_mu_squared, variance_up
 from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.linear import Linear, Matrix, Release, Units, read_matrix
 from privspec.kernel.core.linear_privacy import Moves, Piece, judge, let_through, units_of
@@ -61,9 +61,7 @@ class LinearRules(Rules):
         small = block.size <= COVARIANCE_LIMIT
         shown.same(figures.doubles(figures.covariance(found.noise, found.variances)) if small else None)
         places(case, release, found, sites)
-        lines = [
-            (line, text, most, value) for (_, most, line, text), value in zip(block.accuracy, found.lines, strict=True)
-        ]
+        lines = [(one[2], one[3], one[1], value) for one, value in zip(block.accuracy, found.lines, strict=True)]
         judge_lines(case, lines, Fraction(1, CLOSE), stated=True)
         units = "squared units of " + " and ".join(one.name for one in block.released)
         return release, found.value, [block.loss, units, "worst" if block.worst else "expected"]
@@ -323,12 +321,12 @@ def _priced(
         weights = [share * w for share, w in zip(given, weights, strict=True)]
     else:
         shares.same(None)
-    for price, (errors, most, *_) in (
+    for price, (errors, most, *_, chance) in (
         [] if prices.absent else zip(prices.items(len(block.accuracy)), block.accuracy, strict=True)
     ):
         terms += errors.terms
         weights += [price.exact(0) * w for w in errors.weights]
-        paid += price.exact() * most
+        paid += price.exact() * (most if chance is None else variance_up(most, chance))
     return terms, weights, paid
 
 
