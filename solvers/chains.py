@@ -78,6 +78,28 @@ def told(laws: Array, scale: float) -> Worst:
     return Worst(float(gap[t, w]), (t, *pair, w))
 
 
+def told_beyond(log_start: Array, log_step: Array, gains: Array, scale: float) -> Worst:
+    """What an answer beyond all others lets through: the mean of e^(gain / scale) given each value of each entry.
+
+    gains (T, S): what entry t adds in the direction of that answer. Such answers tell no more than the worst one does.
+    """
+    length, size = gains.shape
+    weights = gains / scale
+    ahead, bare, behind = np.empty((3, length, size))
+    ahead[0], bare[0], behind[-1] = log_start + weights[0], log_start, 0.0
+    for t in range(1, length):
+        ahead[t] = np.logaddexp.reduce(ahead[t - 1][:, None] + log_step, axis=0) + weights[t]
+        bare[t] = np.logaddexp.reduce(bare[t - 1][:, None] + log_step, axis=0)
+    for t in range(length - 2, -1, -1):
+        behind[t] = np.logaddexp.reduce(log_step + (weights[t + 1] + behind[t + 1])[None, :], axis=1)
+    known = np.isfinite(bare)
+    means = np.where(known, ahead + behind - np.where(known, bare, 0.0), np.nan)
+    most, least = np.where(known, means, NEVER), np.where(known, means, np.inf)
+    gap = most.max(axis=1) - least.min(axis=1)
+    t = int(np.argmax(gap))
+    return Worst(float(gap[t]), (t, int(np.argmax(most[t])), int(np.argmin(least[t])), 0))
+
+
 def wasserstein(laws: Array) -> int:
     """The largest distance, over entries and pairs of values, of the answers' quantiles given the one and the other."""
     chances = np.exp(laws)

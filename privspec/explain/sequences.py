@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _NOISE, _QUILT, _WITHOUT = Note("discrete-laplace"), Note("quilt"), Judged("no model")
 BY = {
     "laws": "the exact law of the answer, given each value of each entry",
+    "windows": "quilts at one distance from each entry, and the exact law of the answer between them",
     "quilts": "a Markov quilt for each pair of values of each entry",
 }
 """How a line that counts on the model is proved."""

@@ -27,6 +27,8 @@ PRECISION = 256
 MOST_LAWS = 64
 MOST_SEQUENCES = 2**14
 """Sequences of a network, which are listed."""
+MOST_RATIOS = 2 * 10**6
+"""Ratios that are worked out where laws are those between quilts."""
 MOST_BITS = 10**9
 """Entries times values times bits of a law of the answer, up to which these laws are worked out."""
 FINEST = Fraction(1, 64)
@@ -261,10 +263,13 @@ def answer_laws(chain: Chain, first: list[int], step: list[list[int]]) -> Laws:
     return found[::-1]
 
 
-def noisy(law: fmpz_poly, width: int, decay: arb) -> list[arb]:
-    """Chances of the noisy answers 0..width given a value, times one common number: the sum of law[k] decay^|w - k|."""
-    mass = sum(law.coeffs())
-    chances = [arb(value) / arb(mass) for value in law.coeffs()] + [arb(0)] * (width + 1 - len(law.coeffs()))
+def noisy(law: fmpz_poly, width: int, decay: arb, mass: int = 0) -> list[arb]:
+    """Chances of the noisy answers 0..width given a value, times one common number: the sum of law[k] decay^|w - k|.
+
+    Chances of a law are shares of `mass`, of all of them together where it is 0.
+    """
+    whole = arb(mass or sum(law.coeffs()))
+    chances = [arb(value) / whole for value in law.coeffs()] + [arb(0)] * (width + 1 - len(law.coeffs()))
     down, up = _faded(chances, decay), _faded(chances[::-1], decay)[::-1]
     return [one + other - own for one, other, own in zip(down, up, chances, strict=True)]
 
@@ -305,6 +310,41 @@ def told_apart(chain: Chain, scale: Fraction, place: tuple[int, int, int, int, i
             return False
         one, other = (noisy(law, chain.everything(), decay)[w] for law in (laws[a], laws[b]))
         return bool(one > ball(epsilon).exp() * other)
+
+
+def told_beyond(chain: Chain, scale: Fraction, place: list[int], signs: list[int], epsilon: Fraction) -> bool:
+    """Whether answers beyond all others, up or down in each number by `signs`, let through more than epsilon.
+
+    There the chances given a value are in proportion to the mean of e^(signs . answer / scale): one sum a value.
+    """
+    number, t, a, b = place
+    models, size = chain.models(), range(len(chain.block.states))
+    if number >= len(models) or t >= chain.length or max(a, b) >= len(size) or len(signs) != len(chain.offset):
+        return False
+    _, first, step = models[number]
+    with ctx.workprec(PRECISION):
+        rows = arb_mat([[arb(value) for value in row] for row in step])
+        unit = ball(chain.block.steps.unit)
+        powers: dict[int, arb] = {}
+
+        def weight(u: int, s: int) -> arb:
+            gain = sum(sign * row[s] for sign, row in zip(signs, chain.counts[u], strict=True))
+            if gain not in powers:
+                powers[gain] = (ball(Fraction(gain)) / ball(scale)).exp()
+            return powers[gain]
+
+        ahead = bare = arb_mat(1, len(size), [arb(value) for value in first])
+        for u in range(t + 1):
+            if u:
+                ahead, bare = unit * (ahead * rows), unit * (bare * rows)
+            ahead = arb_mat(1, len(size), [ahead[0, s] * weight(u, s) for s in size])
+        behind = arb_mat(len(size), 1, [arb(1)] * len(size))
+        for u in range(chain.length - 1, t, -1):
+            behind = unit * (rows * arb_mat(len(size), 1, [behind[s, 0] * weight(u, s) for s in size]))
+        one, other = (ahead[0, s] * behind[s, 0] for s in (a, b))
+        if bare[0, a].is_zero() or bare[0, b].is_zero():
+            return False
+        return bool(one * bare[0, b] > ball(epsilon).exp() * other * bare[0, a])
 
 
 # --- Markov quilts ---------------------------------------------------------------------------------------
@@ -403,6 +443,120 @@ def reached_by_quilts(chain: Chain, quilts: Item) -> Fraction:
     return worst
 
 
+# --- quilts at one distance, and the laws of the answer between them ------------------------------------
+
+
+def window_laws(chain: Chain, model: tuple[int, list[int], list[list[int]]], near: tuple[int, int, int]) -> list[Laws]:
+    """Laws of what entries between two others add, with the value of one of them: [value before][value][value after].
+
+    Args: near, the entry t, and the distances back and ahead of the two, 0 for none: then all are near on that side.
+    """
+    (t, back, ahead), (_, first, step) = near, model
+    size, gains = range(len(first)), [row[0] for row in chain.counts]
+    one, none = fmpz_poly([1]), fmpz_poly()
+
+    def shifted(u: int, s: int) -> fmpz_poly:
+        return fmpz_poly([0] * gains[u][s] + [1])
+
+    left = []
+    for y in size if back else range(1):
+        last = [one if s == y else none for s in size] if back else [first[s] * shifted(0, s) for s in size]
+        for u in range(t - back + 1 if back else 1, t + 1):
+            mixed = [sum((last[r] * step[r][s] for r in size), none) for s in size]
+            last = [mixed[s] * shifted(u, s) for s in size]
+        left.append(last)
+    right = []
+    for z in size if ahead else range(1):
+        last = [one if s == z or not ahead else none for s in size]
+        for u in range(t + ahead - 1 if ahead else chain.length - 2, t - 1, -1):
+            within = u + 1 < (t + ahead if ahead else chain.length)
+            moved = [last[s] * shifted(u + 1, s) if within else last[s] for s in size]
+            last = [sum((moved[s] * step[r][s] for s in size), none) for r in size]
+        right.append(last)
+    return [[[one_left[a] * one_right[a] for one_right in right] for a in size] for one_left in left]
+
+
+def largest_ratios(laws: list[Laws], seen: tuple[bool, ...], decay: arb) -> list[list[arb | None]]:
+    """For two values the largest ratio of noisy laws, over values before (those `seen`) and after; None: no limit."""
+    size = range(len(laws[0]))
+    mass = max(int(sum(law.coeffs())) for every in laws for row in every for law in row) or 1
+    found: list[list[arb | None]] = [[arb(0) for _ in size] for _ in size]
+    for before in (row for row, may in zip(laws, seen, strict=True) if may):
+        for z in range(len(before[0])):
+            width = max(before[a][z].length() for a in size)
+            curves = [noisy(before[a][z], width, decay, mass) if before[a][z].length() else None for a in size]
+            for a, b in ((a, b) for a in size for b in size if a != b and curves[a] is not None):
+                own, other, worst = curves[a], curves[b], found[a][b]
+                if worst is None or own is None:
+                    continue
+                if other is None:
+                    found[a][b] = None
+                    continue
+                for high, low in zip(own, other, strict=True):
+                    worst = worst.max(high / low)
+                found[a][b] = worst
+    return found
+
+
+def windows(chain: Chain, distance: int) -> dict[tuple[object, ...], tuple[int, int, int]]:
+    """The windows that differ, each with one entry that has it, and the distances of its ends."""
+    found: dict[tuple[object, ...], tuple[int, int, int]] = {}
+    for t in range(chain.length):
+        found.setdefault(window_of(chain, t, distance), (t, *ends(chain, t, distance)))
+    return found
+
+
+def ends(chain: Chain, t: int, distance: int) -> tuple[int, int]:
+    """How far back and ahead the quilt of an entry is; 0 where the sequence ends before."""
+    return (distance if distance <= t else 0), (distance if t + distance < chain.length else 0)
+
+
+def window_of(chain: Chain, t: int, distance: int) -> tuple[object, ...]:
+    """What the laws between the ends of an entry's quilt depend on, apart from the law of the sequence."""
+    back, ahead = ends(chain, t, distance)
+    start, stop = t - back + 1 if back else 0, t + ahead if ahead else chain.length
+    return back, ahead, t - start, stop - t, tuple(chain.counts[u][0] for u in range(start, stop))
+
+
+def work_of_windows(chain: Chain, distance: int) -> int:
+    """Ratios of chances that are worked out."""
+    size = len(chain.block.states)
+    width = 2 * distance * max(chain.reach(t) for t in range(chain.length))
+    return len(windows(chain, distance)) * len(chain.models()) * size**4 * width
+
+
+def reached_by_windows(chain: Chain, distance: int) -> Fraction:
+    """The epsilon given the model, rounded up, by a quilt at one distance for all entries, and what is between exactly.
+
+    As for quilts, but that what the near entries add, and the noise, are compared by their laws given the quilt.
+    """
+    if len(chain.offset) != 1 or chain.block.network or not 0 < distance < chain.length:
+        raise Refused("windows are for one number about a chain, and shorter than it")
+    if work_of_windows(chain, distance) > MOST_RATIOS:
+        raise Refused("windows are too many, or too wide, to be worked out")
+    worst = Fraction(0)
+    with ctx.workprec(PRECISION):
+        decay = (-1 / ball(chain.scale)).exp()
+        for model in chain.models():
+            told = Influence(chain, *model[1:], 0)
+            every = (True,)
+            laws = {key: window_laws(chain, model, near) for key, near in windows(chain, distance).items()}
+            known: dict[object, list[list[arb | None]]] = {}
+            for t in range(chain.length):
+                key, back = window_of(chain, t, distance), ends(chain, t, distance)[0]
+                seen = told.possible(t - back) if back else every
+                if (key, seen) not in known:
+                    known[key, seen] = largest_ratios(laws[key], seen, decay)
+                may, size = told.possible(t), range(told.size)
+                for a, b in ((a, b) for a in size for b in size if a != b and may[a] and may[b]):
+                    ratio = known[key, seen][a][b]
+                    if ratio is None:
+                        raise Refused(f"entry {t + 1}: a quilt tells for certain what its value is not")
+                    ratio *= told.chances[t][0, b] / told.chances[t][0, a]
+                    worst = max(worst, end(ratio.log().upper()))
+    return worst
+
+
 # --- plans -----------------------------------------------------------------------------------------------
 
 
@@ -419,8 +573,8 @@ class ChainRules(Rules):
         given, without, bound = case.claims.fields("given", "without_model", "bound")
         proofs = {}
         for entry in given.items(len(chain.block.lines)):
-            line, by, quilts = entry.fields("line", "by", "quilts")
-            proofs[line.integer()] = by.one_of("laws", "quilts"), quilts
+            line, by, witness = entry.fields("line", "by", "witness")
+            proofs[line.integer()] = by.one_of("laws", "quilts", "windows"), witness
         guarantees = _guarantees(case, chain)
         if sorted(proofs) != sorted(chain.block.lines):
             raise given.wrong("are not about the lines that count on the model")
@@ -440,6 +594,10 @@ class ChainRules(Rules):
             if not affordable(chain):
                 raise Refused("the laws of the answer are not of one number, or too large to be worked out")
             reached, why, words = reached_by_laws(chain), "quilt", "by the laws of the answer given each value"
+        elif proof[0] == "windows":
+            distance = proof[1].integer(1)
+            words = f"by quilts {distance} entries away, and the laws of the answer between them"
+            reached, why = reached_by_windows(chain, distance), "quilt"
         else:
             reached, why, words = reached_by_quilts(chain, proof[1]), "quilt", "by Markov quilts"
         holds = reached <= said and set(guarantee.achieved) == {"epsilon"} and guarantee.because == (why,)
@@ -459,16 +617,20 @@ class ChainRules(Rules):
     def _loss(self, case: Case, chain: Chain, guarantees: list[Guarantee], bound: Item) -> None:
         derived = None
         if not bound.absent:
-            line, scale, place = bound.fields("line", "scale", "place")
+            line, scale, place, beyond = bound.fields("line", "scale", "place", "beyond")
             guarantee = guarantees[line.integer(0, len(guarantees) - 1)]
             smaller, epsilon = scale.exact(0), guarantee.asked["epsilon"]
             if guarantee.obligation.measure.name != "epsilon-DP" or not smaller or chain.unit != step_of(chain.block):
                 raise bound.wrong("is about a line that noise may meet in other ways")
-            if guarantee.number in chain.block.lines:
+            if guarantee.number in chain.block.lines and not beyond.absent:
+                signs = [1 if up.flag() else -1 for up in beyond.items(len(chain.offset))]
+                above = told_beyond(chain, smaller, [item.integer() for item in place.items(4)], signs, epsilon)
+            elif guarantee.number in chain.block.lines:
                 at = [item.integer() for item in place.items(5)]
                 above = affordable(chain) and told_apart(chain, smaller, (at[0], at[1], at[2], at[3], at[4]), epsilon)
             else:
                 place.same(None)
+                beyond.same(None)
                 kind = guarantee.obligation.units[0].kind
                 exact = kind != "everything" or len(chain.offset) == 1
                 above = exact and smaller * epsilon <= plain(chain, kind)

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import copy
 import json
+import random
 from fractions import Fraction
 from itertools import pairwise, product
 from math import exp, log, prod
+from unittest.mock import patch
 
 import pytest
 
 from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.kernel import judge
-from privspec.kernel.chains import reached_by_laws, reached_by_quilts, read_chain, variance
-from privspec.kernel.core.reading import Item
+from privspec.kernel.chains import (
+    reached_by_laws,
+    reached_by_quilts,
+    reached_by_windows,
+    read_chain,
+    told_beyond,
+    variance,
+)
+from privspec.kernel.core.reading import Item, Refused
 from privspec.problem.form import Numbers
 from tests.plans import mutate, solved_text
 
@@ -219,7 +228,7 @@ def test_networks_are_those_of_all_sequences(case):
 def test_several_answers_about_a_network_are_one_unit():
     plan = solved_text(NETWORK.replace("(O - [0, 1] @ histogram(ill))^2", "||O - histogram(ill)||^2"))
     assert Fraction(plan["mechanism"]["scale"]) == pytest.approx(10, rel=1e-6)
-    assert plan["claims"]["given"][0] == {"line": 0, "by": "quilts", "quilts": None}
+    assert plan["claims"]["given"][0] == {"line": 0, "by": "quilts", "witness": None}
 
 
 @pytest.mark.parametrize(
@@ -260,7 +269,7 @@ def test_quilts_prove_no_less_than_is_true(case):
     block, scale, unit = executed(plan)
     assert plan["claims"]["given"][0]["by"] == "quilts"
     assert plan["status"] == "feasible"
-    assert plan["loss"]["lower_bound"] is None
+    assert plan["loss"]["lower_bound"] < plan["loss"]["value"]
     stated = float(Fraction(plan["guarantees"][0]["achieved"]["epsilon"]))
     assert true_epsilon(block, scale, unit, spread=3) <= stated * (1 + 1e-9)
 
@@ -309,6 +318,88 @@ def test_influence_is_that_of_the_paper(back, ahead, laws):
         near = 2 * ((2 + ahead if ahead else 6) - (2 - back + 1 if back else 0))
         expected = max(12 / 1e6, log(ratio) + near / 1e6)
         assert float(reached_by_quilts(chain, item)) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def random_chain(dice, length, size, query):
+    """A plan-like block and mechanism of a random chain, some chances of which are 0."""
+
+    def law():
+        weights = [dice.choice([0, 1, 2, 3, 5]) for _ in range(size)]
+        return weights if sum(weights) else law()
+
+    rows = "[" + ", ".join(str(law()) for _ in range(size)) + "]"
+    text = spec(f"start = {law()}\n  step = {rows}", length, f"(0..{size - 1})", query)
+    (block,) = solved_text(text)["problem"]["blocks"]
+    return block
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_windows_and_far_answers_are_on_their_sides_of_the_truth(seed):
+    dice = random.Random(seed)
+    size, length = dice.choice([(2, 7), (3, 5)])
+    block = random_chain(dice, length, size, dice.choice(["sum(x)", "2 * x[1] + sum(x)", "x[2] - x[3] + x[4]"]))
+    proved = 0
+    for scale in (Fraction(3, 4), Fraction(4)):
+        made = {"family": "chain", "noise": "discrete-laplace", "unit": "1", "scale": str(scale)}
+        chain = read_chain(Item(block, "block"), Item(made, "mechanism"))
+        true = true_epsilon(block, scale, Fraction(1))
+        assert float(reached_by_laws(chain)) == pytest.approx(true, rel=1e-9, abs=1e-12)
+        for distance in (1, 2, 3):
+            try:
+                reached = float(reached_by_windows(chain, distance))
+            except Refused:
+                continue
+            proved += 1
+            assert reached >= true * (1 - 1e-9)
+        for t, a, b, up in product(range(length), range(size), range(size), (1, -1)):
+            above = Fraction(true * (1 + 1e-6) + 1e-9).limit_denominator(10**9) + Fraction(1, 10**6)
+            assert not told_beyond(chain, scale, [0, t, a, b], [up], above)
+    assert proved or size == 3
+
+
+def test_answers_beyond_all_others_are_as_the_means_say():
+    block = solved_text(CASES["three"])["problem"]["blocks"][0]
+    scale = Fraction(2)
+    made = {"family": "chain", "noise": "discrete-laplace", "unit": "1", "scale": "2"}
+    chain = read_chain(Item(block, "block"), Item(made, "mechanism"))
+    (drawn,) = chances_of(block)
+    for t, a, b, up in [(0, 2, 0, 1), (2, 0, 1, -1), (3, 1, 0, 1)]:
+        means = []
+        for s in (a, b):
+            law = [(float(drawn(x)), answer[0]) for x, answer in answers(block) if x[t] == s]
+            means.append(sum(p * exp(up * k / 2) for p, k in law) / sum(p for p, _ in law))
+        epsilon = log(means[0] / means[1])
+        below, above = Fraction(epsilon - 1e-9), Fraction(epsilon + 1e-9)
+        assert told_beyond(chain, scale, [0, t, a, b], [up], below)
+        assert not told_beyond(chain, scale, [0, t, a, b], [up], above)
+    assert not told_beyond(chain, scale, [5, 0, 0, 1], [1], Fraction(-1))
+    assert not told_beyond(chain, scale, [0, 9, 0, 1], [1], Fraction(-1))
+    assert not told_beyond(chain, scale, [0, 0, 0, 1], [1, 1], Fraction(-1))
+
+
+def test_windows_reach_what_the_exact_laws_do():
+    """A long chain: the laws between quilts are as good as those of the whole answer."""
+    with patch("privspec.families.correlated.family.affordable", lambda chain: False):
+        plan = json.loads(Problem(spec(length=60), {}).solve().to_json())
+    exact = solved_text(spec(length=60))
+    assert plan["claims"]["given"][0]["by"] == "windows"
+    assert plan["status"] == exact["status"] == "optimal"
+    assert plan["loss"]["value"] == pytest.approx(exact["loss"]["value"], rel=1e-6)
+    path = ("claims", "given", 0, "witness")
+    for wrong in (0, 60, 61, None, [12]):
+        refused(mutate(plan, path, wrong), "is not a whole number", "shorter than it")
+    refused(mutate(plan, path, 1), "epsilon", "for certain")
+    scale = Fraction(plan["mechanism"]["scale"])
+    refused(mutate(plan, ("mechanism", "scale"), str(scale * Fraction(999, 1000))), "epsilon 1.0")
+    refused(mutate(plan, ("claims", "bound", "beyond"), [False]), "breaks line")
+    refused(mutate(plan, ("claims", "bound", "beyond"), [True, True]), "entries in place of")
+    refused(mutate(plan, ("claims", "bound", "scale"), str(scale * 2)), "breaks line")
+
+
+def test_histograms_have_a_bracket():
+    plan = solved_text(HISTOGRAMS["mixing"])
+    assert plan["claims"]["bound"]["beyond"] is not None
+    assert 0 < plan["loss"]["lower_bound"] <= plan["loss"]["value"]
 
 
 def test_what_never_changes_falls_back_to_group_privacy():
@@ -395,8 +486,8 @@ def test_forged_problems_are_refused_or_are_others():
 def test_forged_quilts_are_refused():
     plan = solved_text(HISTOGRAMS["mixing"])
     assert judge(json.dumps(plan)).ok
-    quilts = plan["claims"]["given"][0]["quilts"]
-    path = ("claims", "given", 0, "quilts")
+    quilts = plan["claims"]["given"][0]["witness"]
+    path = ("claims", "given", 0, "witness")
     assert any(quilts["rows"]), "some pair has a quilt"
 
     def forged(rows):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
+from itertools import product
 from math import log, sqrt
 from time import perf_counter
 from typing import Any, TypeAlias
@@ -18,6 +21,7 @@ from privspec.families.infeasible import Infeasible
 from privspec.kernel.chains import (
     CLASSES,
     FINEST,
+    MOST_RATIOS,
     Chain,
     affordable,
     loss_of,
@@ -25,13 +29,17 @@ from privspec.kernel.chains import (
     plain,
     reached_by_laws,
     reached_by_quilts,
+    reached_by_windows,
     read_chain,
     step_of,
     told_apart,
+    told_beyond,
     units_of,
+    work_of_windows,
 )
 from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import Refused as Unknown
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
@@ -42,9 +50,14 @@ from privspec.solvers import chains as solver
 Array: TypeAlias = NDArray[Any]
 SPARE = Fraction(1, 10**9)
 """By so much of itself noise is larger than the solver says, and a refused one smaller."""
+NEARLY = 1 + Fraction(1, 1000)
+"""Noise so near to one that is refused is not looked for in other ways."""
 TRIES = 12
-SEARCH = 60
-WORK = 10**9
+MOST_SIDES = 6
+"""Answers up to which all sides are looked at on which another answer may lie beyond all others."""
+DISTANCES = (48, 32, 20, 12, 6)
+"""Distances of quilts with laws between them, in the order in which they are tried."""
+WORK = 10**8
 """Quilts that are tried, over all entries and pairs of values."""
 RAISED = Fraction(11, 10)
 """By so much epsilon is raised to say what a line costs."""
@@ -146,21 +159,43 @@ def _gains(chain: Chain) -> Array:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Solved:
-    """Noise of the least size found; `by`: how lines given the model are proved; `binding`: the line that asks for it.
+class Proof:
+    """How a line that counts on the model is proved, as the kernel takes it: by "laws", "quilts" or "windows"."""
 
-    `refused`: the size below which no noise of this kind will do, and where it fails, as the kernel takes it.
+    by: str
+    witness: Any = None
+
+    def reached(self, chain: Chain) -> Fraction:
+        """The epsilon given the model, as the kernel derives it."""
+        if self.by == "windows":
+            return reached_by_windows(chain, self.witness)
+        return reached_by_laws(chain) if self.by == "laws" else reached_by_quilts(chain, Item(self.witness, "quilts"))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Refused:
+    """A size of noise of this kind that does not meet a line, nor does any smaller one: where it fails.
+
+    `place`: law, entry, two values, and an answer; where `beyond` says on which sides of all answers, there is none.
     """
 
     scale: Fraction
-    by: str
-    quilts: Array | None
-    binding: int | None
-    refused: tuple[Fraction, list[int] | None] | None
+    place: list[int] | None = None
+    beyond: list[bool] | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Solved:
+    """Noise of the least size found, the line that asks for it, and a size that is refused where one is known."""
+
+    scale: Fraction
+    proof: Proof
+    binding: int
+    refused: Refused | None
 
 
 def _solved(system: Sequence, epsilons: dict[int, Fraction] | None = None) -> Solved:
-    """Raises: SpecError PS0525 where the answers do not move at all."""
+    """Raises: SpecError PS0511 where the answers do not move at all."""
     chain = system.chain
     asked = epsilons or {number: system.epsilon(number) for number in range(len(system.model.requirements))}
     if not chain.everything():
@@ -177,65 +212,140 @@ def _solved(system: Sequence, epsilons: dict[int, Fraction] | None = None) -> So
         if number not in system.block.lines:
             needs[number] = plain(chain, line.neighbours.unit) / asked[number]
     strictest = min(system.block.lines, key=lambda number: asked[number])
-    epsilon, quilts, place = asked[strictest], None, None
+    epsilon = asked[strictest]
     if system.laws is not None:
-        by, found = "laws", _by_laws(system, float(epsilon))
-        needs[strictest], place = found
+        needs[strictest], refused, proof = _by_laws(system, epsilon)
     else:
-        by, found_quilts = "quilts", _by_quilts(system, float(epsilon))
-        needs[strictest], quilts = found_quilts
+        refused = None if system.block.network else _refused_beyond(system, epsilon)
+        needs[strictest], proof = _by_parts(system, epsilon, refused)
     binding = max(needs, key=lambda number: needs[number])
-    need = needs[binding]
-    scale = max(need, FINEST)
-    if binding == strictest and need > FINEST:
-        scale = _short_up(need * (1 + SPARE))
-    refused: tuple[Fraction, list[int] | None] | None = None
-    exact = system.model.requirements[binding].measure.name == "epsilon-DP"
-    if exact and scale > FINEST and binding != strictest:
-        refused = need, None
-    if exact and scale > FINEST and binding == strictest and place is not None:
-        below = _short_down(need * (1 - SPARE))
-        for _ in range(TRIES):
-            if told_apart(chain, below, place, epsilon):
-                refused = below, list(place)
-                break
-            below = _short_down(below * (1 - 10 * SPARE))
+    scale = max(needs[binding], FINEST)
+    if binding != strictest:
+        refused = Refused(needs[binding])
+    if system.model.requirements[binding].measure.name != "epsilon-DP" or scale <= FINEST:
+        refused = None
     for _ in range(TRIES):
-        if _reached(system, scale, by, quilts) <= epsilon:
-            return Solved(scale, by, quilts, binding, refused)
+        if proof.reached(replace(chain, scale=scale)) <= epsilon:
+            return Solved(scale, proof, binding, refused)
         scale = _short_up(scale * (1 + 10 * SPARE))
     raise InternalError("the noise that was found does not hide an entry")
 
 
-def _reached(system: Sequence, scale: Fraction, by: str, quilts: Array | None) -> Fraction:
-    """The epsilon given the model, as the kernel derives it."""
-    chain = replace(system.chain, scale=scale)
-    return reached_by_laws(chain) if by == "laws" else reached_by_quilts(chain, Item(_array(quilts), "quilts"))
+def _array(quilts: Array) -> dict[str, Any]:
+    return Numbers(quilts.shape, Fraction(1), tuple(quilts.reshape(-1).tolist())).to_json()
 
 
-def _array(quilts: Array | None) -> dict[str, Any] | None:
-    return None if quilts is None else Numbers(quilts.shape, Fraction(1), tuple(quilts.reshape(-1).tolist())).to_json()
-
-
-def _by_laws(system: Sequence, epsilon: float) -> tuple[Fraction, tuple[int, int, int, int, int]]:
-    """The size at which the noise reaches epsilon, and where it does."""
-    assert system.laws is not None
-    chain = system.chain
-    low, high = float(FINEST), float(chain.everything()) / epsilon * 1.0001 + float(FINEST)
-    worst = solver.told(system.laws, low)
-    if worst.epsilon > epsilon:
-        for _ in range(SEARCH):
-            middle = sqrt(low * high)
-            now = solver.told(system.laws, middle)
-            if now.epsilon > epsilon:
-                low, worst = middle, now
-            else:
-                high = middle
-        found = high
-    else:
-        found = low
+def _by_laws(system: Sequence, epsilon: Fraction) -> tuple[Fraction, Refused | None, Proof]:
+    """The size at which the noise reaches epsilon, and one just below that does not."""
+    chain, laws, asked = system.chain, system.laws, float(epsilon)
+    assert laws is not None
+    found, worst = _least(lambda scale: solver.told(laws, scale), asked, _group(chain, asked))
+    if worst is None:
+        return FINEST, None, Proof("laws")
     t, a, b, w = worst.place
-    return Fraction(found), (t // chain.length, t % chain.length, a, b, w)
+    place = [t // chain.length, t % chain.length, a, b, w]
+    below = _below(found, lambda scale: told_apart(chain, scale, (place[0], place[1], a, b, w), epsilon))
+    return _short_up(found * (1 + SPARE)), None if below is None else Refused(below, place), Proof("laws")
+
+
+def _group(chain: Chain, epsilon: float) -> float:
+    """A size that is enough: that for all entries as one unit."""
+    return float(chain.everything()) / epsilon * 1.0001 + float(FINEST)
+
+
+def _least(told: Callable[[float], Any], epsilon: float, enough: float) -> tuple[Fraction, Any]:
+    """The size from which on no more than epsilon is let through, and what is just below; None where all sizes do."""
+    low, high = float(FINEST), enough
+    worst = told(low)
+    if worst.epsilon <= epsilon:
+        return FINEST, None
+    while high - low > low * 1e-14:
+        middle = sqrt(low * high)
+        if middle in (low, high):
+            break
+        now = told(middle)
+        if now.epsilon > epsilon:
+            low, worst = middle, now
+        else:
+            high = middle
+    return Fraction(high), worst
+
+
+def _below(found: Fraction, refused: Callable[[Fraction], bool]) -> Fraction | None:
+    """A size just below that is refused, as the kernel derives it."""
+    below = _short_down(found * (1 - SPARE))
+    for _ in range(TRIES):
+        if refused(below):
+            return below
+        below = _short_down(below * (1 - 10 * SPARE))
+    return None
+
+
+def _refused_beyond(system: Sequence, epsilon: Fraction) -> Refused | None:
+    """A size at which answers beyond all others let through more than epsilon; the largest over laws and sides."""
+    chain, best = system.chain, None
+    counts = np.array(chain.counts, dtype=np.float64)
+    sides = list(product((True, False), repeat=counts.shape[1])) if counts.shape[1] <= MOST_SIDES else []
+    for number in _models(chain):
+        for beyond in sides:
+            signs = np.where(beyond, 1.0, -1.0)
+            gains, logs = np.tensordot(counts, signs, axes=(1, 0)), _logs(chain, number)
+            told = partial(solver.told_beyond, *logs, gains)
+            if best is not None and told(float(best[0])).epsilon <= float(epsilon):
+                continue
+            found, worst = _least(told, float(epsilon), _group(chain, float(epsilon)))
+            if worst is not None and (best is None or found > best[0]):
+                best = found, [number, *worst.place[:3]], list(beyond)
+    if best is None:
+        return None
+    found, place, sides_of_it = best
+    towards = [1 if up else -1 for up in sides_of_it]
+    below = _below(found, lambda scale: told_beyond(chain, scale, place, towards, epsilon))
+    return None if below is None else Refused(below, place, sides_of_it)
+
+
+def _by_parts(system: Sequence, epsilon: Fraction, refused: Refused | None) -> tuple[Fraction, Proof]:
+    """The size that quilts need, or less where what is between them is small enough to be compared by its laws."""
+    chain, found = system.chain, None
+    low, high = FINEST if refused is None else refused.scale, chain.everything() / epsilon
+    if len(chain.offset) == 1 and not system.block.network:
+        for distance in DISTANCES:
+            if distance < chain.length and work_of_windows(chain, distance) <= MOST_RATIOS:
+                proof = Proof("windows", distance)
+                scale = _enough(partial(_holds, chain, proof, epsilon), low, high)
+                if scale is not None and scale <= low * NEARLY:
+                    return scale, proof
+                if scale is not None:
+                    found, high = (scale, proof), scale
+                break
+    need, quilts = _by_quilts(system, float(epsilon))
+    if found is not None and found[0] <= need:
+        return found
+    return _short_up(need * (1 + SPARE)), Proof("quilts", None if quilts is None else _array(quilts))
+
+
+def _holds(chain: Chain, proof: Proof, epsilon: Fraction, scale: Fraction) -> bool:
+    try:
+        return proof.reached(replace(chain, scale=scale)) <= epsilon
+    except Unknown:
+        return False
+
+
+def _enough(holds: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> Fraction | None:
+    """A size near the least that is proved, from just above a refused one on; None where none below `high` is."""
+    near = Fraction(2, 10**8)
+    while (scale := _short_up(low * (1 + near))) < high:
+        if holds(scale):
+            break
+        near *= 10
+    else:
+        return None
+    if near > Fraction(1, 10**7):
+        below = low * (1 + near / 10)
+        while scale > below * (1 + near / 50):
+            middle = _short_up((scale + below) / 2)
+            scale, below = (middle, below) if holds(middle) else (scale, middle)
+    return scale
 
 
 def _by_quilts(system: Sequence, epsilon: float, *, joint: bool = False) -> tuple[Fraction, Array | None]:
@@ -338,7 +448,7 @@ class ChainDecision:
         """Noise of this kind has no less; None where nothing is proved."""
         if self.solved.refused is None:
             return None
-        exact = loss_of(self.chain, self.solved.refused[0])
+        exact = loss_of(self.chain, self.solved.refused.scale)
         near = nearest_double(exact)
         return near if Fraction(near) <= exact else float(np.nextafter(near, 0.0))
 
@@ -347,12 +457,14 @@ class ChainDecision:
         chain, solved, block = self.chain, self.solved, self.system.block
         loss, low = self.loss, self.lower_bound
         gap = None if low is None else nearest_double((Fraction(loss) - Fraction(low)) / Fraction(loss))
-        given = [{"line": number, "by": solved.by, "quilts": _array(solved.quilts)} for number in sorted(block.lines)]
+        given = [
+            {"line": number, "by": solved.proof.by, "witness": solved.proof.witness} for number in sorted(block.lines)
+        ]
         refused = None
         if solved.refused is not None:
-            size, place = solved.refused
-            refused = {"line": solved.binding, "scale": str(size), "place": place}
-        reached = _reached(self.system, solved.scale, solved.by, solved.quilts)
+            where = {"place": solved.refused.place, "beyond": solved.refused.beyond}
+            refused = {"line": solved.binding, "scale": str(solved.refused.scale), **where}
+        reached = solved.proof.reached(chain)
         return plan_document(
             self.model,
             {
@@ -401,8 +513,6 @@ class ChainDecision:
     def _price(self) -> list[dict[str, Any]]:
         """What a tenth more epsilon in the line that binds would bring."""
         number, count = self.solved.binding, len(self.model.requirements)
-        if number is None:
-            return []
         asked = {i: self.system.epsilon(i) for i in range(count)}
         raised = asked | {number: asked[number] * RAISED}
         if number in self.system.block.lines:
