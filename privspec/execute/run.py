@@ -24,7 +24,7 @@ from privspec.execute.receipts import adds
 from privspec.execute.registry import registration
 from privspec.execute.release import MAJOR, Release, ReleaseFiles, kind_of, observers_of, places, write_release
 from privspec.execute.sources import outputs_of
-from privspec.model.targets import labels_of
+from privspec.model.targets import environment, labels_of
 from privspec.noise.samplers import Randomness, SystemRandomness
 from privspec.problem.form import plan_digest
 from privspec.registry import block_of
@@ -115,6 +115,8 @@ def run(
                 known.record(path, receipt)
         now = None if receipt is None else round_words(plan, receipt, counted)
         release = replace(_drawn(release, secret, source), round=now, ledger=receipt)
+        if party is None and model is not None:
+            release = with_computed(release, model)
         if files is not None:
             files.commit(release)
     return release
@@ -213,6 +215,23 @@ def _drawn(release: Release, secret: Secret, randomness: Randomness) -> Release:
     )
 
 
+def with_computed(release: Release, model: Model) -> Release:
+    """A release with the outputs that are computed from what it gives: for those who are given all of their sources."""
+    values, labels, bare, observers = dict(release.values), dict(release.labels), [], dict(release.observers)
+    for one in model.computed:
+        if not set(one.sources) <= set(values):
+            continue  # a part that was not run
+        values[one.name] = one.value(release.values | values, environment(model))
+        alike = [labels[name] for name in one.sources if name in labels and values[name].shape == one.type.shape]
+        labels.update((one.name, found) for found in alike[:1])
+        bare += [one.name] if set(one.sources) & set(release.unprotected) else []
+        observers = {
+            who: (*names, one.name) if set(one.sources) <= set(names) else names for who, names in observers.items()
+        }
+    unprotected = (*release.unprotected, *bare)
+    return replace(release, values=values, labels=labels, observers=observers, unprotected=unprotected)
+
+
 def combine(
     plan: Mapping[str, Any],
     messages: Sequence[Any],
@@ -243,6 +262,8 @@ def combine(
         private=private,
         observers=observers,
     )
+    if model is not None:
+        release = with_computed(release, model)
     if output is not None:
         write_release(release, output, mode)
     return release

@@ -230,6 +230,11 @@ class Facts:
     design: DesignFact | None = None
 
     @property
+    def computed(self) -> tuple[tuple[str, str], ...]:
+        """Outputs that are computed from released ones, and how."""
+        return () if self.model is None else tuple((one.name, one.text) for one in self.model.computed)
+
+    @property
     def bound_certified(self) -> bool:
         """Whether the kernel derived the lower bound on the loss."""
         return "bound" in self.judgement.derived

@@ -35,6 +35,13 @@ def public_page(facts: Facts) -> Document:
     if accuracy and facts.context.ties and not any("named first" in s.text for s in accuracy):
         words = "Where several candidates are level, the one that is named first in the list counts as the first."
         accuracy = (*accuracy, proved(words, facts.context.loss_because))
+    if facts.computed:
+        names = listing([name for name, _ in facts.computed])
+        words = (
+            f"From these figures {names} {'is' if len(facts.computed) == 1 else 'are'} worked out afterwards, which "
+        )
+        words += "reveals nothing more; the noise in them is that of the figures they come from."
+        accuracy = (*accuracy, proved(words, Judged("computed")))
     return Document(
         title="What this release can reveal about you",
         subtitle=facts.title,

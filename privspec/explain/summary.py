@@ -237,6 +237,9 @@ def _noise_rows(found: Facts) -> Rows:
     if text:
         rows.append((label, text))
         rows += [("Ties", f"{name} takes, among equals, {taken}") for name, taken in found.context.ties.items()]
+    rows += (
+        [("Computed from it", computed)] if (computed := " · ".join(f"{n} = {t}" for n, t in found.computed)) else []
+    )
     more = ("Accuracy met", accuracy_words(found)), ("Compared, same guarantee", alternatives_words(found))
     return [*rows, *(row for row in more if row[1])]
 

@@ -9,6 +9,7 @@ from privspec.kernel.core.reading import Item, Refused, canonical, parse, read
 from privspec.kernel.designs import judge_design
 from privspec.kernel.forms import FORMS
 from privspec.kernel.report import Claim, Report
+from privspec.kernel.systems import outputs_of
 
 DEFECTS = (ArithmeticError, ValueError, TypeError, KeyError, IndexError, RecursionError, MemoryError)
 
@@ -47,8 +48,25 @@ def _judged(plan: Item, found: list[Claim]) -> Report:
     else:
         own, executed = judge_design(case, design, FORMS)
     rules.judge_exposures(own, executed)
+    _computed(own)
     holds = all(claim.holds for claim in found)
     return Report(tuple(found), _digest(case.problem.value), case.frame.elaborator, executed if holds else None)
+
+
+def _computed(case: Case) -> None:
+    """Outputs that are computed from released ones have names of their own, and sources that are released."""
+    known = set(outputs_of(case))
+    for one in case.frame.computed or ():
+        if (
+            one.name in known | {data.name for data in case.frame.data}
+            or not one.sources
+            or not set(one.sources) <= known
+        ):
+            raise case.problem.wrong("computes an output from what is not released, or twice")
+        case.says(
+            "computed", True, f"{one.name} is computed from {', '.join(one.sources)} alone: it tells nothing more"
+        )
+        known.add(one.name)
 
 
 def _digest(value: object) -> str:

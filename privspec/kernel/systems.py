@@ -70,12 +70,12 @@ class SystemRules(Rules):
             own = self._case(case, part, plan)
             rules = self.forms[own.block.form(*self.forms)]
             executed.append(rules.judge(own))
-            names = ", ".join(_outputs(own))
+            names = ", ".join(outputs_of(own))
             case.found += [replace(claim, text=f"{names}: {claim.text}", item=None) for claim in own.found]
             for line, obligation in zip(part.lines, own.frame.obligations, strict=True):
                 spent[line] += [(obligation, (obligation.measure.name, obligation.measure.figures({})))] * part.times
             cases.append(own)
-        if sorted(name for own in cases for name in _outputs(own)) != sorted(system.outputs):
+        if sorted(name for own in cases for name in outputs_of(own)) != sorted(system.outputs):
             raise case.block.wrong("has parts that do not give its outputs, each of them once")
         _conditions(case, cases, system)
         for guarantee, shares in zip(read_guarantees(case.guarantees, case.frame, chosen), spent, strict=True):
@@ -120,10 +120,10 @@ def _conditions(case: Case, cases: list[Case], system: System) -> None:
     for own, part in zip(cases, system.parts, strict=True):
         if part.only_if is None:
             continue
-        first = [i for i, other in enumerate(cases) if part.only_if in _outputs(other)]
+        first = [i for i, other in enumerate(cases) if part.only_if in outputs_of(other)]
         if len(first) != 1 or system.parts[first[0]].times > 1 or system.parts[first[0]].only_if is not None:
             raise case.block.wrong("has a part whose condition is no output that is always drawn, once")
-        shown, given = {data.name for data in cases[first[0]].frame.data}, set(_outputs(own))
+        shown, given = {data.name for data in cases[first[0]].frame.data}, set(outputs_of(own))
         for asked in case.frame.obligations:
             if given & set(asked.seen) and shown & set(asked.wrt) and part.only_if not in asked.seen:
                 raise Refused(f"line {asked.line} is about a part and not about the condition that its running shows")
@@ -145,7 +145,7 @@ def _chosen(item: Item, choices: tuple[ChosenShare, ...]) -> dict[str, Fraction]
     return found
 
 
-def _outputs(case: Case) -> tuple[str, ...]:
+def outputs_of(case: Case) -> tuple[str, ...]:
     """What a part gives, by the words of its form."""
     found = [item for key, item in case.block.entries() if key in ("outputs", "output", "released")]
     (names,) = found
@@ -160,7 +160,7 @@ def _composed(case: Case, cases: list[Case], guarantee: Guarantee, shares: list[
     """A line holds of what all parts show together, moved by one unit in all inputs at once."""
     asked, number = guarantee.obligation, guarantee.number
     for own in cases:
-        given, held = set(_outputs(own)) & set(asked.seen), {data.name for data in own.frame.data}
+        given, held = set(outputs_of(own)) & set(asked.seen), {data.name for data in own.frame.data}
         if not given or not held & set(asked.wrt):
             continue
         wrt = tuple(name for name in asked.wrt if name in held)

@@ -18,11 +18,12 @@ from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
 from privspec.model.alternatives import Design, OpenChoice, Values
 from privspec.model.components import Whole, assembled
+from privspec.model.computed import Computed, guarded, set_apart
 from privspec.model.conditions import with_listed_values
 from privspec.model.definitions import VARIABLES, Definition, Definitions, collect_definitions
 from privspec.model.designs import Terms, bound, cost_of, open_choices, picks
 from privspec.model.domain_rules import read_domain
-from privspec.model.domains import NUMBER, UNKNOWN, Domain, FiniteSet, Laws, Symbols, Tables, Type
+from privspec.model.domains import NUMBER, UNKNOWN, Domain, FiniteSet, Interval, Laws, Symbols, Tables, Type
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, bind_call, evaluate, value_type
 from privspec.model.fairness_rules import read_independence
 from privspec.model.graph import Component, GraphNode, Model, lay_out
@@ -141,6 +142,9 @@ class _Builder:
         values, parties = read_parameters(scope, self.environment, parameters, report)
         sizes = {name: party.size for name, party in parties.items()}
         self.environment = replace(self.environment, values=values, parties=sizes)
+        spec, apart, sources = set_apart(spec, scope, report)
+        if apart:
+            scope = self.scope = collect(spec, Report(self.source))
         written, spec = spec, with_listed_values(spec, self.environment, report)
         definitions = self.definitions = collect_definitions(spec, scope, report)
         self._read_domains()
@@ -158,6 +162,7 @@ class _Builder:
                 self._type(name, definitions.of.get(name))
         nodes = self._nodes()
         blocks = lay_out(nodes, self.source)
+        computed = tuple(one for name in apart if (one := self._computed(name, apart[name], sources[name])) is not None)
         reader = self._requirement_reader(blocks)
         reader.chains, reader.unread = chains, frozenset(entry_of(one, scope) or "" for one in of_entries)
         requirements = tuple(r for r in map(reader.requirement, spec.privacy) if r is not None)
@@ -205,6 +210,7 @@ class _Builder:
             files=self.read_files,
             chosen=self.chosen,
             cost=cost or Fraction(0),
+            computed=computed,
         )
         if model.models:
             from privspec.model.worlds import wrong_laws
@@ -213,7 +219,7 @@ class _Builder:
                 report.failure(failure)
             report.raise_errors()
         links = (node for part in components for node in (*part.domains.values(), *part.settings.values()))
-        priced = (term for _, term in self.costs)
+        priced = (*(term for _, term in self.costs), *(one.expr for one in computed))
         warn_of_unused((written, *links, *priced), scope, report, self.chosen)
         if model.requirements or model.fairness:  # without either, `check` says so in a line of its own
             warn_about_gaps(model, report)
@@ -401,6 +407,30 @@ class _Builder:
         if found.shape != domain.shape or not same_kind:
             message = f"{name} was declared as {domain.type.describe()}, and this is {found.describe()}"
             self.report.error("PS0218", expr.span, message, others=((self.scope[name].span, domain.describe()),))
+
+    def _computed(
+        self, name: str, written: tuple[syntax.Expr, syntax.Domain | None, Span], sources: tuple[str, ...]
+    ) -> Computed | None:
+        """An output that is computed from others; None after telling what is wrong with it."""
+        expr, within, span = written
+        domain = None if within is None else self.report.told(lambda: read_domain(within, self.environment))
+        if domain is not None and not isinstance(domain, Interval):
+            hint = f"as in output {name} in [0, 1] = ..."
+            self.report.error(
+                "PS0218", span, f"{name} is moved into an interval, and this is another domain", help=hint
+            )
+            return None
+        expr = guarded(expr, self.definitions.targets)
+        kind = self.typer.type_of(expr)
+        if not kind.known or (within is not None and domain is None):
+            return None
+        if not kind.numeric:
+            self.report.error(
+                "PS0218", span, f"{name} is computed, and this is {kind.describe()}", help="compute numbers"
+            )
+            return None
+        self.typer.types[name] = kind
+        return Computed(name, expr, sources, domain, kind, self.source.position(span.start)[0])
 
     def _nodes(self) -> dict[str, GraphNode]:
         scope, definitions, typer = self.scope, self.definitions, self.typer

@@ -18,6 +18,7 @@ from privspec.language.spelling import spell
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
 from privspec.model.alternatives import Choice, Design
+from privspec.model.computed import Computed
 from privspec.model.domains import Domain, Tables, Type
 from privspec.model.neighbours import InputBlock
 from privspec.model.requirements import (
@@ -127,6 +128,7 @@ class Model:
     family_spans: tuple[Span, ...] = ()
     files: Mapping[str, Array] = field(default_factory=dict)
     warnings: tuple[Diagnostic, ...] = ()
+    computed: tuple[Computed, ...] = ()
     design: Design | None = None
     """What it leaves open, if anything."""
     chosen: Mapping[str, Choice] = field(default_factory=dict)

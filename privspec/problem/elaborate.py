@@ -23,6 +23,7 @@ from privspec.problem.types import (
     FORMAT,
     Block,
     ChosenAmount,
+    ComputedOutput,
     Data,
     Measure,
     Obligation,
@@ -53,6 +54,7 @@ def elaborate(model: Model) -> Problem:
             obligations=() if model.open else tuple(obligation_of(model, line) for line in model.requirements),
             views=() if model.open else views_of(model),
             blocks=blocks_of(model),
+            computed=tuple(ComputedOutput(one.name, one.sources, one.text, one.line) for one in model.computed),
         )
     except Failure as failure:
         raise failure.of_spec(model.source) from failure

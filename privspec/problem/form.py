@@ -76,7 +76,12 @@ def document(value: Any) -> Any:
     if not is_dataclass(value) or isinstance(value, type):
         raise InternalError(f"{type(value).__name__} has no exact form")
     head = {"form": value.FORM} if hasattr(value, "FORM") else {}
-    return head | {item.name: document(getattr(value, item.name)) for item in fields(value)}
+    said = [
+        item
+        for item in fields(value)
+        if not (item.metadata.get("left out") and getattr(value, item.name) == item.default)
+    ]
+    return head | {item.name: document(getattr(value, item.name)) for item in said}
 
 
 def canonical(value: Any) -> str:

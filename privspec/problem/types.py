@@ -6,7 +6,7 @@ item comes from; they serve pages, and no check looks at them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
@@ -140,6 +140,16 @@ class PublicValue:
     provenance: str
 
 
+@dataclass(frozen=True, slots=True)
+class ComputedOutput:
+    """An output that is computed from released outputs and public values alone; `text` in the words of the spec."""
+
+    name: str
+    sources: tuple[str, ...]
+    text: str
+    line: int
+
+
 class Block(Protocol):
     """Outputs that share noise, loss or lines, in numbers: the forms of one file of this folder."""
 
@@ -166,3 +176,4 @@ class Problem:
     obligations: tuple[Obligation, ...]
     views: tuple[View, ...]
     blocks: tuple[Block, ...]
+    computed: tuple[ComputedOutput, ...] = field(default=(), metadata={"left out": True})

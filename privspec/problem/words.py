@@ -31,6 +31,9 @@ def words(problem: Problem) -> Iterator[str]:
         )
     for block in problem.blocks:
         yield from block.words()
+    for one in problem.computed:
+        listed = " and ".join(one.sources)
+        yield f"{one.name} is computed from {listed}, once they are released, which costs nothing: {one.text}."
 
 
 TRUST = {

@@ -132,7 +132,7 @@ class Trust:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A problem, its blocks unread."""
+    """A problem, its blocks and what is computed from their outputs unread."""
 
     format: str
     elaborator: str
@@ -143,6 +143,7 @@ class Frame:
     obligations: tuple[Obligation, ...]
     views: tuple[View, ...]
     blocks: tuple[Item, ...]
+    computed: Item | None = None
 
     def __post_init__(self) -> None:
         names = {one.name for one in self.data}

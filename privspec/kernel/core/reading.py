@@ -68,15 +68,14 @@ class Item:
 
     def fields(self, *names: str, optional: tuple[str, ...] = ()) -> list[Item]:
         """The values of an object that has just these keys, in this order; those of `optional` or null."""
-        if not isinstance(self.value, dict):
-            raise self.wrong("is not an object")
-        for key in self.value:
-            if key not in names and (key not in optional or self.value[key] is None):
-                raise self.wrong(f"has a key {str(key)[:40]!r} that is not known")
+        given = dict(self.entries())
+        for key, item in given.items():
+            if key not in names and (key not in optional or item.absent):
+                raise self.wrong(f"has a key {key[:40]!r} that is not known")
         for name in names:
-            if name not in self.value:
+            if name not in given:
                 raise self.wrong(f"does not have {name}")
-        return [Item(self.value.get(name), f"{self.place}.{name}") for name in (*names, *optional)]
+        return [given.get(name, Item(None, f"{self.place}.{name}")) for name in (*names, *optional)]
 
     def entries(self) -> list[tuple[str, Item]]:
         """The entries of an object whose keys are names of the user's."""
