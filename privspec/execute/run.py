@@ -221,7 +221,7 @@ def with_computed(release: Release, model: Model) -> Release:
     for one in model.computed:
         if not set(one.sources) <= set(values):
             continue  # a part that was not run
-        values[one.name] = one.value(release.values | values, environment(model))
+        values[one.name] = one.value({**release.values, **values}, environment(model))
         alike = [labels[name] for name in one.sources if name in labels and values[name].shape == one.type.shape]
         labels.update((one.name, found) for found in alike[:1])
         bare += [one.name] if set(one.sources) & set(release.unprotected) else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 
 from privspec.kernel.core.case import Case
 from privspec.kernel.core.reading import Item, Refused, canonical, parse, read
@@ -12,6 +13,16 @@ from privspec.kernel.report import Claim, Report
 from privspec.kernel.systems import outputs_of
 
 DEFECTS = (ArithmeticError, ValueError, TypeError, KeyError, IndexError, RecursionError, MemoryError)
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """An output that is computed from released ones and public values alone: whoever sees those may know it."""
+
+    name: str
+    sources: tuple[str, ...]
+    text: str
+    line: int
 
 
 def judge(plan: str | Item) -> Report:
@@ -56,7 +67,9 @@ def _judged(plan: Item, found: list[Claim]) -> Report:
 def _computed(case: Case) -> None:
     """Outputs that are computed from released ones have names of their own, and sources that are released."""
     known = set(outputs_of(case))
-    for one in case.frame.computed or ():
+    for item in case.frame.computed.items() if case.frame.computed else ():
+        one = read(Computed, item)
+        assert isinstance(one, Computed)
         if (
             one.name in known | {data.name for data in case.frame.data}
             or not one.sources
