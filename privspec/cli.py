@@ -521,6 +521,14 @@ def verify(plan: Path, as_json: bool, quiet: bool) -> int:
 @constant_option
 @click.option("--seed", type=int, help="Simulate with this seed: NOT private, nothing is debited.")
 @click.option("--party", metavar="ID", help="Make one party's message from its own data, for `aggregate`.")
+@click.option("--key", type=PATH, metavar="FILE", help="Secure sums: the party's own key, from `privspec keys`.")
+@click.option(
+    "--roster",
+    type=PATH,
+    multiple=True,
+    metavar="FILE.json",
+    help="Secure sums: the public keys of all parties, in one file or several; may be repeated.",
+)
 @click.option("--joint-draw", type=PATH, metavar="FILE.json", help="Random dictatorship: let all voters draw jointly.")
 @click.option(
     "--participation",
@@ -541,6 +549,8 @@ def run(
     constants: Sequence[str],
     seed: int | None,
     party: str | None,
+    key: Path | None,
+    roster: tuple[Path, ...],
     joint_draw: Path | None,
     participation: Path | None,
     quiet: bool,
@@ -566,6 +576,8 @@ def run(
                 randomness=randomness,
                 progress=progress,
                 party=party,
+                key=key,
+                roster=roster,
                 joint_draw=joint_draw,
                 participation=participation,
                 mode=int(mode, 8),
@@ -626,6 +638,17 @@ def data(document: Path, inputs: Sequence[str], no_header: bool, sets: Sequence[
 
         keeper = fit_of_spec(check_spec(_request(document, sets, constants)), paths, header=not no_header)
     print(report_text(keeper, paths), file=sys.stderr, end="")
+
+
+@app.command(epilog="Example: privspec keys --party 3 -o three.key > three.json")
+@click.option("--party", required=True, metavar="ID", help="The number of the party, from 1.")
+@click.option("-o", "--output", type=PATH, required=True, metavar="FILE", help="Where the secret key goes.")
+def keys(party: str, output: Path) -> None:
+    """Make a party's keys for one message of a secure sum; the public one, for the roster, goes to stdout."""
+    from privspec.families.linear.masks import write_key
+
+    print(json.dumps(write_key(party, output)))
+    print(f"the secret key is in {output}: it masks one message, and nobody else may have it", file=sys.stderr)
 
 
 @app.command("verify-draw", epilog="Example: privspec verify-draw transcript.json --plan vote.plan.json")

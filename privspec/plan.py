@@ -240,6 +240,8 @@ class Plan:
         randomness: Randomness | None = None,
         progress: Progress | None = None,
         party: str | None = None,
+        key: Path | str | None = None,
+        roster: Sequence[Path | str] = (),
         joint_draw: Path | str | None = None,
         participation: Path | str | None = None,
         mode: int = PRIVATE,
@@ -252,15 +254,16 @@ class Plan:
         Args: ledger, by default beside the first file of the data (data in memory need a named one); new_ledger, to
             declare the budget of these data as exactly what this plan spends; progress, told what is done, how many
             records of it, and how many there are; party, the one whose message is made from its own data, for
-            `combine`; joint_draw, where to write the transcript of a joint draw by all voters and two mixers (random
-            dictatorship with a public number of voters; needs PyNaCl); participation, the file that counts in how many
-            rounds each voter took part, where rounds share a budget; mode, the permissions of the release's files
-            (only their owner reads them, unless told otherwise); header, whether the first line of a text file names
-            its columns; keeper, told how the data fit, for their keeper alone; constants, the public values that the
-            plan leaves open.
+            `combine`; key and roster, in a secure sum, the files of its own key and of the public keys of all
+            (`privspec keys`); joint_draw, where to write the transcript of a joint draw by all voters and two mixers
+            (random dictatorship with a public number of voters; needs PyNaCl); participation, the file that counts in
+            how many rounds each voter took part, where rounds share a budget; mode, the permissions of the release's
+            files (only their owner reads them, unless told otherwise); header, whether the first line of a text file
+            names its columns; keeper, told how the data fit, for their keeper alone; constants, the public values
+            that the plan leaves open.
         Raises: BudgetError, DataError, UsageError, VerificationError.
         """
-        from privspec.execute.family import silent
+        from privspec.execute.family import keys_of, silent
         from privspec.execute.run import run
 
         plan = self.verified()
@@ -281,6 +284,7 @@ class Plan:
             new_ledger=new_ledger,
             progress=told,
             party=party,
+            keys=keys_of(key, roster),
             joint_draw=board,
             participation=counted,
             mode=mode,
@@ -291,8 +295,11 @@ class Plan:
 
     @property
     def by_messages(self) -> bool:
-        """Whether a release is made from messages of the parties: noisy statistics, or randomised ballots."""
-        return self.stated.mechanism.family in ("statistic", "local_dictator")
+        """Whether a release is made from messages of the parties: noisy or masked answers, randomised ballots."""
+        problem = self.document["problem"]
+        apart = problem["trust"]["kind"] != "curator" and any(one["party"] for one in problem["data"])
+        linear = apart and problem["blocks"][0]["form"] == "linear"
+        return linear or self.stated.mechanism.family in ("statistic", "local_dictator")
 
     def combine(self, messages: Sequence[Any], output: Path | str | None = None, *, mode: int = PRIVATE) -> Release:
         """The release, from the messages that all parties made with `run(..., party=...)`; it costs nothing more.

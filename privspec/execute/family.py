@@ -171,6 +171,14 @@ class Simulation:
     approximate: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The files of a party's own key, and of the public keys of all: see `privspec keys`."""
+
+    key: Path
+    roster: tuple[Path, ...]
+
+
 class Mechanism(ABC):
     """A plan's mechanism, read and checked."""
 
@@ -190,10 +198,10 @@ class Mechanism(ABC):
         """What stands between a person's value and their report; None if a run is not one report a person."""
         return None
 
-    def of_party(self, party: str) -> Mechanism:
-        """What one party does by itself in a run.
+    def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
+        """What one party does by itself in a run; `keys`, where its message is masked.
 
-        Raises: UsageError PS0844 if the plan is not one of parties that add noise of their own.
+        Raises: UsageError PS0844 if the plan is not one of parties that add noise of their own, or masks no messages.
         """
         raise _no_messages()
 
@@ -207,6 +215,24 @@ class Mechanism(ABC):
     @abstractmethod
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Many seeded draws at one value of the secret (asked.repetitions, m): never a release."""
+
+
+def keys_of(key: Path | str | None, roster: Sequence[Path | str]) -> Keys | None:
+    """What a party of a secure sum has, or nothing.
+
+    Raises: UsageError PS0844 where one of the two is missing.
+    """
+    if key is None and not roster:
+        return None
+    if key is None or not roster:
+        raise UsageError.of("PS0844", "--key FILE and --roster FILE go together", help="see `privspec keys --help`")
+    return Keys(Path(key), tuple(map(Path, roster)))
+
+
+def refuse_keys(keys: Keys | None) -> None:
+    """Raises: UsageError PS0844 where there are any, and messages are not masked."""
+    if keys is not None:
+        raise UsageError.of("PS0844", "no message is masked under this plan", help="leave out --key and --roster")
 
 
 def _no_messages() -> UsageError:

@@ -17,7 +17,16 @@ from privspec.core.files import PRIVATE, refuse_overwriting
 from privspec.execute.budget import names_of
 from privspec.execute.database import Participation
 from privspec.execute.database import participation as participation_file
-from privspec.execute.family import Circumstances, Progress, Secret, exposure_of, joint_draw_of, mechanism_of, silent
+from privspec.execute.family import (
+    Circumstances,
+    Keys,
+    Progress,
+    Secret,
+    exposure_of,
+    joint_draw_of,
+    mechanism_of,
+    silent,
+)
 from privspec.execute.keeper import STRICT_WARNING, Keeper, refuse
 from privspec.execute.ledger import Receipt, debit, look, place_of
 from privspec.execute.receipts import adds
@@ -60,6 +69,7 @@ def run(
     new_ledger: bool = False,
     progress: Progress = silent,
     party: str | None = None,
+    keys: Keys | None = None,
     joint_draw: Path | None = None,
     participation: Path | None = None,
     mode: int = PRIVATE,
@@ -74,7 +84,8 @@ def run(
         observer where there are several; model, the spec as loaded, for labels and for outputs computed from
         estimates; randomness, by default the operating system's: a `SimulationRandomness` gives a result marked as not
         private, and debits nothing; progress, told how many records are done; party, the one whose message is made
-        from its own data (the ledger is its own, too); participation, the file that counts in how many rounds each
+        from its own data (the ledger is its own, too); keys, what masks it in a secure
+        sum; participation, the file that counts in how many rounds each
         voter took part, where rounds share a budget; mode, the permissions of the release's files; header,
         whether the first line of a text file is one; keeper, told how the data fit, for their keeper alone;
         constants, the public values that the plan leaves open.
@@ -83,7 +94,7 @@ def run(
     source = randomness or SystemRandomness()
     digest = check_digest(plan)
     refuse_unknown_constants(plan, constants or {})
-    mechanism = mechanism_of(plan) if party is None else mechanism_of(plan).of_party(party)
+    mechanism = mechanism_of(plan) if party is None else mechanism_of(plan).of_party(party, keys)
     if joint_draw is not None:
         mechanism = joint_draw_of(plan, mechanism, digest, joint_draw, private=source.private)
     with ExitStack() as stack:

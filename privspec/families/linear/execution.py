@@ -6,7 +6,7 @@ can also use floating-point noise, which is never a release.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -24,6 +24,7 @@ from privspec.execute.family import (
     Circumstances,
     Drawn,
     Exposure,
+    Keys,
     Mechanism,
     Plan,
     Secret,
@@ -266,11 +267,32 @@ class LinearMechanism(Mechanism):
 
     executed: Executed
     grid: str
+    trust: str
+    digest: str
 
     @classmethod
     def of_plan(cls, plan: Plan) -> LinearMechanism:
         """Raises: UsageError PS0820."""
-        return cls(read_executed(plan), str(plan["mechanism"]["executed"]["output_grid"]))
+        grid, trust = str(plan["mechanism"]["executed"]["output_grid"]), str(plan["problem"]["trust"]["kind"])
+        return cls(read_executed(plan), grid, trust, str(plan.get("digest", "")))
+
+    def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
+        """What one party sends: noisy answers of its own, or its masked part of a secure sum.
+
+        Raises: UsageError PS0844, PS0850, PS0857.
+        """
+        from privspec.families.linear.messages import PartyMechanism
+
+        return PartyMechanism.of(self, party, keys)
+
+    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+        """The release, from the messages of all parties.
+
+        Raises: UsageError PS0844; DataError PS0811, PS0842, PS0843.
+        """
+        from privspec.families.linear.messages import combine
+
+        return combine(self, messages)
 
     @property
     def outputs(self) -> tuple[str, ...]:

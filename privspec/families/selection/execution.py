@@ -22,11 +22,13 @@ from privspec.execute.family import (
     Circumstances,
     Drawn,
     Exposure,
+    Keys,
     Mechanism,
     Plan,
     Rounds,
     Secret,
     Simulation,
+    refuse_keys,
     refuse_long_simulation,
 )
 from privspec.execute.keeper import given_for, refuse
@@ -125,11 +127,12 @@ class LotteryMechanism(Mechanism):
             refuse_number(found.form, self.voters, found.number)
         return Electorate(self, total_points(self.points, found), found.form.rules(strict=circumstances.strict))
 
-    def of_party(self, party: str) -> Mechanism:
+    def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
         """One voter's part of a run: a report that is private by itself.
 
         Raises: UsageError PS0844 where the noise is not the voters' own.
         """
+        refuse_keys(keys)
         return PartyMechanism.of(self, party)
 
     def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:

@@ -19,10 +19,12 @@ from privspec.execute.family import (
     Circumstances,
     Drawn,
     Exposure,
+    Keys,
     Mechanism,
     Plan,
     Secret,
     Simulation,
+    refuse_keys,
     refuse_long_simulation,
 )
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_strictly
@@ -137,11 +139,12 @@ class StatisticMechanism(Mechanism):
             refuse_number(executed, gathered.parties)
         return gathered.secret(circumstances)
 
-    def of_party(self, party: str) -> Mechanism:
+    def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
         """One party's part of a run: a message that says nothing more of its records than its noise lets through.
 
         Raises: UsageError PS0844 where noise enters at the pool, or a party of that name has no budget of its own.
         """
+        refuse_keys(keys)
         return PartyMechanism.of(self.executed, party)
 
     def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:

@@ -1,0 +1,254 @@
+"""What one party sends of its part of linear answers: noisy answers of its own, or its masked part of a secure sum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.diagnostics import UsageError
+from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers, multiply
+from privspec.execute.data import Grid, data_rules, read_inputs
+from privspec.execute.family import Circumstances, Drawn, Keys, Mechanism, Secret, Simulation
+from privspec.execute.keeper import refuse
+from privspec.families.linear.execution import Executed, LinearMechanism, post_process
+from privspec.families.linear.masks import WORD, Roster, added, read_key, use_up
+from privspec.kernel.core.linear import Alike, Held
+from privspec.noise.samplers import Randomness
+from privspec.noise.shares import Shares, on_points
+
+MESSAGE, ROSTER = "message", "roster"
+"""The entries of a message that hold its numbers, in steps of the lattice, and the digest of the keys that mask it."""
+COUNTED = 2**40
+"""Records up to which sums of counts have room."""
+DEVIATIONS = 2**10
+"""Standard deviations of noise that sums have room for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Who holds which coordinates of the base vector, `index` the name of the set of parties."""
+
+    executed: Executed
+    trust: str
+
+    @cached_property
+    def index(self) -> str:
+        """Raises: UsageError PS0844 where data are not of the parties of one set, or a keeper sees them."""
+        names = {one.index for one in self.executed.inputs}
+        if len(names) != 1 or None in names or self.trust == "curator":
+            _no_messages("one keeper sees all data, or they are not of the parties of one set")
+        return str(min(str(name) for name in names))
+
+    @property
+    def sums(self) -> bool:
+        """Whether messages are added up in a secure sum."""
+        return isinstance(self.executed.noise, Shares)
+
+    @cached_property
+    def parties(self) -> int:
+        """How many there are."""
+        return self.executed.inputs[0].held.shape[0] if self.index else 0
+
+    def number(self, party: str) -> int:
+        """The place of a party, from 0.
+
+        Raises: UsageError PS0844 if there is none.
+        """
+        if not party.isdecimal() or not 1 <= int(party) <= self.parties:
+            _no_messages(f"there is no {self.index} {party}: they are numbered from 1 to {self.parties}")
+        return int(party) - 1
+
+    def coordinates(self, number: int) -> NDArray[np.intp]:
+        """What a party has a part in, input by input."""
+        found = []
+        for one in self.executed.inputs:
+            at, alike = self.executed.release.problem.places[one.held.start]
+            size = one.size // self.parties
+            start = at + number * size if alike.counts == (1,) else at + _class(alike, number) * size
+            found.append(np.arange(start, start + size, dtype=np.intp))
+        return np.concatenate(found)
+
+    def rows(self, number: int) -> NDArray[np.intp]:
+        """The answers that a party sends: all sums, or those that depend on its values, the first those of none."""
+        moved = self.executed.strategy.integers != 0
+        if self.sums:
+            return np.arange(len(moved))
+        owned = moved[:, self.coordinates(number)].any(axis=1)
+        return np.flatnonzero(owned | (~moved.any(axis=1) & (number == 0)))
+
+    def inputs(self) -> tuple[Grid, ...]:
+        """What one party holds of each input."""
+        found = []
+        for one in self.executed.inputs:
+            held, size = one.held, one.size // self.parties
+            shape = held.shape[1:] if held.cells else (1, *held.shape[1:])
+            columns = held.columns[1:] if held.cells else held.columns
+            own = replace(held, start=0, stop=size, shape=shape, columns=columns)
+            found.append(replace(one, held=own, alike=None))
+        return tuple(found)
+
+    @cached_property
+    def bits(self) -> int:
+        """Whole words for the sums of all parties, in steps of the lattice, with room for their noise."""
+        release = self.executed.release
+        places = release.problem.places
+        most = max(_largest(held) * max(places[held.start][1].copies) for held in release.problem.held)
+        rows = np.abs(self.executed.strategy.integers).sum(axis=1, dtype=object)
+        reach = most * max(rows, default=0) * self.executed.strategy.unit / release.grid
+        noise = self.executed.noise.row_variances(len(rows), release.grid).max(initial=0.0) ** 0.5
+        room = int(reach) + int(Fraction(float(noise)) * DEVIATIONS / release.grid) + 2
+        return WORD * -(-(room.bit_length() + 2) // WORD)
+
+
+def _largest(held: Held) -> Fraction:
+    """The size of a number of an input, or of what sums have room for where it has no limit."""
+    if held.ball:
+        return held.ball[0]
+    if held.lower is None or held.upper is None:
+        return Fraction(COUNTED)
+    return max(abs(held.lower), abs(held.upper))
+
+
+def _class(alike: Alike, number: int) -> int:
+    """The class of the unit at a place."""
+    return int(np.repeat(alike.classes, alike.counts)[number])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PartyMechanism(Mechanism):
+    """The plan for one party; in a secure sum with its key, and the keys of all."""
+
+    parts: Parts
+    grid: str
+    party: str
+    keys: Keys | None
+    roster: Roster | None
+
+    @classmethod
+    def of(cls, whole: LinearMechanism, party: str, keys: Keys | None) -> PartyMechanism:
+        """Raises: UsageError PS0844, PS0857, PS0850."""
+        parts = Parts(whole.executed, whole.trust)
+        number, roster = parts.number(party), None
+        if parts.sums:
+            if keys is None:
+                _no_messages("a message of a secure sum is masked: it takes --key FILE and --roster FILE")
+            roster = Roster.read(whole.digest, parts.parties, keys.roster)
+            if roster.place(read_key(party, keys.key)) != number:
+                _no_messages(f"the key in {keys.key} is not that of {parts.index} {party} in the roster")
+        elif keys is not None:
+            _no_messages("no message is masked under `trust nobody`: leave out --key and --roster")
+        return cls(parts, whole.grid, party, keys, roster)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Who it is from, what it says, and under which keys it is masked."""
+        return (self.parts.index, MESSAGE, *((ROSTER,) if self.roster else ()))
+
+    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+        """The party's part of the answers.
+
+        Raises: DataError.
+        """
+        inputs, number = self.parts.inputs(), self.parts.number(self.party)
+        base, strategy = read_inputs(inputs, data, circumstances), self.parts.executed.strategy
+        own = np.ascontiguousarray(strategy.integers[:, self.parts.coordinates(number)][self.parts.rows(number)])
+        answers = multiply(DyadicMatrix(own, strategy.exponent), base)
+        return _Part(self, answers, tuple(data_rules(inputs, circumstances.strict)))
+
+    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
+        _no_messages("a message is simulated as part of a run")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Part(Secret):
+    mechanism: PartyMechanism
+    answers: ExactVector
+    rules: tuple[str, ...]
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        """The message; the key that masks it is used up before."""
+        own, parts = self.mechanism, self.mechanism.parts
+        noise, grid = parts.executed.noise, parts.executed.release.grid
+        who = np.array([own.party], dtype=object)
+        if not isinstance(noise, Shares):
+            sent = noise.part(parts.rows(parts.number(own.party))).release(self.answers, grid, randomness)
+            return Drawn({parts.index: who, MESSAGE: _texts(sent)})
+        assert own.keys is not None
+        assert own.roster is not None
+        pair = read_key(own.party, own.keys.key)
+        use_up(own.keys.key)
+        sent = on_points(self.answers, grid) + noise.share(len(self.answers), grid, randomness)
+        masked = own.roster.masked(pair, sent, parts.bits)
+        keys = np.array([own.roster.digest], dtype=object)
+        return Drawn({parts.index: who, MESSAGE: _texts(integers(masked)), ROSTER: keys})
+
+
+def _texts(numbers: Integers) -> NDArray[Any]:
+    return np.array([str(number) for number in numbers], dtype=object)
+
+
+def combine(whole: LinearMechanism, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+    """The release, from the messages of all parties.
+
+    Raises: UsageError PS0844; DataError PS0842 (no message of this plan), PS0843 (of another plan or roster), PS0811
+        where parties are missing: then their masks do not cancel, and nothing can be read from the sum.
+    """
+    parts, executed = Parts(whole.executed, whole.trust), whole.executed.given({})
+    found: dict[int, list[int]] = {}
+    rosters = set[str]()
+    for place, message in enumerate(messages, 1):
+        number, sent, roster = _message(parts, whole.digest, message, place)
+        if number in found:
+            refuse("PS0842", f"message {place} is from a {parts.index} who has sent one already")
+        found[number] = sent
+        rosters.add(roster)
+    missing = [str(number + 1) for number in range(parts.parties) if number not in found]
+    if missing:
+        some = ", ".join(missing[:5]) + (", .." if len(missing) > 5 else "")
+        refuse(
+            "PS0811",
+            f"{len(missing)} of {parts.parties} messages are missing: of {parts.index} {some}",
+            *(("their masks do not cancel without them: nothing can be read from the others",) if parts.sums else ()),
+            help="ask for the missing messages, or begin again with new keys of those who take part"
+            if parts.sums
+            else None,
+        )
+    if len(rosters) > 1:
+        refuse("PS0843", "messages are masked under different rosters", help="all parties need the same public keys")
+    answers = integers([0] * executed.strategy.shape[0])
+    if parts.sums:
+        answers[:] = added(list(found.values()), parts.bits)
+    for number, sent in found.items() if not parts.sums else ():
+        answers[parts.rows(number)] = sent
+    grid = executed.release.grid
+    noisy = np.array([n * grid.numerator / grid.denominator for n in answers], dtype=np.float64)
+    return Drawn(executed.split(np.asarray(post_process(executed, noisy[None, :])[0])), whole.grid)
+
+
+def _message(parts: Parts, digest: str, message: Mapping[str, Any], place: int) -> tuple[int, list[int], str]:
+    try:
+        outputs, plan = message["outputs"], message["plan_sha256"]
+        (who,), sent = outputs[parts.index], [int(str(number)) for number in outputs[MESSAGE]]
+        (roster,) = outputs[ROSTER] if parts.sums else ("",)
+        number = parts.number(str(who))
+    except (KeyError, TypeError, ValueError, UsageError):
+        refuse("PS0842", f"message {place} is not one of this plan", help="messages are what `run --party` writes")
+    if plan != digest:
+        refuse("PS0843", f"message {place} was made under another plan", help="all parties need the same plan")
+    size = len(parts.rows(number))
+    if len(sent) != size or (parts.sums and not all(0 <= value < 2**parts.bits for value in sent)):
+        refuse("PS0842", f"message {place} is not one of this plan: it is no vector of {size} numbers of its lattice")
+    return number, sent, str(roster)
+
+
+def _no_messages(why: str) -> NoReturn:
+    help_ = (
+        "with `trust nobody` parties send noisy values of their own, with `trust secure_sum` masked parts of the sum"
+    )
+    raise UsageError.of("PS0844", f"this message cannot be made: {why}", help=help_)
