@@ -57,7 +57,7 @@ def test_boxes_do_not_overlap(tmp_path):
     from privspec.explain import graph_svg as module
 
     model = specs.load(specs.MEASURES, specs.folder(tmp_path))
-    graph = module._whole(model)
+    graph = model.graph
     boxes = module._boxes(model, graph)
     module._arrange(boxes, graph)
     placed = list(boxes.values())
