@@ -60,7 +60,7 @@ class SystemFact(MechanismFact):
             off = f" · {label[0].lower()}{label[1:]}: {error}" if error else ""
             rows.append((_names(part), f"{part.mechanism.drawn(part)} · spends {spent}{off}"))
         if self.chosen:
-            rows.append(("Chosen", " · ".join(f"{name} = {value}" for name, value in self.chosen)))
+            rows.append(("Chosen shares", " · ".join(f"{name} = {value}" for name, value in self.chosen)))
         return rows
 
     def error(self, facts: Facts) -> tuple[str, str]:

@@ -172,9 +172,22 @@ class Model:
         return self._kind(VariableKind.CHOOSE)
 
     def exposed(self, requirement: Requirement) -> tuple[str, ...]:
-        """The outputs whose joint law a line is about: all, where every message or every sum is seen by all."""
-        seen = isinstance(self.trust, Nobody | SecureSum)
-        return tuple(node.name for node in self.outputs) if seen else requirement.outputs
+        """The outputs whose joint law a line is about: all, where every message or every sum is seen by all.
+
+        A line of a part is about what the part shows.
+        """
+        if not isinstance(self.trust, Nobody | SecureSum):
+            return requirement.outputs
+        part, every = self._part_of(requirement.span), tuple(node.name for node in self.outputs)
+        if part is None:
+            return every
+        return tuple(name for name in every if name.startswith(f"{part.name}.") or name in requirement.outputs)
+
+    def _part_of(self, span: Span) -> Component | None:
+        """The part in whose file a line stands: files and parts are in one order."""
+        file, _ = self.source.place(span)
+        parts = zip(self.source.files[1:], self.components, strict=True)
+        return next((part for (_, own), part in parts if own is file), None)
 
     def block(self, name: str) -> InputBlock:
         """The block of an input.

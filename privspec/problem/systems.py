@@ -21,7 +21,7 @@ from privspec.model.build import build
 from privspec.model.domains import Interval
 from privspec.model.graph import Component, Model, once
 from privspec.model.measures import Chosen
-from privspec.model.requirements import Curator, Requirement, SecureSum
+from privspec.model.requirements import Curator, Nobody, Requirement
 from privspec.model.targets import needed
 from privspec.model.worlds import finite
 from privspec.problem.statistics import routed_call
@@ -196,7 +196,7 @@ def parts_of(model: Model) -> tuple[Part, ...]:
     runs = [part for part in model.components if not part.plain]
     if (len(model.outputs) < 2 and not runs) or model.loss is None:
         return ()
-    if not chosen_shares(model) and not runs and not _of_several_kinds(model):
+    if not chosen_shares(model) and not runs and not _own_views(model) and not _of_several_kinds(model):
         return ()
     groups = _groups(model)
     if len(groups) < 2 and not runs:
@@ -204,6 +204,7 @@ def parts_of(model: Model) -> tuple[Part, ...]:
     found = [_part(model, group) for group in groups]
     alone = {name for number in chosen_shares(model) for name in model.requirements[number].outputs}
     alone |= {name for part in runs for name in _outputs_of(model, part)}
+    alone |= {name for some in _own_views(model) for name in some}
     open_ones = [(i, one) for i, one in enumerate(found) if not alone & set(one.outputs)]
     pairs = [{i, j} for i, one in open_ones for j, other in open_ones if j < i and _one_problem(one, other)]
     merged = _joined([{i} for i in range(len(found))] + pairs)
@@ -218,6 +219,14 @@ def parts_of(model: Model) -> tuple[Part, ...]:
         replace(part, times=run.times, only_if=run.only_if) if (run := drawn.get(part.outputs[0])) else part
         for part in parts
     )
+
+
+def _own_views(model: Model) -> list[set[str]]:
+    """What lines of parts are about where every message or sum of the whole is seen: only what the part shows."""
+    if isinstance(model.trust, Curator):
+        return []
+    seen = [set(model.exposed(line)) for line in model.requirements]
+    return [some for some in seen if len(some) < len(model.outputs)]
 
 
 def _outputs_of(model: Model, component: Component) -> set[str]:
@@ -248,12 +257,15 @@ def _part(model: Model, outputs: set[str], shares: Mapping[int, syntax.Requireme
     spec, lines = model.spec, []
     privacy = []
     for number, (line, written) in enumerate(zip(model.requirements, spec.privacy, strict=True)):
-        if set(line.outputs) & outputs and set(line.wrt) & kept:
+        if set(model.exposed(line)) & outputs and set(line.wrt) & kept:
             lines.append(number)
             asked = (shares or {}).get(number, written)
             if asked is written and number in chosen_shares(model):
                 asked = share(written, written.measure, (Fraction(1),))  # any amount: blocks do not depend on it
-            privacy.append(replace(asked, subjects=_some(written.subjects, outputs), wrt=_some(written.wrt, kept)))
+            named = _some(written.subjects, outputs)
+            if isinstance(named, syntax.Refs) and not named.items:  # its messages are seen all the same
+                named = replace(named, items=tuple(syntax.Ref(name, span=named.span) for name in sorted(outputs)))
+            privacy.append(replace(asked, subjects=named, wrt=_some(written.wrt, kept)))
     sub = replace(
         spec,
         variables=tuple(v for v in spec.variables if v.target.name in kept),
@@ -270,9 +282,9 @@ def _part(model: Model, outputs: set[str], shares: Mapping[int, syntax.Requireme
         raise SpecError(_no_line(model, min(outputs)))
     values = {name: f'"{value}"' if isinstance(value, str) else value for name, value in model.parameters.items()}
     found = build(sub, model.source, parameters=values, constants=constants, base=model.base, files=model.files)
-    return Part(
-        tuple(n.name for n in found.outputs), replace(found, name=model.name), tuple(lines), family_of_part(found)
-    )
+    once_each = tuple(replace(one, times=1, only_if=None) for one in model.components)
+    found = replace(found, name=model.name, components=once_each)
+    return Part(tuple(n.name for n in found.outputs), found, tuple(lines), family_of_part(found))
 
 
 def _no_line(model: Model, output: str) -> Diagnostic:
@@ -299,6 +311,7 @@ def _groups(model: Model) -> list[set[str]]:
     sets += [_needs(model, {name}, through_loss=False) & set(order) for name in order]
     sets += [set(model.requirements[number].outputs) for number in chosen_shares(model)]
     sets += [_outputs_of(model, part) for part in model.components if not part.plain]
+    sets += _own_views(model)
     return sorted(_joined(sets), key=lambda some: min(map(order.index, some)))
 
 
@@ -390,13 +403,16 @@ def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
     def at(span: Span, what: str, help_: str | None = None) -> Diagnostic:
         return Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source)
 
-    if not isinstance(model.trust, Curator | SecureSum):
-        span = getattr(model.trust, "span", None) or model.spec.span
-        yield at(
-            span,
-            f"outputs of several kinds under `trust {model.trust.name}`",
-            "a system needs `trust curator` or `trust secure_sum`",
+    if isinstance(model.trust, Nobody) and any(part.family.form != "linear" for part in parts):
+        span, said = (
+            getattr(model.trust, "span", None) or model.spec.span,
+            "outputs of several kinds under `trust nobody`",
         )
+        yield at(span, said, "where nobody is trusted, all parts are linear answers")
+    for line in () if isinstance(model.trust, Curator) else model.requirements:
+        seen = set(model.exposed(line))
+        if any(seen & set(part.outputs) and not seen >= set(part.outputs) for part in parts):
+            yield at(line.span, "a line about some of what is seen together")
     for span in model.family_spans:
         yield at(span, "noise families of outputs of several kinds", "leave the line out: each part takes the best")
     shares = chosen_shares(model)

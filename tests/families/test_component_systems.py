@@ -424,3 +424,65 @@ def test_a_line_about_a_part_and_not_about_its_condition_is_refused(tmp_path: Pa
 def test_a_line_about_data_that_the_condition_does_not_depend_on_may_leave_it_out(tmp_path: Path) -> None:
     plan = load(conditional(tmp_path, f"{BOTH}\n  more.O is 2-DP wrt x, replacing everything")).solve()
     assert verify(plan.to_json()).ok
+
+
+# --- trust ---------------------------------------------------------------------------------------------------------
+
+HELD = """parameters: epsilon = 1
+parties: person in 1..20
+variables:
+  input x[person] in [0, 1]
+  output O
+loss: {loss}
+privacy: O is epsilon-DP wrt x, replacing one person
+"""
+DESIGN = """components:
+  average = spec("average.priv", x = x, epsilon = e1, trust = protocol)
+  counts  = spec("counts.priv", x = x, epsilon = e2, trust = protocol)
+parties: person in 1..20
+{parameters}
+variables:
+  input x[person] in [0, 1]
+  choose e1 in [0, inf)
+  choose e2 in [0, inf)
+{choices}
+loss: average.loss + 4 * counts.loss{cost}
+privacy:
+  (average.O, counts.O) is (1, 1e-6)-DP wrt x, replacing one person
+{more}
+"""
+
+
+def design(folder: Path, parameters: str = "", choices: str = "", cost: str = "", more: str = "") -> Path:
+    (folder / "average.priv").write_text(HELD.format(loss="400 * E[ (O - mean(x))^2 ]"), "utf-8")
+    (folder / "counts.priv").write_text(HELD.format(loss="E[ (O - sum(x))^2 ]"), "utf-8")
+    text = DESIGN.format(parameters=parameters, choices=choices, cost=cost, more=more)
+    (folder / "whole.priv").write_text(text, "utf-8")
+    return folder / "whole.priv"
+
+
+@pytest.mark.parametrize(("price", "word"), [("0.001", "secure_sum"), ("1000", "nobody")])
+def test_the_worked_example_with_a_protocol_that_is_chosen(tmp_path: Path, price: str, word: str) -> None:
+    """Sums of shares of noise, or every person's own: the cheaper one with its price."""
+    cost = f" + {price} * cost(protocol, nobody = 0, secure_sum = 25)"
+    plan = load(design(tmp_path, choices="  choose protocol in {nobody, secure_sum}", cost=cost)).solve()
+    assert verify(plan.to_json()).ok
+    assert plan.document["problem"]["trust"]["kind"] == word
+    assert "average.O" in plan.explain("public")
+    data = {"x": [1.0] * 20}
+    release = plan.run(data, randomness=SimulationRandomness(1))
+    assert list(release.values) == ["average.O", "counts.O"]
+
+
+def test_every_message_of_every_part_is_seen_where_nobody_is_trusted(tmp_path: Path) -> None:
+    """A line of the whole is about all messages, whichever it names; a line of a part is about those of the part."""
+    nobody = 'parameters: protocol = "nobody"'
+    plan = load(design(tmp_path, nobody)).solve()
+    seen = [tuple(one["seen"]) for one in plan.document["problem"]["obligations"]]
+    assert seen == [("average.O", "counts.O"), ("average.O",), ("counts.O",)]
+    # twenty people's noise in place of one keeper's: (sum of cube roots of 2 * 1 and 2 * 4)^3 * 20
+    alone = load(design(tmp_path, 'parameters: protocol = "curator"')).solve()
+    assert plan.loss.value == pytest.approx(20 * alone.loss.value, rel=1e-3)
+    stricter = load(design(tmp_path, nobody, more="  average.O is 0.5-DP wrt x, replacing one person")).solve()
+    assert stricter.document["problem"]["obligations"][1]["seen"] == ["average.O", "counts.O"]
+    assert stricter.loss.value == pytest.approx(4 * plan.loss.value, rel=1e-3)
