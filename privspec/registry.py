@@ -67,12 +67,12 @@ class Family:
 
 FAMILIES = (
     Family("designs", "design", "designs", "Designs", "", ""),
-    Family("correlated", "chain", "chains", "Correlated", "ChainMechanism", "ChainExposure"),
     Family("systems", "system", "systems", "Systems", "SystemMechanism", "SystemExposure"),
     Family(
         "selection", "votes", "votes", "Lotteries", "LotteryMechanism", "LotteryExposure", "never", "joint_draw.plans"
     ),
     Family("priced", "priced", "priced", "LeastCost", "", ""),
+    Family("correlated", "chain", "chains", "Correlated", "ChainMechanism", "ChainExposure"),
     Family("tables", "table", "tables", "Finite", "FiniteMechanism", "TableExposure", "same input"),
     Family("statistics", "statistics", "statistics", "Statistics", "StatisticMechanism", "StatisticExposure"),
     Family("linear", "linear", "linear", "Linear", "LinearMechanism", "LinearExposure", "always"),

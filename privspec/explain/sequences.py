@@ -116,9 +116,9 @@ class SequenceFact(MechanismFact):
     @property
     def _model(self) -> Sentence:
         text = f"This counts on a model of {self._source} that was declared and not checked"
-        lines = "; ".join(line.text for line in self.model_lines)
+        lines = f" ({'; '.join(line.text for line in self.model_lines)})" if self.model_lines else ""
         before = "earlier ones" if self.network else "the one before it"
-        return assumed(f"{text}: each entry is drawn given {before} ({lines}).", *self.model_lines)
+        return assumed(f"{text}: each entry is drawn given {before}{lines}.", *self.model_lines)
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         names = listing([one.name for one in self.sequence.released])

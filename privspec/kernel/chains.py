@@ -7,7 +7,7 @@ quilt for each pair of values (Song, Wang & Chaudhuri 2017), entries that separa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import gcd
 
@@ -17,8 +17,8 @@ from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.composition import proves
 from privspec.kernel.core.numbers import ball, end
 from privspec.kernel.core.problem import Guarantee, View, read_guarantees
-from privspec.kernel.core.reading import Grid, Item, Refused, read
-from privspec.kernel.quality.stated import judge_loss
+from privspec.kernel.core.reading import Grid, Item, Refused, Size, read
+from privspec.kernel.quality.stated import judge_lines, judge_loss
 
 NOISE = ("discrete-laplace",)
 CONDITIONAL = "entry given the model"
@@ -54,6 +54,16 @@ class ConditionalLaw:
 
 
 @dataclass(frozen=True, slots=True)
+class Accuracy:
+    """What a weighted sum of squared errors may be at most on average."""
+
+    weights: Grid
+    bound: Size
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChainBlock:
     """As the problem states it: laws of the first entry and of a step, and what every entry adds to every number.
 
@@ -72,6 +82,7 @@ class ChainBlock:
     offset: Grid
     weights: Grid
     expression: str
+    accuracy: tuple[Accuracy, ...]
     lines: tuple[int, ...]
 
     def __post_init__(self) -> None:
@@ -99,6 +110,9 @@ class ChainBlock:
             raise Refused("has outputs that do not share out its numbers")
         if not self.added.rows or len(self.added.rows) % width or len(self.weights.values()) != width:
             raise Refused("has entries that do not add to every number")
+
+        if any(len(one.weights.values()) != width for one in self.accuracy):
+            raise Refused("has a line of accuracy that is not about its numbers")
 
     @property
     def laws(self) -> int:
@@ -188,9 +202,14 @@ def units_of(chain: Chain) -> str:
     return f"squared units of {' and '.join(chain.outputs)}"
 
 
+def errors_of(chain: Chain, weights: Grid) -> Fraction:
+    """The mean of a weighted sum of squared errors."""
+    return sum(weights.values()) * chain.unit**2 * variance(chain.scale)
+
+
 def loss_of(chain: Chain, scale: Fraction) -> Fraction:
     """The expected loss with noise of a size."""
-    return sum(chain.block.weights.values()) * chain.unit**2 * variance(scale)
+    return errors_of(replace(chain, scale=scale), chain.block.weights)
 
 
 # --- the laws of the answer ------------------------------------------------------------------------------
@@ -640,7 +659,8 @@ class ChainRules(Rules):
         words = [chain.block.expression, units_of(chain), "expected"]
         noun = "noise of this kind"
         judge_loss(case, loss_of(chain, chain.scale), derived, CLASSES[derived is not None :], noun, words)
-        case.accuracy.same([])
+        lines = [(one.line, one.text, one.bound, errors_of(chain, one.weights)) for one in chain.block.accuracy]
+        judge_lines(case, lines, Fraction(0), stated=True)
         case.fairness.same(None)
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:

@@ -209,7 +209,7 @@ class LossReader:
             return None
         wrt = reader.names(syntax.Refs((claim.wrt,), span=claim.wrt.span), "input", "PS0302")
         clauses = sort_clauses(claim.clauses, self.report)
-        for extra in (clauses.distance, clauses.seen_by):
+        for extra in (clauses.distance, clauses.seen_by, clauses.model):
             if extra is not None:
                 self.report.error("PS0310", extra.span, "a sensitivity takes a unit only")
         relation = reader.relation(clauses.unit, wrt)

@@ -32,7 +32,7 @@ from privspec.problem.linear import numbers_of
 from privspec.problem.linear_affine import INPUTS, Affine
 from privspec.problem.linear_classes import Layout
 from privspec.problem.linear_interpreter import Binding, Interpreter, Reading, unsupported
-from privspec.problem.linear_lowering import lowered_by, raise_failure
+from privspec.problem.linear_lowering import Errors, lowered_by, raise_failure
 
 FAMILIES = ("laplace", "geometric")
 """Names under which a spec may ask for the one kind of noise there is: discrete Laplace noise."""
@@ -60,6 +60,16 @@ class ConditionalLaw:
 
 
 @dataclass(frozen=True, slots=True)
+class ChainAccuracy:
+    """The sum over the numbers of weights (m,) times the squared error is at most `bound` on average."""
+
+    weights: Numbers
+    bound: Fraction
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChainBlock:
     """Released numbers, each the offset plus what every entry of a sequence adds to it.
 
@@ -82,6 +92,7 @@ class ChainBlock:
     offset: Numbers
     weights: Numbers
     expression: str
+    accuracy: tuple[ChainAccuracy, ...]
     lines: tuple[int, ...]
 
     @property
@@ -102,6 +113,7 @@ class ChainBlock:
             f"{self.source} is a sequence of {self.length:,} entries, each one of {', '.join(self.states)}.",
             f"Each number of {names} is a sum of what every entry adds to it by its value; noise of one size is added.",
             f"The loss is {self.expression}.",
+            *(f"Line {one.line}: {one.text}." for one in self.accuracy),
         ]
         if self.lines:
             law = "a stated law" if self.network or count == 1 else f"one of {count} stated laws"
@@ -184,8 +196,6 @@ def block_of(model: Model) -> ChainBlock:
         raise unsupported(model.source, node.span, f"laws have up to {LISTED:,} chances", "PS0515")
     if system.target.size > LARGEST_TABLE:
         raise unsupported(model.source, node.span, "too many answers about too long a sequence", "PS0515")
-    errors = system.errors.rows
-    weights = np.asarray(system.errors.weights @ errors.power(2)).reshape(-1)
     added = system.target.reshape(m, chain.length, size).transpose(1, 0, 2)
     return ChainBlock(
         source=chain.subject,
@@ -199,10 +209,18 @@ def block_of(model: Model) -> ChainBlock:
         released=tuple(ChainOutput(one.name, one.start, one.stop, one.shape) for one in system.outputs),
         added=numbers_of(added, (chain.length, m, size)),
         offset=numbers_of(system.offset, (m,)),
-        weights=numbers_of(weights, (m,)),
+        weights=_weights(system.errors, m),
         expression=spell(model.loss) if model.loss is not None else "",
+        accuracy=tuple(
+            ChainAccuracy(_weights(limit.errors, m), limit.bound, limit.line, limit.text) for limit in system.limits
+        ),
         lines=tuple(i for i, line in enumerate(model.requirements) if isinstance(line.neighbours, GivenTheModel)),
     )
+
+
+def _weights(errors: Errors, size: int) -> Numbers:
+    """What the squared error of each number counts, where errors are independent."""
+    return numbers_of(np.asarray(errors.weights @ errors.rows.power(2)).reshape(-1), (size,))
 
 
 def _states(model: Model, name: str) -> list[Value]:
@@ -247,11 +265,10 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
     for node in model.inputs:
         if node.name != chain.subject:
             yield at(node.span, f"further inputs {beside} ({node.name})", "release what is about it by another spec")
-    for component in model.components:
-        yield at(component.span, "whole systems of components")
     for choice in model.choices:
         yield at(choice.span, f"a value for {choice.name} {beside}", f"give {choice.name} a value under `parameters:`")
-    spans = [line.target.span for line in model.accuracy] + [line.span for line in model.fairness]
+    spans = [line.target.span for line in model.accuracy if line.target.probability is not None]
+    spans += [line.span for line in model.fairness]
     spans += [line.relation.span for line in model.constraints] + [line.claim.span for line in model.asserted]
     for span in spans:
         yield at(span, f"this line {beside}")

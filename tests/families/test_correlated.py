@@ -148,3 +148,36 @@ def test_more_epsilon_never_needs_more_noise_and_quilts_never_less_than_laws(eps
     paper = others["Markov quilt mechanism (Song et al. 2017, MQMExact)"]
     assert others["Markov quilts, one for each pair of values"] <= paper * (1 + 1e-9)
     assert paper <= others["group privacy: all entries as one unit"] * (1 + 1e-9)
+
+
+def test_a_component_brings_its_model_with_it(tmp_path: Path) -> None:
+    (tmp_path / "readings.priv").write_text(template_text("correlated_readings"), "utf-8")
+    whole = tmp_path / "whole.priv"
+    whole.write_text(
+        """spec whole
+components:
+  readings = spec("readings.priv", hour = hour, T = 6)
+variables:
+  input hour in {rest, walk, sport}^6
+loss: readings.loss
+privacy: readings.O is 2-DP wrt hour, replacing one entry
+""",
+        "utf-8",
+    )
+    plan = tmp_path / "whole.plan.json"
+    assert run_command_line(["solve", str(whole), "-o", str(plan)]) == 0
+    document = json.loads(plan.read_text("utf-8"))
+    given = [one["neighbours"] for one in document["guarantees"]]
+    assert sorted(given) == ["one entry against any other value, given the model", "replacing one entry"]
+    assert run_command_line(["verify", str(plan)]) == 0
+    assert run_command_line(["explain", str(plan), "--for", "auditor", "-o", str(tmp_path / "page.md")]) == 0
+    assert "declared and not checked" in " ".join((tmp_path / "page.md").read_text("utf-8").split())
+
+
+def test_a_sensitivity_takes_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = tmp_path / "asserted.priv"
+    claim = "  y has l1 sensitivity at most 3 wrt x, replacing one entry, given the model\nloss: E[ (O - y)^2 ]"
+    text = NUMERIC.replace("loss: E[ (O - sum(x))^2 ]", claim).replace("  output O", "  intermediate y\n  output O")
+    spec.write_text(text, "utf-8")
+    assert run_command_line(["check", str(spec)]) == 3
+    assert "PS0310" in capsys.readouterr().err

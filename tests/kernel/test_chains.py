@@ -455,6 +455,23 @@ def test_forged_plans_are_refused():
     refused(mutate(plan, ("claims", "given", 0, "line"), 1), "are not about the lines")
 
 
+def test_lines_of_accuracy_are_met_or_conflict():
+    text = spec().replace("privacy:", "accuracy: E[ (O - y)^2 ] <= 30\nprivacy:")
+    plan = solved_text(text)
+    (line,) = plan["accuracy"]
+    assert line["value"] == pytest.approx(plan["loss"]["value"])
+    assert judge(json.dumps(plan)).ok
+    refused(mutate(plan, ("accuracy", 0, "value"), 1.0), "is not what the problem")
+    stricter = mutate(plan, ("problem", "blocks", 0, "accuracy", 0, "bound"), "3")
+    refused(stricter, "is not what the problem")
+    refused(mutate(stricter, ("accuracy", 0, "bound"), 3.0), "asked for at most 3")
+    tight = solved_text(text.replace("<= 30", "<= 3"))
+    assert tight["status"] == "infeasible"
+    assert len(tight["conflicts"]) == 2
+    (way,) = tight["relaxations"]
+    assert float(way["change"].split()[1]) == pytest.approx(plan["loss"]["value"], rel=1e-4)
+
+
 def block_with(plan, key, value):
     return mutate(plan, ("problem", "blocks", 0, key), value)
 
@@ -522,6 +539,9 @@ REFUSALS = {
     "no sequence": ("(0..1)^T", "[0, 1]^T", "PS0440"),
     "absolute": ("E[ (O - y)^2 ]", "E[ |O - y| ]", "PS0502"),
     "square": ("sum(x)", "sum(x)^2", "PS0501"),
+    "probably": ("privacy:", "accuracy: |O - y| <= 9 with probability 0.9\nprivacy:", "PS0501"),
+    "further input": ("variables:", "variables:\n  input z in [0, 1]", "PS0501"),
+    "chosen": ("1-DP", "e-DP", ""),
     "no laws": ("  x[1] ~ categorical(start)\n  x[i] ~ categorical(step[x[i-1]])\n", "", "PS0340"),
 }
 

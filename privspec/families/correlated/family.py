@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import Diagnostic, InternalError, Label, SpecError
 from privspec.families.document import decimal_up, guarantee_head, plan_document, versions
 from privspec.families.family import Settings
-from privspec.families.infeasible import Infeasible
+from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
 from privspec.kernel.chains import (
     CLASSES,
     FINEST,
     MOST_RATIOS,
+    Accuracy,
     Chain,
     affordable,
+    errors_of,
     loss_of,
     network_laws,
     plain,
@@ -105,6 +107,10 @@ class Correlated:
         """The least noise by the laws of the answer, or else by quilts."""
         started = perf_counter()
         found = _solved(system)
+        least = replace(system.chain, scale=found.scale)
+        for one in system.chain.block.accuracy:
+            if errors_of(least, one.weights) > one.bound:
+                return _conflict(system, found, one)
         others = tuple(_alternatives(system, found)) if settings.alternatives else ()
         return ChainDecision(model, system, found, others, perf_counter() - started)
 
@@ -376,6 +382,19 @@ def _short_down(value: Fraction, bits: int = 40) -> Fraction:
     return Fraction((value.numerator << shift) // value.denominator, 1 << shift)
 
 
+def _conflict(system: Sequence, found: Solved, limit: Accuracy) -> Infeasible:
+    """The least noise that hides an entry is more than a line of accuracy allows."""
+    model, requirement = system.model, system.model.requirements[found.binding]
+    line = next(line for line in model.accuracy if line.line == limit.line)
+    reached = nearest_double(errors_of(replace(system.chain, scale=found.scale), limit.weights))
+    times = reached / float(limit.bound)
+    known = "at least" if found.refused is not None else "with the least noise found"
+    changes = [Relaxation(f"accept {reached * (1 + 1e-6):.6g} in place of {float(limit.bound):.6g}", limit.line)]
+    lines = (conflict_line(model, line.target.span), conflict_line(model, requirement.span))
+    reason = f"the privacy asked for makes errors {known} {times:.4g} times as large as the accuracy allows"
+    return Infeasible(reason, lines, tuple(changes))
+
+
 # --- others ----------------------------------------------------------------------------------------------
 
 
@@ -486,7 +505,15 @@ class ChainDecision:
                     "scale": str(solved.scale),
                 },
                 "guarantees": [self._guarantee(number, reached) for number in range(len(self.model.requirements))],
-                "accuracy": [],
+                "accuracy": [
+                    {
+                        "line": one.line,
+                        "text": one.text,
+                        "value": nearest_double(errors_of(chain, one.weights)),
+                        "bound": nearest_double(one.bound),
+                    }
+                    for one in chain.block.accuracy
+                ],
                 "claims": {
                     "given": given,
                     "without_model": {
