@@ -21,6 +21,7 @@ from scipy.linalg import qr
 
 _GRID_BITS = 80
 _SHARES = tuple(2.0**-power for power in range(44, 12, -4))
+_FINER = tuple(2.0**-power for power in range(40, 8, -1))
 _RANK = 1e-11
 _SMALL = 1000
 """Denominators of fractions that are tried first."""
@@ -40,8 +41,10 @@ class _Equation:
         return self.bound - sum((a * values[c] for c, a in self.coefficients.items()), Fraction(0))
 
 
-def repair_affine(program: TableProgram, table: Array, extra: Array) -> ExactTable:
-    """An exact table near the float one that meets every constraint of the program.
+def repair_affine(
+    program: TableProgram, table: Array, extra: Array, inner: tuple[Array, Array] | None = None
+) -> ExactTable:
+    """An exact table near the float one that meets every constraint of the program; `inner` one well inside, if known.
 
     Raises: SolverError if no table lies strictly inside the inequalities, so that rounding cannot be absorbed.
     """
@@ -49,16 +52,33 @@ def repair_affine(program: TableProgram, table: Array, extra: Array) -> ExactTab
     simple = _simplest(program, point)
     if simple is not None:
         return simple
-    margin, inner, inner_extra = widest_table(program)
-    inside = np.concatenate((inner.ravel(), inner_extra))
+    margin, *widest = widest_table(program) if inner is None else (0.0, *inner)
+    inside = np.concatenate([part.ravel() for part in widest])
     equations = _equations(program)
-    for share in _SHARES:
+    for share in _SHARES if inner is None else _FINER:
         mixed = (1 - share) * point + share * inside
         for staged in (True, False):
             exact = _corrected(program, equations, mixed, staged)
             if not violations(program, exact):
                 return exact
     raise SolverError(f"no exact table was found near the optimum: the constraints leave a margin of {margin:.1e} only")
+
+
+def mixed(program: TableProgram, table: Array) -> ExactTable:
+    """An exact table near the float one, mixed with as little of the mean of its rows as every measure needs.
+
+    Raises: SolverError if lines forbid it.
+    """
+    for power in range(40, 3, -1):
+        near = (1 - 2.0**-power) * table + 2.0**-power * table.mean(axis=0)
+        whole = 1 << _GRID_BITS
+        rows = [[int(Fraction(float(v)) * whole) for v in row] for row in near]
+        for row in rows:
+            row[row.index(max(row))] += whole - sum(row)
+        exact = ExactTable(tuple(map(tuple, rows)), whole, ())
+        if not violations(program, exact):
+            return exact
+    raise SolverError("no exact table was found near the optimum")
 
 
 def _simplest(program: TableProgram, point: Array) -> ExactTable | None:

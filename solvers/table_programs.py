@@ -26,6 +26,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from privspec.solvers.programs import Array, Indices
+from privspec.solvers.table_divergences import CurveDual, CurveRatio
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -62,7 +63,7 @@ class AtomRatio:
     view: Indices | None = None
 
 
-Privacy: TypeAlias = CompleteRatio | PairRatio | AtomRatio
+Privacy: TypeAlias = CompleteRatio | PairRatio | AtomRatio | CurveRatio
 """One privacy requirement as one observer sees it."""
 
 
@@ -135,6 +136,11 @@ class CompleteDual:
     below: Array
     above: Array
 
+    @property
+    def largest(self) -> Array:
+        """Numbers that are 0 where no multiplier is above it."""
+        return self.above
+
     def scaled(self, factor: float) -> CompleteDual:
         """All of them times a factor."""
         return CompleteDual(self.below * factor, self.above * factor)
@@ -147,6 +153,11 @@ class PairDual:
     pairs: Indices
     columns: Indices
     values: Array
+
+    @property
+    def largest(self) -> Array:
+        """The multipliers."""
+        return self.values
 
     def scaled(self, factor: float) -> PairDual:
         """All of them times a factor."""
@@ -161,7 +172,7 @@ class TableDual:
     multipliers of the row sums follow from these by weak duality (notes/tables.md).
     """
 
-    privacy: tuple[CompleteDual | PairDual, ...]
+    privacy: tuple[CompleteDual | PairDual | CurveDual, ...]
     equalities: Array
     inequalities: Array
     loss_weights: Array | None = None
@@ -269,17 +280,17 @@ def float_ratios(block: PairRatio | AtomRatio) -> Array:
     return np.asarray([float_ratio(log_ratio_of(block, k)) for k in range(len(block.pairs))], dtype=float)
 
 
-def classes(block: CompleteRatio | PairRatio | AtomRatio, columns: int) -> Indices:
+def classes(block: Privacy, columns: int) -> Indices:
     """What the observer of the block sees for each output (Y,)."""
     return np.arange(columns, dtype=np.intp) if block.view is None else block.view
 
 
-def seen(block: CompleteRatio | PairRatio | AtomRatio, columns: int) -> int:
+def seen(block: Privacy, columns: int) -> int:
     """How many outputs the observer of the block can tell apart."""
     return columns if block.view is None else int(block.view.max()) + 1
 
 
-def merged(block: CompleteRatio | PairRatio | AtomRatio, table: Entries) -> Entries:
+def merged(block: Privacy, table: Entries) -> Entries:
     """Exact table of the outputs that the observer of the block sees (X, seen)."""
     if block.view is None:
         return table
@@ -321,6 +332,8 @@ def _ratio_violations(block: Privacy, shown: Entries, total: int) -> Iterable[tu
     if isinstance(block, CompleteRatio):
         low, high = shown.min(axis=0), shown.max(axis=0)
         return [(int(y),) for y in np.flatnonzero((high << RATIO_BITS) > ratio_down(block.log_ratio) * low)]
+    if isinstance(block, CurveRatio):
+        return [(k,) for k in block.broken(shown, total)]
     ratios = pair_ratios(block)
     found = []
     for number, (a, b) in enumerate(block.pairs):

@@ -416,7 +416,7 @@ def explain_infeasible(program: TableProgram) -> InfeasibleTable:
     rows = RowsProgram(program, elastic=True)
     rows.settle(Watch())
     dual = rows.dual()
-    parts = (part.above if isinstance(part, CompleteDual) else part.values for part in dual.privacy)
+    parts = (part.largest for part in dual.privacy)
     needed = [np.flatnonzero(np.abs(part) > 1e-7).tolist() for part in (dual.equalities, dual.inequalities)]
     privacy = tuple(k for k, part in enumerate(parts) if np.any(part > 1e-7))
     return InfeasibleTable(privacy, tuple(needed[0]), tuple(needed[1]), rows.lp.value())

@@ -7,8 +7,9 @@ other program to HiGHS row by row (`table_rows`). The float solution is repaired
 from __future__ import annotations
 
 import numpy as np
-from privspec.solvers.programs import Progress, Watch
-from privspec.solvers.table_affine import repair_affine
+from privspec.solvers.programs import Array, Progress, Watch
+from privspec.solvers.table_affine import mixed, repair_affine
+from privspec.solvers.table_divergences import CurveRatio
 from privspec.solvers.table_programs import (
     Entries,
     ExactTable,
@@ -52,13 +53,18 @@ def solve_table(
 
 
 def exact_solution(
-    program: TableProgram, found: RowsResult, method: str, watch: Watch, cost: Entries | None = None
+    program: TableProgram,
+    found: RowsResult,
+    method: str,
+    watch: Watch,
+    cost: Entries | None = None,
+    inner: tuple[Array, Array] | None = None,
 ) -> TableSolution:
-    """A float solution made exact; `cost` as for `solve_table`.
+    """A float solution made exact; `cost` as for `solve_table`, `inner` a table with scalars well inside, if known.
 
     Raises: SolverError if no exact table is near.
     """
-    exact = _exact(program, found)
+    exact = _exact(program, found, inner)
     return TableSolution(
         table=found.table,
         optimum=found.value,
@@ -73,10 +79,13 @@ def exact_solution(
     )
 
 
-def _exact(program: TableProgram, found: RowsResult) -> ExactTable:
+def _exact(program: TableProgram, found: RowsResult, inner: tuple[Array, Array] | None) -> ExactTable:
+    curved = any(isinstance(block, CurveRatio) for block in program.privacy)
+    if program.plain and curved:
+        return mixed(program, found.table)
     if program.plain:
         exact = repair(program, found.table)
         # Ratios of one with a delta may leave no room to pad: a mixture always has some.
         if not violations(program, exact):
             return exact
-    return repair_affine(program, found.table, found.extra)
+    return repair_affine(program, found.table, found.extra, inner)

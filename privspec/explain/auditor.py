@@ -293,6 +293,7 @@ _MEANING = {
     "μ": "μ is the largest distance between two neighbouring results, in standard deviations of the noise",
     "ε": "the probability of any result changes by a factor of at most e^ε between neighbouring worlds",
     "δ": "δ is the most by which the probability of any set of results exceeds e^ε times that in a neighbouring world",
+    "ρ": "ρ α is the most that the Rényi divergence of any order α is between two neighbouring results",
     "ε a unit of distance": "the probability of any result changes by a factor of at most e^(ε d) between values that "
     "are d apart",
 }

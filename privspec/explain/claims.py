@@ -214,8 +214,13 @@ def _gdp(claim: Claim, guarantee: Guarantee) -> Claim:
 
 def _metric(claim: Claim, guarantee: Guarantee) -> Claim:
     """Epsilon for each unit of distance gives no curve by itself."""
-    reader = _amount("metric differential privacy", "{epsilon}-metric-DP", epsilon="epsilon for each unit")
-    found = replace(reader(claim, guarantee), by_distance=True)
+    form, labels = "{epsilon}-metric-DP", {"epsilon": "epsilon for each unit"}
+    if "delta" in guarantee.figures:
+        form, labels = "({epsilon}, {delta})-metric-DP", labels | {"delta": "delta"}
+    found = replace(_amount("metric differential privacy", form, **labels)(claim, guarantee), by_distance=True)
+    if "delta" in guarantee.figures:
+        delta = rounded(parse_exact(guarantee.achieved["delta"]), 3, UP)
+        return replace(found, achieved=None, achieved_parameter=("δ", delta))
     if "epsilon" not in guarantee.achieved:
         return found
     rate = parse_exact(guarantee.achieved["epsilon"])
@@ -271,7 +276,9 @@ def _achieved(achieved: Mapping[str, Any]) -> tuple[Curve | None, tuple[str, Qua
     if "mu" in achieved:
         mu = parse_exact(achieved["mu"])
         return GaussianCurve(float(mu)), ("μ", rounded(mu, 4, UP))
-    if "epsilon" not in achieved:
+    if "rho" in achieved:
+        return None, ("ρ", rounded(parse_exact(achieved["rho"]), 4, UP))
+    if "epsilon" not in achieved or "order" in achieved:
         return None, None
     epsilon, delta = parse_exact(achieved["epsilon"]), parse_exact(achieved.get("delta") or 0)
     curve = EpsilonDeltaCurve(float(epsilon), float(delta))

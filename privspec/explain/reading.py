@@ -77,7 +77,7 @@ def facts(document: Mapping[str, Any], model: Model | None = None, judgement: Ju
     reader = getattr(import_module(f"privspec.explain.{module}"), name)
     whole = (document, plan, model, facts, judgement)
     mechanism: MechanismFact = reader(*whole) if form == "system" else reader(plan, where)
-    judged = [mechanism.judged(claim(g)) for g in plan.guarantees]
+    judged = [mechanism.judged(_drawn(claim(g), mechanism, model)) for g in plan.guarantees]
     stated = tuple(item for item, _ in judged)
     claims = tuple(
         _claim_fact(item, question, mechanism, _everything(plan, item, stated, mechanism, model), model)
@@ -128,6 +128,13 @@ def facts(document: Mapping[str, Any], model: Model | None = None, judgement: Ju
         model=model,
         design=design,
     )
+
+
+def _drawn(item: Claim, mechanism: MechanismFact, model: Model | None) -> Claim:
+    """A claim whose measure has no curve, with that of what is drawn where it is known; distances have one each."""
+    if item.curve is not None or item.by_distance or item.per_distance is not None:
+        return item
+    return replace(item, achieved=mechanism.seen(frozenset(item.outputs), item, model, unit_of(item, model)))
 
 
 def _claim_fact(

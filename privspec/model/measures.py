@@ -183,7 +183,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class MetricDP(Measure):
-    """d-privacy: probabilities differ by a factor of at most e^(epsilon d(x, x')).
+    """d-privacy: probabilities differ by a factor of at most e^(epsilon d(x, x')), those of sets up to delta.
 
     `matrix` is the public expression of a distance of the user's own, whose text `metric` then is.
     """
@@ -191,11 +191,18 @@ class MetricDP(Measure):
     epsilon: Fraction
     metric: str
     matrix: syntax.Expr | None = None
-    name: ClassVar[str] = "epsilon-metric-DP"
-    figures: ClassVar[tuple[str, ...]] = ("epsilon",)
+    delta: Fraction = Fraction(0)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return "(epsilon, delta)-metric-DP" if self.delta else "epsilon-metric-DP"
+
+    @property
+    def figures(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("epsilon", "delta") if self.delta else ("epsilon",)
 
     def describe(self) -> str:
-        return f"{readable(self.epsilon)}-metric-DP ({self.metric} distance)"
+        return f"{Measure.describe(self)} ({self.metric} distance)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,9 +372,10 @@ MEASURES: Mapping[str, MeasureRule] = {
     "GDP": MeasureRule(("mu-GDP",), (MU,), lambda a, _: GDP(*a), kind="mu-GDP"),
     "RDP": MeasureRule(("(order, epsilon)-RDP",), (_order, EPSILON), lambda a, _: RDP(*a), kind="(order, epsilon)-RDP"),
     "metric-DP": MeasureRule(
-        ("epsilon-metric-DP",),
-        (EPSILON,),
-        lambda a, metric: MetricDP(a[0], metric.name, metric.matrix),
+        ("epsilon-metric-DP", "(epsilon, delta)-metric-DP"),
+        (EPSILON, _delta),
+        lambda a, metric: MetricDP(a[0], metric.name, metric.matrix, *a[1:]),
+        optional=1,
         distance=True,
         kind="epsilon-metric-DP",
     ),

@@ -132,7 +132,8 @@ def difference_of(model: Model, moved: Requirement) -> Compared | None:
 def _compared(space: Worlds, requirement: Requirement) -> Compared:
     found = space.neighbours(requirement)
     nearest = min((square for square in found.squares if square), default=None)
-    if nearest is not None and requirement.measure.amounts["epsilon"] ** 2 * nearest > LARGEST_EPSILON**2:
+    epsilon = requirement.measure.amounts.get("epsilon", Fraction(0))
+    if nearest is not None and epsilon**2 * nearest > LARGEST_EPSILON**2:
         raise Failure("PS0501", requirement.span, f"solve cannot compute {_as_weak(requirement)} yet")
     pairs = Numbers((len(found.joined), 3), Fraction(1), tuple(found.joined.ravel().tolist()))
     return Compared(found.cliques, pairs, found.squares or (Fraction(1),), inputs_compared(space.model, requirement))

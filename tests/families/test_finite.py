@@ -726,7 +726,6 @@ def test_lines_that_cannot_hold_together(text: str, lines: set[str]) -> None:
             "PS0515",
         ),
         (spec("input x in 0..4; output z in 0..4", "x ~ uniform", "E[ |z - x| ]^2", "z is 1-LDP wrt x"), "PS0502"),
-        (spec("input x in 0..4; output z in 0..4", "x ~ uniform", "E[ |z - x| ]", "z is 1-GDP wrt x"), "PS0501"),
     ],
 )
 def test_what_tables_decline(text: str, code: str) -> None:

@@ -340,7 +340,7 @@ def test_a_price_of_a_loss_below_zero_says_which_way() -> None:
     [
         ("choose epsilon in [0.1, 5]", "z is epsilon-LDP wrt x", "solve cannot choose the amount of epsilon-LDP"),
         ("choose e in [0.1, 5]", "z is e-DP wrt x, replacing everything", "solve cannot choose the amount of e-DP"),
-        ("", "z is 1-zCDP wrt x, replacing everything", "solve cannot compute rho-zCDP requirements"),
+        ("choose r in [0.1, 5]", "z is r-zCDP wrt x, replacing everything", "solve cannot choose the amount of r-zCDP"),
     ],
 )
 def test_what_is_refused_is_not_what_is_recommended(variable: str, line: str, message: str) -> None:

@@ -18,6 +18,7 @@ from privspec.families.tables.recognition import recognise
 from privspec.families.tables.system import Requested, TableSystem, per_atom
 from privspec.model.values import Value, as_float
 from privspec.solvers.programs import Array
+from privspec.solvers.table_divergences import CurveRatio
 
 if TYPE_CHECKING:
     from privspec.families.tables.decision import TableDecision
@@ -39,6 +40,8 @@ def context_of(decision: TableDecision) -> TableContext | None:
         return None
     (requested,) = system.requested
     if requested.view is not None or len(system.worst) > 1 or per_atom(requested.obligation.measure):
+        return None
+    if isinstance(requested.block, CurveRatio):
         return None
     if worlds.counted or not len(requested.neighbours.pairs):
         return None

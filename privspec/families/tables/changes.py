@@ -310,11 +310,12 @@ class PrivacyLine(Line):
         return replace(changed, obligations=tuple(one for one, _ in kept))
 
     def changes(self, problem: Problem) -> Iterator[Figure]:
-        """A larger epsilon, a larger delta."""
+        """A larger epsilon, rho or mu, a larger delta."""
         measure = self.requirement.measure
-        now = measure.amounts.get("epsilon")
-        if now is not None and now < LARGEST_EPSILON:
-            yield self._amount("epsilon", now, now / 16, LARGEST_EPSILON - now, lambda e: _with_epsilon(measure, e))
+        for name, now in measure.amounts.items():
+            if name in ("epsilon", "rho", "mu") and now < LARGEST_EPSILON:
+                most = LARGEST_EPSILON - now
+                yield self._amount(name, now, now / 16, most, lambda e, name=name: _with(measure, name, e))  # type: ignore[misc]
         delta = measure.amounts.get("delta", Fraction(0))
         if isinstance(measure, PureDP | EpsilonDelta | LDP) and delta < LARGEST_DELTA:
             first = max(delta / 16, Fraction(1, 10**9))
@@ -339,8 +340,8 @@ class PrivacyLine(Line):
         return not self.requirement.measure.amounts.get("delta")
 
 
-def _with_epsilon(measure: Measure, epsilon: Fraction) -> Measure:
-    return replace(measure, epsilon=epsilon)  # type: ignore[type-var]
+def _with(measure: Measure, name: str, amount: Fraction) -> Measure:
+    return replace(measure, **{name: amount})  # type: ignore[type-var]
 
 
 def _with_delta(measure: Measure, delta: Fraction) -> Measure:

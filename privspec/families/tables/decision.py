@@ -30,6 +30,7 @@ from privspec.problem.table_forms import Amount
 from privspec.problem.table_losses import laws_of
 from privspec.problem.types import Problem
 from privspec.solvers.programs import Array
+from privspec.solvers.table_divergences import CurveDual, CurveRatio
 from privspec.solvers.table_programs import (
     CompleteDual,
     CompleteRatio,
@@ -68,10 +69,12 @@ def target_itself(system: TableSystem, lowered: Lowered) -> TableSolution | None
     return TableSolution(exact.to_array(), 0.0, exact, zero, dual, "the law itself", 0, 0, 0.0)
 
 
-def _nothing(block: Privacy, shape: tuple[int, int]) -> CompleteDual | PairDual:
+def _nothing(block: Privacy, shape: tuple[int, int]) -> CompleteDual | PairDual | CurveDual:
     """No multipliers."""
     if isinstance(block, CompleteRatio):
         return CompleteDual(np.zeros(shape), np.zeros(shape))
+    if isinstance(block, CurveRatio):
+        return CurveDual(())
     none = np.zeros(0, dtype=np.intp)
     return PairDual(none, none, np.zeros(0))
 
@@ -99,7 +102,11 @@ def _terms(system: TableSystem, dual: TableDual, values: Values) -> dict[str, An
     """The witness of one dual point, but for the tangent of the loss."""
     table = system.table
     pairs: dict[tuple[int, ...], float] = defaultdict(float)
+    supports: list[list[Any]] = []
     for (index, block), part in zip(system.privacy, dual.privacy, strict=True):
+        if isinstance(part, CurveDual):
+            supports += [[index, *one.rows, one.level, one.multiplier, one.at.tolist()] for one in part.supports]
+            continue
         for at, value in _pairs(part, block):
             pairs[index, *at] += value
     first = len(table.compared)
@@ -130,7 +137,7 @@ def _terms(system: TableSystem, dual: TableDual, values: Values) -> dict[str, An
         "pairs": [[*at, value] for at, value in pairs.items() if value],
         "conditions": [[*at, value] for at, value in _of(values, "condition")],
         "accuracy": accuracy,
-    }
+    } | ({"supports": supports} if supports else {})
 
 
 def _tangent(

@@ -9,7 +9,7 @@ from fractions import Fraction
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.families.family import Settings
-from privspec.families.infeasible import Infeasible
+from privspec.families.infeasible import Infeasible, conflict_line
 from privspec.families.tables.decision import DebiasedTable, LinearTable, TableDecision, Ways, target_itself
 from privspec.families.tables.raising import raise_table
 from privspec.families.tables.system import (
@@ -26,6 +26,7 @@ from privspec.model.measures import Chosen
 from privspec.problem.elaborate import elaborate
 from privspec.problem.types import Problem
 from privspec.solvers.programs import SolverError
+from privspec.solvers.table_divergences import CurveRatio
 from privspec.solvers.table_programs import InfeasibleTable, TableSolution
 from privspec.solvers.table_search_programs import DebiasedProgram
 from privspec.solvers.tables import solve_table
@@ -94,6 +95,10 @@ def _refused(model: Model, system: TableSystem) -> Iterator[Diagnostic]:
 def _linear(model: Model, system: TableSystem, settings: Settings) -> TableDecision | Infeasible:
     lowered = to_program(system)
     found = target_itself(system, lowered) or _solved(lowered, settings)
+    if isinstance(found, InfeasibleTable) and _curved(lowered):
+        spans = [requirement.span for requirement in model.requirements]
+        spans += [target.target.span for target in model.accuracy] + [one.relation.span for one in model.constraints]
+        return Infeasible("no table meets all of these lines", tuple(conflict_line(model, s) for s in spans), ())
     if isinstance(found, InfeasibleTable):
         from privspec.families.tables.conflicts import explain_infeasible  # solves again and again: many modules
 
@@ -101,8 +106,13 @@ def _linear(model: Model, system: TableSystem, settings: Settings) -> TableDecis
     return LinearTable(model, system, settings, WAYS, found, lowered)
 
 
+def _curved(lowered: Lowered) -> bool:
+    """Whether some measure is no single ratio: programs are convex, and not linear."""
+    return any(isinstance(block, CurveRatio) for block in lowered.program.privacy)
+
+
 def _solved(lowered: Lowered, settings: Settings) -> TableSolution | InfeasibleTable:
-    if settings.solver == "cvxpy":
+    if settings.solver == "cvxpy" or _curved(lowered):
         from privspec.families.tables.reference import solve_with_cvxpy
 
         return solve_with_cvxpy(lowered.program, settings.deadline, settings.progress, lowered.cost)

@@ -20,6 +20,7 @@ from privspec.families.tables.decision import LinearTable
 from privspec.families.tables.system import to_program
 from privspec.families.tables.trials import A_SECOND, EnoughError, Trials, work
 from privspec.solvers.programs import OutOfTimeError
+from privspec.solvers.table_divergences import CurveDual, CurveRatio
 from privspec.solvers.table_programs import (
     AtomRatio,
     CompleteDual,
@@ -40,7 +41,10 @@ RESOLVED = 3 * A_SECOND
 """Work up to which a solution is found again for each price; larger ones are priced to first order."""
 SLACK_SHARE = 1e-6
 """Relative change of the loss below which a line does not bind."""
-_PRICED = ("epsilon", "delta", "bound", "tolerance")
+_PRICED = ("epsilon", "rho", "mu", "delta", "bound", "tolerance")
+
+
+Dual = CompleteDual | PairDual | CurveDual
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -90,14 +94,11 @@ def _may_bind(decision: TableDecision, line: Line) -> bool:
     if not isinstance(decision, LinearTable):
         return True
     if isinstance(line, PrivacyLine):
-        return any(
-            bool(np.any((part.above if isinstance(part, CompleteDual) else part.values) > 0))
-            for _, part in _blocks(decision, line)
-        )
+        return any(bool(np.any(part.largest > 0)) for _, part in _blocks(decision, line))
     return any(value for value in _multipliers(decision, line))
 
 
-def _blocks(decision: LinearTable, line: PrivacyLine) -> list[tuple[Privacy, CompleteDual | PairDual]]:
+def _blocks(decision: LinearTable, line: PrivacyLine) -> list[tuple[Privacy, Dual]]:
     """The blocks of a line, with their multipliers."""
     lowered, obligations = decision.lowered, decision.system.problem.obligations
     every = zip(lowered.blocks, lowered.program.privacy, decision.solution.dual.privacy, strict=True)
@@ -157,13 +158,16 @@ def _slope(decision: LinearTable, line: Line, figure: Figure) -> float | None:
         paid = sum(_multipliers(decision, line, "accuracy", "lie"))
         return -float(figure.now * (STEP - 1)) * paid if figure.name == "bound" else None
     blocks = _blocks(decision, line)
-    if figure.name == "epsilon":
+    if figure.name != "delta":
         return sum(_ratio_slope(decision, block, part) for block, part in blocks)
     return sum(_delta_slope(block, part) for block, part in blocks)
 
 
-def _ratio_slope(decision: LinearTable, block: Privacy, part: CompleteDual | PairDual) -> float:
+def _ratio_slope(decision: LinearTable, block: Privacy, part: Dual) -> float:
     table = decision.solution.table
+    if isinstance(block, CurveRatio):
+        assert isinstance(part, CurveDual)
+        return -sum(one.multiplier * block.growth(one.level, float(STEP - 1)) for one in part.supports)
     shown = np.asarray(table @ membership(classes(block, table.shape[1])).T)
     if isinstance(block, CompleteRatio):
         assert isinstance(part, CompleteDual)
@@ -178,8 +182,8 @@ def _growth(log_ratio: Fraction) -> float:
     return math.exp(log_ratio) * float(log_ratio * (STEP - 1))
 
 
-def _delta_slope(block: Privacy, part: CompleteDual | PairDual) -> float:
-    if isinstance(block, CompleteRatio) or isinstance(part, CompleteDual):
+def _delta_slope(block: Privacy, part: Dual) -> float:
+    if isinstance(block, CompleteRatio | CurveRatio) or not isinstance(part, PairDual):
         return 0.0
     if isinstance(block, AtomRatio):
         return -float(block.slack * (STEP - 1)) * float(part.values.sum())

@@ -15,6 +15,7 @@ from privspec.families.tables.prices import binding_prices
 from privspec.families.tables.system import Requested
 from privspec.kernel.core.numbers import nearest_double
 from privspec.model.values import show
+from privspec.solvers.table_divergences import CurveRatio
 from privspec.solvers.table_programs import CompleteRatio, ExactTable, PairRatio, merged, true_delta
 
 if TYPE_CHECKING:
@@ -118,12 +119,15 @@ def _guarantee(decision: TableDecision, requested: Requested) -> dict[str, Any]:
 
 def achieved(exact: ExactTable, requested: Requested) -> dict[str, str]:
     """What the table spends: the least epsilon (per unit of distance), or the requirement's with its true delta."""
-    pairs, distances = requested.neighbours.pairs, requested.neighbours.distances
-    if not len(pairs):
+    pairs, distances, block = requested.neighbours.pairs, requested.neighbours.distances, requested.block
+    if block is None and "epsilon" in requested.amounts and "order" not in requested.amounts:
         return {"epsilon": "0"}
+    if block is None or isinstance(block, CurveRatio):
+        return {name: show(amount) for name, amount in requested.amounts.items()}
     epsilon, delta = requested.amounts["epsilon"], requested.amounts.get("delta")
     if delta:
-        block = PairRatio(pairs, (epsilon,), delta, requested.view)
+        block = block if distances is not None else PairRatio(pairs, (epsilon,), delta, requested.view)
+        assert isinstance(block, PairRatio)
         return {"epsilon": show(epsilon), "delta": decimal_up(true_delta(exact, block))}
     table = merged(CompleteRatio(epsilon, requested.view), np.array(exact.numerators, dtype=object))
     if distances is not None:

@@ -6,13 +6,15 @@ The yardstick of the special solvers. What comes back is repaired and bounded li
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import cvxpy
 import numpy as np
 
-from privspec.solvers.programs import Array, OutOfTimeError, Progress, ReferenceFailedError, Watch
+from privspec.solvers.programs import Array, OutOfTimeError, Progress, ReferenceFailedError, SolverError, Watch
+from privspec.solvers.table_divergences import CurveDual, CurveRatio, Supported
 from privspec.solvers.table_programs import (
     AtomRatio,
     CompleteDual,
@@ -30,12 +32,23 @@ from privspec.solvers.table_programs import (
     float_ratio,
     float_ratios,
 )
-from privspec.solvers.table_rows import RowsResult, explain_infeasible, float_rows, membership
+from privspec.solvers.table_rows import RowsResult, explain_infeasible, float_rows, membership, solve_rows
 from privspec.solvers.tables import exact_solution
 
 cp: Any = cvxpy
 """cvxpy under its usual name; its atoms are built at run time and have no types."""
 _FEASIBILITY = 1e-9
+Pairs = list[tuple[int, int, float]]
+"""Rows a and b, and a level."""
+_FEASIBILITIES = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
+_CONIC = ((1e-10, 0.99), (1e-10, 0.9), (1e-9, 0.7), (1e-8, 0.5))
+"""Tolerances and step fractions that Clarabel is asked for, one after another, until it ends."""
+_EXCESS = 1e-8
+"""Excess of a bound that the exact repair takes out."""
+_SAME = 1e-4
+"""Levels this near are one."""
+_MIXED = 2.0**-27
+"""Share of the mean law that laws are mixed with before they are judged, as by the repair."""
 
 
 def solve_with_cvxpy(
@@ -50,24 +63,153 @@ def solve_with_cvxpy(
     Raises: ReferenceFailedError if no usable solution comes back, OutOfTimeError.
     """
     watch = Watch(deadline, progress)
-    stated = _Stated(program)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        options: dict[str, float] = {} if deadline is None else {"time_limit": deadline}
-        tolerances = {"primal_feasibility_tolerance": _FEASIBILITY, "dual_feasibility_tolerance": _FEASIBILITY}
-        try:
-            stated.problem.solve(solver=cp.HIGHS, **tolerances, **options)
-        except cp.SolverError as error:
-            raise ReferenceFailedError("solver_error") from error
-    status = stated.problem.status
-    if status in (cp.INFEASIBLE, cp.settings.INFEASIBLE_OR_UNBOUNDED):
-        return explain_infeasible(program)
-    if status == cp.USER_LIMIT:
-        raise OutOfTimeError(None)
-    if status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
-        raise ReferenceFailedError(status)
-    watch.step(float(stated.problem.value), float(stated.problem.value))
-    return exact_solution(program, stated.result(), "cvxpy", watch, cost)
+    levels = Levels.of(program)
+    while True:
+        stated = _Stated(program, levels)
+        stated.solve(levels, watch.left)
+        status = stated.problem.status
+        if status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE, cp.settings.INFEASIBLE_OR_UNBOUNDED):
+            return _conflict(program) if levels else explain_infeasible(program)
+        if status == cp.USER_LIMIT:
+            raise OutOfTimeError(None)
+        if status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+            raise ReferenceFailedError(status)
+        watch.step(float(stated.problem.value), float(stated.problem.value))
+        found = stated.result()
+        if not levels.add(program, found.table):
+            inner = _widest(program, levels) if levels and not program.plain else None
+            return exact_solution(program, _sharpened(program, found, watch), "cvxpy", watch, cost, inner)
+
+
+def _conflict(program: TableProgram) -> InfeasibleTable:
+    """All that is asked: which of it is in conflict is not known."""
+    every = (range(len(part)) for part in (program.privacy, program.equalities.bounds, program.inequalities.bounds))
+    return InfeasibleTable(*map(tuple, every), 1.0)
+
+
+def _widest(program: TableProgram, levels: Levels) -> tuple[Array, Array]:
+    """A table with its scalars that is well inside of every inequality.
+
+    Raises: ReferenceFailedError.
+    """
+    stated = _Stated(program, levels, widest=True)
+    stated.solve(levels, None)
+    if stated.problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+        raise ReferenceFailedError(stated.problem.status)
+    return stated.table.value, np.zeros(0) if stated.extra is None else stated.extra.value
+
+
+def _sharpened(program: TableProgram, found: RowsResult, watch: Watch) -> RowsResult:
+    """With the multipliers that prove most from the same linear bounds: those of the linear program with just these.
+
+    Conic multipliers are right to five digits or so.
+    """
+    supports = [
+        (k, one) for k, part in enumerate(found.dual.privacy) if isinstance(part, CurveDual) for one in part.supports
+    ]
+    if not supports:
+        return found
+    columns, less = program.shape[1], program.inequalities
+    bounds, cells = list(less.bounds), list(zip(less.rows.tolist(), less.columns.tolist(), less.values, strict=True))
+    for number, one in supports:
+        block = program.privacy[number]
+        assert isinstance(block, CurveRatio)
+        limit, up, down = block.curve.line(one.level, one.at)
+        view, size = classes(block, columns), max(limit, 1e-3)
+        for row, factors in zip(one.rows, (up, -down), strict=True):
+            cells += [(len(bounds), row * columns + c, Fraction(factors[view[c]] / size)) for c in range(columns)]
+        bounds.append(Fraction(limit / size))
+    rows, at = (np.array([cell[part] for cell in cells], dtype=np.intp) for part in (0, 1))
+    kept = [k for k, block in enumerate(program.privacy) if not isinstance(block, CurveRatio)]
+    linear = replace(
+        program,
+        privacy=tuple(program.privacy[k] for k in kept),
+        inequalities=LinearRows(rows, at, tuple(cell[2] for cell in cells), tuple(bounds)),
+    )
+    try:
+        sharp = solve_rows(linear, watch, explained=False)
+    except SolverError:
+        return found
+    if isinstance(sharp, InfeasibleTable):
+        return found
+    paid, parts = sharp.dual.inequalities[len(less.bounds) :], list(found.dual.privacy)
+    for k, part in zip(kept, sharp.dual.privacy, strict=True):
+        parts[k] = part
+    for k in set(range(len(parts))) - set(kept):
+        own = [
+            (one, z / max(program.privacy[number].curve.line(one.level, one.at)[0], 1e-3))
+            for (number, one), z in zip(supports, paid, strict=True)
+            if number == k
+        ]
+        parts[k] = CurveDual(tuple(replace(one, multiplier=float(z)) for one, z in own if z > 0))
+    return replace(
+        found, dual=replace(sharp.dual, privacy=tuple(parts), inequalities=sharp.dual.inequalities[: len(less.bounds)])
+    )
+
+
+class Levels(dict[int, dict[float, list[tuple[int, int]]]]):
+    """The pairs of rows that are stated at each level, by the number of the privacy block of a measure."""
+
+    @classmethod
+    def of(cls, program: TableProgram) -> Levels:
+        """Every pair at the levels of the start."""
+        found = cls()
+        for number, block in enumerate(program.privacy):
+            if isinstance(block, CurveRatio):
+                pairs = [(a, b) for a, b in block.pairs.tolist() if a < b or block.both]
+                found[number] = {level: list(pairs) for level in block.curve.starts}
+        return found
+
+    def add(self, program: TableProgram, table: Array) -> int:
+        """State the levels that a table breaks; how many there were."""
+        added = 0
+        for number, known in self.items():
+            block = program.privacy[number]
+            assert isinstance(block, CurveRatio)
+            laws = np.asarray(table @ membership(classes(block, program.shape[1])).T)
+            laws = (1 - _MIXED) * laws + _MIXED * laws.mean(axis=0)
+            for a, b in (pair for pair in block.pairs.tolist() if pair[0] < pair[1] or block.both):
+                for level, excess in block.curve.broken(laws[a], laws[b]):
+                    stated = [one for one, pairs in known.items() if (a, b) in pairs]
+                    if excess > _EXCESS and all(abs(one - level) > _SAME * max(1, abs(level)) for one in stated):
+                        for one in stated if block.both else []:
+                            # orders that lie close together say nearly the same, and are hard to tell apart in doubles
+                            if 0.5 < (one - 1) / (level - 1 or 1) < 2:
+                                known[one].remove((a, b))
+                        known.setdefault(level, []).append((a, b))
+                        added += 1
+            self[number] = {level: pairs for level, pairs in known.items() if pairs}
+        return added
+
+
+@dataclass(eq=False, slots=True)
+class _Curved:
+    """The levels of a measure: pairs with a level each, their bounds, and the constraints of what they have of it."""
+
+    block: CurveRatio
+    parts: list[tuple[Pairs, Any, Any]]
+    shown: Any
+
+    @property
+    def constraints(self) -> list[Any]:
+        """All of them."""
+        return [one for *_, bounds, own in self.parts for one in (bounds, own)]
+
+    def dual(self) -> CurveDual:
+        """Multipliers of supports: those of tangents at the ratios of the table, or of what of a value is counted."""
+        found, laws = [], np.maximum(np.asarray(self.shown.value), 1e-300)
+        for pairs, bounds, own in self.parts:
+            paid = np.maximum(np.atleast_1d(bounds.dual_value), 0.0)
+            for k, ((*pair, level), multiplier) in enumerate(zip(pairs, paid.tolist(), strict=True)):
+                if not multiplier:
+                    continue
+                if self.block.both:
+                    at, s = laws[pair[0]] / laws[pair[1]], level - 1
+                    multiplier *= level * s * np.exp(-s * self.block.curve.bound(level)) if s else 1.0
+                else:
+                    at = np.clip(own.dual_value[k] / multiplier, 0.0, 1.0)
+                found.append(Supported((pair[0], pair[1]), level, float(multiplier), at))
+        return CurveDual(tuple(found))
 
 
 @dataclass(eq=False, slots=True)
@@ -91,9 +233,12 @@ class _Stated:
     """The whole program as cvxpy has it."""
 
     program: TableProgram
+    levels: Levels
+    widest: bool = False
     table: Any = field(init=False)
+    margin: Any = field(init=False)
     extra: Any = field(init=False)
-    blocks: list[_Block] = field(init=False)
+    blocks: list[_Block | _Curved] = field(init=False)
     problem: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -101,9 +246,12 @@ class _Stated:
         program = self.program
         inputs, outputs = program.shape
         self.table = cp.Variable((inputs, outputs), nonneg=True)
+        self.margin = cp.Variable(nonneg=True) if self.widest else 0.0
         self.extra = cp.Variable(len(program.extra)) if len(program.extra) else None
         self._further: list[Any] = [cp.sum(self.table, axis=1) == 1]
-        self.blocks = [self._state(block) for block in program.privacy]
+        if self.widest:
+            self._further.append(self.table >= self.margin)
+        self.blocks = [self._state(block, number) for number, block in enumerate(program.privacy)]
         self._further += self._ranges()
         self.equalities = self._linear(program.equalities, equal=True)
         self.inequalities = self._linear(program.inequalities, equal=False)
@@ -117,14 +265,36 @@ class _Stated:
             objective = objective + np.array([float(v) for v in program.extra.cost]) @ self.extra
         stated = [c for c in (self.equalities, self.inequalities, self.worst) if c is not None]
         own = [c for block in self.blocks for c in block.constraints]
-        self.problem = cp.Problem(cp.Minimize(objective), [*self._further, *own, *stated])
+        goal = cp.Maximize(self.margin) if self.widest else cp.Minimize(objective)
+        self.problem = cp.Problem(goal, [*self._further, *own, *stated])
+
+    def solve(self, levels: Levels, seconds: float | None) -> None:
+        """By HiGHS where it is linear; else by Clarabel, with tolerances that it reaches.
+
+        Raises: ReferenceFailedError.
+        """
+        options: dict[str, Any] = {} if seconds is None else {"time_limit": seconds}
+        names = ("tol_gap_abs", "tol_gap_rel", "tol_feas") if levels else _FEASIBILITIES
+        for tolerance, step in _CONIC if levels else ((_FEASIBILITY, None),):
+            try:
+                more = {} if step is None else {"max_step_fraction": step}
+                solver = cp.CLARABEL if levels else cp.HIGHS
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    self.problem.solve(solver=solver, **dict.fromkeys(names, tolerance), **more, **options)
+            except cp.SolverError as error:
+                failed = error
+            else:
+                return
+        raise ReferenceFailedError("solver_error") from failed
 
     def _ranges(self) -> list[Any]:
         if self.extra is None:
             return []
         extra = self.program.extra
         low, high = (np.array([float(v) for v in ends]) for ends in (extra.lower, extra.upper))
-        return [self.extra >= low, self.extra <= high]
+        inside = self.margin * (low < high)
+        return [self.extra >= low + inside, self.extra <= high - inside]
 
     def _linear(self, rows: LinearRows, *, equal: bool) -> Any:
         if not rows.bounds:
@@ -134,22 +304,49 @@ class _Stated:
             everything = cp.hstack([everything, self.extra])
         left = float_rows(rows, everything.size) @ everything
         right = np.array([float(bound) for bound in rows.bounds])
-        return left == right if equal else left <= right
+        return left == right if equal else left + self.margin <= right
 
-    def _state(self, block: Privacy) -> _Block:
+    def _state(self, block: Privacy, number: int) -> _Block | _Curved:
         shown = self.table @ membership(classes(block, self.program.shape[1])).T
+        if isinstance(block, CurveRatio):
+            every = [[(a, b, level) for a, b in pairs] for level, pairs in self.levels[number].items()]
+            parts = every if block.both else [[one for part in every for one in part]]
+            return _Curved(block, [(part, *self._levels(block, shown, part)) for part in parts], shown)
         if isinstance(block, CompleteRatio):
             least = np.ones((shown.shape[0], 1)) @ cp.Variable((1, shown.shape[1]))
-            return _Block(block, [least <= shown, shown <= float_ratio(block.log_ratio) * least])
+            tops = float_ratio(block.log_ratio) * least
+            return _Block(block, [least + self.margin <= shown, shown + self.margin <= tops])
         first, second = block.pairs.T
-        excess = shown[first] - cp.multiply(float_ratios(block)[:, None] * np.ones((1, shown.shape[1])), shown[second])
+        ratios = float_ratios(block)[:, None] * np.ones((1, shown.shape[1]))
+        excess = shown[first] - cp.multiply(ratios, shown[second]) + self.margin
         if isinstance(block, AtomRatio):
             return _Block(block, [excess <= float(block.slack)])
         if isinstance(block, PairRatio) and block.delta > 0:
             slack = cp.Variable(excess.shape, nonneg=True)
-            self._further.append(cp.sum(slack, axis=1) <= float(block.delta))
+            self._further.append(cp.sum(slack, axis=1) + self.margin <= float(block.delta))
             return _Block(block, [excess <= slack])
         return _Block(block, [excess <= 0])
+
+    def _levels(self, block: CurveRatio, shown: Any, pairs: Pairs) -> tuple[Any, Any]:
+        """What pairs have of a level, together at most its bound, and that it is no less than their generator.
+
+        Orders are one for all of the pairs.
+        """
+        first, second = (shown[[one[k] for one in pairs]] for k in (0, 1))
+        share, level = cp.Variable(first.shape, nonneg=True), pairs[0][2]
+        limit, s = block.curve.bound(level), level - 1
+        if not block.both:
+            limits = np.array([block.curve.bound(one[2]) for one in pairs])
+            ratios = np.exp([[one[2]] * first.shape[1] for one in pairs])
+            return cp.sum(share, axis=1) + self.margin <= limits, first - cp.multiply(ratios, second) <= share
+        p, q, each = (cp.vec(part, order="C") for part in (first, second, share))
+        if not s:
+            each = cp.Variable(each.shape)
+            total = cp.sum(cp.reshape(each, first.shape, order="C"), axis=1)
+            return total + self.margin <= limit, cp.constraints.ExpCone(-each, p, q)
+        # shares of the bound: p^order q^-s <= share e^(s limit)
+        small = float(np.exp(-s * limit / level))
+        return cp.sum(share, axis=1) + self.margin <= 1, cp.constraints.PowCone3D(each, q, small * p, 1 / level)
 
     def result(self) -> RowsResult:
         """Table, scalars and multipliers of the solution."""

@@ -25,6 +25,7 @@ from privspec.problem.table_forms import Accuracy, Amount, Condition, Fairness, 
 from privspec.problem.table_lines import Moment, moment
 from privspec.problem.table_losses import Costs, fractions, laws_of
 from privspec.problem.types import Measure, Obligation, Problem
+from privspec.solvers.table_divergences import CURVES, CurveRatio
 from privspec.solvers.table_programs import (
     AtomRatio,
     CompleteRatio,
@@ -100,9 +101,11 @@ class Requested:
         pairs, amounts, distances = self.neighbours.pairs, self.amounts, self.neighbours.distances
         if not len(pairs):
             return None
+        if self.obligation.measure.name in CURVES:
+            return CurveRatio(pairs, self.obligation.measure.name, amounts, self.view)
         epsilon, delta = amounts["epsilon"], amounts.get("delta", NONE)
         if distances is not None:
-            return PairRatio(pairs, tuple(epsilon * distance for distance in distances), NONE, self.view)
+            return PairRatio(pairs, tuple(epsilon * distance for distance in distances), delta, self.view)
         if per_atom(self.obligation.measure):
             # the condition of Ramon & Basu 3.3: each single output by itself
             return AtomRatio(pairs, (epsilon,), delta / self.inputs, self.view)
@@ -122,9 +125,9 @@ def per_atom(measure: Measure) -> bool:
 
 
 def computed(measure: Measure) -> bool:
-    """Whether tables can be computed for it: a ratio of probabilities, with one known figure for everybody."""
+    """Whether tables can be computed for it: its figures are known, and the same for everybody."""
     known = figures(measure)
-    return not measure.each and len(known) == len(measure.amounts) and {"epsilon"} <= set(known) <= {"epsilon", "delta"}
+    return not measure.each and len(known) == len(measure.amounts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ NOISES = {
     "mixed": ("knorm-l2", ("scale",), {"knorm"}, ("laplace", "knorm-l2")),
 }
 """Families: shape of the noise, what says its size, words of a line that allow it, and proofs that it rests on."""
+EXECUTED = ("inputs", "strategy", "noise", "grid", "reconstruction", "output_grid", "rounding")
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,9 +393,7 @@ class Release:
 
 def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Release:
     """The mechanism that is executed, of a family that the problem allows."""
-    inputs, strategy, noise, grid, reconstruction, output_grid, rounding = item.fields(
-        "inputs", "strategy", "noise", "grid", "reconstruction", "output_grid", "rounding"
-    )
+    inputs, strategy, noise, grid, reconstruction, output_grid, rounding = item.fields(*EXECUTED)
     kinds = SHARED if frame.trust.kind == "secure_sum" else NOISES
     known, keys, words, notes = kinds[family.one_of(*kinds)]
     if problem.families and not words & set(problem.families):

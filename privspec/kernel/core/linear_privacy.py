@@ -14,7 +14,7 @@ from math import comb, lcm
 from flint import arb, arb_mat, ctx, fmpz_mat
 
 from privspec.kernel import shares
-from privspec.kernel.core.case import NOTHING, Case
+from privspec.kernel.core.case import NOTHING, Bound, Case
 from privspec.kernel.core.composition import proves
 from privspec.kernel.core.linear import (
     Alike,
@@ -328,9 +328,7 @@ def judge(case: Case, family: Item, executed: Item, views: Item) -> Release:
     return release
 
 
-def let_through(
-    case: Case, release: Release, view: View, outputs: tuple[str, ...], witness: Item
-) -> dict[str, Fraction] | None:
+def let_through(case: Case, release: Release, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
     """What some outputs tell of a unit that no line is about, rounded up; None where it has no limit."""
     if view.difference.absent:
         witness.same({"inverse": None, "scaling": None})

@@ -10,7 +10,7 @@ from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
 FORMAT = "privspec-problem/1.0"
 MEASURES = {"rho-zCDP": ("rho",), "mu-GDP": ("mu",), "(order, epsilon)-RDP": ("order", "epsilon")}
 MEASURES |= dict.fromkeys(("epsilon-DP", "epsilon-LDP", "epsilon-metric-DP"), ("epsilon",))
-MEASURES |= {f"(epsilon, delta)-{word}": ("epsilon", "delta") for word in ("DP", "LDP", "per-atom-LDP")}
+MEASURES |= {f"(epsilon, delta)-{word}": ("epsilon", "delta") for word in ("DP", "LDP", "per-atom-LDP", "metric-DP")}
 """Measures with their amounts, in order."""
 
 

@@ -12,11 +12,12 @@ from math import lcm, log
 from flint import ctx
 
 from privspec.kernel.core.case import Case
-from privspec.kernel.core.composition import proves
 from privspec.kernel.core.numbers import BITS, LARGEST_LOG, ball, end, exp_down, sqrt_down
 from privspec.kernel.core.problem import Guarantee, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Refused
+from privspec.kernel.divergences import satisfies
 
+NONE = Fraction(0)
 DIGITS = 2**31
 """Most binary digits of all numerators together; a denominator has at most 2^17."""
 PAIRS = 2**22
@@ -88,8 +89,7 @@ def triples(grid: Grid, levels: int) -> list[tuple[int, int, int]]:
 
 def read_law(item: Item, size: tuple[int, int]) -> tuple[list[list[int]], int]:
     """Numerators and common denominator of the executed law, whose rows sum to one."""
-    table = [[p.exact(0) for p in row.items(size[1])] for row in item.items(size[0])]
-    whole = 1
+    table, whole = [[p.exact(0) for p in row.items(size[1])] for row in item.items(size[0])], 1
     for number, row in enumerate(table):
         if sum(row) != 1:
             raise item.wrong(f"have a row, {number}, that does not sum to one")
@@ -140,9 +140,9 @@ def let_through(laws: list[list[int]], whole: int, asked: Compared) -> dict[str,
             if max(pair) * under > min(pair) * over:
                 over, under = max(pair), min(pair)
     if not under:
-        return {"epsilon": Fraction(0), "delta": Fraction(apart, whole)}
+        return {"epsilon": NONE, "delta": Fraction(apart, whole)}
     with ctx.workprec(2 * BITS):
-        return {"epsilon": end(ball(Fraction(over, under)).log().upper()), "delta": Fraction(0)}
+        return {"epsilon": end(ball(Fraction(over, under)).log().upper()), "delta": NONE}
 
 
 def privacy(case: Case, table: Table, compared: list[Compared], chosen: dict[str, Fraction]) -> list[Guarantee]:
@@ -159,11 +159,14 @@ def privacy(case: Case, table: Table, compared: list[Compared], chosen: dict[str
         figures = ", ".join(f"{key} = {float(value):.9g}" for key, value in reached.items())
         text, within = f"line {line.line}, {line.neighbours}: {name} with {figures}", _within(guarantee)
         if within:
-            laws, delta = table.seen(table.view(list(line.seen))), reached.get("delta", Fraction(0))
-            found = broken(laws, table.denominator, asked, reached["epsilon"], delta, single=not delta)
+            laws, delta, whole = table.seen(table.view(list(line.seen))), reached.get("delta", NONE), table.denominator
+            if set(reached) <= {"epsilon", "delta"}:
+                found = broken(laws, whole, asked, reached["epsilon"], delta, single=not delta)
+            else:
+                pairs = ((laws[a], laws[b], [a, b]) for a, b, _ in asked.every())
+                found = next((at for p, q, at in pairs if not satisfies(name, reached, p, q, whole)), [])
             if "per-atom" in name and not found:
-                share = limits["delta"] / asked.inputs
-                found = broken(laws, table.denominator, asked, limits["epsilon"], share, single=True)
+                found = broken(laws, whole, asked, limits["epsilon"], limits["delta"] / asked.inputs, single=True)
         if found:
             text = f"not true: {text}, as {' beside '.join(str(table.rows[row]) for row in found)} shows"
         text = text if within else f"line {line.line}: figures that are not within {name}"
@@ -174,9 +177,9 @@ def privacy(case: Case, table: Table, compared: list[Compared], chosen: dict[str
 def _within(guarantee: Guarantee) -> bool:
     """Whether the figures that a plan says are achieved are those of the measure, and imply what the line asks."""
     measure, limits, reached = guarantee.obligation.measure, guarantee.asked, guarantee.achieved
-    epsilon, delta = reached.get("epsilon", Fraction(-1)), reached.get("delta", 0)
-    if measure.each or epsilon < 0 or not set(reached) <= {"epsilon", "delta"} & {"epsilon", *limits}:
+    if measure.each or not set(limits) - {"delta"} <= set(reached) <= set(limits):
         return False
-    if "epsilon" not in limits or "order" in limits:
-        return not delta and proves(measure.name, limits, {"epsilon": epsilon})
-    return epsilon <= limits["epsilon"] and ("per-atom" in measure.name or delta <= limits.get("delta", 0))
+    least = all(
+        amount <= limits[key] for key, amount in reached.items() if key != "delta" or "atom" not in measure.name
+    )
+    return least and reached.get("order") == limits.get("order")

@@ -99,10 +99,8 @@ def grids(case: Case, release: Release, found: Figures) -> None:
     whole = release.strategy.unit.denominator == 1 and release.grid == 1 and not any(steps)
     exact = whole and not any(v % noise.unit.denominator for row in noise.rows for v in row)
     exact = exact and release.output_grid == 1 and not any(v.denominator > 1 for v in block.offset)
-    answer, last = (
-        NONE if whole or release.round_outputs else release.grid / 2,
-        NONE if exact else release.output_grid / 2,
-    )
+    answer = NONE if whole or release.round_outputs else release.grid / 2
+    last = NONE if exact else release.output_grid / 2
     parts = figures.moved_by(block.target, steps), figures.moved_by(noise, [answer] * noise.whole.ncols())
     share = _share([last + a + b for a, b in zip(*parts, strict=True)], found.spread)
     text = f"rounding to grids moves no output by more than {float(share) ** 0.5:.1e} of its standard deviation"
@@ -126,10 +124,8 @@ def places(case: Case, release: Release, found: Figures, sites: Item) -> None:
     names = [name for at, _ in pairs for name in at.text().split(" and ")]
     if len(set(names)) < len(names) or min(values) < 0:
         raise sites.wrong("are not places, each named once, with a variance or scale from 0 on for each number")
-    holds = enters(release, found, sites, names, values)
-    case.says(
-        "sites", holds, f"independent noise at {listed(names)} is the {release.noise.shape} noise that is executed"
-    )
+    text = f"independent noise at {listed(names)} is the {release.noise.shape} noise that is executed"
+    case.says("sites", enters(release, found, sites, names, values), text)
 
 
 def together(release: Release, found: Figures) -> list[dict[str, object]]:
@@ -218,9 +214,7 @@ def mass(found: list[Moves], columns: Matrix, given: Item) -> Fraction:
         if outside or any(v > 0 for i, row in enumerate(moment) for j, v in enumerate(row) if i != j):
             raise given.wrong("is no mixture of differences of two cells")
         return sum(row[i] for i, row in enumerate(moment)) * unit**2 / (2 * swaps[0].amount ** 2)
-    owners = [
-        {i: (u, piece) for u, (own, _) in enumerate(units) for piece in own for i in piece.at} for units, _ in found
-    ]
+    owners = [{i: (u, part) for u, (own, _) in enumerate(some) for part in own for i in part.at} for some, _ in found]
     for row in rows:
         column = {i: v * unit for i, v in enumerate(row) if v}
         sizes = [gauge(*pair, column) for pair in zip(found, owners, strict=True)]

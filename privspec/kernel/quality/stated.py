@@ -34,12 +34,11 @@ def judge_loss(
     for item, known in zip([value, *said], [rounded, *words], strict=True):
         item.same(known)
     case.says("loss", True, f"the loss of what is executed is {rounded:.10g}")
-    if derived is None:
-        low.same(None)
-        gap.same(None)
     if among.text() not in classes:
         raise among.wrong("is not what the bound is about")
     if derived is None:
+        low.same(None)
+        gap.same(None)
         if case.status == "optimal":
             case.says("bound", False, "the plan is said to be optimal without a bound")
         return

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil, floor
 
-from privspec.kernel.core.case import Case, Rules
+from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.numbers import BITS, exp_up, sqrt_up
 from privspec.kernel.core.problem import Guarantee, View
 from privspec.kernel.core.reading import Grid, Item, Refused, read
 from privspec.kernel.core.tables import Compared, Table, let_through, privacy, read_law
+from privspec.kernel.divergences import MEASURES, support
 from privspec.kernel.quality.stated import judge_lines, judge_loss, whole_numbers
 from privspec.kernel.quality.tables_forms import NONE, Amount, Contrast, Rounds, Task, Variation
 
@@ -74,9 +76,7 @@ class Tables(Rules):
         drawn = {name: {label: chosen[f"{name}:{label}"] for label in labels} for name, labels, _ in task.laws}
         return Executed(table, {name: chosen[name] for name, *_ in task.choices}, drawn)
 
-    def reach(
-        self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item
-    ) -> dict[str, Fraction] | None:
+    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
         """What the columns that look alike to an observer tell of the rows that a unit compares."""
         assert isinstance(executed, Executed)
         witness.same(None)
@@ -91,9 +91,7 @@ class Tables(Rules):
 def _chosen(case: Case, task: Task, scalars: Item, laws: Item) -> dict[str, Fraction]:
     """The numbers that the plan chose, and the masses of its laws by name."""
     found = {}
-    for (name, low, high, over, under), item in zip(
-        task.choices, scalars.fields(*(name for name, *_ in task.choices)), strict=True
-    ):
+    for (name, low, high, over, under), item in zip(task.choices, scalars.fields(*task.ends()), strict=True):
         found[name] = value = item.exact()
         holds = low <= value <= high and not (over and value == low) and not (under and value == high)
         case.says("choices", holds, f"{name} = {float(value):.9g} is in its range")
@@ -162,15 +160,14 @@ def contrasts(task: Task, table: Table, guarantees: list[Guarantee]) -> list[Con
     """What obligations, bounds on lies and lines of fairness say of pairs of laws: every table that meets them does."""
     found, rows = [], [{row: 1} for row in range(len(task.rows))]
     for compared, one in zip(task.compared, guarantees, strict=True):
-        known, atoms = not set(one.asked) - {"epsilon", "delta"}, "per-atom" in one.obligation.measure.name
-        epsilon, slack = (
-            one.asked.get("epsilon", NONE),
-            one.asked.get("delta", NONE) / (compared.inputs if atoms else 1),
-        )
+        name, atoms = one.obligation.measure.name, "per-atom" in one.obligation.measure.name
+        epsilon = one.asked.get("epsilon", NONE)
+        slack = one.asked.get("delta", NONE) / (compared.inputs if atoms else 1)
         exponents = [sqrt_up(square * epsilon**2, 2 * BITS) for square in compared.squares] + [epsilon]
-        limits, listed = [(int(exp_up(q) * (1 << BITS)), slack) for q in exponents], compared.every() if known else []
-        pairs = {pair: limits[level] for a, b, level in listed for pair in ((a, b), (b, a))}
-        found.append(Contrast(table.view(list(one.obligation.seen)), rows, 1, pairs, atoms))
+        bends = (name, one.asked) if name in MEASURES else None
+        limits = [(0, Fraction(1)) if bends else (int(exp_up(q) * (1 << BITS)), slack) for q in exponents]
+        pairs = {pair: limits[level] for a, b, level in compared.every() for pair in ((a, b), (b, a))}
+        found.append(Contrast(table.view(list(one.obligation.seen)), rows, 1, pairs, atoms, bends=bends))
     found += [votes.contrast() for votes in task.manipulation]
     for line in task.fairness:
         found.append(line.contrast(table.view(line.outputs), task.weights(), list(map(sqrt_up, line.squares))))
@@ -222,15 +219,23 @@ class Lagrangian:
             self.costs(row, [int(shown == value) for shown in values], scale)
             self.constant -= scale * laws[row].values()[value]
 
-    def add(self, pairs: Item, conditions: Item, accuracy: Item) -> None:
+    def add(self, pairs: Item, conditions: Item, accuracy: Item, supports: Item) -> None:
         """Multipliers of all that the problem asks of tables.
 
         For multipliers of what is seen of two laws, the slack of their pair is paid for the largest of them.
         """
+        for item in [] if supports.absent else supports.items():
+            number, first, second, *bend = item.items(6)
+            one, a, b = self.asked[number.integer(0, len(self.asked) - 1)], first.integer(), second.integer()
+            if one.bends is None or (a, b) not in one.pairs:
+                raise item.wrong("is about rows that are not compared, or by a ratio")
+            most, ups, downs = support(*one.bends, *bend, max(one.view) + 1)
+            self.constant -= most
+            for column, seen in enumerate(one.view):
+                self.reduced[a][column] += floor(ups[seen] * ONE)
+                self.reduced[b][column] -= ceil(downs[seen] * ONE)
         most = max((len(one.mixtures) for one in self.asked), default=0)
-        members = [
-            [[c for c, v in enumerate(o.view) if v == seen] for seen in range(max(o.view) + 1)] for o in self.asked
-        ]
+        members = [[[c for c, v in enumerate(o.view) if v == n] for n in range(max(o.view) + 1)] for o in self.asked]
         found: dict[tuple[int, int, int], dict[int, int]] = {}
         for k, a, b, seen, z in entries(pairs, len(self.asked), most, most, len(self.reduced[0])):
             one = self.asked[k]
@@ -286,7 +291,7 @@ def lower_bound(witness: Item, task: Task, asked: list[Contrast]) -> Fraction:
         raise Refused("a law has a share of less than nothing")
     if task.estimates is not None:
         return estimates_bound(witness, task, asked)
-    tangent, *terms = witness.fields("loss", *TERMS)
+    tangent, *terms = witness.fields("loss", *TERMS, optional=("supports",))
     found = Lagrangian(task, asked)
     found.amount(task.loss, Fraction(1), tangent)
     found.add(*terms)
@@ -321,7 +326,7 @@ def estimates_bound(witness: Item, task: Task, asked: list[Contrast]) -> Fractio
         gap = min((a - b for a in g for b in g if a > b), default=NONE)
         least += weight * gap / 2 * mean([abs(v - mean(t)) for v in t])
     for item in cuts.items():
-        means, *terms = item.fields("means", *TERMS)
+        means, *terms = item.fields("means", *TERMS, optional=("supports",))
         cut = Lagrangian(task, asked)
         for weight, (g, _, _) in zip(weights, moments, strict=True):
             squares, unit = whole_numbers([value * value for value in g])

@@ -41,7 +41,8 @@ class Contrast:
     """Mixtures (a, b) of rows with a(S) <= ratio b(S) + slack for every set S of what is seen of columns.
 
     `mixtures`: whole numbers by row, over `whole`; `pairs`: ratios times 2^BITS, rounded up, and slacks. `atoms`: S is
-    a single value. `above`: S holds a value of a pair only with another, which stands before it.
+    a single value. `above`: S holds a value of a pair only with another, which stands before it. `bends`: a
+    measure that the pairs satisfy both ways, with its amounts.
     """
 
     view: list[int]
@@ -50,6 +51,7 @@ class Contrast:
     pairs: dict[Pair, tuple[int, Fraction]]
     atoms: bool = False
     above: dict[Pair, dict[int, int | None]] = field(default_factory=dict)
+    bends: tuple[str, dict[str, Fraction]] | None = None
 
     def gaps(self, table: Table) -> dict[Pair, Fraction]:
         """The largest a(S) - b(S) of each pair."""
