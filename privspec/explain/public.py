@@ -216,6 +216,10 @@ def _limits(facts: Facts) -> Iterator[Sentence]:
         yield asserted(f"This release was made with other numbers than its description is written with: {words}.", line)
     if facts.claims:
         yield assumed(question(facts).first_limit, ODDS_NOTE)
+    told = {name for fact in facts.claims if not fact.claim.conditional for name in fact.claim.wrt}
+    for name in sorted(told & set(facts.context.entry_laws)):
+        words = f"It does not bound what correlations tell: entries of {name} are declared to tell of one another."
+        yield assumed(words, *facts.context.entry_laws[name])
     yield assumed("It speaks of this release only, not of other uses of the same data.", line)
     if facts.context.trust == "curator":
         yield assumed("It relies on the keeper of the data to run the release as planned.", line)
