@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from pathlib import Path
 from posixpath import dirname, join, normpath
 from typing import Any
@@ -239,7 +240,7 @@ class _Assembler:
                 raise Failure("PS0420", span, f"the spec {name} does not exist")
             return file
         path = Path(file) if self.base is None else self.base / file
-        if not path.is_file():
+        if not path.is_file() and _template(file) is None:
             beside = path.parent.iterdir() if path.parent.is_dir() else ()
             hint = suggestion(path.name, (p.name for p in beside if p.suffix == ".priv"))
             raise Failure("PS0420", span, f"the spec {name} does not exist", help=hint)
@@ -256,7 +257,8 @@ class _Assembler:
             raise Failure("PS0420", span, f"a spec has at most {PARTS} parts, theirs among them")
         path = Path(file) if self.base is None else self.base / file
         try:
-            text = self.given[file] if self.given is not None else path.read_text(encoding="utf-8-sig")
+            known = self.given[file] if self.given is not None else None if path.is_file() else _template(file)
+            text = path.read_text(encoding="utf-8-sig") if known is None else known
         except (OSError, UnicodeDecodeError) as error:
             raise Failure("PS0420", span, f"{file} cannot be read as text") from error
         source, head = Source(str(path), text), HEAD.format(" ".join(file.split()))
@@ -333,6 +335,12 @@ class _Assembler:
                 hint = f"give what is called {used.id} here another name"
                 others = ((there.span, "declared here"),)
                 raise Failure("PS0424", used.span, message, others=others, help=hint)
+
+
+def _template(name: str) -> str | None:
+    """The text of a built-in spec, by its name without an ending; None if there is none."""
+    found = files("privspec.specs").joinpath(f"{name}.priv")
+    return found.read_text(encoding="utf-8") if name.isidentifier() and found.is_file() else None
 
 
 # --- declarations ---------------------------------------------------------------------------------------

@@ -354,6 +354,12 @@ def test_one_part_by_itself_may_be_run_several_times(tmp_path: Path) -> None:
     assert plan.loss.value == pytest.approx(2 / 0.2**2, rel=1e-6)
 
 
+def test_what_is_computed_from_several_runs_is_refused(tmp_path: Path) -> None:
+    path = runs(tmp_path, ", times = 2", "(P, again.O) is 0.5-zCDP wrt x", GAUSSIAN, more="  output Q = again.O / 2")
+    with pytest.raises(SpecError, match="Q from a part that runs several times"):
+        load(path).solve()
+
+
 def test_plans_that_lie_about_runs_are_refused(tmp_path: Path) -> None:
     plan = load(runs(tmp_path, ", times = 4", "(P, again.O) is 0.5-zCDP wrt x", GAUSSIAN)).solve()
 

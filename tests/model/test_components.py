@@ -1,5 +1,8 @@
 """Specs of components: one flat spec, whose names, data and diagnostics are those of the files."""
 
+import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,9 +10,13 @@ import pytest
 from privspec.core.diagnostics import SpecError
 from privspec.core.render import diagnostic_to_json
 from privspec.core.spans import Source
-from privspec.language.spelling import spell
+from privspec.language.parser import parse
+from privspec.language.spelling import print_spec, spell
 from privspec.model.build import load_model
+from privspec.model.components import assembled
 from privspec.model.graph import Model
+from privspec.problem import form
+from privspec.problem.elaborate import elaborate
 
 MEAN = """spec a_mean
 parameters:
@@ -197,3 +204,79 @@ privacy: a.O is 1-DP wrt held, replacing one person
     assert {line.neighbours.describe() for line in model.requirements} == {"replacing one person"}
     assert [node.index for node in model.inputs] == ["person"]
     assert list(model.parties) == ["person"]
+
+
+TABLE = """parameters:
+  epsilon = 0.7
+  low = {young, old}
+variables:
+  input t in table(age in low, sex in {F, M})
+  constant W in real^2
+  output O
+loss: E[ ||O - marginals(t, {age})||^2 ]
+accuracy: E[ (O[j] - marginals(t, {age})[j])^2 ] <= 40 for j in 1..2
+privacy:
+  O is epsilon-zCDP wrt t, adding or removing one record
+  all outputs are (2 * epsilon)-zCDP wrt all inputs, adding or removing up to 2 records, seen by press and auditors
+"""
+SUMS = """parameters:
+  epsilon[voter] = [0.1, 0.2, 0.3]
+  c = 2
+parties: voter in 1..3
+variables:
+  input V[voter] in [0, c]^2
+  intermediate b[voter]
+  intermediate s
+  output O
+  output Q = O / c
+background:
+  b[voter] = sum(V[voter][j] / c for j in 1..2)
+  s = sum(b[voter] for voter)
+  V[voter] ~ uniform
+loss: E[ (O - s)^2 ]
+privacy: O is 1-zCDP wrt V, replacing one voter
+"""
+
+
+@pytest.mark.parametrize(
+    ("part", "arguments", "inputs"),
+    [
+        (MEAN, "", ["x"]),
+        (MEAN, ", n = 2 * 2, epsilon = k", ["x"]),
+        (TABLE, ", W = [1, 2]", ["t"]),
+        (TABLE, ", W = [1, 2], epsilon = 0.25", ["t"]),
+        (SUMS, "", ["V"]),
+        (SUMS, ", epsilon = [1, 2, 3] / k", ["V"]),
+    ],
+)
+def test_a_part_means_what_it_means_alone(tmp_path: Path, part: str, arguments: str, inputs: list[str]) -> None:
+    """The flat spec, printed under names without dots, is a spec of the same problem."""
+    text = f'components: a = spec("part.priv"{arguments})\nparameters: k = 2\nloss: 3 * a.loss\n'
+    model = load(tmp_path, text, part=part)
+    assert [node.name for node in model.inputs] == inputs
+    source = Source("whole.priv", text)
+    flat = assembled(parse(source), source, tmp_path).spec
+    printed = re.sub(r"\ba\.([A-Za-z])", r"a_\1", print_spec(replace(flat, sections=())))
+    again = load_model(Source("flat.priv", printed))
+
+    def plain(found: Model) -> object:
+        document = json.loads(json.dumps(form.document(elaborate(found))).replace("a.", "a_"))
+        return {key: _without_places(value) for key, value in document.items() if key != "name"}
+
+    assert plain(again) == plain(model)
+
+
+def _without_places(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _without_places(item) for key, item in value.items() if key not in ("line", "text", "lines")}
+    return [_without_places(item) for item in value] if isinstance(value, list) else value
+
+
+def test_a_template_is_a_part_by_its_name(tmp_path: Path) -> None:
+    text = 'components: a = spec("pay_study")\nloss: a.loss\nprivacy: all outputs are 1-DP wrt all inputs, replacing '
+    model = load(tmp_path, text + "one person")
+    assert [node.name for node in model.outputs] == ["a.mean_income"]
+    assert list(model.texts) == ["pay_study"]
+    assert "does not exist" in wrong(tmp_path, text.replace("pay_study", "pay_studies") + "everything")["PS0420"][2]
+    (tmp_path / "pay_study").write_text(MEAN, "utf-8")  # a file comes first
+    assert [node.name for node in load(tmp_path, text + "everything").outputs] == ["a.O"]
