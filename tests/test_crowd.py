@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from privspec.families.statistics.predict import predict
-from privspec.families.statistics.shapes.laplace import LaplaceNoise
+from privspec.families.statistics.shapes import LAPLACE, AddedNoise
 from privspec.families.statistics.ways import forbidden, ways
 from privspec.functions.probit import Objective, Result, largest_quadratic, probit_routes
 from privspec.model.domains import L1Ball
@@ -147,7 +147,7 @@ def test_a_noisy_objective_is_never_unbounded(epsilon: str) -> None:
     route = Objective(records, L1Ball(Fraction(2), 6), Fraction(1))
     random = np.random.default_rng(1)
     drawn = ThurstoneMosteller(20, 6, 1.0).draw(40, random).records
-    noise = LaplaceNoise(Fraction(epsilon), route.spread(Unit.RECORD)[NormName.L1])
+    noise = AddedNoise(LAPLACE, Fraction(epsilon), route.spread(Unit.RECORD)[NormName.L1], route.size)
     noisy = noise.noisy(route.statistic(drawn), random)
     weights = route.finish(noisy)
     assert np.isfinite(weights).all()

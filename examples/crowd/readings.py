@@ -13,7 +13,7 @@ from math import pi, sqrt
 import numpy as np
 from crowds import Array, Candidate, Source, algorithm
 
-from privspec.families.statistics.shapes.laplace import LaplaceNoise
+from privspec.families.statistics.shapes import LAPLACE, AddedNoise
 from privspec.functions.probit import Objective, Result
 from privspec.model.domains import L1Ball
 from privspec.model.library import Records
@@ -41,7 +41,7 @@ def uncalibrated(honest: Candidate) -> Candidate:
     else:
         wide = L1Ball(within.radius * NOT_ENFORCED, within.dimension)
         route, spread = Result(raw, wide), 2 * within.radius
-    noise = tuple(LaplaceNoise(one.epsilon, spread) for one in way.noise)  # type: ignore[attr-defined]
+    noise = tuple(AddedNoise(LAPLACE, one.amount, spread, one.size) for one in way.noise)  # type: ignore[attr-defined]
     unclipped = replace(system, block=replace(system.block, radius=None))
     return replace(honest, system=unclipped, way=replace(way, route=route, noise=noise))
 

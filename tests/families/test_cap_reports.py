@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privspec.families.statistics.shapes.privunit import CapReport
+from privspec.families.statistics.shapes import CapReport
 
 
 @pytest.mark.parametrize(("size", "epsilon"), [(2, 1), (3, 4), (10, 4), (10, 30), (10, 200), (65, 12)])

@@ -104,7 +104,7 @@ def test_gaussian_noise_competes_where_there_is_a_delta() -> None:
     gaussian = [way for way in ways(system) if way.family == "gaussian"]
     assert gaussian
     (promise,) = system.promises
-    achieved = gaussian[0].noise[0].achieved(gaussian[0].route.spread(promise.unit), promise.measures[0])
+    achieved = gaussian[0].noise[0].achieved(gaussian[0].route.spread(promise.unit))
     assert set(achieved) == {"mu"}
     assert achieved["mu"] <= 1
 
@@ -139,7 +139,7 @@ def test_each_person_has_noise_of_their_own_and_weights_by_inverse_variance() ->
     laplace = next(w for w in ways(system) if w.family == "laplace" and w.each_party and w.route.at == "result")
     (promise,) = system.promises
     spread = laplace.route.spread(promise.unit)
-    reached = [n.achieved(spread, m)["epsilon"] for n, m in zip(laplace.noise, promise.measures, strict=True)]
+    reached = [n.achieved(spread)["epsilon"] for n in laplace.noise]
     assert reached == [Fraction(2**i, 10) for i in range(6)]
     weights = weights_of(laplace, 6)
     assert weights is not None
@@ -157,7 +157,7 @@ def test_the_strictest_person_decides_at_the_pool() -> None:
     pooled = next(w for w in ways(system) if w.family == "laplace" and not w.each_party and w.route.at == "result")
     assert len(pooled.noise) == 1
     (promise,) = system.promises
-    reached = pooled.noise[0].achieved(pooled.route.spread(promise.unit), promise.measures[0])
+    reached = pooled.noise[0].achieved(pooled.route.spread(promise.unit))
     assert reached["epsilon"] == Fraction(1, 10)
 
 

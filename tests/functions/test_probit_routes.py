@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privspec.families.statistics.shapes.shape import Site
+from privspec.families.statistics.shapes import Site
 from privspec.functions.probit import CURVE, PAIR, SLOPE, kept_inside, probit_routes
 from privspec.model.domains import L1Ball, L2Ball
 from privspec.model.library import GRID, GRID_BITS, NormName, Records, Unit

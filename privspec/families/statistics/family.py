@@ -158,10 +158,7 @@ def _guarantee(promise: Promise, way: Way) -> dict[str, Any]:
 
 def _weakest(promise: Promise, way: Way) -> dict[str, Fraction]:
     """What is reached for every party: the largest of their figures."""
-    noise = way.noise if len(way.noise) > 1 else way.noise * len(promise.measures)
-    pairs = dict.fromkeys(zip(noise, promise.measures, strict=True))
-    spread = way.route.spread(promise.unit)
-    found = [one.achieved(spread, measure) for one, measure in pairs]
+    found = [one.achieved(way.route.spread(promise.unit)) for one in dict.fromkeys(way.noise)]
     return {key: max(figures[key] for figures in found) for key in found[0]}
 
 

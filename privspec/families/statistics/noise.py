@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privspec.core.matrices import ExactVector, integers
-from privspec.families.statistics.shapes.duchi import SphereReport
+from privspec.families.statistics.shapes import SphereReport
 from privspec.kernel.lemmas.statistics import Noise
 from privspec.model.library import GRID, GRID_BITS, Steps
 from privspec.noise.gaussian import GaussianNoise

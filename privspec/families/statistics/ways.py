@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
-from privspec.families.statistics.shapes.register import SHAPES
-from privspec.families.statistics.shapes.shape import Calibrated, Shape, Site
+from privspec.families.statistics.shapes import SHAPES, Calibrated, Shape, Site
 from privspec.language import syntax
 from privspec.language.walk import with_children
 from privspec.model.graph import Model
